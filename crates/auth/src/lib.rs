@@ -1,0 +1,1 @@
+//! Keys, signatures, certificate checks and Verified values

@@ -1,0 +1,1 @@
+//! Passive building blocks that protocols share

@@ -1,0 +1,1 @@
+//! Clients: the reply rule as a pure machine and an async front

@@ -1,0 +1,107 @@
+//! What a replica asks of the executor beside it.
+
+use bytes::Bytes;
+use core::fmt::Debug;
+use std::sync::Arc;
+use troth_auth::Verified;
+use troth_types::{ClientId, Digest, Event, Frame, Read, ReadReply, Reply, Seq, StateFetch, StatePiece, Time};
+
+/// A frame that this replica has verified, shared between the pool, the log and the executor.
+pub type VerifiedFrame = Verified<Arc<Frame>>;
+
+/// A batch with its bodies, ready to be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ordered {
+    /// Its place in the order.
+    pub seq: Seq,
+    /// The agreed time; later than that of every batch before it.
+    pub time: Time,
+    /// The agreed seed: the same at every replica, not unpredictable.
+    pub seed: Digest,
+    /// The frames in execution order. One that was executed before is skipped by the executor:
+    /// exactly-once is decided there, on ordered state (protocols.md §1.1).
+    pub frames: Vec<VerifiedFrame>,
+}
+
+/// What the execution of a batch brought about.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The frames that are done now, by (client, number): executed by this batch or found done.
+    pub done: Vec<(ClientId, u64)>,
+    /// Replies of the frames executed now, in full, with view 0 for the caller to fill in.
+    pub replies: Vec<Reply>,
+    /// Events that the batch caused, in order.
+    pub events: Vec<Event>,
+}
+
+/// What the client table knows of a frame number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Not executed, and its slot is free to be.
+    New,
+    /// Executed; this is the reply, in full.
+    Executed(Box<Reply>),
+    /// Executed or overtaken; its result is no longer kept.
+    TooOld,
+}
+
+/// How far the installation of a transferred state is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Installing {
+    /// The piece was good; these are wanted next (possibly none, while others are under way).
+    Wants(Vec<StateFetch>),
+    /// The state is complete, verified and in force.
+    Done,
+    /// The piece does not belong to the target or does not verify: it says something about its
+    /// sender and nothing about the state.
+    Rejected,
+    /// Nothing is being installed, or not this.
+    NotWanted,
+}
+
+/// A deterministic executor with checkpoints: the application, the client table and the outboxes
+/// in one versioned state (design.md §6).
+pub trait Execution: Clone + Debug {
+    /// The last executed batch.
+    fn executed(&self) -> Seq;
+    /// The agreed time of the last executed batch.
+    fn last_time(&self) -> Time;
+    /// The agreed time at which the application wants a batch even if no client asks for one.
+    fn next_deadline(&self) -> Option<Time>;
+    /// What the client table knows of a frame number.
+    fn lookup(&self, client: ClientId, number: u64) -> Lookup;
+    /// Executes the next batch; `ordered.seq` must be `executed() + 1`.
+    fn execute(&mut self, ordered: &Ordered) -> Outcome;
+    /// Answers a read from the current state, in full.
+    fn query(&self, read: &Read) -> ReadReply;
+    /// The client's undelivered events after `index`, oldest first.
+    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event>;
+
+    /// Seals the current state as the checkpoint at `executed()`, in O(1); its digest comes from
+    /// [`Execution::poll_checkpoint`].
+    fn checkpoint(&mut self);
+    /// Does at most `budget` units of pending hashing (a unit is about a microsecond) and returns a
+    /// checkpoint whose digest became known. The digest covers the sequence number, the agreed time,
+    /// the application's state, the client table and the outboxes, and is a function of that content
+    /// alone.
+    fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)>;
+    /// Checkpoints below `seq` are not needed any more; the one at `seq` is kept to serve transfers.
+    fn stable(&mut self, seq: Seq);
+
+    /// One piece of a kept checkpoint, or nothing where it is not kept.
+    fn serve(&self, fetch: &StateFetch) -> Option<StatePiece>;
+    /// Starts (or restarts) the installation of the state with this digest; returns what to fetch
+    /// first. Pieces that this replica's own state already holds are not fetched.
+    fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch>;
+    /// Takes a fetched piece. On [`Installing::Done`] the executor stands at the target and keeps it
+    /// as a checkpoint; before, it stands where it stood.
+    fn on_piece(&mut self, piece: &StatePiece) -> Installing;
+    /// What is wanted and has not come, to be asked for again.
+    fn wanted(&self) -> Vec<StateFetch>;
+
+    /// A kept checkpoint as one snapshot for the disk.
+    fn snapshot(&self, seq: Seq) -> Option<Bytes>;
+    /// Replaces everything by a snapshot; returns where it stands, or nothing where the bytes are
+    /// not a snapshot.
+    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)>;
+}

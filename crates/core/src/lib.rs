@@ -1,0 +1,1 @@
+//! The contract between a protocol and its host

@@ -1,0 +1,1 @@
+//! Execution: applications, the versioned Merkle map, client table, checkpoints

@@ -1,0 +1,1 @@
+//! MinBFT: 2f+1 replicas with a trusted counter each

@@ -1,0 +1,1 @@
+//! The simulated world: network, storage, adversaries, checkers

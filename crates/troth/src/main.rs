@@ -1,0 +1,2 @@
+//! The troth command
+fn main() {}

@@ -1,0 +1,1 @@
+//! The places a trusted core can live, behind one interface

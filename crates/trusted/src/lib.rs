@@ -1,0 +1,1 @@
+//! The trusted core: one attesting counter with USIG and CASH faces

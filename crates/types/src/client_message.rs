@@ -1,0 +1,318 @@
+//! What clients and replicas say to each other. Connections authenticate the replica to the
+//! client and the client to the replica; frames carry the client's signature besides, because
+//! replicas show them to each other.
+
+use crate::{ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The most results of one reply; a bound for the decoder.
+const MAX_RESULTS: usize = 1 << 16;
+/// The most bytes of one result or event; a bound for the decoder.
+const MAX_RESULT_BYTES: usize = 1 << 26;
+
+/// From a client to a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToReplica {
+    /// Order this frame. With `full` the replica answers with the full result whoever is
+    /// designated: the client asks so when it retransmits.
+    Request {
+        /// The frame.
+        frame: Arc<Frame>,
+        /// Answer in full.
+        full: bool,
+    },
+    /// Answer this read from the current state.
+    Read(Read),
+}
+
+/// A read that changes nothing, answered without ordering where every replica agrees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The client that reads.
+    pub client: ClientId,
+    /// The client's number for the read: its own count, apart from frames.
+    pub number: u64,
+    /// The operation, as the application understands it.
+    pub operation: Bytes,
+}
+
+/// From a replica to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToClient {
+    /// The outcome of a frame.
+    Reply(Reply),
+    /// The outcome of a read.
+    ReadReply(ReadReply),
+    /// Something the service tells the client on its own, in order.
+    Event(Event),
+    /// Why this replica will not do what was asked. One replica's word: a client believes it only
+    /// from f+1.
+    Refusal(Refusal),
+}
+
+/// The result of a frame, in full or as a digest (protocols.md §1.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyBody {
+    /// One result per operation.
+    Full(Vec<Bytes>),
+    /// The digest of the results.
+    Digest(Digest),
+}
+
+/// The outcome of a frame. A client accepts it when f+1 distinct replicas agree on
+/// [`Reply::vote`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The client it is for.
+    pub client: ClientId,
+    /// The frame's number.
+    pub number: u64,
+    /// Where it was ordered.
+    pub seq: Seq,
+    /// The replica's view: a hint where the primary is, outside the vote.
+    pub view: View,
+    /// The client's outbox held events up to this index after the frame was executed; the client
+    /// delivers those before it shows the reply.
+    pub events_up_to: u64,
+    /// The results.
+    pub body: ReplyBody,
+}
+
+impl Reply {
+    /// The digest of a list of results.
+    #[must_use]
+    pub fn results_digest(results: &[Bytes]) -> Digest {
+        let mut hasher = Hasher::new("troth/results/v1");
+        hasher.number(results.len() as u64);
+        for result in results {
+            hasher.bytes(result);
+        }
+        hasher.finish()
+    }
+
+    /// What replies must agree on: everything but the view.
+    #[must_use]
+    pub fn vote(&self) -> Digest {
+        let results = match &self.body {
+            ReplyBody::Full(results) => Self::results_digest(results),
+            ReplyBody::Digest(digest) => *digest,
+        };
+        let mut hasher = Hasher::new("troth/reply/v1");
+        hasher.number(self.client.0).number(self.number).number(self.seq.0).number(self.events_up_to);
+        hasher.digest(&results);
+        hasher.finish()
+    }
+}
+
+/// The outcome of a fast read. A client accepts it when all 2f+1 replicas agree on result and
+/// `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadReply {
+    /// The client it is for.
+    pub client: ClientId,
+    /// The read's number.
+    pub number: u64,
+    /// As in [`Reply`].
+    pub events_up_to: u64,
+    /// The result in full from the designated replica, its digest from the others; exactly one
+    /// result.
+    pub body: ReplyBody,
+}
+
+/// An event of a client's outbox. A client delivers it on f+1 equal copies, in index order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The client it is for.
+    pub client: ClientId,
+    /// Its place in the client's outbox, from 1, without gaps.
+    pub index: u64,
+    /// The batch that caused it.
+    pub seq: Seq,
+    /// What happened, as the application encodes it.
+    pub payload: Bytes,
+}
+
+/// Why a replica refuses a frame or a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusalReason {
+    /// The frame, an operation or a count is over the group's limits.
+    TooLarge,
+    /// The client is unknown or the signature does not verify.
+    Unauthorised,
+    /// The number was executed already and its result is no longer kept, or was overtaken.
+    TooOld,
+    /// The client has more outstanding than its window allows.
+    WindowFull,
+    /// The replica cannot answer reads now: it restarted and has not caught up.
+    NotReady,
+}
+
+/// A refusal of the client's frame or read with this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The client it is for.
+    pub client: ClientId,
+    /// The frame's or read's number.
+    pub number: u64,
+    /// Whether a read was refused, not a frame.
+    pub read: bool,
+    /// Why.
+    pub reason: RefusalReason,
+}
+
+impl Wire for ToReplica {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Request { frame, full } => {
+                out.push(0);
+                frame.encode(out);
+                full.encode(out);
+            }
+            Self::Read(read) => {
+                out.push(1);
+                read.client.encode(out);
+                read.number.encode(out);
+                put_bytes(out, &read.operation);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match u8::decode(reader)? {
+            0 => Ok(Self::Request { frame: Wire::decode(reader)?, full: Wire::decode(reader)? }),
+            1 => Ok(Self::Read(Read {
+                client: Wire::decode(reader)?,
+                number: Wire::decode(reader)?,
+                operation: reader.bytes("a read", MAX_RESULT_BYTES)?,
+            })),
+            other => Err(Malformed::Tag("a client's message", u64::from(other))),
+        }
+    }
+}
+
+struct ResultBytes(Bytes);
+
+impl Wire for ResultBytes {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.0);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self(reader.bytes("a result", MAX_RESULT_BYTES)?))
+    }
+}
+
+impl Wire for ReplyBody {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Full(results) => {
+                out.push(0);
+                let wrapped: Vec<_> = results.iter().cloned().map(ResultBytes).collect();
+                put_list(out, &wrapped);
+            }
+            Self::Digest(digest) => {
+                out.push(1);
+                digest.encode(out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match u8::decode(reader)? {
+            0 => {
+                let list: Vec<ResultBytes> = reader.list("a reply's results", MAX_RESULTS)?;
+                Ok(Self::Full(list.into_iter().map(|result| result.0).collect()))
+            }
+            1 => Ok(Self::Digest(Wire::decode(reader)?)),
+            other => Err(Malformed::Tag("a reply's body", u64::from(other))),
+        }
+    }
+}
+
+impl Wire for RefusalReason {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            Self::TooLarge => 0,
+            Self::Unauthorised => 1,
+            Self::TooOld => 2,
+            Self::WindowFull => 3,
+            Self::NotReady => 4,
+        });
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::TooLarge,
+            1 => Self::Unauthorised,
+            2 => Self::TooOld,
+            3 => Self::WindowFull,
+            4 => Self::NotReady,
+            other => return Err(Malformed::Tag("a refusal's reason", u64::from(other))),
+        })
+    }
+}
+
+impl Wire for ToClient {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Reply(reply) => {
+                out.push(0);
+                reply.client.encode(out);
+                reply.number.encode(out);
+                reply.seq.encode(out);
+                reply.view.encode(out);
+                reply.events_up_to.encode(out);
+                reply.body.encode(out);
+            }
+            Self::ReadReply(reply) => {
+                out.push(1);
+                reply.client.encode(out);
+                reply.number.encode(out);
+                reply.events_up_to.encode(out);
+                reply.body.encode(out);
+            }
+            Self::Event(event) => {
+                out.push(2);
+                event.client.encode(out);
+                event.index.encode(out);
+                event.seq.encode(out);
+                put_bytes(out, &event.payload);
+            }
+            Self::Refusal(refusal) => {
+                out.push(3);
+                refusal.client.encode(out);
+                refusal.number.encode(out);
+                refusal.read.encode(out);
+                refusal.reason.encode(out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::Reply(Reply {
+                client: Wire::decode(reader)?,
+                number: Wire::decode(reader)?,
+                seq: Wire::decode(reader)?,
+                view: Wire::decode(reader)?,
+                events_up_to: Wire::decode(reader)?,
+                body: Wire::decode(reader)?,
+            }),
+            1 => Self::ReadReply(ReadReply {
+                client: Wire::decode(reader)?,
+                number: Wire::decode(reader)?,
+                events_up_to: Wire::decode(reader)?,
+                body: Wire::decode(reader)?,
+            }),
+            2 => Self::Event(Event {
+                client: Wire::decode(reader)?,
+                index: Wire::decode(reader)?,
+                seq: Wire::decode(reader)?,
+                payload: reader.bytes("an event", MAX_RESULT_BYTES)?,
+            }),
+            3 => Self::Refusal(Refusal {
+                client: Wire::decode(reader)?,
+                number: Wire::decode(reader)?,
+                read: Wire::decode(reader)?,
+                reason: Wire::decode(reader)?,
+            }),
+            other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
+        })
+    }
+}

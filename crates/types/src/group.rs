@@ -1,0 +1,115 @@
+//! A replica group: who belongs to it and how large its quorums are.
+
+use crate::{Malformed, Reader, ReplicaId, View, Wire};
+use core::fmt;
+
+/// Names a group: the first 16 bytes of its configuration's digest. Every signature and every
+/// certificate binds it, so nothing said in one group counts in another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GroupId(pub [u8; 16]);
+
+impl fmt::Debug for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "g:{:02x}{:02x}{:02x}{:02x}", self.0[0], self.0[1], self.0[2], self.0[3])
+    }
+}
+
+impl Wire for GroupId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self(reader.array()?))
+    }
+}
+
+/// Why a group cannot be formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupError {
+    /// A hybrid group needs an odd number of replicas, three or more.
+    NotHybrid(u16),
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotHybrid(n) => {
+                write!(
+                    f,
+                    "{n} replicas cannot form a group with trusted components: take 2f+1 for f >= 1, that is 3, 5, 7, …"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for GroupError {}
+
+/// A group's size, fault bound and quorums. Built only by the constructors, so n, f and the quorum
+/// always fit each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    id: GroupId,
+    replicas: u16,
+    faults: u16,
+    quorum: u16,
+}
+
+impl Group {
+    /// A hybrid group: n = 2f+1 replicas with a trusted component each, quorums of f+1 (MinBFT §3).
+    pub fn hybrid(id: GroupId, replicas: u16) -> Result<Self, GroupError> {
+        if replicas < 3 || replicas.is_multiple_of(2) {
+            return Err(GroupError::NotHybrid(replicas));
+        }
+        let faults = (replicas - 1) / 2;
+        Ok(Self { id, replicas, faults, quorum: faults + 1 })
+    }
+
+    /// The group's name.
+    #[must_use]
+    pub fn id(&self) -> GroupId {
+        self.id
+    }
+
+    /// The number of replicas, n.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        usize::from(self.replicas)
+    }
+
+    /// The number of faulty replicas that change nothing, f.
+    #[must_use]
+    pub fn f(&self) -> usize {
+        usize::from(self.faults)
+    }
+
+    /// The size of a quorum: any two quorums share a replica whose trusted component binds it.
+    #[must_use]
+    pub fn quorum(&self) -> usize {
+        usize::from(self.quorum)
+    }
+
+    /// The size of a set that must hold a correct replica, f+1.
+    #[must_use]
+    pub fn weak(&self) -> usize {
+        self.f() + 1
+    }
+
+    /// The primary of a view: view mod n.
+    #[must_use]
+    pub fn primary(&self, view: View) -> ReplicaId {
+        let index = view.0 % u64::from(self.replicas);
+        ReplicaId(u16::try_from(index).expect("a remainder of a u16 fits a u16"))
+    }
+
+    /// Whether the group has this replica.
+    #[must_use]
+    pub fn contains(&self, replica: ReplicaId) -> bool {
+        replica.0 < self.replicas
+    }
+
+    /// All replicas, in order.
+    pub fn all(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        (0..self.replicas).map(ReplicaId)
+    }
+}

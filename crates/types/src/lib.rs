@@ -1,0 +1,28 @@
+//! Identifiers, groups, frames, replies and the canonical wire codec: the vocabulary that every
+//! other crate of Troth shares. Nothing here knows a protocol, a socket or a clock.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod client_message;
+mod codec;
+mod digest;
+mod frame;
+mod group;
+mod ids;
+mod limits;
+mod state_transfer;
+
+pub use batch::Batch;
+pub use client_message::{
+    Event, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient, ToReplica,
+};
+pub use codec::{Malformed, Reader, Wire, put_bytes, put_list};
+pub use digest::{Digest, Hasher};
+pub use frame::{Frame, FrameDraft};
+pub use group::{Group, GroupError, GroupId};
+pub use ids::{ClientId, ReplicaId, Seq, Signature, Time, View};
+pub use limits::Limits;
+pub use state_transfer::{StateFetch, StatePiece};
+
+#[cfg(test)]
+mod tests;

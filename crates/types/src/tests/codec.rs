@@ -1,0 +1,127 @@
+use crate::*;
+use bytes::Bytes;
+use std::sync::Arc;
+
+fn frame() -> Frame {
+    let draft = FrameDraft {
+        group: GroupId([7; 16]),
+        client: ClientId(3),
+        number: 9,
+        events_seen: 2,
+        operations: vec![Bytes::from_static(b"put"), Bytes::new()],
+    };
+    draft.sign(Signature([5; 64]))
+}
+
+fn round_trip<T: Wire + PartialEq + std::fmt::Debug>(value: &T) {
+    let wire = value.to_wire();
+    assert_eq!(&T::from_wire(&wire).unwrap(), value);
+    for cut in 0..wire.len() {
+        assert!(T::from_wire(&wire.slice(..cut)).is_err(), "accepts a cut at {cut}");
+    }
+    let mut longer = wire.to_vec();
+    longer.push(0);
+    assert_eq!(T::from_wire(&Bytes::from(longer)), Err(Malformed::Trailing));
+}
+
+#[test]
+fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
+    round_trip(&frame());
+    round_trip(&Batch { time: Time(5), frames: vec![Digest([1; 32]), Digest([2; 32])] });
+    round_trip(&ToReplica::Request { frame: Arc::new(frame()), full: true });
+    round_trip(&ToReplica::Read(Read {
+        client: ClientId(1),
+        number: 2,
+        operation: Bytes::from_static(b"get"),
+    }));
+    let reply = Reply {
+        client: ClientId(1),
+        number: 2,
+        seq: Seq(3),
+        view: View(4),
+        events_up_to: 5,
+        body: ReplyBody::Full(vec![Bytes::from_static(b"a"), Bytes::new()]),
+    };
+    round_trip(&ToClient::Reply(reply));
+    let body = ReplyBody::Digest(Digest([9; 32]));
+    round_trip(&ToClient::ReadReply(ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body }));
+    let payload = Bytes::from_static(b"changed");
+    round_trip(&ToClient::Event(Event { client: ClientId(1), index: 1, seq: Seq(1), payload }));
+    for reason in [
+        RefusalReason::TooLarge,
+        RefusalReason::Unauthorised,
+        RefusalReason::TooOld,
+        RefusalReason::WindowFull,
+        RefusalReason::NotReady,
+    ] {
+        round_trip(&ToClient::Refusal(Refusal { client: ClientId(1), number: 1, read: false, reason }));
+    }
+    round_trip(&StateFetch { seq: Seq(1), digest: Digest([1; 32]), path: Bytes::from_static(b"p") });
+    let content = Bytes::from_static(b"c");
+    round_trip(&StatePiece { seq: Seq(1), digest: Digest([1; 32]), path: Bytes::new(), content });
+}
+
+#[test]
+fn a_full_reply_and_its_digest_cast_the_same_vote() {
+    let results = vec![Bytes::from_static(b"a")];
+    let digest = Reply::results_digest(&results);
+    let full = Reply {
+        client: ClientId(1),
+        number: 2,
+        seq: Seq(3),
+        view: View(4),
+        events_up_to: 5,
+        body: ReplyBody::Full(results),
+    };
+    let short = Reply { body: ReplyBody::Digest(digest), view: View(9), ..full.clone() };
+    assert_eq!(full.vote(), short.vote());
+    for other in [
+        Reply { client: ClientId(2), ..full.clone() },
+        Reply { number: 3, ..full.clone() },
+        Reply { seq: Seq(4), ..full.clone() },
+        Reply { events_up_to: 6, ..full.clone() },
+        Reply { body: ReplyBody::Full(vec![Bytes::from_static(b"b")]), ..full.clone() },
+    ] {
+        assert_ne!(full.vote(), other.vote());
+    }
+}
+
+#[test]
+fn a_frames_digest_covers_every_field_and_the_signature() {
+    let draft = FrameDraft {
+        group: GroupId([7; 16]),
+        client: ClientId(3),
+        number: 9,
+        events_seen: 2,
+        operations: vec![Bytes::from_static(b"put"), Bytes::new()],
+    };
+    let base = draft.clone().sign(Signature([5; 64])).digest();
+    let mut others = vec![draft.clone().sign(Signature([6; 64])).digest()];
+    others.push(FrameDraft { group: GroupId([8; 16]), ..draft.clone() }.sign(Signature([5; 64])).digest());
+    others.push(FrameDraft { client: ClientId(4), ..draft.clone() }.sign(Signature([5; 64])).digest());
+    others.push(FrameDraft { number: 10, ..draft.clone() }.sign(Signature([5; 64])).digest());
+    others.push(FrameDraft { events_seen: 3, ..draft.clone() }.sign(Signature([5; 64])).digest());
+    let joined = vec![Bytes::from_static(b"pu"), Bytes::from_static(b"t")];
+    others.push(FrameDraft { operations: joined, ..draft }.sign(Signature([5; 64])).digest());
+    for other in others {
+        assert_ne!(base, other);
+    }
+}
+
+#[test]
+fn lengths_beyond_the_data_do_not_allocate_and_do_not_decode() {
+    let mut wire = Vec::new();
+    Time(1).encode(&mut wire);
+    u32::MAX.encode(&mut wire);
+    assert!(matches!(Batch::from_wire(&Bytes::from(wire)), Err(Malformed::TooLong(..))));
+}
+
+/// Wire formats are pinned: a change here is a new wire version (design.md §3.8).
+#[test]
+fn the_encoding_of_a_frame_is_pinned() {
+    let digest = frame().digest();
+    let mut hasher = Hasher::new("fixture");
+    hasher.bytes(&frame().to_wire()).digest(&digest);
+    let hex: String = hasher.finish().0.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, include_str!("frame.fixture").trim());
+}

@@ -1,0 +1,21 @@
+use crate::{Group, GroupError, GroupId, ReplicaId, View};
+
+#[test]
+fn a_hybrid_group_has_two_f_plus_one_replicas_and_quorums_of_f_plus_one() {
+    for (n, f) in [(3, 1), (5, 2), (7, 3), (9, 4)] {
+        let group = Group::hybrid(GroupId::default(), n).unwrap();
+        assert_eq!((group.n(), group.f(), group.quorum(), group.weak()), (usize::from(n), f, f + 1, f + 1));
+        assert!(2 * group.quorum() > group.n(), "two quorums share a replica");
+    }
+    for n in [0, 1, 2, 4, 6] {
+        assert_eq!(Group::hybrid(GroupId::default(), n), Err(GroupError::NotHybrid(n)));
+    }
+}
+
+#[test]
+fn primaries_take_turns() {
+    let group = Group::hybrid(GroupId::default(), 3).unwrap();
+    let turns: Vec<_> = (0..5).map(|view| group.primary(View(view))).collect();
+    assert_eq!(turns, [0, 1, 2, 0, 1].map(ReplicaId));
+    assert!(group.contains(ReplicaId(2)) && !group.contains(ReplicaId(3)));
+}

@@ -1,0 +1,3 @@
+//! Round trips, canonical form and the pinned encodings of the shared types.
+mod codec;
+mod group;

@@ -1,0 +1,2 @@
+//! Checks, simulation, paper coverage, planted bugs, benchmarks
+fn main() {}
