@@ -1,1 +1,20 @@
-//! Keys, signatures, certificate checks and Verified values
+//! Keys, signatures, certificate checks and [`Verified`] values: the only place where bytes from
+//! outside become something a protocol step may act on (design.md §3.3, §8).
+#![forbid(unsafe_code)]
+
+mod frames;
+mod keys;
+#[cfg(feature = "model")]
+mod model;
+mod scheme;
+mod verified;
+
+pub use frames::{FrameError, FrameVerifier};
+pub use keys::Directory;
+#[cfg(feature = "model")]
+pub use model::{ModelScheme, ModelSigner};
+pub use scheme::{Check, Ed25519, Ed25519Signer, PublicKey, SignatureScheme, Signer};
+pub use verified::Verified;
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::Verified;
-use troth_types::{ClientId, Digest, Event, Frame, Read, ReadReply, Reply, Seq, StateFetch, StatePiece, Time};
+use troth_types::{
+    ClientId, Digest, Event, Frame, Read, ReadReply, Reply, Seq, StateFetch, StatePiece, Time,
+};
 
 /// A frame that this replica has verified, shared between the pool, the log and the executor.
 pub type VerifiedFrame = Verified<Arc<Frame>>;

@@ -1,0 +1,84 @@
+//! Signatures alone and in batches, and the checks on frames.
+use crate::*;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_types::{ClientId, Digest, Frame, FrameDraft, GroupId, Limits, Signature};
+
+fn signer(seed: u8) -> Ed25519Signer {
+    Ed25519Signer::from_seed([seed; 32])
+}
+
+fn frame(group: u8, client: u64, signer: &Ed25519Signer, operation: &'static [u8]) -> Arc<Frame> {
+    let draft = FrameDraft {
+        group: GroupId([group; 16]),
+        client: ClientId(client),
+        number: 1,
+        events_seen: 0,
+        operations: vec![Bytes::from_static(operation)],
+    };
+    let signature = signer.sign(&draft.signing_digest());
+    Arc::new(draft.sign(signature))
+}
+
+fn verifier() -> FrameVerifier {
+    let clients =
+        BTreeMap::from([(ClientId(1), signer(1).public_key()), (ClientId(2), signer(2).public_key())]);
+    let directory = Directory { group: GroupId([9; 16]), replicas: vec![], clients };
+    FrameVerifier::new(Arc::new(directory), Arc::new(Ed25519), Limits { frame_bytes: 256, ..Limits::DEFAULT })
+}
+
+#[test]
+fn a_batch_says_of_each_frame_what_a_single_check_says() {
+    let mut tampered = Frame::clone(&frame(9, 1, &signer(1), b"a"));
+    let other = frame(9, 1, &signer(1), b"b");
+    tampered = FrameDraft {
+        group: tampered.group(),
+        client: tampered.client(),
+        number: tampered.number(),
+        events_seen: 0,
+        operations: other.operations().to_vec(),
+    }
+    .sign(*tampered.signature());
+    let large: &'static [u8] = &[0; 300];
+    let frames = vec![
+        frame(9, 1, &signer(1), b"good"),
+        frame(9, 2, &signer(1), b"another client's key"),
+        frame(8, 1, &signer(1), b"another group"),
+        frame(9, 7, &signer(1), b"unknown client"),
+        frame(9, 1, &signer(1), large),
+        Arc::new(tampered),
+        frame(9, 2, &signer(2), b"good too"),
+    ];
+    let expected = [
+        Ok(()),
+        Err(FrameError::BadSignature),
+        Err(FrameError::OtherGroup),
+        Err(FrameError::UnknownClient),
+        Err(FrameError::TooLarge),
+        Err(FrameError::BadSignature),
+        Ok(()),
+    ];
+    let single: Vec<_> = frames.iter().map(|frame| verifier().verify(frame.clone()).map(|_| ())).collect();
+    let batch: Vec<_> = verifier().verify_all(frames).into_iter().map(|answer| answer.map(|_| ())).collect();
+    assert_eq!(single, expected);
+    assert_eq!(batch, expected);
+}
+
+#[test]
+fn a_batch_of_good_signatures_passes_and_one_bad_one_is_found() {
+    let digest = Digest([3; 32]);
+    let mut checks: Vec<Check> = (0..20)
+        .map(|seed| {
+            let signer = signer(seed);
+            Check { key: signer.public_key(), digest, signature: signer.sign(&digest) }
+        })
+        .collect();
+    assert_eq!(Ed25519.verify_all(&checks), vec![true; 20]);
+    checks[7].signature = Signature([1; 64]);
+    checks[11].key = PublicKey([0xff; 32]);
+    let answers = Ed25519.verify_all(&checks);
+    for (place, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer, place != 7 && place != 11, "signature {place}");
+    }
+}
