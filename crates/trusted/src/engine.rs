@@ -33,6 +33,7 @@ pub enum Refusal {
 
 /// The last thing a component certified for a counter.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "this crate does not allocate, and few are made")]
 pub enum Resumed {
     /// The counter never moved.
     Unmoved,

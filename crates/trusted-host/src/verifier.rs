@@ -1,0 +1,99 @@
+//! Checking what the components of a group certified.
+
+use std::collections::BTreeMap;
+use troth_trusted::{
+    Certificate, Digest, Identity, MacVerifier, MultiCertificate, SignatureVerifier, Verifier,
+};
+
+/// Checks certificates of the components of one group, whose identities and keys come from
+/// configuration. It keeps no state, so any thread may use it.
+pub trait CertificateVerifier: Send + Sync {
+    /// Whether the component of `replica` certified this move for `digest`.
+    fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool;
+
+    /// Whether the component of `replica` certified all these moves together for `digest`.
+    fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool;
+
+    /// The verdict on each item, in order; for homes that check many at less than many times the
+    /// price.
+    fn verify_batch(&self, items: &[(u16, &Certificate, &Digest)]) -> Vec<bool> {
+        items
+            .iter()
+            .map(|(replica, certificate, digest)| self.verify(*replica, certificate, digest))
+            .collect()
+    }
+}
+
+/// The key material that checks one member's certificates.
+#[derive(Clone, Debug)]
+pub enum MemberKey {
+    /// The group's HMAC key.
+    Mac(MacVerifier),
+    /// The member's Ed25519 public key.
+    Signature(SignatureVerifier),
+}
+
+impl From<MacVerifier> for MemberKey {
+    fn from(key: MacVerifier) -> Self {
+        Self::Mac(key)
+    }
+}
+
+impl From<SignatureVerifier> for MemberKey {
+    fn from(key: SignatureVerifier) -> Self {
+        Self::Signature(key)
+    }
+}
+
+impl Verifier for MemberKey {
+    fn proves(&self, statement: &[u8], proof: &troth_trusted::Proof) -> bool {
+        match self {
+            Self::Mac(key) => key.proves(statement, proof),
+            Self::Signature(key) => key.proves(statement, proof),
+        }
+    }
+}
+
+/// A replica was configured with two components.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("replica {0} has two trusted components in the configuration; leave one")]
+pub struct TwiceConfigured(pub u16);
+
+/// The verifier in this process, with the configured identity and key of every member.
+#[derive(Clone, Debug)]
+pub struct GroupVerifier {
+    members: BTreeMap<u16, (Identity, MemberKey)>,
+}
+
+impl GroupVerifier {
+    /// The verifier for these members. Every member is known by the one epoch given here.
+    ///
+    /// # Errors
+    /// [`TwiceConfigured`] if two members are the same replica.
+    pub fn new(members: impl IntoIterator<Item = (Identity, MemberKey)>) -> Result<Self, TwiceConfigured> {
+        let mut known = BTreeMap::new();
+        for (identity, key) in members {
+            if known.insert(identity.replica, (identity, key)).is_some() {
+                return Err(TwiceConfigured(identity.replica));
+            }
+        }
+        Ok(Self { members: known })
+    }
+
+    /// The configured identity of a member.
+    pub fn identity(&self, replica: u16) -> Option<Identity> {
+        self.members.get(&replica).map(|(identity, _)| *identity)
+    }
+}
+
+impl CertificateVerifier for GroupVerifier {
+    fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool {
+        self.members.get(&replica).is_some_and(|(identity, key)| key.verify(identity, certificate, digest))
+    }
+
+    fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool {
+        self.members
+            .get(&replica)
+            .is_some_and(|(identity, key)| key.verify_multi(identity, certificate, digest))
+    }
+}
