@@ -1,6 +1,6 @@
 //! A replica group: who belongs to it and how large its quorums are.
 
-use crate::{Malformed, Reader, ReplicaId, View, Wire};
+use crate::{ClientId, Malformed, Reader, ReplicaId, View, Wire};
 use core::fmt;
 
 /// Names a group: the first 16 bytes of its configuration's digest. Every signature and every
@@ -99,6 +99,22 @@ impl Group {
     #[must_use]
     pub fn primary(&self, view: View) -> ReplicaId {
         let index = view.0 % u64::from(self.replicas);
+        ReplicaId(u16::try_from(index).expect("a remainder of a u16 fits a u16"))
+    }
+
+    /// The replica that answers this frame or read in full where the others send digests: a function
+    /// of client and number, never of load (protocols.md §1.1).
+    #[must_use]
+    pub fn designated(&self, client: crate::ClientId, number: u64) -> ReplicaId {
+        self.primary(View(client.0.wrapping_add(number)))
+    }
+
+    /// The replica that answers this frame or read in full while the others send a digest. It
+    /// takes turns and depends on (client, number) alone, never on load (protocols.md §1.1), so
+    /// every replica and the client name the same one.
+    #[must_use]
+    pub fn designated(&self, client: ClientId, number: u64) -> ReplicaId {
+        let index = client.0.wrapping_add(number) % u64::from(self.replicas);
         ReplicaId(u16::try_from(index).expect("a remainder of a u16 fits a u16"))
     }
 

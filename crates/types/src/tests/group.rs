@@ -1,4 +1,4 @@
-use crate::{Group, GroupError, GroupId, ReplicaId, View};
+use crate::{ClientId, Group, GroupError, GroupId, ReplicaId, View};
 
 #[test]
 fn a_hybrid_group_has_two_f_plus_one_replicas_and_quorums_of_f_plus_one() {
@@ -18,4 +18,12 @@ fn primaries_take_turns() {
     let turns: Vec<_> = (0..5).map(|view| group.primary(View(view))).collect();
     assert_eq!(turns, [0, 1, 2, 0, 1].map(ReplicaId));
     assert!(group.contains(ReplicaId(2)) && !group.contains(ReplicaId(3)));
+}
+
+#[test]
+fn the_full_replier_takes_turns_per_client_and_number() {
+    let group = Group::hybrid(GroupId::default(), 3).unwrap();
+    let turns: Vec<_> = (0..5).map(|number| group.designated(ClientId(2), number)).collect();
+    assert_eq!(turns, [2, 0, 1, 2, 0].map(ReplicaId));
+    assert!(group.contains(group.designated(ClientId(u64::MAX), u64::MAX)));
 }
