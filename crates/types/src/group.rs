@@ -102,13 +102,6 @@ impl Group {
         ReplicaId(u16::try_from(index).expect("a remainder of a u16 fits a u16"))
     }
 
-    /// The replica that answers this frame or read in full where the others send digests: a function
-    /// of client and number, never of load (protocols.md §1.1).
-    #[must_use]
-    pub fn designated(&self, client: crate::ClientId, number: u64) -> ReplicaId {
-        self.primary(View(client.0.wrapping_add(number)))
-    }
-
     /// The replica that answers this frame or read in full while the others send a digest. It
     /// takes turns and depends on (client, number) alone, never on load (protocols.md §1.1), so
     /// every replica and the client name the same one.
