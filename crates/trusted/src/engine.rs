@@ -97,6 +97,11 @@ impl<S: Store> TrustedCore<S> {
         self.state.identity
     }
 
+    /// Ends this component and gives back its store.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
     /// Where a counter stands.
     ///
     /// # Errors

@@ -15,6 +15,9 @@
 //! | [`run`] | one certificate over a run of consecutive values |
 //! | [`usig`], [`cash`] | the interfaces of papers 002 and 004 |
 //!
+//! What must be right for certificates to mean anything — `value`, `certificate`, `key`, `state` and
+//! `engine` — is under 520 lines of code, counted by a test; `run` and the two faces are 230 more.
+//!
 //! The crate has no allocation, no input or output, no clock and no randomness, so the very same
 //! code runs inside a process, a virtual machine or beside a hardware model. Callers hash their
 //! messages with a domain of their own (group, protocol, message type, sender) before they come here.

@@ -1,0 +1,12 @@
+//! Tests of the trusted core, by subject.
+
+mod certificates;
+mod engine;
+mod exhaustive;
+mod faces;
+mod keys;
+mod runs;
+mod size;
+mod state;
+mod support;
+mod values;
