@@ -7,6 +7,7 @@ mod keys;
 #[cfg(feature = "model")]
 mod model;
 mod scheme;
+mod seal;
 mod verified;
 
 pub use frames::{FrameError, FrameVerifier};
@@ -14,6 +15,10 @@ pub use keys::Directory;
 #[cfg(feature = "model")]
 pub use model::{ModelScheme, ModelSigner};
 pub use scheme::{Check, Ed25519, Ed25519Signer, PublicKey, SignatureScheme, Signer};
+pub use seal::{
+    Authentic, Claim, Evidence, MessageError, MessageVerifier, Seal, Ui, decode_certificate,
+    encode_certificate,
+};
 pub use verified::Verified;
 
 #[cfg(test)]

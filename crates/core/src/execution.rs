@@ -87,6 +87,8 @@ pub trait Execution: Clone + Debug {
     /// the application's state, the client table and the outboxes, and is a function of that content
     /// alone.
     fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)>;
+    /// Whether a sealed checkpoint's digest is still to be computed.
+    fn hashing(&self) -> bool;
     /// Checkpoints below `seq` are not needed any more; the one at `seq` is kept to serve transfers.
     fn stable(&mut self, seq: Seq);
 

@@ -1,6 +1,29 @@
 //! The contract between a protocol and its host (design.md §5, docs/adr/0001).
+//!
+//! [`Agreement`] orders frames, [`Execution`] runs them, [`Replica`] joins the two into a [`Machine`],
+//! and [`Host`] drives any machine: it puts durability, certification and sending into the only order
+//! that is safe. All of it is pure; sockets, clocks and disks belong to whoever carries out a
+//! [`Command`].
 #![forbid(unsafe_code)]
 
+mod agreement;
+mod cx;
+mod effect;
 mod execution;
+mod host;
+mod log;
+mod machine;
+mod note;
+mod replica;
+mod rule;
 
+pub use agreement::{Agreement, Reached, Start, Status};
+pub use cx::Cx;
+pub use effect::{Effect, To};
 pub use execution::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
+pub use host::{Command, Host};
+pub use log::{LogRecord, RecoveryError};
+pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage};
+pub use note::Note;
+pub use replica::{Replica, ReplicaTimer};
+pub use rule::marks;

@@ -1,0 +1,218 @@
+//! What makes a replica's message authentic: a unique identifier of its trusted component, or its
+//! host's signature.
+
+use crate::Directory;
+use crate::{Check, SignatureScheme, Verified};
+use core::fmt;
+use std::sync::Arc;
+use troth_trusted::run::{Path, certified_digest, position};
+use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
+use troth_trusted_host::CertificateVerifier;
+use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Signature, Wire};
+
+/// A unique identifier (MinBFT §2): the certificate of a counter's move, with the message's place in
+/// the run that the move covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ui {
+    /// The component's certificate.
+    pub certificate: Certificate,
+    /// The message's place in the run, where it was not certified alone.
+    pub run: Option<Box<RunProof>>,
+}
+
+impl Ui {
+    fn proof(&self) -> &RunProof {
+        self.run.as_deref().unwrap_or(&RunProof::SINGLE)
+    }
+
+    /// The counter value of the message; zero where certificate and run do not fit each other (such
+    /// an identifier never verifies).
+    #[must_use]
+    pub fn value(&self) -> CounterValue {
+        position(&self.certificate.moved(), self.proof()).map_or(CounterValue(0), |position| position.value)
+    }
+
+    /// The counter value of the message that must come before.
+    #[must_use]
+    pub fn predecessor(&self) -> CounterValue {
+        position(&self.certificate.moved(), self.proof())
+            .map_or(CounterValue(0), |position| position.predecessor)
+    }
+}
+
+impl Wire for Ui {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_certificate(&self.certificate, out);
+        match &self.run {
+            None => 0u16.encode(out),
+            Some(run) => {
+                run.count.encode(out);
+                run.index.encode(out);
+                let path = run.path.as_slice();
+                out.push(u8::try_from(path.len()).expect("a path has at most eight siblings"));
+                for sibling in path {
+                    out.extend_from_slice(sibling);
+                }
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let certificate = decode_certificate(reader)?;
+        let run = match u16::decode(reader)? {
+            0 => None,
+            1 => return Err(Malformed::Invalid("a run of one is written without a run")),
+            count => {
+                let index = u16::decode(reader)?;
+                let length = u8::decode(reader)?;
+                let mut siblings = Vec::new();
+                for _ in 0..length.min(9) {
+                    siblings.push(reader.array::<32>()?);
+                }
+                let path =
+                    Path::new(&siblings).ok_or(Malformed::TooLong("a run's path", u64::from(length)))?;
+                Some(Box::new(RunProof { index, count, path }))
+            }
+        };
+        Ok(Self { certificate, run })
+    }
+}
+
+/// Appends the encoding of a certificate.
+pub fn encode_certificate(certificate: &Certificate, out: &mut Vec<u8>) {
+    certificate.epoch.0.encode(out);
+    certificate.counter.0.encode(out);
+    certificate.previous.0.encode(out);
+    certificate.new.0.encode(out);
+    match &certificate.proof {
+        Proof::Mac(mac) => {
+            out.push(0);
+            out.extend_from_slice(mac);
+        }
+        Proof::Signature(signature) => {
+            out.push(1);
+            out.extend_from_slice(signature);
+        }
+    }
+}
+
+/// Reads a certificate.
+pub fn decode_certificate(reader: &mut Reader<'_>) -> Result<Certificate, Malformed> {
+    Ok(Certificate {
+        epoch: Epoch(Wire::decode(reader)?),
+        counter: CounterId(Wire::decode(reader)?),
+        previous: CounterValue(Wire::decode(reader)?),
+        new: CounterValue(Wire::decode(reader)?),
+        proof: match u8::decode(reader)? {
+            0 => Proof::Mac(reader.array()?),
+            1 => Proof::Signature(reader.array()?),
+            other => return Err(Malformed::Tag("a certificate's proof", u64::from(other))),
+        },
+    })
+}
+
+/// What vouches for a message of this replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Its trusted component.
+    Ui(Ui),
+    /// Its host's key.
+    Signature(Signature),
+}
+
+/// One thing that must be true for a message to be authentic.
+#[derive(Clone, Debug)]
+pub struct Claim<'a> {
+    /// Who is said to have made it.
+    pub by: ReplicaId,
+    /// What was certified or signed.
+    pub digest: Digest,
+    /// The evidence.
+    pub evidence: Evidence<'a>,
+}
+
+/// The evidence of a [`Claim`].
+#[derive(Clone, Debug)]
+pub enum Evidence<'a> {
+    /// A unique identifier.
+    Ui(&'a Ui),
+    /// A host's signature.
+    Signature(&'a Signature),
+}
+
+/// A message that says what must be checked before anybody acts on it.
+pub trait Authentic {
+    /// Lists everything to check, nested messages included; an error where the message breaks a rule
+    /// of form that needs no key.
+    fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed>;
+}
+
+/// Why a replica's message was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageError {
+    /// It breaks a rule of form.
+    Malformed(Malformed),
+    /// It names a replica that the group does not have.
+    UnknownReplica(ReplicaId),
+    /// A certificate or signature, said to be this replica's, does not verify.
+    Forged(ReplicaId),
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(why) => write!(f, "malformed: {why}"),
+            Self::UnknownReplica(replica) => write!(f, "names {replica}, which the group does not have"),
+            Self::Forged(replica) => write!(f, "evidence said to be {replica}'s does not verify"),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+/// Checks messages between the replicas of one group.
+#[derive(Clone)]
+pub struct MessageVerifier {
+    directory: Arc<Directory>,
+    scheme: Arc<dyn SignatureScheme>,
+    certificates: Arc<dyn CertificateVerifier>,
+}
+
+impl fmt::Debug for MessageVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MessageVerifier({:?})", self.directory.group)
+    }
+}
+
+impl MessageVerifier {
+    /// A verifier with the group's keys.
+    #[must_use]
+    pub fn new(
+        directory: Arc<Directory>,
+        scheme: Arc<dyn SignatureScheme>,
+        certificates: Arc<dyn CertificateVerifier>,
+    ) -> Self {
+        Self { directory, scheme, certificates }
+    }
+
+    /// Checks everything that the message claims.
+    pub fn verify<M: Authentic>(&self, message: M) -> Result<Verified<M>, MessageError> {
+        let mut claims = Vec::new();
+        message.claims(self.directory.group, &mut claims).map_err(MessageError::Malformed)?;
+        for claim in &claims {
+            self.check(claim)?;
+        }
+        Ok(Verified::new(message))
+    }
+
+    fn check(&self, claim: &Claim<'_>) -> Result<(), MessageError> {
+        let key = self.directory.replica(claim.by).ok_or(MessageError::UnknownReplica(claim.by))?;
+        let good = match claim.evidence {
+            Evidence::Ui(ui) => certified_digest(&ui.certificate.moved(), ui.proof(), &claim.digest.0)
+                .is_some_and(|covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered)),
+            Evidence::Signature(signature) => {
+                self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })
+            }
+        };
+        if good { Ok(()) } else { Err(MessageError::Forged(claim.by)) }
+    }
+}

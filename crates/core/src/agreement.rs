@@ -1,0 +1,121 @@
+//! The contract of an agreement protocol (design.md §5, ADR 1).
+
+use crate::{Cx, Outcome, VerifiedFrame};
+use core::fmt::Debug;
+use troth_auth::{Authentic, Seal, Verified};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{ClientId, Digest, GroupId, ReplicaId, Seq, Time, View, Wire};
+
+/// What a replica knows when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start<A: Agreement> {
+    /// It never ran: the genesis state, no certified message.
+    Fresh,
+    /// It ran before and its log is whole.
+    Recovered {
+        /// Its own certified messages since the log's snapshot, in the order of their values; each is
+        /// durable and was or may have been sent.
+        own: Vec<A::Message>,
+        /// Its records, in order.
+        records: Vec<A::Record>,
+        /// The restored checkpoint: where the executor stands, and the state's digest.
+        snapshot: (Seq, Digest),
+        /// The same as the executor tells it.
+        reached: Reached,
+    },
+}
+
+/// What the executor reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Reached {
+    /// The last executed batch.
+    pub seq: Seq,
+    /// Its agreed time.
+    pub time: Time,
+    /// The agreed time at which the application wants a batch even if no client asks.
+    pub deadline: Option<Time>,
+}
+
+/// What a person wants to see of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Status {
+    /// The view.
+    pub view: View,
+    /// Whether the replica works in the view; otherwise it waits for a new primary.
+    pub active: bool,
+    /// The primary of the view.
+    pub primary: ReplicaId,
+    /// The last executed batch.
+    pub executed: Seq,
+    /// The last stable checkpoint.
+    pub stable: Seq,
+    /// Requests that wait for their execution.
+    pub pending: usize,
+    /// Replicas that provably broke a rule.
+    pub accused: Vec<ReplicaId>,
+    /// How often this replica suspected a primary.
+    pub suspicions: u64,
+}
+
+/// A protocol that orders frames: a pure state machine. Each event takes the context, in which it
+/// leaves effects; state is plain data, so that it can be cloned, compared and printed.
+pub trait Agreement: Clone + Debug + Eq {
+    /// The protocol's name, as configuration writes it.
+    const NAME: &'static str;
+    /// What this replica has certified or signed, before it is.
+    type Body: Wire + Clone + Debug + Eq;
+    /// What replicas send each other.
+    type Message: Wire + Authentic + Clone + Debug + Eq;
+    /// Names of timers.
+    type Timer: Copy + Ord + Debug;
+    /// What must survive a crash besides the certified messages.
+    type Record: Wire + Clone + Debug + Eq;
+
+    /// The digest that is certified or signed for a body: separates group, protocol, message type and
+    /// sender (protocols.md §7.1).
+    fn digest(body: &Self::Body, group: GroupId, from: ReplicaId) -> Digest;
+    /// The message that a certified or signed body becomes.
+    fn seal(body: Self::Body, digest: Digest, from: ReplicaId, seal: Seal) -> Self::Message;
+
+    /// The counter and value of a message that the trusted component certified.
+    fn position(message: &Self::Message) -> Option<(CounterId, CounterValue)>;
+
+    /// The first event.
+    fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
+    /// A client's frame that this replica has verified and the client table does not know as executed.
+    fn on_request(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
+    /// A fetched frame that the client table knows as executed: only of use to complete a batch that was
+    /// ordered with it.
+    fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
+    /// A message of a replica, this one included.
+    fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
+    /// A timer is due.
+    fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Self::Timer);
+    /// A delivered batch was executed.
+    fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome);
+    /// The digest of a checkpoint that was asked for is known.
+    fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest);
+    /// A state that was asked for is in force. `executed` tells whether the client table holds a frame
+    /// as done.
+    fn on_installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: Reached,
+        digest: Digest,
+        executed: &dyn Fn(ClientId, u64) -> bool,
+    );
+
+    /// A frame that this replica holds and can show others.
+    fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
+    /// Whether reads may be answered from the current state (design.md §6: the restart rule).
+    fn may_answer_reads(&self) -> bool;
+    /// What a fresh log segment must hold besides the snapshot at the last stable checkpoint: own
+    /// certified messages in the order of their values, and records.
+    fn retained(&self) -> (Vec<Self::Message>, Vec<Self::Record>);
+    /// The view, as a hint for clients.
+    fn view(&self) -> View;
+    /// What a person wants to see.
+    fn status(&self) -> Status;
+    /// Panics where the state contradicts itself: our bug, never an input's doing.
+    fn invariants(&self) {}
+}

@@ -1,0 +1,135 @@
+//! The context of one step: what it may know beyond its own state, and where its effects go.
+
+use crate::{Agreement, Effect, Note, Ordered, To};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Digest, Group, ReplicaId, Seq, Time};
+
+/// The context of one step.
+pub struct Cx<'a, A: Agreement> {
+    now: Time,
+    wall: Time,
+    me: ReplicaId,
+    group: &'a Group,
+    effects: &'a mut Vec<Effect<A>>,
+}
+
+impl<'a, A: Agreement> Cx<'a, A> {
+    /// A context whose effects go to `effects`.
+    pub fn new(
+        now: Time,
+        wall: Time,
+        me: ReplicaId,
+        group: &'a Group,
+        effects: &'a mut Vec<Effect<A>>,
+    ) -> Self {
+        Self { now, wall, me, group, effects }
+    }
+
+    /// The local clock: never goes back, starts anywhere.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The machine's idea of the time of day; may be wrong.
+    #[must_use]
+    pub fn wall(&self) -> Time {
+        self.wall
+    }
+
+    /// This replica.
+    #[must_use]
+    pub fn me(&self) -> ReplicaId {
+        self.me
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> &'a Group {
+        self.group
+    }
+
+    /// Sends a message that needs no certificate.
+    pub fn send(&mut self, to: To, message: A::Message) {
+        self.effects.push(Effect::Send { to, message });
+    }
+
+    /// Has a body certified and sent; order of certificates is order of calls.
+    pub fn certify(
+        &mut self,
+        counter: CounterId,
+        previous: CounterValue,
+        new: CounterValue,
+        body: A::Body,
+        to: To,
+    ) {
+        self.effects.push(Effect::Certify { counter, previous, new, body, to });
+    }
+
+    /// Signs a body with the host's key and sends it.
+    pub fn sign(&mut self, body: A::Body, to: To) {
+        self.effects.push(Effect::Sign { body, to });
+    }
+
+    /// Sets or moves a timer.
+    pub fn set_timer(&mut self, timer: A::Timer, at: Time) {
+        self.effects.push(Effect::SetTimer { timer, at });
+    }
+
+    /// Forgets a timer.
+    pub fn cancel_timer(&mut self, timer: A::Timer) {
+        self.effects.push(Effect::CancelTimer(timer));
+    }
+
+    /// Makes a record durable before anything later leaves.
+    pub fn persist(&mut self, record: A::Record) {
+        self.effects.push(Effect::Persist(record));
+    }
+
+    /// Asks for the bodies of frames.
+    pub fn fetch_frames(&mut self, to: To, digests: Vec<Digest>) {
+        self.effects.push(Effect::FetchFrames { to, digests });
+    }
+
+    /// Executes a batch.
+    pub fn deliver(&mut self, ordered: Ordered) {
+        self.effects.push(Effect::Deliver(ordered));
+    }
+
+    /// Takes a checkpoint of the state reached so far.
+    pub fn checkpoint(&mut self) {
+        self.effects.push(Effect::Checkpoint);
+    }
+
+    /// Declares a checkpoint stable.
+    pub fn stable(&mut self, seq: Seq, digest: Digest) {
+        self.effects.push(Effect::Stable { seq, digest });
+        self.note(Note::Stable { seq, digest });
+    }
+
+    /// Has the state brought to a stable checkpoint.
+    pub fn fetch_state(&mut self, seq: Seq, digest: Digest, sources: Vec<ReplicaId>) {
+        self.effects.push(Effect::FetchState { seq, digest, sources });
+        self.note(Note::TransferStarted { seq });
+    }
+
+    /// Tells the observers.
+    pub fn note(&mut self, note: Note) {
+        self.effects.push(Effect::Note(note));
+    }
+
+    /// Drops an input.
+    pub fn ignore(&mut self, from: ReplicaId, reason: &'static str) {
+        self.note(Note::Ignored { from, reason });
+    }
+
+    /// Judges a replica locally.
+    pub fn suspect(&mut self, replica: ReplicaId, reason: &'static str) {
+        self.note(Note::Suspected { replica, reason });
+    }
+
+    /// Condemns a replica by proof.
+    pub fn accuse(&mut self, replica: ReplicaId, rule: &'static str) {
+        self.note(Note::Accused { replica, rule });
+    }
+}

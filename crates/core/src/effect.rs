@@ -1,0 +1,88 @@
+//! What a protocol step asks for, as plain data in the order it asked (design.md §3.2).
+
+use crate::{Agreement, Note, Ordered};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Digest, ReplicaId, Seq, Time};
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// Every other replica.
+    Others,
+    /// One replica.
+    One(ReplicaId),
+}
+
+/// One thing a step asks for. Matched without catch-alls, so that a new effect is a compile error
+/// wherever it must be handled. Variants come with the protocol that first uses them (ADR 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect<A: Agreement> {
+    /// Send a message that needs no certificate.
+    Send {
+        /// Whom it is for.
+        to: To,
+        /// The message.
+        message: A::Message,
+    },
+    /// Have the trusted component certify a body with this move of a counter, then send it. The body
+    /// is durable before, and the message comes back as this replica's own input.
+    Certify {
+        /// The counter.
+        counter: CounterId,
+        /// Its value so far.
+        previous: CounterValue,
+        /// Its value for this message.
+        new: CounterValue,
+        /// What is certified.
+        body: A::Body,
+        /// Whom it is for.
+        to: To,
+    },
+    /// Sign a body with the host's key and send it; it comes back as this replica's own input.
+    Sign {
+        /// What is signed.
+        body: A::Body,
+        /// Whom it is for.
+        to: To,
+    },
+    /// Set (or move) a timer.
+    SetTimer {
+        /// Which.
+        timer: A::Timer,
+        /// When it is due, on the local clock.
+        at: Time,
+    },
+    /// Forget a timer.
+    CancelTimer(A::Timer),
+    /// Make a record durable before anything later leaves.
+    Persist(A::Record),
+    /// Ask others for the bodies of frames.
+    FetchFrames {
+        /// Whom to ask.
+        to: To,
+        /// Their digests.
+        digests: Vec<Digest>,
+    },
+    /// Execute a batch whose place is final.
+    Deliver(Ordered),
+    /// Take a checkpoint of the state reached so far.
+    Checkpoint,
+    /// The checkpoint is stable: what is below may go.
+    Stable {
+        /// Its sequence number.
+        seq: Seq,
+        /// Its digest.
+        digest: Digest,
+    },
+    /// Bring the state to a stable checkpoint from others.
+    FetchState {
+        /// Its sequence number.
+        seq: Seq,
+        /// Its digest.
+        digest: Digest,
+        /// Who should have it.
+        sources: Vec<ReplicaId>,
+    },
+    /// Tell the observers.
+    Note(Note),
+}

@@ -1,0 +1,305 @@
+//! The one loop of design.md §3.2, as a machine without IO. The runtime and the simulator execute
+//! its commands in order; the simulator crashes between any two of them.
+//!
+//! A phase: append what must be durable (records, the previous run's certificate, the bodies about to
+//! be certified), sync once, release what waited for that, have the component certify one run.
+//! The certified messages then leave, and come back as this machine's own input.
+
+use crate::log::{self, LogRecord, RecoveryError, seal_run};
+use crate::{Env, Input, Machine, MachineStart, Note, Output, PeerMessage, To};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use troth_auth::{Seal, Signer, Verified};
+use troth_trusted::{CounterId, CounterValue, Refusal, Resumed, run};
+use troth_trusted_host::{Answer, Call};
+use troth_types::{Digest, Group, ReplicaId, Time, ToClient, Wire};
+
+/// One thing for the host's executor to do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command<M: Machine> {
+    /// Append a record to the log.
+    Append(Bytes),
+    /// Start a fresh segment: at the next sync the snapshot and what is appended from here replace
+    /// everything before, all or nothing.
+    NewSegment(Bytes),
+    /// Make everything appended durable before going on.
+    Sync,
+    /// Ask the trusted component; go on with [`Host::attested`].
+    Attest(Call),
+    /// Send to replicas.
+    Peer {
+        /// Whom it is for.
+        to: To,
+        /// The message.
+        message: PeerMessage<M::Message>,
+    },
+    /// Send to a client.
+    Client(ToClient),
+    /// Set or move a timer.
+    SetTimer {
+        /// Which.
+        timer: M::Timer,
+        /// When it is due.
+        at: Time,
+    },
+    /// Forget a timer.
+    CancelTimer(M::Timer),
+    /// Tell the observers.
+    Note(Note),
+    /// Stop: the component no longer follows this host.
+    Halt(Refusal),
+}
+
+struct Wanted<M: Machine> {
+    counter: CounterId,
+    previous: CounterValue,
+    new: CounterValue,
+    body: M::Body,
+    digest: Digest,
+    to: To,
+}
+
+impl<M: Machine> Wanted<M> {
+    fn record(&self) -> LogRecord {
+        LogRecord::Own {
+            counter: self.counter,
+            previous: self.previous,
+            new: self.new,
+            body: self.body.to_wire(),
+        }
+    }
+}
+
+/// Drives one machine.
+pub struct Host<M: Machine> {
+    machine: M,
+    me: ReplicaId,
+    group: Group,
+    signer: Arc<dyn Signer>,
+    /// Whether the executor keeps a log; without one, no record is even encoded.
+    durable: bool,
+    outputs: Vec<Output<M>>,
+    appends: Vec<Bytes>,
+    waiting: Vec<Command<M>>,
+    wanted: VecDeque<Wanted<M>>,
+    run: Vec<Wanted<M>>,
+    tree: run::Tree,
+    compact: Option<troth_types::Seq>,
+    ready: VecDeque<Command<M>>,
+    own: VecDeque<M::Message>,
+}
+
+impl<M: Machine> Host<M> {
+    /// Starts a machine that never ran.
+    pub fn fresh(
+        machine: M,
+        me: ReplicaId,
+        group: Group,
+        signer: Arc<dyn Signer>,
+        durable: bool,
+        env: Env,
+    ) -> Result<Self, RecoveryError> {
+        let mut host = Self::new(machine, me, group, signer, durable);
+        host.machine.start(env, MachineStart::Fresh, &mut host.outputs).map_err(RecoveryError::Machine)?;
+        host.settle(env);
+        Ok(host)
+    }
+
+    /// Starts a machine again from its log: the last durable snapshot, the records since, and what the
+    /// component says it certified last for each counter.
+    #[allow(clippy::too_many_arguments)]
+    pub fn recover(
+        machine: M,
+        me: ReplicaId,
+        group: Group,
+        signer: Arc<dyn Signer>,
+        env: Env,
+        snapshot: Option<Bytes>,
+        log: &[Bytes],
+        resumed: &[Resumed],
+    ) -> Result<Self, RecoveryError> {
+        let recovered = log::recover::<M>(log, resumed, me, group.id())?;
+        let mut host = Self::new(machine, me, group, signer, true);
+        let start = MachineStart::Recovered { snapshot, own: recovered.own, records: recovered.records };
+        host.machine.start(env, start, &mut host.outputs).map_err(RecoveryError::Machine)?;
+        host.settle(env);
+        Ok(host)
+    }
+
+    fn new(machine: M, me: ReplicaId, group: Group, signer: Arc<dyn Signer>, durable: bool) -> Self {
+        Self {
+            machine,
+            me,
+            group,
+            signer,
+            durable,
+            outputs: Vec::new(),
+            appends: Vec::new(),
+            waiting: Vec::new(),
+            wanted: VecDeque::new(),
+            run: Vec::new(),
+            tree: run::Tree::default(),
+            compact: None,
+            ready: VecDeque::new(),
+            own: VecDeque::new(),
+        }
+    }
+
+    /// The machine, to look at.
+    #[must_use]
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// The machine, for adversaries that change a replica's mind. Nothing that serves calls this.
+    #[cfg(feature = "adversary")]
+    pub fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
+    /// Gives the machine one input. Many inputs may go in before the commands are taken out: they then
+    /// share a sync and a run.
+    pub fn input(&mut self, env: Env, input: Input<M::Message, M::Timer>) {
+        self.machine.input(env, input, &mut self.outputs);
+        self.settle(env);
+    }
+
+    /// Gives the component's answer to the last [`Command::Attest`].
+    pub fn attested(&mut self, env: Env, answer: Answer) {
+        let run = std::mem::take(&mut self.run);
+        assert!(!run.is_empty(), "an answer belongs to a question");
+        let certificate = match answer {
+            Answer::Attested(certificate) => certificate,
+            Answer::Refused(refusal) => return self.ready.push_back(Command::Halt(refusal)),
+            _ => return self.ready.push_back(Command::Halt(Refusal::Halted)),
+        };
+        if self.durable {
+            self.appends.push(LogRecord::Certified(certificate.clone()).to_wire());
+        }
+        let receivers: Vec<To> = run.iter().map(|wanted| wanted.to).collect();
+        let bodies = run.into_iter().map(|wanted| (wanted.body, wanted.digest)).collect();
+        let messages = seal_run::<M>(&certificate, bodies, &self.tree, self.me);
+        for (to, message) in receivers.into_iter().zip(messages) {
+            // Body and counter are durable: nothing holds the message back.
+            self.ready.push_back(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
+            self.own.push_back(message);
+        }
+        self.settle(env);
+    }
+
+    /// The next command, if there is one.
+    pub fn command(&mut self) -> Option<Command<M>> {
+        if self.ready.is_empty() {
+            self.phase();
+        }
+        self.ready.pop_front()
+    }
+
+    /// Sorts outputs, and steps the machine with its own messages until none is left.
+    fn settle(&mut self, env: Env) {
+        loop {
+            let outputs = std::mem::take(&mut self.outputs);
+            for output in outputs {
+                self.sort(output);
+            }
+            let Some(message) = self.own.pop_front() else { return };
+            let input = Input::Message(self.me, Verified::made_here(message));
+            self.machine.input(env, input, &mut self.outputs);
+        }
+    }
+
+    fn sort(&mut self, output: Output<M>) {
+        match output {
+            Output::Peer { to, message } => self.waiting.push(Command::Peer { to, message }),
+            Output::Client(message) => self.waiting.push(Command::Client(message)),
+            Output::Certify { counter, previous, new, body, to } => {
+                let digest = M::digest(&body, self.group.id(), self.me);
+                self.wanted.push_back(Wanted { counter, previous, new, body, digest, to });
+            }
+            Output::Sign { body, to } => {
+                let digest = M::digest(&body, self.group.id(), self.me);
+                let message = M::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)));
+                self.waiting.push(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
+                self.own.push_back(message);
+            }
+            Output::SetTimer { timer, at } => self.ready.push_back(Command::SetTimer { timer, at }),
+            Output::CancelTimer(timer) => self.ready.push_back(Command::CancelTimer(timer)),
+            Output::Persist(record) => {
+                if self.durable {
+                    self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
+                }
+            }
+            Output::Compact(seq) => self.compact = Some(seq),
+            Output::Note(note) => self.ready.push_back(Command::Note(note)),
+        }
+    }
+
+    /// Lays out one phase of commands.
+    fn phase(&mut self) {
+        let starts_run = self.run.is_empty() && !self.wanted.is_empty();
+        // Records alone wait for something that depends on them.
+        if self.waiting.is_empty() && !starts_run {
+            return;
+        }
+        if self.durable
+            && let Some(snapshot) = self.compact.take().and_then(|seq| self.machine.snapshot(seq))
+        {
+            self.new_segment(snapshot);
+        }
+        if starts_run {
+            self.take_run();
+            if self.durable {
+                let bodies: Vec<Bytes> = self.run.iter().map(|wanted| wanted.record().to_wire()).collect();
+                self.appends.extend(bodies);
+            }
+        }
+        if !self.appends.is_empty() {
+            self.ready.extend(self.appends.drain(..).map(Command::Append));
+            self.ready.push_back(Command::Sync);
+        }
+        self.ready.extend(self.waiting.drain(..));
+        if starts_run {
+            let digests: Vec<[u8; 32]> = self.run.iter().map(|wanted| wanted.digest.0).collect();
+            let digest = self.tree.build(&digests).expect("a run has 1 to 256 messages");
+            let (first, last) = (&self.run[0], &self.run[self.run.len() - 1]);
+            self.ready.push_back(Command::Attest(Call::Attest {
+                counter: first.counter,
+                previous: first.previous,
+                new: last.new,
+                digest,
+            }));
+        }
+    }
+
+    fn new_segment(&mut self, snapshot: Bytes) {
+        self.ready.push_back(Command::NewSegment(snapshot));
+        let (messages, records) = self.machine.retained();
+        let sealed = messages.iter().map(|message| LogRecord::Sealed(message.to_wire()).to_wire());
+        let kept = records.iter().map(|record| LogRecord::Machine(record.to_wire()).to_wire());
+        // A run under way has its bodies in the old segment only.
+        let bodies = self.run.iter().map(|wanted| wanted.record().to_wire());
+        let all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
+        self.appends.splice(0..0, all);
+    }
+
+    /// Takes the longest run of consecutive values from the front of what is wanted. A jump stands
+    /// alone: only then may a certificate skip values.
+    fn take_run(&mut self) {
+        let first = self.wanted.pop_front().expect("asked only where something is wanted");
+        let mut last = (first.counter, first.new);
+        let jump = first.previous.next() != Some(first.new);
+        self.run.push(first);
+        while !jump && self.run.len() < run::MAX_RUN {
+            let follows = self.wanted.front().is_some_and(|next| {
+                (next.counter, next.previous) == last && next.previous.next() == Some(next.new)
+            });
+            if !follows {
+                break;
+            }
+            let next = self.wanted.pop_front().expect("looked at just now");
+            last = (next.counter, next.new);
+            self.run.push(next);
+        }
+    }
+}

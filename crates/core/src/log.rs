@@ -1,0 +1,209 @@
+//! The write-ahead log's records, and how a machine's own messages are rebuilt from them.
+//!
+//! Bodies are durable before the counter that certifies them (design.md §7), so a crash leaves at
+//! most the last run without its certificate in the log; the component gives that one again.
+
+use crate::Machine;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use troth_auth::{Seal, Ui, decode_certificate, encode_certificate};
+use troth_trusted::{Certificate, CounterId, CounterValue, Resumed, run};
+use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Wire, put_bytes};
+
+const MAX_RECORD: usize = 1 << 26;
+
+/// One record of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogRecord {
+    /// A body about to be certified. A later record for the same value replaces it: the earlier one
+    /// never was.
+    Own {
+        /// The counter.
+        counter: CounterId,
+        /// The value before.
+        previous: CounterValue,
+        /// The value it will hold.
+        new: CounterValue,
+        /// The body.
+        body: Bytes,
+    },
+    /// The certificate of the bodies whose values it covers.
+    Certified(Certificate),
+    /// A certified message carried over from an earlier segment.
+    Sealed(Bytes),
+    /// A record of the machine.
+    Machine(Bytes),
+}
+
+impl Wire for LogRecord {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Own { counter, previous, new, body } => {
+                out.push(0);
+                counter.0.encode(out);
+                previous.0.encode(out);
+                new.0.encode(out);
+                put_bytes(out, body);
+            }
+            Self::Certified(certificate) => {
+                out.push(1);
+                encode_certificate(certificate, out);
+            }
+            Self::Sealed(message) => {
+                out.push(2);
+                put_bytes(out, message);
+            }
+            Self::Machine(record) => {
+                out.push(3);
+                put_bytes(out, record);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::Own {
+                counter: CounterId(Wire::decode(reader)?),
+                previous: CounterValue(Wire::decode(reader)?),
+                new: CounterValue(Wire::decode(reader)?),
+                body: reader.bytes("a logged body", MAX_RECORD)?,
+            },
+            1 => Self::Certified(decode_certificate(reader)?),
+            2 => Self::Sealed(reader.bytes("a logged message", MAX_RECORD)?),
+            3 => Self::Machine(reader.bytes("a logged record", MAX_RECORD)?),
+            other => return Err(Malformed::Tag("a log record", u64::from(other))),
+        })
+    }
+}
+
+/// Why a log cannot be continued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecoveryError {
+    /// A record does not decode.
+    Malformed(Malformed),
+    /// The component certified a value whose body the log does not hold: the log is older than the
+    /// component. Such a replica must not vote; it needs readmission.
+    BodyMissing(CounterId, CounterValue),
+    /// The machine found a contradiction.
+    Machine(&'static str),
+}
+
+impl core::fmt::Display for RecoveryError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Malformed(why) => write!(f, "a log record does not decode: {why}"),
+            Self::BodyMissing(counter, value) => write!(
+                f,
+                "the trusted component certified value {:x} of counter {} and the log does not hold it: \
+                 the log is older than the component, so this replica must not vote",
+                value.0, counter.0
+            ),
+            Self::Machine(why) => write!(f, "the log contradicts itself: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for RecoveryError {}
+
+impl From<Malformed> for RecoveryError {
+    fn from(why: Malformed) -> Self {
+        Self::Malformed(why)
+    }
+}
+
+/// A run's messages, built from its bodies, their digests and the certificate over them.
+pub(crate) fn seal_run<M: Machine>(
+    certificate: &Certificate,
+    bodies: Vec<(M::Body, Digest)>,
+    tree: &run::Tree,
+    me: ReplicaId,
+) -> Vec<M::Message> {
+    let single = bodies.len() == 1;
+    bodies
+        .into_iter()
+        .enumerate()
+        .map(|(index, (body, digest))| {
+            let index = u16::try_from(index).expect("a run is at most 256 long");
+            let run = if single { None } else { tree.proof(index).map(Box::new) };
+            M::seal(body, digest, me, Seal::Ui(Ui { certificate: certificate.clone(), run }))
+        })
+        .collect()
+}
+
+/// The machine's own messages and records that a log holds.
+pub(crate) struct Recovered<M: Machine> {
+    pub(crate) own: Vec<M::Message>,
+    pub(crate) records: Vec<M::Record>,
+}
+
+/// Reads a log. `resumed` is what the component says it certified last, per counter.
+pub(crate) fn recover<M: Machine>(
+    log: &[Bytes],
+    resumed: &[Resumed],
+    me: ReplicaId,
+    group: GroupId,
+) -> Result<Recovered<M>, RecoveryError> {
+    let mut sealed = Vec::new();
+    let mut records = Vec::new();
+    let mut bodies: BTreeMap<(CounterId, CounterValue), (CounterValue, M::Body)> = BTreeMap::new();
+    let mut certificates: BTreeMap<(CounterId, CounterValue), Certificate> = BTreeMap::new();
+    let mut newest_sealed: BTreeMap<CounterId, CounterValue> = BTreeMap::new();
+    for bytes in log {
+        match LogRecord::from_wire(bytes)? {
+            LogRecord::Own { counter, previous, new, body } => {
+                bodies.insert((counter, new), (previous, M::Body::from_wire(&body)?));
+            }
+            LogRecord::Certified(certificate) => {
+                certificates.insert((certificate.counter, certificate.new), certificate);
+            }
+            LogRecord::Sealed(bytes) => sealed.push(M::Message::from_wire(&bytes)?),
+            LogRecord::Machine(bytes) => records.push(M::Record::from_wire(&bytes)?),
+        }
+    }
+    let mut own = sealed;
+    for message in &own {
+        if let Some((counter, value)) = M::position(message) {
+            let newest = newest_sealed.entry(counter).or_insert(value);
+            *newest = (*newest).max(value);
+        }
+    }
+    let singles: Vec<_> = resumed
+        .iter()
+        .filter_map(|last| match last {
+            Resumed::One { certificate, digest } => Some((certificate, digest)),
+            _ => None,
+        })
+        .collect();
+    for (certificate, _) in &singles {
+        certificates.entry((certificate.counter, certificate.new)).or_insert_with(|| (*certificate).clone());
+    }
+    let mut tree = run::Tree::default();
+    for ((counter, new), certificate) in certificates {
+        if newest_sealed.get(&counter).is_some_and(|newest| *newest >= new) {
+            continue;
+        }
+        let mut covered = Vec::new();
+        let alone =
+            bodies.get(&(counter, new)).is_some_and(|(previous, _)| *previous == certificate.previous);
+        let first = if alone { new } else { certificate.previous.plus(1).unwrap_or(new) };
+        let mut value = first;
+        loop {
+            let (_, body) =
+                bodies.get(&(counter, value)).ok_or(RecoveryError::BodyMissing(counter, value))?.clone();
+            let digest = M::digest(&body, group, me);
+            covered.push((body, digest));
+            if value == new || covered.len() > run::MAX_RUN {
+                break;
+            }
+            value = value.next().ok_or(RecoveryError::BodyMissing(counter, new))?;
+        }
+        let digests: Vec<[u8; 32]> = covered.iter().map(|(_, digest)| digest.0).collect();
+        let root = tree.build(&digests).ok_or(RecoveryError::BodyMissing(counter, new))?;
+        let last = singles.iter().find(|(last, _)| (last.counter, last.new) == (counter, new));
+        if last.is_some_and(|(_, digest)| **digest != root) {
+            return Err(RecoveryError::BodyMissing(counter, new));
+        }
+        own.extend(seal_run::<M>(&certificate, covered, &tree, me));
+    }
+    own.sort_by_key(|message| M::position(message));
+    Ok(Recovered { own, records })
+}

@@ -1,0 +1,377 @@
+//! A replica: agreement and execution in one machine, and what every protocol needs around them:
+//! replies, reads, frames for peers, state transfer.
+
+use crate::{
+    Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
+    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES,
+};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use troth_auth::Seal;
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{
+    ClientId, Digest, Group, GroupId, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody,
+    Seq, StateFetch, StatePiece, ToClient,
+};
+
+/// Units of checkpoint hashing done after each input; about this many microseconds.
+const HASHING_PER_INPUT: usize = 200;
+/// Microseconds until a state transfer asks another source.
+const TRANSFER_RETRY: u64 = 50_000;
+
+/// Names of a replica's timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReplicaTimer<T> {
+    /// One of the protocol's.
+    Protocol(T),
+    /// The state transfer has waited long enough.
+    Transfer,
+    /// A checkpoint's digest is not finished.
+    Hashing,
+}
+
+/// A state transfer under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Transfer {
+    seq: Seq,
+    digest: Digest,
+    sources: Vec<ReplicaId>,
+    turn: usize,
+}
+
+/// A replica of agreement protocol `A` that executes with `X`.
+#[derive(Clone, Debug)]
+pub struct Replica<A: Agreement, X: Execution> {
+    me: ReplicaId,
+    group: Group,
+    agreement: A,
+    execution: X,
+    transfer: Option<Transfer>,
+    hashing: bool,
+}
+
+impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.me, &self.agreement, self.execution.executed(), &self.transfer)
+            == (other.me, &other.agreement, other.execution.executed(), &other.transfer)
+    }
+}
+
+impl<A: Agreement, X: Execution> Eq for Replica<A, X> {}
+
+type Outputs<A, X> = Vec<Output<Replica<A, X>>>;
+
+impl<A: Agreement, X: Execution> Replica<A, X> {
+    /// A replica in its genesis state.
+    pub fn new(me: ReplicaId, group: Group, agreement: A, execution: X) -> Self {
+        assert!(group.contains(me), "a replica belongs to its group");
+        Self { me, group, agreement, execution, transfer: None, hashing: false }
+    }
+
+    /// The agreement protocol's state.
+    pub fn agreement(&self) -> &A {
+        &self.agreement
+    }
+
+    /// The executor.
+    pub fn execution(&self) -> &X {
+        &self.execution
+    }
+
+    /// What a person wants to see.
+    pub fn status(&self) -> Status {
+        Status { executed: self.execution.executed(), ..self.agreement.status() }
+    }
+
+    fn reached(&self) -> Reached {
+        Reached {
+            seq: self.execution.executed(),
+            time: self.execution.last_time(),
+            deadline: self.execution.next_deadline(),
+        }
+    }
+
+    /// Runs one event of the protocol and everything that follows from it.
+    fn step(&mut self, env: Env, out: &mut Outputs<A, X>, event: impl FnOnce(&mut A, &mut Cx<'_, A>)) {
+        let mut effects = Vec::new();
+        let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut effects);
+        event(&mut self.agreement, &mut cx);
+        self.carry_out(env, effects, out);
+    }
+
+    fn carry_out(&mut self, env: Env, effects: Vec<Effect<A>>, out: &mut Outputs<A, X>) {
+        let mut queue = VecDeque::from(effects);
+        while let Some(effect) = queue.pop_front() {
+            let mut more = Vec::new();
+            match effect {
+                Effect::Send { to, message } => {
+                    out.push(Output::Peer { to, message: PeerMessage::Protocol(message) });
+                }
+                Effect::Certify { counter, previous, new, body, to } => {
+                    out.push(Output::Certify { counter, previous, new, body, to });
+                }
+                Effect::Sign { body, to } => out.push(Output::Sign { body, to }),
+                Effect::SetTimer { timer, at } => {
+                    out.push(Output::SetTimer { timer: ReplicaTimer::Protocol(timer), at });
+                }
+                Effect::CancelTimer(timer) => out.push(Output::CancelTimer(ReplicaTimer::Protocol(timer))),
+                Effect::Persist(record) => out.push(Output::Persist(record)),
+                Effect::FetchFrames { to, digests } => {
+                    for some in digests.chunks(MAX_FRAMES) {
+                        out.push(Output::Peer { to, message: PeerMessage::FetchFrames(some.to_vec()) });
+                    }
+                }
+                Effect::Deliver(ordered) => {
+                    let outcome = self.execution.execute(&ordered);
+                    for reply in &outcome.replies {
+                        out.push(Output::Client(self.reply(reply.clone(), false)));
+                    }
+                    out.extend(
+                        outcome.events.iter().map(|event| Output::Client(ToClient::Event(event.clone()))),
+                    );
+                    let reached = self.reached();
+                    let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut more);
+                    self.agreement.on_executed(&mut cx, reached, &outcome);
+                }
+                Effect::Checkpoint => {
+                    self.execution.checkpoint();
+                    self.hashing = true;
+                }
+                Effect::Stable { seq, .. } => {
+                    self.execution.stable(seq);
+                    out.push(Output::Compact(seq));
+                }
+                Effect::FetchState { seq, digest, sources } => {
+                    self.begin_transfer(env, seq, digest, sources, out)
+                }
+                Effect::Note(note) => out.push(Output::Note(note)),
+            }
+            // What an event led to comes before what stood behind it in the queue only where it must:
+            // effects keep the order in which they were asked for.
+            queue.extend(more);
+        }
+    }
+
+    /// Hashes a slice of what checkpoints wait for.
+    fn hash(&mut self, env: Env, out: &mut Outputs<A, X>) {
+        if !self.hashing {
+            return;
+        }
+        match self.execution.poll_checkpoint(HASHING_PER_INPUT) {
+            Some((seq, digest)) => {
+                self.step(env, out, |agreement, cx| agreement.on_checkpoint(cx, seq, digest))
+            }
+            None => self.hashing = self.execution.hashing(),
+        }
+        if self.hashing {
+            out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now });
+        }
+    }
+
+    /// The reply as this replica sends it: in full from the designated one or when asked.
+    fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
+        reply.view = self.agreement.view();
+        if !full
+            && self.group.designated(reply.client, reply.number) != self.me
+            && let ReplyBody::Full(results) = &reply.body
+        {
+            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        }
+        ToClient::Reply(reply)
+    }
+
+    fn on_frame(&mut self, env: Env, frame: crate::VerifiedFrame, full: bool, out: &mut Outputs<A, X>) {
+        let (client, number) = (frame.client(), frame.number());
+        match self.execution.lookup(client, number) {
+            Lookup::New => self.step(env, out, |agreement, cx| agreement.on_request(cx, frame)),
+            Lookup::Executed(reply) => {
+                if full {
+                    let events = self.execution.events_after(client, frame.events_seen());
+                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                }
+                out.push(Output::Client(self.reply(*reply, full)));
+            }
+            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+        }
+    }
+
+    fn on_read(&self, read: &Read) -> Output<Self> {
+        if !self.agreement.may_answer_reads() || self.transfer.is_some() {
+            return refuse(read.client, read.number, true, RefusalReason::NotReady);
+        }
+        let mut reply: ReadReply = self.execution.query(read);
+        if self.group.designated(read.client, read.number) != self.me
+            && let ReplyBody::Full(results) = &reply.body
+        {
+            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        }
+        Output::Client(ToClient::ReadReply(reply))
+    }
+
+    fn begin_transfer(
+        &mut self,
+        env: Env,
+        seq: Seq,
+        digest: Digest,
+        mut sources: Vec<ReplicaId>,
+        out: &mut Outputs<A, X>,
+    ) {
+        sources.retain(|source| *source != self.me);
+        if sources.is_empty() || self.transfer.as_ref().is_some_and(|transfer| transfer.seq >= seq) {
+            return;
+        }
+        let wants = self.execution.begin_install(seq, digest);
+        self.transfer = Some(Transfer { seq, digest, sources, turn: 0 });
+        self.ask(env, wants, out);
+    }
+
+    /// Asks the sources in turn.
+    fn ask(&mut self, env: Env, wants: Vec<StateFetch>, out: &mut Outputs<A, X>) {
+        let Some(transfer) = &mut self.transfer else { return };
+        for fetch in wants {
+            let source = transfer.sources[transfer.turn % transfer.sources.len()];
+            out.push(Output::Peer { to: To::One(source), message: PeerMessage::FetchState(fetch) });
+        }
+        out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at: env.now.after(TRANSFER_RETRY) });
+    }
+
+    fn on_piece(&mut self, env: Env, from: ReplicaId, piece: &StatePiece, out: &mut Outputs<A, X>) {
+        let Some(transfer) = &mut self.transfer else { return };
+        if (transfer.seq, transfer.digest) != (piece.seq, piece.digest) {
+            return;
+        }
+        match self.execution.on_piece(piece) {
+            Installing::Wants(wants) if wants.is_empty() => {}
+            Installing::Wants(wants) => self.ask(env, wants, out),
+            Installing::Done => {
+                let (seq, digest) = (transfer.seq, transfer.digest);
+                self.transfer = None;
+                out.push(Output::CancelTimer(ReplicaTimer::Transfer));
+                out.push(Output::Note(Note::TransferDone { seq }));
+                self.installed(env, digest, out);
+            }
+            Installing::Rejected => {
+                transfer.turn += 1;
+                out.push(Output::Note(Note::Suspected {
+                    replica: from,
+                    reason: "a piece of state does not verify",
+                }));
+            }
+            Installing::NotWanted => {}
+        }
+    }
+
+    fn installed(&mut self, env: Env, digest: Digest, out: &mut Outputs<A, X>) {
+        let reached = self.reached();
+        let mut effects = Vec::new();
+        let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut effects);
+        let execution = &self.execution;
+        let executed = |client: ClientId, number: u64| execution.lookup(client, number) != Lookup::New;
+        self.agreement.on_installed(&mut cx, reached, digest, &executed);
+        self.carry_out(env, effects, out);
+    }
+}
+
+fn refuse<M: Machine>(client: ClientId, number: u64, read: bool, reason: RefusalReason) -> Output<M> {
+    Output::Client(ToClient::Refusal(Refusal { client, number, read, reason }))
+}
+
+impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
+    type Body = A::Body;
+    type Message = A::Message;
+    type Timer = ReplicaTimer<A::Timer>;
+    type Record = A::Record;
+
+    fn start(
+        &mut self,
+        env: Env,
+        start: MachineStart<Self>,
+        out: &mut Vec<Output<Self>>,
+    ) -> Result<(), &'static str> {
+        let start = match start {
+            MachineStart::Fresh => Start::Fresh,
+            MachineStart::Recovered { snapshot, own, records } => {
+                let snapshot = match snapshot {
+                    Some(bytes) => self.execution.restore(&bytes).ok_or("the snapshot does not decode")?,
+                    None => (Seq(0), Digest::ZERO),
+                };
+                Start::Recovered { own, records, snapshot, reached: self.reached() }
+            }
+        };
+        self.step(env, out, |agreement, cx| agreement.on_start(cx, start));
+        Ok(())
+    }
+
+    fn input(
+        &mut self,
+        env: Env,
+        input: Input<A::Message, ReplicaTimer<A::Timer>>,
+        out: &mut Vec<Output<Self>>,
+    ) {
+        match input {
+            Input::Frame { frame, full } => self.on_frame(env, frame, full, out),
+            Input::Read(read) => out.push(self.on_read(&read)),
+            Input::Message(from, message) => {
+                self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));
+            }
+            Input::Frames(_, frames) => {
+                for frame in frames {
+                    if self.execution.lookup(frame.client(), frame.number()) == Lookup::New {
+                        self.step(env, out, |agreement, cx| agreement.on_request(cx, frame));
+                    } else {
+                        self.step(env, out, |agreement, cx| agreement.on_known_frame(cx, frame));
+                    }
+                }
+            }
+            Input::FetchFrames(from, digests) => {
+                let frames: Vec<_> = digests
+                    .iter()
+                    .take(MAX_FRAMES)
+                    .filter_map(|digest| self.agreement.frame(digest))
+                    .map(troth_auth::Verified::into_inner)
+                    .collect();
+                if !frames.is_empty() {
+                    out.push(Output::Peer { to: To::One(from), message: PeerMessage::Frames(frames) });
+                }
+            }
+            Input::FetchState(from, fetch) => {
+                if let Some(piece) = self.execution.serve(&fetch) {
+                    out.push(Output::Peer { to: To::One(from), message: PeerMessage::StatePiece(piece) });
+                }
+            }
+            Input::StatePiece(from, piece) => self.on_piece(env, from, &piece, out),
+            Input::Timer(ReplicaTimer::Protocol(timer)) => {
+                self.step(env, out, |agreement, cx| agreement.on_timer(cx, timer));
+            }
+            Input::Timer(ReplicaTimer::Transfer) => {
+                if let Some(transfer) = &mut self.transfer {
+                    transfer.turn += 1;
+                    let wants = self.execution.wanted();
+                    self.ask(env, wants, out);
+                }
+            }
+            Input::Timer(ReplicaTimer::Hashing) => {}
+        }
+        self.hash(env, out);
+    }
+
+    fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {
+        A::digest(body, group, from)
+    }
+
+    fn seal(body: A::Body, digest: Digest, from: ReplicaId, seal: Seal) -> A::Message {
+        A::seal(body, digest, from, seal)
+    }
+
+    fn position(message: &A::Message) -> Option<(CounterId, CounterValue)> {
+        A::position(message)
+    }
+
+    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
+        self.execution.snapshot(seq)
+    }
+
+    fn retained(&self) -> (Vec<A::Message>, Vec<A::Record>) {
+        self.agreement.retained()
+    }
+}
