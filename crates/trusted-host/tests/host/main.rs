@@ -1,0 +1,6 @@
+//! Tests of the trusted component's interface and of its conformance suite.
+
+mod broken;
+mod homes;
+mod support;
+mod verifiers;

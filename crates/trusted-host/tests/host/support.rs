@@ -1,0 +1,122 @@
+//! Homes in memory, with stores that survive a restart or fail on demand.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use troth_trusted::{
+    Certifier, Epoch, Identity, MacKey, SigningKey, State, Store, StoreFailed, TrustedCore, VolatileStore,
+};
+use troth_trusted_host::conformance::Home;
+use troth_trusted_host::{GroupVerifier, InProcess, TrustedComponent};
+
+pub const IDENTITY: Identity = Identity { group: [3; 16], replica: 1, epoch: Epoch(7) };
+
+pub fn mac() -> Certifier {
+    Certifier::Mac(MacKey::new(&[5; 32]))
+}
+
+pub fn signature() -> Certifier {
+    Certifier::Signature(SigningKey::new(&[6; 32]))
+}
+
+/// A verifier that knows three replicas of the group, replica 1 with the certifier's key.
+pub fn verifier(certifier: &Certifier) -> GroupVerifier {
+    let members = (0..3).map(|replica| {
+        let identity = Identity { replica, ..IDENTITY };
+        let key = match certifier {
+            Certifier::Mac(key) => key.verifier().into(),
+            Certifier::Signature(key) if replica == IDENTITY.replica => key.verifier().into(),
+            Certifier::Signature(_) => SigningKey::new(&[replica as u8; 32]).verifier().into(),
+        };
+        (identity, key)
+    });
+    GroupVerifier::new(members).expect("three different replicas")
+}
+
+/// What a [`MemoryStore`] holds, shared with the home that restarts from it.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    pub record: Option<Box<[u8; State::LEN]>>,
+    pub broken: bool,
+}
+
+/// A store whose content outlives the component.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore(pub Arc<Mutex<Memory>>);
+
+impl MemoryStore {
+    pub fn with<T>(&self, f: impl FnOnce(&mut Memory) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Store for MemoryStore {
+    fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
+        self.with(|memory| {
+            if memory.broken {
+                return Err(StoreFailed);
+            }
+            memory.record = Some(Box::new(state.to_bytes()));
+            Ok(())
+        })
+    }
+}
+
+/// Components in this process over a [`MemoryStore`].
+pub struct MemoryHome {
+    pub certifier: Certifier,
+    pub store: MemoryStore,
+    pub epoch: Epoch,
+}
+
+impl MemoryHome {
+    pub fn new(certifier: Certifier) -> Self {
+        Self { certifier, store: MemoryStore::default(), epoch: IDENTITY.epoch }
+    }
+}
+
+impl Home for MemoryHome {
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedComponent> {
+        self.store = MemoryStore::default();
+        self.epoch = epoch;
+        let identity = Identity { epoch, ..IDENTITY };
+        Box::new(InProcess::new(TrustedCore::start(identity, self.certifier.clone(), self.store.clone())))
+    }
+
+    fn restart(&mut self) -> Option<Box<dyn TrustedComponent>> {
+        let identity = Identity { epoch: self.epoch, ..IDENTITY };
+        let record = self.store.with(|memory| memory.record.clone())?;
+        let state = State::from_bytes(&record).expect("an intact record");
+        let core = TrustedCore::restart(identity, self.certifier.clone(), self.store.clone(), state);
+        Some(Box::new(InProcess::new(core.expect("its own state"))))
+    }
+
+    fn break_store(&mut self) -> bool {
+        self.store.with(|memory| memory.broken = true);
+        true
+    }
+}
+
+/// Components in this process that keep nothing.
+pub struct VolatileHome(pub Certifier);
+
+impl Home for VolatileHome {
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedComponent> {
+        let identity = Identity { epoch, ..IDENTITY };
+        Box::new(InProcess::new(TrustedCore::start(identity, self.0.clone(), VolatileStore)))
+    }
+
+    fn restart(&mut self) -> Option<Box<dyn TrustedComponent>> {
+        None
+    }
+
+    fn break_store(&mut self) -> bool {
+        false
+    }
+}
