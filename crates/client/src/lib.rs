@@ -1,1 +1,26 @@
-//! Clients: the reply rule as a pure machine and an async front
+//! Clients. [`ClientCore`] is the client as a pure machine: it signs frames, counts replies of
+//! distinct replicas, retransmits, orders events before the replies that reveal them, and knows
+//! no clock and no socket. The simulator and the async front run the same one.
+#![forbid(unsafe_code)]
+
+mod ballot;
+mod budget;
+mod config;
+mod core;
+mod error;
+mod flight;
+mod inbox;
+mod links;
+mod output;
+mod queue;
+mod read;
+mod receive;
+mod timers;
+
+pub use config::{Bounds, Config, Timing};
+pub use core::ClientCore;
+pub use error::{ClientError, SubmitError};
+pub use output::{Output, Ticket};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! One word per replica: the only way this crate counts.
+
+use troth_types::ReplicaId;
+
+/// What each replica said last. A replica that speaks twice replaces its own word, so no quorum
+/// counts it twice (design.md §3.8).
+#[derive(Clone, Debug)]
+pub(crate) struct Ballot<T> {
+    words: Vec<Option<T>>,
+}
+
+impl<T: PartialEq> Ballot<T> {
+    pub(crate) fn new(replicas: usize) -> Self {
+        Self { words: (0..replicas).map(|_| None).collect() }
+    }
+
+    /// Takes a replica's word; answers how many replicas say the same now. Callers have checked
+    /// that the replica belongs to the group.
+    pub(crate) fn cast(&mut self, from: ReplicaId, word: T) -> usize {
+        let same = self
+            .words
+            .iter()
+            .enumerate()
+            .filter(|(index, said)| *index != usize::from(from.0) && said.as_ref() == Some(&word))
+            .count();
+        self.words[usize::from(from.0)] = Some(word);
+        same + 1
+    }
+
+    /// What a replica said.
+    pub(crate) fn word(&self, of: ReplicaId) -> Option<&T> {
+        self.words.get(usize::from(of.0)).and_then(Option::as_ref)
+    }
+
+    /// Whether all that spoke say the same.
+    pub(crate) fn unanimous(&self) -> bool {
+        let mut said = self.words.iter().flatten();
+        said.next().is_none_or(|first| said.all(|word| word == first))
+    }
+}

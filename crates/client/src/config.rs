@@ -1,0 +1,117 @@
+//! What a client must know before it speaks.
+
+use troth_types::{ClientId, Group, Limits};
+
+/// A client's identity, its group and its patience.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The group it speaks to.
+    pub group: Group,
+    /// Its own number.
+    pub client: ClientId,
+    /// The group's limits; they must be the replicas' own, since the window rule rests on them.
+    pub limits: Limits,
+    /// When it loses patience.
+    pub timing: Timing,
+    /// What it keeps in memory at most.
+    pub bounds: Bounds,
+    /// The number of its first frame and first read, at least 1. Replicas execute a number once,
+    /// so a client that starts again must start above every number it ever used; microseconds of
+    /// the wall clock serve where none are stored.
+    pub first_number: u64,
+    /// The last event that earlier sessions of this client delivered; events continue after it.
+    /// `None` where that is not known: the session's first frame then carries one submission
+    /// alone, nothing else is sent before its outcome is known, and events up to that outcome
+    /// count as an earlier session's and are skipped.
+    pub events_seen: Option<u64>,
+    /// Whether [`ClientCore::acknowledge_events`](crate::ClientCore::acknowledge_events) decides
+    /// what frames acknowledge. Otherwise an event counts as seen when
+    /// [`ClientCore::poll`](crate::ClientCore::poll) has handed it out.
+    pub hold_acknowledgements: bool,
+}
+
+impl Config {
+    /// A first session of `client` with default limits, timing and bounds.
+    #[must_use]
+    pub fn new(group: Group, client: ClientId) -> Self {
+        Self {
+            group,
+            client,
+            limits: Limits::DEFAULT,
+            timing: Timing::DEFAULT,
+            bounds: Bounds::DEFAULT,
+            first_number: 1,
+            events_seen: Some(0),
+            hold_acknowledgements: false,
+        }
+    }
+}
+
+/// How long a client waits, all in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From sending a frame to sending it again; doubles with every further time.
+    pub resend_first: u64,
+    /// The longest pause between two sendings of a frame.
+    pub resend_longest: u64,
+    /// From f+1 equal digests, or a reply that waits for events, to asking for what is missing.
+    pub full_wait: u64,
+    /// From sending a fast read to having it ordered instead.
+    pub read_wait: u64,
+    /// From a submission to giving it up.
+    pub deadline: u64,
+    /// How long fewer than f+1 replicas must be connected before the client calls the group
+    /// unavailable.
+    pub unavailable_after: u64,
+}
+
+impl Timing {
+    /// The defaults, meant for a local network.
+    pub const DEFAULT: Self = Self {
+        resend_first: 200_000,
+        resend_longest: 5_000_000,
+        full_wait: 20_000,
+        read_wait: 20_000,
+        deadline: 30_000_000,
+        unavailable_after: 5_000_000,
+    };
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What a client keeps in memory at most, beyond the frames of its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Operations that wait for a frame. Reads that turn out to need ordering may come on top.
+    pub queue_operations: usize,
+    /// Bytes of operations that wait for a frame.
+    pub queue_bytes: usize,
+    /// Fast reads outstanding; a read beyond is ordered at once.
+    pub reads: usize,
+    /// Bytes of unconfirmed results kept per replica. A result beyond counts as its digest and is
+    /// asked for again once f+1 replicas agree on it.
+    pub reply_bytes: usize,
+    /// Bytes of undelivered events kept per replica; beyond, those with the highest index go.
+    pub event_bytes: usize,
+}
+
+impl Bounds {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
+        queue_operations: 1 << 16,
+        queue_bytes: 64 << 20,
+        reads: 1024,
+        reply_bytes: 32 << 20,
+        event_bytes: 8 << 20,
+    };
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,278 @@
+//! The client as a pure machine.
+
+use crate::budget::Budget;
+use crate::flight::Flight;
+use crate::inbox::Inbox;
+use crate::links::Links;
+use crate::queue::{Queue, fits_a_frame};
+use crate::read::FastRead;
+use crate::{ClientError, Config, Output, SubmitError, Ticket};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use troth_auth::Signer;
+use troth_types::{Frame, FrameDraft, Read, ReplicaId, Time, ToReplica, View};
+
+/// Where a submission is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// In line for a frame.
+    Queued,
+    /// Part of the frame with this number.
+    Sent(u64),
+    /// A fast read with this number.
+    Reading(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) deadline: Time,
+    pub(crate) stage: Stage,
+}
+
+/// A client of one group, without clock, socket or randomness. The host calls it with messages
+/// and the time, then takes [`Output`]s until there are none, and calls [`ClientCore::on_timer`]
+/// at [`ClientCore::next_wake`].
+///
+/// A result is accepted when f+1 distinct replicas agree on it, at least one of which is correct;
+/// a fast read when all replicas do. Whatever up to f replicas send can delay an answer, never
+/// change one, and never make this machine grow beyond [`Bounds`](crate::Bounds) and its window.
+///
+/// Frame numbers share `number % client_window` slots with the replicas' tables, where a number
+/// overtakes the earlier one of its slot. So number t is sent only when t - window is known to
+/// have completed. A frame that nobody waits for any more, because its submissions timed out,
+/// keeps its slot and is sent again every [`Timing::resend_longest`](crate::Timing) until
+/// replicas answer: reusing the slot earlier would make the lost outcome unknowable for ever.
+#[derive(Clone, Debug)]
+pub struct ClientCore {
+    pub(crate) config: Config,
+    pub(crate) signer: Arc<dyn Signer>,
+    /// The latest time the host told; it never goes back.
+    pub(crate) now: Time,
+    pub(crate) tickets: BTreeMap<Ticket, Pending>,
+    pub(crate) next_ticket: u64,
+    pub(crate) queue: Queue,
+    pub(crate) flights: BTreeMap<u64, Flight>,
+    pub(crate) next_number: u64,
+    pub(crate) reads: BTreeMap<u64, FastRead>,
+    pub(crate) next_read: u64,
+    pub(crate) inbox: Inbox,
+    pub(crate) acknowledged: u64,
+    /// The latest frame that completed: sent again it makes replicas repeat events.
+    pub(crate) latest: Option<Arc<Frame>>,
+    pub(crate) nudge_at: Option<Time>,
+    pub(crate) nudge_pause: u64,
+    pub(crate) budget: Budget,
+    pub(crate) links: Links,
+    pub(crate) views: Vec<View>,
+    pub(crate) outputs: VecDeque<Output>,
+}
+
+impl ClientCore {
+    /// A client that signs with `signer`.
+    ///
+    /// # Panics
+    /// If `config.first_number` or `config.limits.client_window` is 0.
+    #[must_use]
+    pub fn new(config: Config, signer: Arc<dyn Signer>) -> Self {
+        assert!(config.first_number > 0, "frame numbers start at 1");
+        assert!(config.limits.client_window > 0, "a window has at least one slot");
+        let group = config.group;
+        let window = config.limits.outbox_events as u64;
+        Self {
+            signer,
+            now: Time::default(),
+            tickets: BTreeMap::new(),
+            next_ticket: 0,
+            queue: Queue::default(),
+            flights: BTreeMap::new(),
+            next_number: config.first_number,
+            reads: BTreeMap::new(),
+            next_read: config.first_number,
+            inbox: Inbox::new(&group, config.events_seen, window, config.bounds.event_bytes),
+            acknowledged: config.events_seen.unwrap_or(0),
+            latest: None,
+            nudge_at: None,
+            nudge_pause: config.timing.resend_first,
+            budget: Budget::new(group.n(), config.bounds.reply_bytes),
+            links: Links::new(&group),
+            views: vec![View::default(); group.n()],
+            outputs: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Has operations executed, all in one frame: in order and together. Many submissions may be
+    /// outstanding; those that wait at the same time share frames, and each gets its own results.
+    ///
+    /// # Errors
+    /// Nothing was taken: see [`SubmitError`].
+    pub fn submit(&mut self, now: Time, operations: Vec<Bytes>) -> Result<Ticket, SubmitError> {
+        self.admit(now, &operations)?;
+        let ticket = self.ticket(Stage::Queued);
+        self.queue.push(ticket, operations);
+        Ok(ticket)
+    }
+
+    /// Has an operation that changes nothing answered: from the current state where all replicas
+    /// agree, else ordered like any other. The ticket ends with exactly one result.
+    ///
+    /// # Errors
+    /// As [`ClientCore::submit`].
+    pub fn read(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
+        let operations = vec![operation];
+        self.admit(now, &operations)?;
+        let hopeful = self.links.all_up()
+            && self.inbox.delivered().is_some()
+            && self.reads.len() < self.config.bounds.reads;
+        if !hopeful {
+            let ticket = self.ticket(Stage::Queued);
+            self.queue.push(ticket, operations);
+            return Ok(ticket);
+        }
+        let number = self.next_read;
+        self.next_read += 1;
+        let ticket = self.ticket(Stage::Reading(number));
+        let operation = operations.into_iter().next().expect("one was put in");
+        let group = self.config.group;
+        let message = Read { client: self.config.client, number, operation: operation.clone() };
+        for to in group.all() {
+            self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
+        }
+        let give_up_at = self.now.after(self.config.timing.read_wait);
+        self.reads.insert(number, FastRead::new(&group, ticket, operation, number, give_up_at));
+        Ok(ticket)
+    }
+
+    /// The next thing for the host to do. Frames are made here, when the machine has nothing else
+    /// to say and its window allows: all that was submitted before shares them.
+    pub fn poll(&mut self) -> Option<Output> {
+        if self.outputs.is_empty() {
+            self.send_ready();
+        }
+        let output = self.outputs.pop_front();
+        if let (Some(Output::Event(event)), false) = (&output, self.config.hold_acknowledgements) {
+            self.acknowledged = self.acknowledged.max(event.index);
+        }
+        output
+    }
+
+    /// Notes that the application has taken all events up to `index`, so that replicas may forget
+    /// them; for [`Config::hold_acknowledgements`]. Later frames carry it.
+    pub fn acknowledge_events(&mut self, index: u64) {
+        let delivered = self.inbox.delivered().unwrap_or(0);
+        self.acknowledged = self.acknowledged.max(index.min(delivered));
+    }
+
+    /// Where the primary probably is: the highest view that f+1 replicas' replies have reached,
+    /// so one that a correct replica is really in or past.
+    #[must_use]
+    pub fn view_hint(&self) -> View {
+        let mut views = self.views.clone();
+        views.sort_unstable();
+        views[self.config.group.n() - self.config.group.weak()]
+    }
+
+    /// Submissions without an outcome.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.tickets.len()
+    }
+
+    /// Bytes held on the word of fewer than f+1 replicas: unconfirmed results and events.
+    #[must_use]
+    pub fn unconfirmed_bytes(&self) -> usize {
+        self.budget.total() + self.inbox.bytes()
+    }
+
+    fn admit(&mut self, now: Time, operations: &[Bytes]) -> Result<(), SubmitError> {
+        self.advance(now);
+        if operations.is_empty() {
+            return Err(SubmitError::Empty);
+        }
+        if !fits_a_frame(operations, &self.config.limits) {
+            return Err(SubmitError::TooLarge);
+        }
+        if self.is_unavailable() {
+            return Err(SubmitError::Unavailable { unreachable: self.links.unreachable() });
+        }
+        let bytes: usize = operations.iter().map(Bytes::len).sum();
+        let bounds = &self.config.bounds;
+        if self.queue.operations() + operations.len() > bounds.queue_operations
+            || self.queue.bytes() + bytes > bounds.queue_bytes
+        {
+            return Err(SubmitError::Busy);
+        }
+        Ok(())
+    }
+
+    fn ticket(&mut self, stage: Stage) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let deadline = self.now.after(self.config.timing.deadline);
+        self.tickets.insert(ticket, Pending { deadline, stage });
+        ticket
+    }
+
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// Ends a submission.
+    pub(crate) fn finish(&mut self, ticket: Ticket, result: Result<Vec<Bytes>, ClientError>) {
+        if self.tickets.remove(&ticket).is_some() {
+            self.outputs.push_back(Output::Done { ticket, result });
+        }
+    }
+
+    /// Makes and sends frames while the window and the connections allow.
+    fn send_ready(&mut self) {
+        while !self.queue.is_empty() && self.links.enough() && self.slot_is_free() {
+            let alone = self.inbox.delivered().is_none();
+            let (operations, shares) = self.queue.take_frame(&self.config.limits, alone);
+            let number = self.next_number;
+            self.next_number += 1;
+            for share in &shares {
+                if let Some(pending) = self.tickets.get_mut(&share.ticket) {
+                    pending.stage = Stage::Sent(number);
+                }
+            }
+            let draft = FrameDraft {
+                group: self.config.group.id(),
+                client: self.config.client,
+                number,
+                events_seen: self.acknowledged,
+                operations,
+            };
+            let signature = self.signer.sign(&draft.signing_digest());
+            let frame = Arc::new(draft.sign(signature));
+            self.send_frame(&frame, false);
+            let pause = self.config.timing.resend_first;
+            let flight = Flight::new(&self.config.group, frame, shares, self.now.after(pause), pause);
+            self.flights.insert(number, flight);
+        }
+    }
+
+    /// Whether the next number's slot is free: the number one window earlier has completed.
+    fn slot_is_free(&self) -> bool {
+        if self.inbox.delivered().is_none() && !self.flights.is_empty() {
+            return false;
+        }
+        let window = self.config.limits.client_window;
+        self.next_number.checked_sub(window).is_none_or(|before| !self.flights.contains_key(&before))
+    }
+
+    /// Sends a frame to all connected replicas.
+    pub(crate) fn send_frame(&mut self, frame: &Arc<Frame>, full: bool) {
+        for to in self.config.group.all() {
+            self.send_frame_to(to, frame, full);
+        }
+    }
+
+    pub(crate) fn send_frame_to(&mut self, to: ReplicaId, frame: &Arc<Frame>, full: bool) {
+        if self.links.is_up(to) {
+            let message = ToReplica::Request { frame: Arc::clone(frame), full };
+            self.outputs.push_back(Output::Send { to, message });
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A frame on its way: what replicas said about it (the reply rule, protocols.md §1.1).
+
+use crate::ballot::Ballot;
+use crate::budget::Budget;
+use crate::queue::Share;
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Time};
+
+/// What f+1 replicas agree on.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreed {
+    vote: Digest,
+    pub(crate) events_up_to: u64,
+}
+
+/// A result that a replica sent before enough others confirmed it.
+#[derive(Clone, Debug)]
+struct Body {
+    results: Vec<Bytes>,
+    bytes: usize,
+}
+
+/// A frame that was sent and occupies its slot of the window.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) shares: Vec<Share>,
+    /// Submissions that still want the outcome; at 0 the client only waits for the slot.
+    pub(crate) wanted: usize,
+    pub(crate) resend_at: Time,
+    pub(crate) pause: u64,
+    /// Agreed on by f+1 distinct replicas; then the frame was executed, once, with this outcome.
+    pub(crate) agreed: Option<Agreed>,
+    /// The results that belong to what was agreed.
+    pub(crate) results: Option<Vec<Bytes>>,
+    votes: Ballot<Digest>,
+    bodies: Vec<Option<Body>>,
+    refusals: Ballot<RefusalReason>,
+    /// Whether a full reply was asked for at once because the designated replica failed to give
+    /// it; a liar gets one such haste per frame out of us.
+    hastened: bool,
+}
+
+impl Flight {
+    pub(crate) fn new(
+        group: &Group,
+        frame: Arc<Frame>,
+        shares: Vec<Share>,
+        resend_at: Time,
+        pause: u64,
+    ) -> Self {
+        Self {
+            frame,
+            wanted: shares.len(),
+            shares,
+            resend_at,
+            pause,
+            agreed: None,
+            results: None,
+            votes: Ballot::new(group.n()),
+            bodies: vec![None; group.n()],
+            refusals: Ballot::new(group.n()),
+            hastened: false,
+        }
+    }
+
+    /// Counts a reply.
+    pub(crate) fn on_reply(&mut self, group: &Group, from: ReplicaId, mut reply: Reply, budget: &mut Budget) {
+        if self.results.is_some() {
+            return;
+        }
+        let (digest, body) = match reply.body {
+            // A correct reply has one result per operation.
+            ReplyBody::Full(results) if results.len() != self.frame.operations().len() => return,
+            ReplyBody::Full(results) => (Reply::results_digest(&results), Some(results)),
+            ReplyBody::Digest(digest) => (digest, None),
+        };
+        reply.body = ReplyBody::Digest(digest);
+        let vote = reply.vote();
+        if self.votes.word(from) != Some(&vote) {
+            self.drop_body(from, budget);
+        }
+        if self.votes.cast(from, vote) >= group.weak() && self.agreed.is_none() {
+            self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to });
+            self.results = self.take_body_of(group, vote);
+            self.drop_bodies(group, budget);
+        }
+        match (&self.agreed, body) {
+            (Some(agreed), Some(results)) if agreed.vote == vote => self.results = Some(results),
+            (None, Some(results)) => self.keep_body(from, results, budget),
+            _ => {}
+        }
+    }
+
+    /// Counts a refusal; answers the reason when f+1 replicas give the same.
+    pub(crate) fn on_refusal(
+        &mut self,
+        group: &Group,
+        from: ReplicaId,
+        reason: RefusalReason,
+    ) -> Option<RefusalReason> {
+        (self.refusals.cast(from, reason) >= group.weak()).then_some(reason)
+    }
+
+    /// Whether the designated replica has answered and its answer was not the results agreed on;
+    /// true once.
+    pub(crate) fn must_hasten(&mut self, designated: ReplicaId) -> bool {
+        let failed = self.agreed.is_some() && self.results.is_none() && self.votes.word(designated).is_some();
+        failed && !std::mem::replace(&mut self.hastened, true)
+    }
+
+    fn keep_body(&mut self, from: ReplicaId, results: Vec<Bytes>, budget: &mut Budget) {
+        self.drop_body(from, budget);
+        let bytes = results.iter().map(|result| result.len() + size_of::<Bytes>()).sum();
+        if budget.take(from, bytes) {
+            self.bodies[usize::from(from.0)] = Some(Body { results, bytes });
+        }
+    }
+
+    fn drop_body(&mut self, from: ReplicaId, budget: &mut Budget) {
+        if let Some(body) = self.bodies[usize::from(from.0)].take() {
+            budget.give_back(from, body.bytes);
+        }
+    }
+
+    /// Forgets unconfirmed results.
+    pub(crate) fn drop_bodies(&mut self, group: &Group, budget: &mut Budget) {
+        for replica in group.all() {
+            self.drop_body(replica, budget);
+        }
+    }
+
+    fn take_body_of(&mut self, group: &Group, vote: Digest) -> Option<Vec<Bytes>> {
+        let holder = group.all().find(|replica| {
+            self.votes.word(*replica) == Some(&vote) && self.bodies[usize::from(replica.0)].is_some()
+        })?;
+        // Copied handles only; drop_bodies gives the bytes back.
+        self.bodies[usize::from(holder.0)].as_ref().map(|body| body.results.clone())
+    }
+}

@@ -1,0 +1,184 @@
+//! What replicas say.
+
+use crate::core::{ClientCore, Stage};
+use crate::flight::Flight;
+use crate::read::Standing;
+use crate::{ClientError, Output};
+use std::sync::Arc;
+use troth_types::{ClientId, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+
+impl ClientCore {
+    /// Takes a message of a replica. The connection has authenticated `from`; everything else in
+    /// the message is that replica's word.
+    pub fn on_message(&mut self, now: Time, from: ReplicaId, message: ToClient) {
+        self.advance(now);
+        let client: ClientId = match &message {
+            ToClient::Reply(reply) => reply.client,
+            ToClient::ReadReply(reply) => reply.client,
+            ToClient::Event(event) => event.client,
+            ToClient::Refusal(refusal) => refusal.client,
+        };
+        if client != self.config.client || !self.config.group.contains(from) {
+            return;
+        }
+        match message {
+            ToClient::Reply(reply) => self.on_reply(from, reply),
+            ToClient::ReadReply(reply) => self.on_read_reply(from, reply),
+            ToClient::Event(event) => {
+                self.inbox.offer(from, event);
+                self.deliver_events();
+            }
+            ToClient::Refusal(refusal) => self.on_refusal(from, refusal),
+        }
+        self.watch_for_gaps();
+    }
+
+    fn on_reply(&mut self, from: ReplicaId, reply: Reply) {
+        let view = &mut self.views[usize::from(from.0)];
+        *view = (*view).max(reply.view);
+        let number = reply.number;
+        let group = self.config.group;
+        let Some(flight) = self.flights.get_mut(&number) else { return };
+        let before = (flight.agreed.is_some(), flight.results.is_some());
+        flight.on_reply(&group, from, reply, &mut self.budget);
+        let Some(events_up_to) = flight.agreed.as_ref().map(|agreed| agreed.events_up_to) else { return };
+        let after = (true, flight.results.is_some());
+        // What is missing now, the results or the events before them, is asked for soon.
+        if flight.must_hasten(group.designated(self.config.client, number)) {
+            flight.resend_at = self.now;
+        } else if after != before {
+            flight.resend_at = flight.resend_at.min(self.now.after(self.config.timing.full_wait));
+        }
+        if flight.results.is_some() || flight.wanted == 0 {
+            self.begin_events_after(events_up_to);
+        }
+        self.deliver_events();
+        self.release(number);
+    }
+
+    /// Settles where the session's events begin, if nothing has yet.
+    pub(crate) fn begin_events_after(&mut self, index: u64) {
+        if self.inbox.delivered().is_none() {
+            self.inbox.begin_after(index);
+            self.acknowledged = index;
+        }
+    }
+
+    /// Ends a frame whose outcome may be shown: results and the events before them are there. A
+    /// frame that nobody waits for ends as soon as it is known to be executed.
+    fn release(&mut self, number: u64) {
+        let Some(flight) = self.flights.get(&number) else { return };
+        let Some(agreed) = &flight.agreed else { return };
+        let events_are_out = self.inbox.delivered().is_some_and(|last| last >= agreed.events_up_to);
+        if flight.wanted > 0 && !(flight.results.is_some() && events_are_out) {
+            return;
+        }
+        let Some(mut flight) = self.land(number) else { return };
+        let Some(results) = flight.results.take() else { return };
+        let mut results = results.into_iter();
+        for share in flight.shares {
+            let own = results.by_ref().take(share.operations).collect();
+            self.finish(share.ticket, Ok(own));
+        }
+    }
+
+    /// Takes an executed frame out of its slot.
+    pub(crate) fn land(&mut self, number: u64) -> Option<Flight> {
+        let mut flight = self.flights.remove(&number)?;
+        flight.drop_bodies(&self.config.group, &mut self.budget);
+        if self.latest.as_ref().is_none_or(|latest| latest.number() < number) {
+            self.latest = Some(Arc::clone(&flight.frame));
+        }
+        Some(flight)
+    }
+
+    fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply) {
+        let number = reply.number;
+        let Some(read) = self.reads.get_mut(&number) else { return };
+        match read.on_reply(&self.config.group, from, reply, &mut self.budget) {
+            Standing::Open => {}
+            Standing::Agreed => self.release_read(number),
+            Standing::Split => self.order_read(number),
+        }
+    }
+
+    fn release_read(&mut self, number: u64) {
+        let Some(read) = self.reads.get(&number) else { return };
+        let (Some(needed), Some(result)) = (read.events_up_to, read.result()) else { return };
+        if self.inbox.delivered().is_some_and(|last| last >= needed) {
+            let ticket = read.ticket;
+            self.end_read(number);
+            self.finish(ticket, Ok(vec![result]));
+        }
+    }
+
+    pub(crate) fn end_read(&mut self, number: u64) {
+        if let Some(mut read) = self.reads.remove(&number) {
+            read.forget(&self.config.group, self.config.client, &mut self.budget);
+        }
+    }
+
+    /// Has a read ordered that the replicas did not all answer alike.
+    pub(crate) fn order_read(&mut self, number: u64) {
+        let Some(read) = self.reads.get(&number) else { return };
+        let (ticket, operation) = (read.ticket, read.operation.clone());
+        self.end_read(number);
+        if let Some(pending) = self.tickets.get_mut(&ticket) {
+            pending.stage = Stage::Queued;
+            self.queue.push(ticket, vec![operation]);
+        }
+    }
+
+    fn on_refusal(&mut self, from: ReplicaId, refusal: Refusal) {
+        if refusal.read {
+            // Fast reads need all replicas, so one that will not answer settles it.
+            return self.order_read(refusal.number);
+        }
+        let group = self.config.group;
+        let Some(flight) = self.flights.get_mut(&refusal.number) else { return };
+        // What f+1 replicas executed was refused by no correct one, unless they forgot the results.
+        if flight.results.is_some() || (flight.agreed.is_some() && refusal.reason != RefusalReason::TooOld) {
+            return;
+        }
+        let error = match flight.on_refusal(&group, from, refusal.reason) {
+            None => return,
+            Some(RefusalReason::TooLarge) => ClientError::TooLarge,
+            Some(RefusalReason::Unauthorised) => ClientError::Unauthorised,
+            Some(RefusalReason::TooOld) => ClientError::TooOld,
+            // True of replicas that are behind; they accept the frame when they have caught up.
+            Some(RefusalReason::WindowFull | RefusalReason::NotReady) => return,
+        };
+        let Some(mut flight) = self.flights.remove(&refusal.number) else { return };
+        flight.drop_bodies(&group, &mut self.budget);
+        for share in flight.shares {
+            self.finish(share.ticket, Err(error.clone()));
+        }
+    }
+
+    /// Hands out events that f+1 replicas confirm, and the outcomes that waited for them.
+    fn deliver_events(&mut self) {
+        let mut any = false;
+        while let Some(event) = self.inbox.next() {
+            self.outputs.push_back(Output::Event(event));
+            any = true;
+        }
+        if !any {
+            return;
+        }
+        self.nudge_at = None;
+        self.nudge_pause = self.config.timing.resend_first;
+        let frames: Vec<u64> = self.flights.keys().copied().collect();
+        for number in frames {
+            self.release(number);
+        }
+        let reads: Vec<u64> = self
+            .reads
+            .iter()
+            .filter(|(_, read)| read.events_up_to.is_some())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in reads {
+            self.release_read(number);
+        }
+    }
+}

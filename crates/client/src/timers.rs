@@ -1,0 +1,153 @@
+//! Time and connections.
+
+use crate::core::{ClientCore, Stage};
+use crate::{ClientError, Ticket};
+use std::sync::Arc;
+use troth_types::{ReplicaId, Time};
+
+impl ClientCore {
+    /// Does what is due. Calling early or often is harmless.
+    pub fn on_timer(&mut self, now: Time) {
+        self.advance(now);
+        self.expire_tickets();
+        self.give_up_reads();
+        self.resend_frames();
+        self.nudge();
+    }
+
+    /// When [`ClientCore::on_timer`] next has something to do.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Time> {
+        // Tickets and reads are numbered in the order of their deadlines: each waits equally long.
+        let ticket = self.tickets.first_key_value().map(|(_, pending)| pending.deadline);
+        let read = self.reads.first_key_value().map(|(_, read)| read.give_up_at);
+        let frame = self.flights.values().map(|flight| flight.resend_at).min();
+        let unavailable = self
+            .links
+            .too_few_since()
+            .filter(|_| !self.tickets.is_empty())
+            .map(|since| since.after(self.config.timing.unavailable_after));
+        [ticket, read, frame, unavailable, self.nudge_at].into_iter().flatten().min()
+    }
+
+    /// Tells whether the host has a connection to a replica. Until it says so for the first time
+    /// all count as connected. Nothing is sent to a replica without a connection; when it comes
+    /// back it is sent what is outstanding, and no frame is made while fewer than f+1 are
+    /// connected, so that its operations stay known as not executed.
+    pub fn on_connection(&mut self, now: Time, replica: ReplicaId, up: bool) {
+        self.advance(now);
+        if !self.config.group.contains(replica) || !self.links.set(self.now, replica, up) {
+            return;
+        }
+        let mut frames: Vec<_> = self.flights.values().map(|flight| Arc::clone(&flight.frame)).collect();
+        if frames.is_empty() {
+            // Executed long ago, it only makes the replica repeat the events that we may have missed.
+            frames.extend(self.latest.clone());
+        }
+        for frame in frames {
+            self.send_frame_to(replica, &frame, true);
+        }
+    }
+
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.links
+            .too_few_since()
+            .is_some_and(|since| since.after(self.config.timing.unavailable_after) <= self.now)
+    }
+
+    fn expire_tickets(&mut self) {
+        let unavailable = self.is_unavailable();
+        let due: Vec<(Ticket, Stage)> = self
+            .tickets
+            .iter()
+            .take_while(|(_, pending)| unavailable || pending.deadline <= self.now)
+            .map(|(ticket, pending)| (*ticket, pending.stage))
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        for (ticket, stage) in due {
+            let sent = stage != Stage::Queued;
+            let error = if !self.links.enough() {
+                ClientError::Unavailable { unreachable: self.links.unreachable(), sent }
+            } else if sent {
+                ClientError::TimedOut
+            } else {
+                ClientError::Unsent
+            };
+            self.finish(ticket, Err(error));
+            match stage {
+                Stage::Queued => {}
+                Stage::Reading(number) => self.end_read(number),
+                Stage::Sent(number) => self.abandon(number),
+            }
+        }
+        let tickets = &self.tickets;
+        self.queue.retain(|ticket| tickets.contains_key(&ticket));
+    }
+
+    /// Notes that one submission of a frame gave up. The frame keeps its slot unless replicas
+    /// agreed that it was executed.
+    fn abandon(&mut self, number: u64) {
+        let Some(flight) = self.flights.get_mut(&number) else { return };
+        flight.wanted -= 1;
+        if flight.wanted > 0 {
+            return;
+        }
+        if let Some(events_up_to) = flight.agreed.as_ref().map(|agreed| agreed.events_up_to) {
+            self.begin_events_after(events_up_to);
+            self.land(number);
+        }
+    }
+
+    fn give_up_reads(&mut self) {
+        while let Some((&number, read)) = self.reads.first_key_value() {
+            if read.give_up_at > self.now {
+                break;
+            }
+            self.order_read(number);
+        }
+    }
+
+    fn resend_frames(&mut self) {
+        let due: Vec<u64> = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| flight.resend_at <= self.now)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in due {
+            let Some(flight) = self.flights.get_mut(&number) else { continue };
+            let longest = self.config.timing.resend_longest;
+            flight.pause =
+                if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };
+            // A pause of zero would never end.
+            flight.resend_at = self.now.after(flight.pause.max(1));
+            let frame = Arc::clone(&flight.frame);
+            self.send_frame(&frame, true);
+        }
+    }
+
+    /// Events without a frame under way have nothing that repeats them: when copies stay
+    /// unconfirmed, the latest frame sent again makes replicas repeat their outboxes.
+    pub(crate) fn watch_for_gaps(&mut self) {
+        let idle = self.flights.is_empty() && self.latest.is_some() && self.inbox.is_waiting();
+        if !idle {
+            self.nudge_at = None;
+        } else if self.nudge_at.is_none() {
+            self.nudge_at = Some(self.now.after(self.nudge_pause.max(1)));
+        }
+    }
+
+    fn nudge(&mut self) {
+        if self.nudge_at.is_none_or(|at| at > self.now) {
+            return;
+        }
+        self.nudge_at = None;
+        self.nudge_pause = self.nudge_pause.saturating_mul(2).min(self.config.timing.resend_longest);
+        if let Some(frame) = self.latest.clone().filter(|_| self.flights.is_empty()) {
+            self.send_frame(&frame, true);
+        }
+        self.watch_for_gaps();
+    }
+}
