@@ -6,7 +6,8 @@
 //! and only then may the counter jump by more than one.
 //!
 //! Leaves carry their index, the root carries the count, and leaf, node and root have different
-//! domains, so a path fits one place of one run only.
+//! domains, so a path fits one place of one run only. A message's own digest must come from hashing
+//! the message under the caller's domain, never from the wire: else a root could pose as a message.
 
 use crate::value::{CounterValue, Digest, Move};
 use sha2::{Digest as _, Sha256};
@@ -88,6 +89,9 @@ pub fn position(moved: &Move, proof: &RunProof) -> Option<Position> {
 /// where `proof` says, or `None` if the proof has not the shape of such a run.
 pub fn certified_digest(moved: &Move, proof: &RunProof, digest: &Digest) -> Option<Digest> {
     position(moved, proof)?;
+    if proof.count == 1 {
+        return proof.path.as_slice().is_empty().then_some(*digest);
+    }
     let mut siblings = proof.path.as_slice().iter();
     let mut top = leaf(proof.index, digest);
     let (mut index, mut width) = (proof.index, proof.count);
@@ -100,10 +104,7 @@ pub fn certified_digest(moved: &Move, proof: &RunProof, digest: &Digest) -> Opti
         index /= 2;
         width = width.div_ceil(2);
     }
-    if siblings.next().is_some() {
-        return None;
-    }
-    Some(if proof.count == 1 { *digest } else { root(proof.count, &top) })
+    siblings.next().is_none().then(|| root(proof.count, &top))
 }
 
 /// The tree of one run at a time, reusable so that nothing is cleared or allocated per run.
@@ -126,10 +127,13 @@ impl Tree {
         if digests.is_empty() || digests.len() > MAX_RUN {
             return None;
         }
+        self.count = digests.len() as u16;
+        if let [only] = digests {
+            return Some(*only);
+        }
         for (index, (slot, digest)) in (0..).zip(self.nodes.iter_mut().zip(digests)) {
             *slot = leaf(index, digest);
         }
-        self.count = digests.len() as u16;
         let (mut start, mut width) = (0, digests.len());
         while width > 1 {
             let above = start + width;
@@ -141,7 +145,7 @@ impl Tree {
             start = above;
             width = width.div_ceil(2);
         }
-        Some(if self.count == 1 { digests[0] } else { root(self.count, &self.nodes[start]) })
+        Some(root(self.count, &self.nodes[start]))
     }
 
     /// The proof of the message at `index` of the run built last, or `None` outside it.
