@@ -1,1 +1,24 @@
-//! Execution: applications, the versioned Merkle map, client table, checkpoints
+//! Execution: an [`Application`] on ordered batches, exactly once, with a state that can be
+//! checkpointed, proved equal, transferred and rolled back.
+//!
+//! Everything that must survive lives in one [`MerkleMap`] (design.md §6): the application's keys,
+//! the client table and the outboxes. [`Executor`] is the [`troth_core::Execution`] that runs
+//! beside the agreement.
+#![forbid(unsafe_code)]
+
+mod application;
+mod clients;
+mod executor;
+mod install;
+mod map;
+mod place;
+mod snapshot;
+mod state;
+
+pub use application::{Application, MAX_EVENT_BYTES, OpContext};
+pub use executor::Executor;
+pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, Tree};
+pub use state::{State, StateView};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The executor: batches in, replies, events and checkpoints out.
+
+use crate::install::{Install, Progress};
+use crate::place::{piece, state_digest};
+use crate::state::APPLICATION;
+use crate::{
+    Application, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, State, StateView, Tree, clients, snapshot,
+};
+use bytes::Bytes;
+use core::fmt;
+use std::collections::{BTreeMap, VecDeque};
+use troth_core::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
+use troth_types::{
+    ClientId, Digest, Event, Limits, Read, ReadReply, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time,
+    View,
+};
+
+/// Seals that may wait for their digests; one more and the oldest is finished at once, so that
+/// reads never look through a long pile of overlays.
+const MAX_PENDING: usize = 8;
+
+/// Runs an application on ordered batches. Clones share everything that has not been written since.
+#[derive(Clone)]
+pub struct Executor<A> {
+    app: A,
+    limits: Limits,
+    map: MerkleMap,
+    executed: Seq,
+    time: Time,
+    /// Checkpoints whose digests are not known yet, oldest first.
+    sealed: VecDeque<(SealId, Seq, Time)>,
+    /// Checkpoints that [`Execution::poll_checkpoint`] has not returned yet, oldest first.
+    ready: VecDeque<(Seq, Digest)>,
+    kept: BTreeMap<Seq, Kept>,
+    /// Checkpoints below this are not kept.
+    stable: Seq,
+    install: Option<Install>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    time: Time,
+    tree: Tree,
+    digest: Digest,
+}
+
+impl<A: fmt::Debug> fmt::Debug for Executor<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("app", &self.app)
+            .field("executed", &self.executed)
+            .field("time", &self.time)
+            .field("map", &self.map)
+            .field("kept", &self.kept.keys())
+            .field("installing", &self.install.as_ref().map(|install| install.seq))
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: Application> Executor<A> {
+    /// An executor at the empty initial state, sequence number 0, which it keeps as a checkpoint.
+    ///
+    /// # Panics
+    /// If the limits leave no room: a window of 0, an outbox below 2 events, or results of one
+    /// client beyond [`MAX_VALUE_BYTES`] less what their slot needs.
+    #[must_use]
+    pub fn new(app: A, limits: Limits) -> Self {
+        assert!(limits.client_window > 0, "a client has at least one frame outstanding");
+        assert!(limits.outbox_events >= 2, "an outbox holds a marker and an event");
+        assert!(limits.client_bytes <= MAX_VALUE_BYTES - 1024, "a client's results fit one value");
+        let mut executor = Self {
+            app,
+            limits,
+            map: MerkleMap::new(),
+            executed: Seq(0),
+            time: Time(0),
+            sealed: VecDeque::new(),
+            ready: VecDeque::new(),
+            kept: BTreeMap::new(),
+            stable: Seq(0),
+            install: None,
+        };
+        executor.stand_at(Seq(0), Time(0), Tree::empty());
+        executor
+    }
+
+    /// The application's configuration.
+    #[must_use]
+    pub fn application(&self) -> &A {
+        &self.app
+    }
+
+    /// The application's part of the current state.
+    #[must_use]
+    pub fn state(&self) -> StateView<'_> {
+        StateView::new(&self.map)
+    }
+
+    /// The digest that a checkpoint of the current state would have, computed at once.
+    #[must_use]
+    pub fn digest_now(&self) -> Digest {
+        state_digest(self.executed, self.time, &self.map.tree_now().digest())
+    }
+
+    /// Replaces everything by this state and keeps it as a checkpoint.
+    fn stand_at(&mut self, seq: Seq, time: Time, tree: Tree) -> Digest {
+        let order = A::SCANS.then_some([APPLICATION].as_slice());
+        self.map = MerkleMap::from_tree(&tree, order);
+        self.executed = seq;
+        self.time = time;
+        self.sealed.clear();
+        self.ready.retain(|(ready, _)| *ready < seq);
+        self.kept.split_off(&seq);
+        self.install = None;
+        let digest = state_digest(seq, time, &tree.digest());
+        self.kept.insert(seq, Kept { time, tree, digest });
+        digest
+    }
+
+    /// Merges and hashes; whether a checkpoint was completed.
+    fn work(&mut self, budget: &mut usize) -> bool {
+        let Some((id, tree)) = self.map.poll(budget) else { return false };
+        let (sealed, seq, time) = self.sealed.pop_front().expect("every seal is a checkpoint");
+        assert_eq!(id, sealed, "trees come in the order of the seals");
+        let digest = state_digest(seq, time, &tree.digest());
+        if seq >= self.stable {
+            self.kept.insert(seq, Kept { time, tree, digest });
+        }
+        self.ready.push_back((seq, digest));
+        true
+    }
+
+    fn run_deadline(&mut self, seed: Digest, outcome: &mut Outcome) {
+        let due = self.app.next_deadline(&StateView::new(&self.map));
+        if due.is_none_or(|due| due > self.time) {
+            return;
+        }
+        let mut events = Vec::new();
+        let mut cx = OpContext {
+            client: ClientId(0),
+            number: 0,
+            index: 0,
+            seq: self.executed,
+            time: self.time,
+            seed,
+            events: &mut events,
+        };
+        self.app.on_deadline(&mut State::new(&mut self.map), &mut cx);
+        self.put_events(events, outcome);
+    }
+
+    fn put_events(&mut self, events: Vec<(ClientId, Bytes)>, outcome: &mut Outcome) {
+        for (to, payload) in events {
+            let event = clients::push_event(&mut self.map, &self.limits, to, self.executed, payload);
+            outcome.events.push(event);
+        }
+    }
+
+    fn run_frame(&mut self, frame: &VerifiedFrame, seed: Digest, outcome: &mut Outcome) {
+        let (client, number) = (frame.client(), frame.number());
+        outcome.done.push((client, number));
+        if !clients::is_new(&self.map, &self.limits, client, number) {
+            return;
+        }
+        // First, so that the events it causes find the room it made.
+        let mut record = clients::record(&self.map, client);
+        if clients::acknowledge(&mut self.map, &mut record, client, frame.events_seen()) {
+            clients::set_record(&mut self.map, client, &record);
+        }
+        let mut events = Vec::new();
+        let mut results = Vec::with_capacity(frame.operations().len());
+        let mut result_bytes = 0;
+        for (index, operation) in frame.operations().iter().enumerate() {
+            let (seq, time) = (self.executed, self.time);
+            let mut cx = OpContext { client, number, index, seq, time, seed, events: &mut events };
+            let result = self.app.execute(&mut State::new(&mut self.map), &mut cx, operation);
+            results.push(match clients::fits(&self.limits, result_bytes, &result) {
+                Some(total) => {
+                    result_bytes = total;
+                    result
+                }
+                None => self.app.too_large(),
+            });
+        }
+        self.put_events(events, outcome);
+        let mut record = clients::record(&self.map, client);
+        let reply = Reply {
+            client,
+            number,
+            seq: self.executed,
+            view: View(0),
+            events_up_to: record.last_event,
+            body: ReplyBody::Full(results),
+        };
+        clients::store(&mut self.map, &self.limits, &mut record, &reply);
+        clients::set_record(&mut self.map, client, &record);
+        outcome.replies.push(reply);
+    }
+}
+
+impl<A: Application> Execution for Executor<A> {
+    fn executed(&self) -> Seq {
+        self.executed
+    }
+
+    fn last_time(&self) -> Time {
+        self.time
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.app.next_deadline(&StateView::new(&self.map))
+    }
+
+    fn lookup(&self, client: ClientId, number: u64) -> Lookup {
+        clients::lookup(&self.map, &self.limits, client, number)
+    }
+
+    /// Executes the next batch. A batch whose time is not after the last one's (a null batch of a
+    /// new view carries none) executes at the last one's: agreed time never goes back.
+    fn execute(&mut self, ordered: &Ordered) -> Outcome {
+        assert_eq!(ordered.seq, self.executed.next(), "batches execute in order, without gaps");
+        self.executed = ordered.seq;
+        self.time = self.time.max(ordered.time);
+        let mut outcome = Outcome::default();
+        self.run_deadline(ordered.seed, &mut outcome);
+        for frame in &ordered.frames {
+            self.run_frame(frame, ordered.seed, &mut outcome);
+        }
+        outcome
+    }
+
+    fn query(&self, read: &Read) -> ReadReply {
+        let result = self.app.query(&StateView::new(&self.map), read.client, &read.operation);
+        let result = match clients::fits(&self.limits, 0, &result) {
+            Some(_) => result,
+            None => self.app.too_large(),
+        };
+        ReadReply {
+            client: read.client,
+            number: read.number,
+            events_up_to: clients::record(&self.map, read.client).last_event,
+            body: ReplyBody::Full(vec![result]),
+        }
+    }
+
+    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event> {
+        clients::events_after(&self.map, client, index)
+    }
+
+    fn checkpoint(&mut self) {
+        while self.map.pending() >= MAX_PENDING {
+            let mut unbounded = usize::MAX;
+            self.work(&mut unbounded);
+        }
+        self.sealed.push_back((self.map.seal(), self.executed, self.time));
+    }
+
+    fn hashing(&self) -> bool {
+        self.map.pending() > 0 || !self.ready.is_empty()
+    }
+
+    fn poll_checkpoint(&mut self, mut budget: usize) -> Option<(Seq, Digest)> {
+        if self.ready.is_empty() {
+            self.work(&mut budget);
+        }
+        self.ready.pop_front()
+    }
+
+    fn stable(&mut self, seq: Seq) {
+        self.stable = self.stable.max(seq);
+        self.kept = self.kept.split_off(&seq);
+    }
+
+    fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
+        let kept = self.kept.get(&fetch.seq).filter(|kept| kept.digest == fetch.digest)?;
+        let content = piece(kept.time, &kept.tree, &fetch.path)?;
+        Some(StatePiece { seq: fetch.seq, digest: fetch.digest, path: fetch.path.clone(), content })
+    }
+
+    fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
+        self.install.insert(Install::new(seq, digest, self.map.tree_now())).wanted()
+    }
+
+    fn on_piece(&mut self, piece: &StatePiece) -> Installing {
+        let Some(install) = &mut self.install else { return Installing::NotWanted };
+        if (install.seq, install.digest) != (piece.seq, piece.digest) {
+            return Installing::NotWanted;
+        }
+        match install.on_piece(piece) {
+            Progress::Wants(fetches) => Installing::Wants(fetches),
+            Progress::Bad => Installing::Rejected,
+            Progress::Unasked => Installing::NotWanted,
+            Progress::Complete(time, tree) => {
+                self.stand_at(piece.seq, time, tree);
+                Installing::Done
+            }
+        }
+    }
+
+    fn wanted(&self) -> Vec<StateFetch> {
+        self.install.as_ref().map_or_else(Vec::new, Install::wanted)
+    }
+
+    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
+        self.kept.get(&seq).map(|kept| snapshot::encode(seq, kept.time, &kept.tree))
+    }
+
+    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)> {
+        let (seq, time, tree) = snapshot::decode(snapshot)?;
+        self.kept.clear();
+        self.ready.clear();
+        Some((seq, self.stand_at(seq, time, tree)))
+    }
+}

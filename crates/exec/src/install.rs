@@ -1,0 +1,245 @@
+//! The receiving side of a state transfer: top-down, every item verified against the digest its
+//! parent names, nothing fetched that the local state holds at the same place, and nothing in force
+//! before everything is there (protocols.md §1.5).
+
+use crate::Tree;
+use crate::map::{Body, Children, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest};
+use crate::place::{MAX_PLACES, Place, What, path_of, read_head, read_items, state_digest};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_types::{Digest, Seq, StateFetch, StatePiece, Time};
+
+/// Fetches under way at once.
+const MAX_FETCHES: usize = 64;
+
+/// A place that must be fetched and the digest of what stands there.
+#[derive(Clone, Debug)]
+struct Want {
+    place: Place,
+    expected: Digest,
+    /// For a large value: its length.
+    length: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Child {
+    Absent,
+    Have(Arc<Node>),
+    Coming,
+}
+
+/// A verified part of the target that is not in the local state.
+#[derive(Clone, Debug)]
+enum Part {
+    Branch(Digest, Vec<Child>),
+    Page(Digest, Bytes, Vec<Option<Bytes>>),
+}
+
+/// An installation under way. Its memory is bounded by the target itself: nothing is kept that was
+/// not verified to be part of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Install {
+    pub(crate) seq: Seq,
+    pub(crate) digest: Digest,
+    local: Tree,
+    time: Option<Time>,
+    parts: BTreeMap<Vec<u8>, Part>,
+    /// To be fetched next; taken from the end, so that the walk is depth-first and the list short.
+    queue: Vec<Want>,
+    under_way: BTreeMap<Bytes, Vec<Want>>,
+}
+
+/// What a piece brought.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// It was good; these fetches follow.
+    Wants(Vec<StateFetch>),
+    /// The whole state is there.
+    Complete(Time, Tree),
+    /// It does not verify.
+    Bad,
+    /// It was not asked for, or has come before.
+    Unasked,
+}
+
+impl Install {
+    /// An installation that will reuse what `local` holds.
+    pub(crate) fn new(seq: Seq, digest: Digest, local: Tree) -> Self {
+        Self {
+            seq,
+            digest,
+            local,
+            time: None,
+            parts: BTreeMap::new(),
+            queue: Vec::new(),
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    fn fetch(&self, path: Bytes) -> StateFetch {
+        StateFetch { seq: self.seq, digest: self.digest, path }
+    }
+
+    /// Everything under way.
+    pub(crate) fn wanted(&self) -> Vec<StateFetch> {
+        if self.time.is_none() {
+            return vec![self.fetch(Bytes::new())];
+        }
+        self.under_way.keys().map(|path| self.fetch(path.clone())).collect()
+    }
+
+    /// Takes a piece of this target.
+    pub(crate) fn on_piece(&mut self, piece: &StatePiece) -> Progress {
+        let good = if piece.path.is_empty() {
+            if self.time.is_some() {
+                return Progress::Unasked;
+            }
+            self.take_head(&piece.content)
+        } else {
+            if !self.under_way.contains_key(&piece.path) {
+                return Progress::Unasked;
+            }
+            self.take_items(&piece.path, &piece.content)
+        };
+        if good.is_none() {
+            return Progress::Bad;
+        }
+        if self.queue.is_empty() && self.under_way.is_empty() {
+            let tree = Tree::new(self.assemble(&mut Vec::new()));
+            return Progress::Complete(self.time.expect("the head came first"), tree);
+        }
+        Progress::Wants(self.ask())
+    }
+
+    fn ask(&mut self) -> Vec<StateFetch> {
+        let mut fetches = Vec::new();
+        while self.under_way.len() < MAX_FETCHES && !self.queue.is_empty() {
+            let wants = self.queue.split_off(self.queue.len().saturating_sub(MAX_PLACES));
+            let places: Vec<Place> = wants.iter().map(|want| want.place.clone()).collect();
+            let path = path_of(&places);
+            fetches.push(self.fetch(path.clone()));
+            self.under_way.insert(path, wants);
+        }
+        fetches
+    }
+
+    fn take_head(&mut self, content: &Bytes) -> Option<()> {
+        let (time, encoding) = read_head(content)?;
+        let root = node_digest(&encoding);
+        if state_digest(self.seq, time, &root) != self.digest {
+            return None;
+        }
+        self.take_node(&[], root, &encoding)?;
+        self.time = Some(time);
+        Some(())
+    }
+
+    /// Takes the items of a list of places: all are checked before any is kept.
+    fn take_items(&mut self, path: &Bytes, content: &Bytes) -> Option<()> {
+        let wants = self.under_way.get(path)?;
+        let items = read_items(content, wants.len())?;
+        let all_good = wants.iter().zip(&items).all(|(want, item)| match want.place.what {
+            What::Node => {
+                node_digest(item) == want.expected && (check_branch(item).is_some() || Page::check(item))
+            }
+            What::Blob(_) => check_blob(item, want.length, &want.expected),
+        });
+        if !all_good {
+            return None;
+        }
+        let mut wants = self.under_way.remove(path)?;
+        // What the answer had no room for is asked for again.
+        self.queue.extend(wants.split_off(items.len()));
+        for (want, item) in wants.into_iter().zip(items) {
+            match want.place.what {
+                What::Node => self.take_node(&want.place.nibbles, want.expected, &item)?,
+                What::Blob(index) => self.take_blob(&want.place.nibbles, index, item),
+            }
+        }
+        Some(())
+    }
+
+    /// Keeps a node whose digest was verified; nothing where its bytes are not a node after all.
+    fn take_node(&mut self, nibbles: &[u8], digest: Digest, encoding: &Bytes) -> Option<()> {
+        let part = if let Some(digests) = check_branch(encoding) {
+            Part::Branch(digest, self.children(nibbles, &digests))
+        } else if Page::check(encoding) {
+            Part::Page(digest, encoding.clone(), self.blobs(nibbles, encoding))
+        } else {
+            return None;
+        };
+        self.parts.insert(nibbles.to_vec(), part);
+        Some(())
+    }
+
+    fn children(&mut self, nibbles: &[u8], digests: &[Option<Digest>; WIDTH]) -> Vec<Child> {
+        let local = self.local.root().at(nibbles).cloned();
+        let mut children = Vec::with_capacity(WIDTH);
+        for (nibble, digest) in (0_u8..).zip(digests) {
+            let Some(expected) = *digest else {
+                children.push(Child::Absent);
+                continue;
+            };
+            let held = local.as_ref().and_then(|node| node.at(&[nibble]));
+            match held.filter(|node| node.digest() == expected) {
+                Some(node) => children.push(Child::Have(node.clone())),
+                None => {
+                    children.push(Child::Coming);
+                    let nibbles = [nibbles, &[nibble]].concat();
+                    self.queue.push(Want { place: Place { nibbles, what: What::Node }, expected, length: 0 });
+                }
+            }
+        }
+        children
+    }
+
+    fn blobs(&mut self, nibbles: &[u8], encoding: &[u8]) -> Vec<Option<Bytes>> {
+        let mut blobs = Vec::new();
+        for entry in entries(encoding).filter(|entry| entry.blob.is_some()) {
+            let (expected, length) = (entry.blob_digest(), entry.blob_length());
+            let held = self.local.get(entry.key).filter(|value| check_blob(value, length, &expected));
+            if held.is_none() {
+                let index = u8::try_from(blobs.len()).expect("a page holds few blobs");
+                let place = Place { nibbles: nibbles.to_vec(), what: What::Blob(index) };
+                self.queue.push(Want { place, expected, length });
+            }
+            blobs.push(held);
+        }
+        blobs
+    }
+
+    fn take_blob(&mut self, nibbles: &[u8], index: u8, value: Bytes) {
+        if let Some(Part::Page(_, _, blobs)) = self.parts.get_mut(nibbles) {
+            blobs[usize::from(index)] = Some(value);
+        }
+    }
+
+    fn assemble(&self, path: &mut Vec<u8>) -> Arc<Node> {
+        match &self.parts[path] {
+            Part::Page(digest, bytes, blobs) => {
+                let blobs = blobs.iter().map(|blob| blob.clone().expect("nothing is under way")).collect();
+                Arc::new(Node::verified(Body::Page(Page::from_parts(bytes, blobs)), *digest))
+            }
+            Part::Branch(digest, parts) => {
+                let mut entries = 0;
+                let mut children = Children::default();
+                for (nibble, (part, child)) in (0_u8..).zip(parts.iter().zip(children.iter_mut())) {
+                    let node = match part {
+                        Child::Absent => continue,
+                        Child::Have(node) => node.clone(),
+                        Child::Coming => {
+                            path.push(nibble);
+                            let node = self.assemble(path);
+                            path.pop();
+                            node
+                        }
+                    };
+                    entries += node.entries();
+                    *child = Some(node);
+                }
+                Arc::new(Node::verified(Body::Branch(entries, Box::new(children)), *digest))
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The versioned Merkle map: an ordered key → bytes map with a digest of its content, cheap
+//! snapshots and cheap rollback (design.md §6).
+//!
+//! * **Writes** go into an overlay, found by hash; reads look there, then in the sealed overlays
+//!   that have not been merged yet, then in the trie.
+//! * **Sealing** ([`MerkleMap::seal`]) sets the overlay aside in O(1). [`MerkleMap::poll`] merges it
+//!   into the trie and hashes what changed, in slices as long as the caller can afford.
+//! * **The trie** ([`Tree`]) is shared between versions node by node, so several checkpoints cost
+//!   only what differs, and cloning the map costs a few reference counts.
+//! * **There is one hash per access**: the SHA-256 position of the key serves the overlay's table
+//!   and the trie alike, because either could otherwise be attacked by chosen keys; point access
+//!   needs no second index beside the trie, whose upper levels stay in the processor's cache.
+
+mod node;
+mod ordered;
+mod overlay;
+mod page;
+mod position;
+mod tree;
+
+pub(crate) use node::{Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
+pub(crate) use page::{Page, entries};
+pub use tree::Tree;
+
+use bytes::Bytes;
+use core::fmt;
+use ordered::Ordered;
+use overlay::{Overlay, Write, Written};
+use position::Position;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The most bytes of a key.
+pub const MAX_KEY_BYTES: usize = 4096;
+/// The most bytes of a value: a value must fit one piece of a state transfer.
+pub const MAX_VALUE_BYTES: usize = 12 << 20;
+
+/// Names a seal of one map; later seals have larger numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SealId(u64);
+
+/// A point to which writes can be rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    seal: u64,
+    undo: usize,
+}
+
+/// The map.
+#[derive(Clone)]
+pub struct MerkleMap {
+    current: Arc<Overlay>,
+    /// What the current overlay said before each write since the first mark.
+    undo: Vec<(usize, Written)>,
+    marked: bool,
+    seals: u64,
+    sealed: VecDeque<Layer>,
+    tree: Arc<Node>,
+    /// The oldest layer has been merged; what remains is hashing.
+    hashing: bool,
+    order: Option<Ordered>,
+    /// Writes of merged layers, dropped in slices: freeing a hundred thousand of them is a pause.
+    dropping: Vec<Write>,
+}
+
+#[derive(Clone)]
+struct Layer {
+    overlay: Arc<Overlay>,
+    id: SealId,
+    merged: usize,
+}
+
+impl fmt::Debug for MerkleMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MerkleMap")
+            .field("written", &self.current.writes().len())
+            .field("sealed", &self.sealed.len())
+            .field("merged_entries", &self.tree.entries())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for MerkleMap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MerkleMap {
+    /// An empty map without an ordered index.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_tree(&Tree::empty(), None)
+    }
+
+    /// An empty map that can be scanned over the keys that start with `prefix`.
+    #[must_use]
+    pub fn with_order(prefix: &[u8]) -> Self {
+        Self::from_tree(&Tree::empty(), Some(prefix))
+    }
+
+    /// A map with a tree's content. With `prefix` it can be scanned; building that index looks at
+    /// every key.
+    #[must_use]
+    pub fn from_tree(tree: &Tree, prefix: Option<&[u8]>) -> Self {
+        let order = prefix.map(|prefix| {
+            let mut order = Ordered::new(prefix);
+            tree.for_each_key(|key| order.insert(key));
+            order
+        });
+        Self {
+            current: Arc::default(),
+            undo: Vec::new(),
+            marked: false,
+            seals: 0,
+            sealed: VecDeque::new(),
+            tree: tree.root().clone(),
+            hashing: false,
+            order,
+            dropping: Vec::new(),
+        }
+    }
+
+    /// The prefix over which the map can be scanned.
+    #[must_use]
+    pub fn order_prefix(&self) -> Option<&[u8]> {
+        self.order.as_ref().map(Ordered::prefix)
+    }
+
+    /// The value under a key.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.get_at(&Position::of(key), key)
+    }
+
+    fn get_at(&self, position: &Position, key: &[u8]) -> Option<Bytes> {
+        let layers = self.sealed.iter().rev().map(|layer| &layer.overlay);
+        for overlay in core::iter::once(&self.current).chain(layers) {
+            match overlay.get(position, key) {
+                Some(Written::Value(value)) => return Some(value.clone()),
+                Some(Written::Removed) => return None,
+                Some(Written::Untouched) | None => {}
+            }
+        }
+        self.tree.get(position, key)
+    }
+
+    /// Puts a value under a key.
+    ///
+    /// # Panics
+    /// If key or value are over [`MAX_KEY_BYTES`] or [`MAX_VALUE_BYTES`].
+    pub fn insert(&mut self, key: &[u8], value: Bytes) {
+        assert!(key.len() <= MAX_KEY_BYTES, "a key is bounded where it enters");
+        assert!(value.len() <= MAX_VALUE_BYTES, "a value is bounded where it enters");
+        self.write(key, Written::Value(value));
+        if let Some(order) = &mut self.order {
+            order.insert(key);
+        }
+    }
+
+    /// Removes the value under a key, if there is one.
+    pub fn remove(&mut self, key: &[u8]) {
+        self.write(key, Written::Removed);
+        if let Some(order) = &mut self.order {
+            order.remove(key);
+        }
+    }
+
+    fn write(&mut self, key: &[u8], written: Written) {
+        let change = Arc::make_mut(&mut self.current).write(Position::of(key), key, written);
+        if self.marked {
+            self.undo.push(change);
+        }
+    }
+
+    /// The entries from `from` on, in key order, among those with the index's prefix.
+    ///
+    /// # Panics
+    /// If the map was built without an ordered index.
+    pub fn scan<'a>(&'a self, from: &[u8]) -> impl Iterator<Item = (&'a [u8], Bytes)> + use<'a> {
+        let order = self.order.as_ref().expect("scans were asked for when the map was built");
+        order.from(from).map(|key| (key, self.get(key).expect("the index holds only keys with a value")))
+    }
+
+    /// A point to roll back to, until the next seal or [`MerkleMap::release`].
+    pub fn mark(&mut self) -> Mark {
+        self.marked = true;
+        Mark { seal: self.seals, undo: self.undo.len() }
+    }
+
+    /// Undoes every write since the mark.
+    ///
+    /// # Panics
+    /// If the mark was released, or sealed over.
+    pub fn rollback(&mut self, mark: Mark) {
+        assert!(self.marked && mark.seal == self.seals, "a mark ends with its seal");
+        assert!(mark.undo <= self.undo.len(), "marks roll back to the past");
+        let mut touched = Vec::new();
+        let current = Arc::make_mut(&mut self.current);
+        for (index, before) in self.undo.drain(mark.undo..).rev() {
+            current.put_back(index, before);
+            touched.push(index);
+        }
+        if let Some(mut order) = self.order.take() {
+            for index in touched {
+                let Write { position, key, .. } = &self.current.writes()[index];
+                if self.get_at(position, key).is_some() { order.insert(key) } else { order.remove(key) }
+            }
+            self.order = Some(order);
+        }
+    }
+
+    /// Forgets all marks: what was written stays written.
+    pub fn release(&mut self) {
+        self.marked = false;
+        self.undo.clear();
+    }
+
+    /// Seals the current content as a version, in O(1), and releases all marks. Its tree comes
+    /// from [`MerkleMap::poll`].
+    pub fn seal(&mut self) -> SealId {
+        self.release();
+        self.seals += 1;
+        let id = SealId(self.seals);
+        let overlay = core::mem::take(&mut self.current);
+        self.sealed.push_back(Layer { overlay, id, merged: 0 });
+        id
+    }
+
+    /// Seals whose trees have not been handed out.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.sealed.len()
+    }
+
+    /// Merges and hashes sealed writes while the budget (units of about a microsecond) lasts;
+    /// returns the oldest pending seal when its tree is complete and hashed.
+    pub fn poll(&mut self, budget: &mut usize) -> Option<(SealId, Tree)> {
+        self.drop_some(budget);
+        let layer = self.sealed.front_mut()?;
+        while !self.hashing {
+            let Some(write) = layer.overlay.writes().get(layer.merged) else {
+                self.hashing = true;
+                break;
+            };
+            let value = match &write.written {
+                Written::Value(value) => Some(value),
+                Written::Removed | Written::Untouched => None,
+            };
+            let cost = 1 + value.map_or(0, |value| value.len() / 2048);
+            if *budget == 0 {
+                return None;
+            }
+            *budget = budget.saturating_sub(cost);
+            layer.merged += 1;
+            if write.written != Written::Untouched {
+                node::write(&mut self.tree, &write.position, &write.key, value);
+            }
+        }
+        if !self.tree.hash_some(budget) {
+            return None;
+        }
+        self.hashing = false;
+        let layer = self.sealed.pop_front().expect("looked at above");
+        if let Ok(overlay) = Arc::try_unwrap(layer.overlay) {
+            self.dropping = overlay.into_writes();
+        }
+        Some((layer.id, Tree::new(self.tree.clone())))
+    }
+
+    fn drop_some(&mut self, budget: &mut usize) {
+        const PER_UNIT: usize = 16;
+        let affordable = budget.saturating_mul(PER_UNIT).min(self.dropping.len());
+        self.dropping.truncate(self.dropping.len() - affordable);
+        *budget -= affordable / PER_UNIT;
+        if self.dropping.is_empty() {
+            self.dropping = Vec::new();
+        }
+    }
+
+    /// The tree of the current content, merged and hashed at once; the map itself is unchanged.
+    #[must_use]
+    pub fn tree_now(&self) -> Tree {
+        let mut copy = self.clone();
+        let id = copy.seal();
+        loop {
+            let mut unbounded = usize::MAX;
+            let (done, tree) = copy.poll(&mut unbounded).expect("an unbounded budget finishes a seal");
+            if done == id {
+                return tree;
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One layer of writes above the trie.
+
+use super::position::Position;
+use bytes::Bytes;
+
+/// What a layer says of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// The key has this value.
+    Value(Bytes),
+    /// The key has no value.
+    Removed,
+    /// Nothing: the write was rolled back, and layers below decide.
+    Untouched,
+}
+
+/// A key that a layer wrote.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) position: Position,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) written: Written,
+}
+
+/// The writes since the last seal: an append-only list, found through an open-addressing table of
+/// list indices. The list gives the merge an order that no hash table decides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overlay {
+    /// Index into `writes` plus one; 0 is free. The length is a power of two or zero.
+    table: Vec<u32>,
+    writes: Vec<Write>,
+}
+
+impl Overlay {
+    /// The writes, one per key, in the order in which the keys were first written.
+    pub(crate) fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// Takes the list out, to be dropped in slices.
+    pub(crate) fn into_writes(self) -> Vec<Write> {
+        self.writes
+    }
+
+    /// What the layer says of a key; nothing where it never wrote it.
+    pub(crate) fn get(&self, position: &Position, key: &[u8]) -> Option<&Written> {
+        self.find(position, key).map(|index| &self.writes[index].written)
+    }
+
+    fn find(&self, position: &Position, key: &[u8]) -> Option<usize> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let mask = self.table.len() - 1;
+        let mut slot = position.table_bits() as usize & mask;
+        loop {
+            let index = self.table[slot].checked_sub(1)? as usize;
+            let write = &self.writes[index];
+            if write.position == *position && *write.key == *key {
+                return Some(index);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// Writes a key. Returns the index of its write and what the layer said before.
+    pub(crate) fn write(&mut self, position: Position, key: &[u8], written: Written) -> (usize, Written) {
+        if let Some(index) = self.find(&position, key) {
+            let before = core::mem::replace(&mut self.writes[index].written, written);
+            return (index, before);
+        }
+        if (self.writes.len() + 1) * 8 > self.table.len() * 5 {
+            self.grow();
+        }
+        let index = self.writes.len();
+        self.writes.push(Write { position, key: key.into(), written });
+        self.link(index);
+        (index, Written::Untouched)
+    }
+
+    /// Puts back what the layer said of a write.
+    pub(crate) fn put_back(&mut self, index: usize, before: Written) {
+        self.writes[index].written = before;
+    }
+
+    fn grow(&mut self) {
+        let size = (self.table.len() * 2).max(16);
+        self.table = vec![0; size];
+        for index in 0..self.writes.len() {
+            self.link(index);
+        }
+    }
+
+    fn link(&mut self, index: usize) {
+        let mask = self.table.len() - 1;
+        let mut slot = self.writes[index].position.table_bits() as usize & mask;
+        while self.table[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.table[slot] = u32::try_from(index + 1).expect("a layer holds fewer than 2^32 writes");
+    }
+}

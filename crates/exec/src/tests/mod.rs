@@ -1,0 +1,8 @@
+//! Tests of the map, the client table, the executor and state transfer.
+
+mod client_table;
+mod map_history;
+mod outbox;
+mod restore;
+mod support;
+mod transfer;
