@@ -78,7 +78,7 @@ impl ClientCore {
         assert!(config.first_number > 0, "frame numbers start at 1");
         assert!(config.limits.client_window > 0, "a window has at least one slot");
         let group = config.group;
-        let window = config.limits.outbox_events as u64;
+        let most = config.limits.outbox_events;
         Self {
             signer,
             now: Time::default(),
@@ -89,7 +89,7 @@ impl ClientCore {
             next_number: config.first_number,
             reads: BTreeMap::new(),
             next_read: config.first_number,
-            inbox: Inbox::new(&group, config.events_seen, window, config.bounds.event_bytes),
+            inbox: Inbox::new(&group, config.events_seen, most, config.bounds.event_bytes),
             acknowledged: config.events_seen.unwrap_or(0),
             latest: None,
             nudge_at: None,

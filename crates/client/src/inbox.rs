@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use troth_types::{Event, Group, ReplicaId};
+use troth_types::{ClientId, Event, Group, ReplicaId, Seq};
 
 /// The bytes an event costs beside its payload.
 const EVENT_OVERHEAD: usize = 64;
@@ -14,8 +14,9 @@ pub(crate) struct Inbox {
     /// configuration does not say.
     delivered: Option<u64>,
     weak: usize,
-    /// Events that one outbox can hold: no correct replica sends an index further ahead.
-    window: u64,
+    /// Copies kept per replica: as many as an outbox holds.
+    most: usize,
+    /// Bytes kept per replica.
     share: usize,
     replicas: Vec<Copies>,
 }
@@ -24,22 +25,33 @@ pub(crate) struct Inbox {
 #[derive(Clone, Debug, Default)]
 struct Copies {
     by_index: BTreeMap<u64, Event>,
+    /// The replica's outbox overflowed: it holds no event up to this index any more.
+    lost_up_to: u64,
     bytes: usize,
 }
 
 impl Copies {
-    fn remove(&mut self, index: u64) -> Option<Event> {
-        let event = self.by_index.remove(&index)?;
-        self.bytes -= event.payload.len() + EVENT_OVERHEAD;
-        Some(event)
+    fn remove(&mut self, index: u64) {
+        if let Some(event) = self.by_index.remove(&index) {
+            self.bytes -= event.payload.len() + EVENT_OVERHEAD;
+        }
+    }
+
+    fn remove_up_to(&mut self, index: u64) {
+        while let Some((&lowest, _)) = self.by_index.first_key_value() {
+            if lowest > index {
+                break;
+            }
+            self.remove(lowest);
+        }
     }
 
     /// Keeps the copy, and the lowest indices where not all fit: those are delivered first.
-    fn put(&mut self, event: Event, most: u64, share: usize) {
+    fn put(&mut self, event: Event, most: usize, share: usize) {
         self.remove(event.index);
         self.bytes += event.payload.len() + EVENT_OVERHEAD;
         self.by_index.insert(event.index, event);
-        while self.bytes > share || self.by_index.len() as u64 > most {
+        while self.bytes > share || self.by_index.len() > most {
             let Some(&highest) = self.by_index.keys().next_back() else { break };
             self.remove(highest);
         }
@@ -47,9 +59,9 @@ impl Copies {
 }
 
 impl Inbox {
-    pub(crate) fn new(group: &Group, delivered: Option<u64>, window: u64, share: usize) -> Self {
+    pub(crate) fn new(group: &Group, delivered: Option<u64>, most: usize, share: usize) -> Self {
         let replicas = vec![Copies::default(); group.n()];
-        Self { delivered, weak: group.weak(), window, share, replicas }
+        Self { delivered, weak: group.weak(), most, share, replicas }
     }
 
     /// The last event delivered, if the session knows where it began.
@@ -60,53 +72,67 @@ impl Inbox {
     /// Begins after `index`.
     pub(crate) fn begin_after(&mut self, index: u64) {
         assert!(self.delivered.is_none(), "a session's events begin once");
-        self.delivered = Some(index);
-        for copies in &mut self.replicas {
-            let outside: Vec<u64> = copies
-                .by_index
-                .keys()
-                .copied()
-                .filter(|known| *known <= index || *known - index > self.window)
-                .collect();
-            for known in outside {
-                copies.remove(known);
-            }
-        }
+        self.advance(index);
     }
 
-    /// Takes a replica's copy. Those delivered already or too far ahead are ignored.
+    /// Takes a replica's copy. An empty payload is a marker: the replica's outbox overflowed and
+    /// lost every event up to and including this index.
     pub(crate) fn offer(&mut self, from: ReplicaId, mut event: Event) {
-        let inside = match self.delivered {
-            Some(last) => event.index > last && event.index - last <= self.window,
-            None => event.index > 0,
-        };
-        if !inside || event.payload.len() + EVENT_OVERHEAD > self.share {
+        if event.index <= self.delivered.unwrap_or(0) || event.payload.len() + EVENT_OVERHEAD > self.share {
+            return;
+        }
+        let copies = &mut self.replicas[usize::from(from.0)];
+        if event.payload.is_empty() {
+            // Its earlier copies would otherwise keep those behind the gap out.
+            copies.lost_up_to = copies.lost_up_to.max(event.index);
+            copies.remove_up_to(event.index);
             return;
         }
         // Its own copy: a slice would keep the whole receive buffer in memory.
         event.payload = Bytes::copy_from_slice(&event.payload);
-        self.replicas[usize::from(from.0)].put(event, self.window, self.share);
+        copies.put(event, self.most, self.share);
     }
 
-    /// The next event, when f+1 replicas sent equal copies of it.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    /// The next event: one that f+1 replicas sent equal copies of, or an empty one in the place of
+    /// all that f+1 replicas say they lost.
+    pub(crate) fn next(&mut self, client: ClientId) -> Option<Event> {
         let index = self.delivered?.checked_add(1)?;
         let copies: Vec<&Event> =
             self.replicas.iter().filter_map(|copies| copies.by_index.get(&index)).collect();
         let agreed = copies
             .iter()
             .find(|event| copies.iter().filter(|other| other == event).count() >= self.weak)
-            .map(|event| (*event).clone())?;
-        for copies in &mut self.replicas {
-            copies.remove(index);
+            .map(|event| (*event).clone());
+        if let Some(event) = agreed {
+            self.advance(index);
+            return Some(event);
         }
+        let lost = self.lost_up_to();
+        (lost >= index).then(|| {
+            self.advance(lost);
+            Event { client, index: lost, seq: Seq::default(), payload: Bytes::new() }
+        })
+    }
+
+    /// What f+1 replicas, hence a correct one, no longer hold. Their markers move while they
+    /// execute, so it is the highest index that f+1 of them have reached.
+    fn lost_up_to(&self) -> u64 {
+        let mut lost: Vec<u64> = self.replicas.iter().map(|copies| copies.lost_up_to).collect();
+        lost.sort_unstable();
+        lost[lost.len() - self.weak]
+    }
+
+    fn advance(&mut self, index: u64) {
         self.delivered = Some(index);
-        Some(agreed)
+        for copies in &mut self.replicas {
+            copies.remove_up_to(index);
+        }
     }
 
     /// Whether copies wait that cannot be delivered yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.replicas.iter().any(|copies| !copies.by_index.is_empty())
+        let delivered = self.delivered.unwrap_or(0);
+        self.replicas.iter().any(|copies| !copies.by_index.is_empty() || copies.lost_up_to > delivered)
     }
 
     /// Bytes held now, of all replicas.

@@ -25,6 +25,9 @@ pub enum Output {
         /// One result per operation, in order; or what is known.
         result: Result<Vec<Bytes>, ClientError>,
     },
-    /// The service tells the client something. Events come in index order without gaps, each once.
+    /// The service tells the client something. Events come in index order without gaps, each
+    /// once; only where the client's outbox overflowed at the replicas an event with an empty
+    /// payload (and sequence number 0) stands for all up to its index, which are lost: the
+    /// application reads afresh what it follows.
     Event(Event),
 }

@@ -158,7 +158,7 @@ impl ClientCore {
     /// Hands out events that f+1 replicas confirm, and the outcomes that waited for them.
     fn deliver_events(&mut self) {
         let mut any = false;
-        while let Some(event) = self.inbox.next() {
+        while let Some(event) = self.inbox.next(self.config.client) {
             self.outputs.push_back(Output::Event(event));
             any = true;
         }
