@@ -94,14 +94,13 @@ pub fn certified_digest(moved: &Move, proof: &RunProof, digest: &Digest) -> Opti
     }
     let mut siblings = proof.path.as_slice().iter();
     let mut top = leaf(proof.index, digest);
-    let (mut index, mut width) = (proof.index, proof.count);
+    let (mut at, mut width) = (usize::from(proof.index), usize::from(proof.count));
     while width > 1 {
-        // The last node of an odd level has no sibling and goes up as it is.
-        if index ^ 1 < width {
+        if has_sibling(at, width) {
             let sibling = siblings.next()?;
-            top = if index % 2 == 0 { node(&top, sibling) } else { node(sibling, &top) };
+            top = if at % 2 == 0 { node(&top, sibling) } else { node(sibling, &top) };
         }
-        index /= 2;
+        at /= 2;
         width = width.div_ceil(2);
     }
     siblings.next().is_none().then(|| root(proof.count, &top))
@@ -156,7 +155,7 @@ impl Tree {
         let mut path = Path::EMPTY;
         let (mut start, mut at, mut width) = (0, usize::from(index), usize::from(self.count));
         while width > 1 {
-            if at ^ 1 < width {
+            if has_sibling(at, width) {
                 path.siblings[path.len] = self.nodes[start + (at ^ 1)];
                 path.len += 1;
             }
@@ -166,6 +165,12 @@ impl Tree {
         }
         Some(RunProof { index, count: self.count, path })
     }
+}
+
+/// Whether the node at place `at` of a level has a partner; the last node of an odd level has none and
+/// goes up as it is.
+fn has_sibling(at: usize, width: usize) -> bool {
+    at % 2 == 1 || at + 1 < width
 }
 
 fn leaf(index: u16, digest: &Digest) -> Digest {
