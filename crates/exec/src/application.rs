@@ -58,7 +58,21 @@ pub struct OpContext<'a> {
     pub(crate) events: &'a mut Vec<(ClientId, Bytes)>,
 }
 
-impl OpContext<'_> {
+impl<'a> OpContext<'a> {
+    /// A context as the executor makes it: for the tests of services. Events go to `events`, by
+    /// receiver.
+    #[must_use]
+    pub fn new(
+        client: ClientId,
+        number: u64,
+        seq: Seq,
+        time: Time,
+        seed: Digest,
+        events: &'a mut Vec<(ClientId, Bytes)>,
+    ) -> Self {
+        Self { client, number, index: 0, seq, time, seed, events }
+    }
+
     /// Puts an event into a client's outbox. The client delivers it before it shows the reply of
     /// any frame executed after this.
     ///

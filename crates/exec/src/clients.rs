@@ -180,7 +180,10 @@ pub(crate) fn store(map: &mut MerkleMap, limits: &Limits, record: &mut Record, r
     let before = slot(map, limits, client, number).map_or(0, |slot| slot.result_bytes());
     record.result_bytes = record.result_bytes - before + cost(results);
     let slot = Slot { number, seq, events_up_to, results: Some(results.clone()) };
-    map.insert(&numbered_key(SLOT, client, number % limits.client_window), slot.to_wire());
+    let mut encoded =
+        Vec::with_capacity(32 + usize::try_from(slot.result_bytes()).expect("bounded by the budget"));
+    slot.encode(&mut encoded);
+    map.insert(&numbered_key(SLOT, client, number % limits.client_window), Bytes::from(encoded));
     if record.result_bytes > limits.client_bytes as u64 {
         shrink(map, limits, record, client, number);
     }

@@ -136,15 +136,7 @@ impl<A: Application> Executor<A> {
             return;
         }
         let mut events = Vec::new();
-        let mut cx = OpContext {
-            client: ClientId(0),
-            number: 0,
-            index: 0,
-            seq: self.executed,
-            time: self.time,
-            seed,
-            events: &mut events,
-        };
+        let mut cx = OpContext::new(ClientId(0), 0, self.executed, self.time, seed, &mut events);
         self.app.on_deadline(&mut State::new(&mut self.map), &mut cx);
         self.put_events(events, outcome);
     }
@@ -171,8 +163,8 @@ impl<A: Application> Executor<A> {
         let mut results = Vec::with_capacity(frame.operations().len());
         let mut result_bytes = 0;
         for (index, operation) in frame.operations().iter().enumerate() {
-            let (seq, time) = (self.executed, self.time);
-            let mut cx = OpContext { client, number, index, seq, time, seed, events: &mut events };
+            let mut cx = OpContext::new(client, number, self.executed, self.time, seed, &mut events);
+            cx.index = index;
             let result = self.app.execute(&mut State::new(&mut self.map), &mut cx, operation);
             results.push(match clients::fits(&self.limits, result_bytes, &result) {
                 Some(total) => {

@@ -222,7 +222,8 @@ impl MerkleMap {
         self.release();
         self.seals += 1;
         let id = SealId(self.seals);
-        let overlay = core::mem::take(&mut self.current);
+        let fresh = Arc::new(Overlay::sized_like(&self.current));
+        let overlay = core::mem::replace(&mut self.current, fresh);
         self.sealed.push_back(Layer { overlay, id, merged: 0 });
         id
     }

@@ -29,9 +29,18 @@ pub(crate) struct Overlay {
     /// Index into `writes` plus one; 0 is free. The length is a power of two or zero.
     table: Vec<u32>,
     writes: Vec<Write>,
+    expected: usize,
 }
 
 impl Overlay {
+    /// An empty overlay that expects as many writes as another had, within reason: layers tend to be
+    /// of one size, and growing to it again would cost more than the writes. The room is taken at
+    /// the first write, not here.
+    pub(crate) fn sized_like(other: &Self) -> Self {
+        const MOST: usize = 1 << 16;
+        Self { expected: other.writes.len().min(MOST), ..Self::default() }
+    }
+
     /// The writes, one per key, in the order in which the keys were first written.
     pub(crate) fn writes(&self) -> &[Write] {
         &self.writes
@@ -84,7 +93,10 @@ impl Overlay {
     }
 
     fn grow(&mut self) {
-        let size = (self.table.len() * 2).max(16);
+        if self.table.is_empty() {
+            self.writes.reserve(self.expected);
+        }
+        let size = (self.table.len() * 2).max(self.expected * 2).max(16).next_power_of_two();
         self.table = vec![0; size];
         for index in 0..self.writes.len() {
             self.link(index);

@@ -11,3 +11,5 @@ pub use kv::{Kv, MAX_KEY, MAX_SCAN_BYTES, MAX_SCAN_ENTRIES, MAX_VALUE};
 pub use message::{Answer, Change, Entry, Operation, Watch};
 pub use null::Null;
 
+#[cfg(test)]
+mod tests;

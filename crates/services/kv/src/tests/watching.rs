@@ -1,0 +1,106 @@
+//! Watches and the events they cause.
+
+use super::support::{Store, bytes};
+use crate::watches::MAX_WATCHERS;
+use crate::{Answer, Change, Kv, Operation, Watch};
+use bytes::Bytes;
+
+fn key(text: &'static str) -> Operation {
+    Operation::Watch(Watch::Key(bytes(text)))
+}
+
+fn prefix(text: &'static str) -> Operation {
+    Operation::Watch(Watch::Prefix(bytes(text)))
+}
+
+fn change(key: &'static str, deleted: bool, version: u64) -> Change {
+    Change { key: bytes(key), deleted, version }
+}
+
+#[test]
+fn a_watched_key_reports_writes_and_deletions() {
+    let mut store = Store::new();
+    assert_eq!(store.run(5, &key("a")), Answer::Watching);
+    store.put("a", "1");
+    store.put("b", "1");
+    store.put("ab", "1");
+    store.delete("a");
+    store.delete("a");
+    let swap = Operation::CompareAndSwap { key: bytes("a"), expected: None, value: Some(bytes("2")) };
+    store.run(5, &swap);
+    store.run(5, &swap);
+    assert_eq!(
+        store.changes(),
+        [(5, change("a", false, 1)), (5, change("a", true, 4)), (5, change("a", false, 5))],
+        "once for each change, and for nothing that changed nothing"
+    );
+}
+
+#[test]
+fn a_watched_prefix_reports_every_key_below() {
+    let mut store = Store::new();
+    store.run(5, &prefix("a/"));
+    store.run(6, &prefix(""));
+    store.run(5, &prefix("a/b"));
+    store.run(5, &key("a/b"));
+    store.put("a/b", "1");
+    store.put("a", "1");
+    assert_eq!(
+        store.changes(),
+        [(5, change("a/b", false, 1)), (6, change("a/b", false, 1)), (6, change("a", false, 2))],
+        "a client hears of a change once, however many of its watches match"
+    );
+}
+
+#[test]
+fn unwatching_ends_the_events() {
+    let mut store = Store::new();
+    let empty = store.map.tree_now().digest();
+    for operation in [key("a"), prefix("a"), key("a")] {
+        assert_eq!(store.run(5, &operation), Answer::Watching);
+    }
+    store.run(6, &key("a"));
+    let unwatch_key = Operation::Unwatch(Watch::Key(bytes("a")));
+    let unwatch_prefix = Operation::Unwatch(Watch::Prefix(bytes("a")));
+    assert_eq!(store.run(5, &unwatch_key), Answer::Unwatched);
+    assert_eq!(store.run(5, &unwatch_key), Answer::NotFound);
+    store.put("a", "1");
+    assert_eq!(store.changes().len(), 2, "the prefix, and the other client");
+    assert_eq!(store.run(5, &unwatch_prefix), Answer::Unwatched);
+    assert_eq!(store.run(6, &unwatch_prefix), Answer::NotFound);
+    assert_eq!(store.run(6, &unwatch_key), Answer::Unwatched);
+    store.put("a", "2");
+    assert!(store.changes().is_empty());
+
+    let mut other = Store::new();
+    other.put("a", "1");
+    other.put("a", "2");
+    assert_eq!(store.map.tree_now().digest(), other.map.tree_now().digest(), "nothing is left of them");
+    assert_ne!(empty, other.map.tree_now().digest());
+}
+
+#[test]
+fn watches_are_bounded_per_client_and_per_pattern() {
+    let mut store = Store::new();
+    store.kv = Kv { watches_per_client: 2 };
+    assert_eq!(store.run(5, &key("a")), Answer::Watching);
+    assert_eq!(store.run(5, &key("b")), Answer::Watching);
+    assert_eq!(store.run(5, &key("c")), Answer::TooManyWatches);
+    assert_eq!(store.run(5, &key("a")), Answer::Watching, "it has this one");
+    store.run(5, &Operation::Unwatch(Watch::Key(bytes("b"))));
+    assert_eq!(store.run(5, &prefix("c")), Answer::Watching);
+    for client in 0..MAX_WATCHERS as u64 {
+        assert_eq!(store.run(100 + client, &key("crowded")), Answer::Watching);
+    }
+    assert_eq!(store.run(1, &key("crowded")), Answer::TooManyWatches);
+}
+
+#[test]
+fn watching_an_empty_key_is_not_watching_everything() {
+    let mut store = Store::new();
+    store.run(5, &Operation::Watch(Watch::Key(Bytes::new())));
+    store.put("a", "1");
+    assert!(store.changes().is_empty());
+    store.put("", "1");
+    assert_eq!(store.changes(), [(5, change("", false, 2))]);
+}
