@@ -1,1 +1,18 @@
-//! Passive building blocks that protocols share
+//! Passive building blocks that protocols share. Blocks answer and never act: none sees a context or
+//! makes an effect, so all control flow of a protocol stands in that protocol's files (design.md §3.9).
+#![forbid(unsafe_code)]
+
+mod back_off;
+mod frames;
+mod gate;
+mod pool;
+mod voters;
+
+pub use back_off::BackOff;
+pub use frames::FrameStore;
+pub use gate::{CounterGate, Offered};
+pub use pool::{Admitted, RequestPool};
+pub use voters::Voters;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The context of one step: what it may know beyond its own state, and where its effects go.
 
-use crate::{Agreement, Effect, Note, Ordered, To};
+use crate::{Agreement, Effect, Note, Ordered, To, VerifiedFrame};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, Group, ReplicaId, Seq, Time};
 
@@ -89,6 +89,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
     /// Asks for the bodies of frames.
     pub fn fetch_frames(&mut self, to: To, digests: Vec<Digest>) {
         self.effects.push(Effect::FetchFrames { to, digests });
+    }
+
+    /// Shows frames to others.
+    pub fn show_frames(&mut self, to: To, frames: Vec<VerifiedFrame>) {
+        self.effects.push(Effect::ShowFrames { to, frames });
     }
 
     /// Executes a batch.

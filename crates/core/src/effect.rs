@@ -1,6 +1,6 @@
 //! What a protocol step asks for, as plain data in the order it asked (design.md §3.2).
 
-use crate::{Agreement, Note, Ordered};
+use crate::{Agreement, Note, Ordered, VerifiedFrame};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, ReplicaId, Seq, Time};
 
@@ -62,6 +62,13 @@ pub enum Effect<A: Agreement> {
         to: To,
         /// Their digests.
         digests: Vec<Digest>,
+    },
+    /// Show frames to others.
+    ShowFrames {
+        /// Whom to show.
+        to: To,
+        /// The frames.
+        frames: Vec<VerifiedFrame>,
     },
     /// Execute a batch whose place is final.
     Deliver(Ordered),

@@ -121,6 +121,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                         out.push(Output::Peer { to, message: PeerMessage::FetchFrames(some.to_vec()) });
                     }
                 }
+                Effect::ShowFrames { to, frames } => {
+                    let frames = frames.into_iter().map(troth_auth::Verified::into_inner).collect();
+                    out.push(Output::Peer { to, message: PeerMessage::Frames(frames) });
+                }
                 Effect::Deliver(ordered) => {
                     let outcome = self.execution.execute(&ordered);
                     for reply in &outcome.replies {
@@ -130,6 +134,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                         outcome.events.iter().map(|event| Output::Client(ToClient::Event(event.clone()))),
                     );
                     let reached = self.reached();
+                    if self.transfer.as_ref().is_some_and(|transfer| transfer.seq <= reached.seq) {
+                        // The ordinary messages were faster; an older state must not replace a newer one.
+                        self.transfer = None;
+                    }
                     let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut more);
                     self.agreement.on_executed(&mut cx, reached, &outcome);
                 }

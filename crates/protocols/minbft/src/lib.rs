@@ -1,1 +1,34 @@
-//! MinBFT: 2f+1 replicas with a trusted counter each
+//! MinBFT (Veronese, Correia, Bessani, Lung, Verissimo: Efficient Byzantine Fault Tolerance, §4): state
+//! machine replication with n = 2f+1 replicas, each with a trusted counter.
+//!
+//! The specification, rule by rule, with every deviation from the paper and its reason, is
+//! `docs/protocols/minbft.md`; the labels there stand at the code as `rule!` marks. The files follow
+//! the paper: [`mod@normal`] the normal case, [`mod@checkpoint`] garbage collection, `suspicion` and
+//! `view_change` the view change, `choose` what a new view starts from, `evidence` what a VIEW-CHANGE
+//! proves; `retransmission` keeps the assumption that messages between correct replicas arrive.
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod checkpoint;
+pub mod choose;
+mod config;
+pub mod evidence;
+mod message;
+mod new_view;
+mod normal;
+mod peer;
+mod recovery;
+mod retransmission;
+mod state;
+mod suspicion;
+mod view_change;
+
+pub use config::{Config, Flaw};
+pub use message::{
+    AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record,
+    RequestViewChange, SignedRequest, StableProof, Status, ViewChange,
+};
+pub use state::{MinBft, Timer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The bodies of frames, by digest, from their arrival until no batch that names them can be needed
+//! any more (protocols.md F-P7: keep bodies until stable).
+
+use std::collections::BTreeMap;
+use troth_core::VerifiedFrame;
+use troth_types::{Digest, Seq};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    frame: VerifiedFrame,
+    pending: bool,
+    used: Seq,
+    logged: bool,
+}
+
+/// Verified frames.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FrameStore {
+    frames: BTreeMap<Digest, Held>,
+    /// Digests that a batch names and whose frames are missing, with the highest batch naming them.
+    wanted: BTreeMap<Digest, Seq>,
+}
+
+impl FrameStore {
+    /// Whether the store has a use for this frame already.
+    #[must_use]
+    pub fn wants(&self, digest: &Digest) -> bool {
+        self.wanted.contains_key(digest)
+    }
+
+    /// Keeps a frame. `pending`: it waits for execution.
+    pub fn insert(&mut self, frame: VerifiedFrame, pending: bool) {
+        let digest = frame.digest();
+        let used = self.wanted.remove(&digest).unwrap_or_default();
+        let held = self.frames.entry(digest).or_insert(Held { frame, pending: false, used, logged: false });
+        held.pending |= pending;
+    }
+
+    /// Takes up a frame from the log.
+    pub fn restore(&mut self, frame: VerifiedFrame) {
+        let digest = frame.digest();
+        self.frames.insert(digest, Held { frame, pending: false, used: Seq(0), logged: true });
+    }
+
+    /// The frame, if it is here.
+    #[must_use]
+    pub fn get(&self, digest: &Digest) -> Option<&VerifiedFrame> {
+        self.frames.get(digest).map(|held| &held.frame)
+    }
+
+    /// A batch names these frames; says whether all of them are here. Those that are missing become
+    /// wanted.
+    pub fn name(&mut self, seq: Seq, digests: &[Digest]) -> bool {
+        let mut complete = true;
+        for digest in digests {
+            match self.frames.get_mut(digest) {
+                Some(held) => held.used = held.used.max(seq),
+                None => {
+                    let wanted = self.wanted.entry(*digest).or_default();
+                    *wanted = (*wanted).max(seq);
+                    complete = false;
+                }
+            }
+        }
+        complete
+    }
+
+    /// Whether all of these frames are here.
+    #[must_use]
+    pub fn complete(&self, digests: &[Digest]) -> bool {
+        digests.iter().all(|digest| self.frames.contains_key(digest))
+    }
+
+    /// The frames that are missing, at most `most`.
+    #[must_use]
+    pub fn missing(&self, most: usize) -> Vec<Digest> {
+        self.wanted.keys().take(most).copied().collect()
+    }
+
+    /// Marks frames as logged; returns those that were not.
+    pub fn log(&mut self, digests: &[Digest]) -> Vec<VerifiedFrame> {
+        let mut fresh = Vec::new();
+        for digest in digests {
+            if let Some(held) = self.frames.get_mut(digest)
+                && !held.logged
+            {
+                held.logged = true;
+                fresh.push(held.frame.clone());
+            }
+        }
+        fresh
+    }
+
+    /// The frame waits no longer for execution.
+    pub fn settle(&mut self, digest: &Digest) {
+        if let Some(held) = self.frames.get_mut(digest) {
+            held.pending = false;
+            if held.used == Seq(0) {
+                self.frames.remove(digest);
+            }
+        }
+    }
+
+    /// Batches up to `stable` are not needed any more.
+    pub fn stable(&mut self, stable: Seq) {
+        self.frames.retain(|_, held| held.pending || held.used > stable);
+        self.wanted.retain(|_, used| *used > stable);
+    }
+
+    /// What a fresh log must hold: the logged frames.
+    #[must_use]
+    pub fn logged(&self) -> Vec<VerifiedFrame> {
+        self.frames.values().filter(|held| held.logged).map(|held| held.frame.clone()).collect()
+    }
+
+    /// How many frames are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether none is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+}

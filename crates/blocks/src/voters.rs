@@ -1,0 +1,43 @@
+//! A set of voters: quorums count distinct identities, never messages (protocols.md §0.5).
+
+use troth_types::ReplicaId;
+
+/// Who voted. A replica is in it once, whatever it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Voters(u128);
+
+impl Voters {
+    /// Nobody.
+    pub const NONE: Self = Self(0);
+
+    /// Adds a voter; says whether it is new.
+    pub fn insert(&mut self, replica: ReplicaId) -> bool {
+        assert!(replica.0 < 128, "a group has at most 128 replicas");
+        let bit = 1u128 << replica.0;
+        let new = self.0 & bit == 0;
+        self.0 |= bit;
+        new
+    }
+
+    /// Whether a replica is among them.
+    #[must_use]
+    pub fn contains(&self, replica: ReplicaId) -> bool {
+        replica.0 < 128 && self.0 & (1 << replica.0) != 0
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
+impl FromIterator<ReplicaId> for Voters {
+    fn from_iter<I: IntoIterator<Item = ReplicaId>>(replicas: I) -> Self {
+        let mut voters = Self::NONE;
+        for replica in replicas {
+            voters.insert(replica);
+        }
+        voters
+    }
+}

@@ -1,0 +1,166 @@
+//! MinBFT as an [`Agreement`]: where each event goes.
+
+use crate::Flaw;
+use crate::message::{Body, Message, Record};
+use crate::state::{MinBft, Timer};
+use std::sync::Arc;
+use troth_auth::{Seal, Verified};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{ClientId, Digest, GroupId, ReplicaId, Seq, View};
+
+impl Agreement for MinBft {
+    const NAME: &'static str = "minbft";
+    type Body = Body;
+    type Message = Message;
+    type Timer = Timer;
+    type Record = Record;
+
+    fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
+        body.digest(group, from)
+    }
+
+    fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {
+        match seal {
+            Seal::Ui(ui) => Message::Certified(Arc::new(crate::Certified { from, body, digest, ui })),
+            Seal::Signature(signature) => {
+                let Body::RequestViewChange(request) = body else {
+                    unreachable!("MinBFT signs nothing but REQ-VIEW-CHANGE")
+                };
+                Message::RequestViewChange(Arc::new(crate::SignedRequest {
+                    from,
+                    request,
+                    digest,
+                    signature,
+                }))
+            }
+        }
+    }
+
+    fn position(message: &Message) -> Option<(CounterId, CounterValue)> {
+        match message {
+            Message::Certified(message) => Some((message.ui.certificate.counter, message.value())),
+            _ => None,
+        }
+    }
+
+    fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
+        match start {
+            Start::Fresh => {}
+            Start::Recovered { own, records, snapshot, reached } => {
+                self.recover(cx, own, records, snapshot, reached);
+                if !self.active() {
+                    self.watch_new_view(cx);
+                }
+                self.recheck = true;
+                self.settle(cx);
+            }
+        }
+        let at = self.from_now(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, at);
+    }
+
+    fn on_request(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
+        self.admit(cx, frame);
+    }
+
+    fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
+        if self.frames.wants(&frame.digest()) {
+            self.frames.insert(frame, false);
+            self.recheck = true;
+            self.settle(cx);
+        }
+    }
+
+    fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
+        match message.into_inner() {
+            Message::Certified(message) => self.accept(cx, message),
+            Message::RequestViewChange(request) => self.on_request_view_change(cx, &request),
+            Message::Status(status) => self.on_status(cx, from, &status),
+            Message::Stable(proof) => {
+                self.adopt_stable(cx, &proof);
+                self.settle(cx);
+            }
+            Message::Evidence(message) => self.on_evidence(cx, &message),
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Timer) {
+        match timer {
+            Timer::Forward => self.forward_oldest(cx),
+            Timer::Request => self.on_request_timeout(cx),
+            Timer::NewView => self.on_new_view_timeout(cx),
+            Timer::Status => self.on_status_timer(cx),
+            Timer::Behind => self.on_behind(cx),
+            Timer::Deadline => self.progress(cx),
+        }
+    }
+
+    fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        self.executed(cx, reached, outcome);
+    }
+
+    fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        self.checkpoint_taken(cx, seq, digest);
+    }
+
+    fn on_installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: Reached,
+        digest: Digest,
+        executed: &dyn Fn(ClientId, u64) -> bool,
+    ) {
+        self.installed(cx, reached, digest, executed);
+    }
+
+    fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
+        self.frames.get(digest).cloned()
+    }
+
+    fn may_answer_reads(&self) -> bool {
+        if self.config.follows(Flaw::StaleRead) {
+            return true;
+        }
+        rule!("MINBFT-R5");
+        self.reached.seq >= self.read_barrier
+    }
+
+    fn retained(&self) -> (Vec<Message>, Vec<Record>) {
+        let own =
+            self.peer(self.me).log.iter().map(|logged| Message::Certified(logged.message.clone())).collect();
+        let mut records = vec![Record::Stable(self.stable_proof.clone())];
+        records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
+        records.extend(self.new_views.values().cloned().map(Record::NewView));
+        (own, records)
+    }
+
+    fn view(&self) -> View {
+        self.view
+    }
+
+    fn status(&self) -> Status {
+        let accused = self.group.all().filter(|replica| self.peer(*replica).condemned.is_some()).collect();
+        Status {
+            view: self.view,
+            active: self.active(),
+            primary: self.primary(),
+            executed: self.reached.seq,
+            stable: self.stable.0,
+            pending: self.pool.len(),
+            accused,
+            suspicions: self.suspicions,
+        }
+    }
+
+    fn invariants(&self) {
+        assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
+        let slots = u64::try_from(self.slots.len()).expect("a length fits");
+        assert!(slots <= 2 * self.config.window + 2, "slots stay within the window");
+        assert!(self.own_checkpoint <= self.delivered, "an own checkpoint was executed");
+        for peer in &self.peers {
+            let held = u64::try_from(peer.gate.held()).expect("a length fits");
+            assert!(held <= 4 * self.config.window + 64, "the hold-back is bounded");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! MinBFT §4, "Servers: garbage collection and checkpoints".
+
+use crate::evidence;
+use crate::message::{Body, Certified, Checkpoint, StableProof};
+use crate::state::{MinBft, Timer, Verdict};
+use std::sync::Arc;
+use troth_core::{Cx, Note, rule};
+use troth_types::{Digest, ReplicaId, Seq};
+
+impl MinBft {
+    /// The digest of an own checkpoint is known.
+    pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        if seq >= self.stable.0 {
+            self.own_digests.insert(seq, digest);
+        }
+        self.compare_with_stable(cx);
+        self.due_checkpoints.push_back((seq, digest));
+        self.settle(cx);
+    }
+
+    /// Has due CHECKPOINTs certified. Between a VIEW-CHANGE and the acceptance of the NEW-VIEW nothing
+    /// else is certified: the first value of a view belongs to its start.
+    pub(crate) fn try_checkpoint(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() {
+            return;
+        }
+        while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
+            if seq > self.own_checkpoint {
+                rule!("MINBFT-C3");
+                self.own_checkpoint = seq;
+                self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest }));
+            }
+        }
+    }
+
+    /// CHECKPOINT ⟨n, d⟩_UI(i).
+    pub(crate) fn on_checkpoint_vote(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        checkpoint: &Checkpoint,
+    ) -> Verdict {
+        let view = troth_types::View(message.value().view());
+        if view > self.view || (view == self.view && !self.active()) {
+            return Verdict::Wait;
+        }
+        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
+        if checkpoint.seq.0 > furthest {
+            // Nobody correct is that far ahead of a stable checkpoint this replica has not heard of.
+            return Verdict::Wait;
+        }
+        if let Err(why) = self.peer_mut(message.from).walk.checkpoint(checkpoint.seq) {
+            return Verdict::Condemn(why);
+        }
+        if checkpoint.seq > self.stable.0 {
+            let votes = self.checkpoint_votes.entry(checkpoint.seq).or_default();
+            votes.insert(message.from, message.clone());
+            let same: Vec<Arc<Certified>> = votes
+                .values()
+                .filter(
+                    |vote| matches!(&vote.body, Body::Checkpoint(other) if other.digest == checkpoint.digest),
+                )
+                .cloned()
+                .collect();
+            if same.len() >= self.group.quorum() {
+                self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
+            }
+        }
+        Verdict::Done
+    }
+
+    /// f+1 CHECKPOINTs are a proof wherever they come from: from the senders one by one, from a
+    /// VIEW-CHANGE, or from somebody who noticed that this replica is behind.
+    pub(crate) fn adopt_stable(&mut self, cx: &mut Cx<'_, Self>, proof: &Arc<StableProof>) {
+        let Ok((seq, digest)) = evidence::check_stable(&self.group, proof) else {
+            return cx.ignore(self.me, "a checkpoint certificate that does not hold");
+        };
+        if seq <= self.stable.0 {
+            return;
+        }
+        rule!("MINBFT-C4");
+        self.stable = (seq, digest);
+        self.stable_proof = proof.clone();
+        let config = self.config;
+        for peer in &mut self.peers {
+            peer.truncate(&config, seq);
+        }
+        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
+        self.own_digests = self.own_digests.split_off(&seq);
+        self.slots = self.slots.split_off(&self.delivered.next());
+        self.frames.stable(seq.min(self.delivered));
+        let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
+        self.new_views.retain(|view, _| oldest.is_none_or(|oldest| view.0 >= oldest));
+        self.back_off.progressed();
+        cx.stable(seq, digest);
+        self.compare_with_stable(cx);
+        self.notice_lag(cx);
+        self.recheck = true;
+    }
+
+    /// The divergence alarm: a state that differs from a stable checkpoint is not this service's.
+    fn compare_with_stable(&mut self, cx: &mut Cx<'_, Self>) {
+        let (seq, digest) = self.stable;
+        if self.own_digests.get(&seq).is_some_and(|own| *own != digest) {
+            cx.note(Note::Diverged { seq });
+        }
+    }
+
+    /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a
+    /// whole window behind cannot catch up by them.
+    fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
+        let (stable, _) = self.stable;
+        if self.delivered >= stable {
+            return;
+        }
+        if self.delivered.0 + self.config.window <= stable.0 {
+            self.fetch_stable_state(cx);
+        } else if !self.behind {
+            self.behind = true;
+            let at = self.from_now(cx, 4 * self.config.status_interval);
+            cx.set_timer(Timer::Behind, at);
+        }
+    }
+
+    /// Still behind after the ordinary messages had their time.
+    pub(crate) fn on_behind(&mut self, cx: &mut Cx<'_, Self>) {
+        self.behind = false;
+        if self.delivered < self.stable.0 {
+            self.fetch_stable_state(cx);
+        }
+    }
+
+    /// State transfer to the stable checkpoint, from those who vouch for it.
+    pub(crate) fn fetch_stable_state(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("MINBFT-T1");
+        let (seq, digest) = self.stable;
+        let mut sources: Vec<ReplicaId> = self.stable_proof.votes.iter().map(|vote| vote.from).collect();
+        sources.sort();
+        sources.dedup();
+        cx.fetch_state(seq, digest, sources);
+        self.behind = true;
+        let at = self.from_now(cx, 16 * self.config.status_interval);
+        cx.set_timer(Timer::Behind, at);
+    }
+
+    /// The state of a stable checkpoint is in force. What the replica does with its peers' counters is
+    /// in [`MinBft::drain`]; everything that waited for the state is tried again (protocols.md §1.5).
+    pub(crate) fn installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: troth_core::Reached,
+        digest: Digest,
+        executed: &dyn Fn(troth_types::ClientId, u64) -> bool,
+    ) {
+        rule!("MINBFT-T3");
+        self.reached = reached;
+        self.delivered = self.delivered.max(reached.seq);
+        self.slots = self.slots.split_off(&self.delivered.next());
+        self.committed = self.committed.max(reached.seq);
+        for digest in self.pool.retain(|client, number| !executed(client, number)) {
+            self.frames.settle(&digest);
+        }
+        self.own_digests.insert(reached.seq, digest);
+        // A replica that reached a checkpoint by transfer issues its own CHECKPOINT, or it could never
+        // drop what it certified before.
+        self.due_checkpoints.push_back((reached.seq, digest));
+        if self.stable.0 == reached.seq {
+            cx.stable(reached.seq, digest);
+        }
+        self.recheck = true;
+        self.settle(cx);
+    }
+}

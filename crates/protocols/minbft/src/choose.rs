@@ -1,0 +1,115 @@
+//! What a new view starts from (MinBFT §4: the computation of S), as a pure function that the new
+//! primary runs and every replica runs again.
+
+use crate::evidence::Evidence;
+use crate::message::{Certified, NewView};
+use crate::{Config, Flaw};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_core::rule;
+use troth_types::{Batch, Digest, Seq, View};
+
+/// The start of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The checkpoint it starts from.
+    pub base: (Seq, Digest),
+    /// The batches that follow it.
+    pub chosen: Vec<Batch>,
+}
+
+/// Chooses. `new_view` gives the valid NEW-VIEW of a view above 0, which must be known for the highest
+/// view of any commitment in the evidence.
+pub fn choose<'a>(
+    config: &Config,
+    evidence: &[Evidence],
+    new_view: impl Fn(View) -> Option<&'a NewView>,
+) -> Option<Choice> {
+    rule!("MINBFT-V7");
+    let base = evidence.iter().map(|evidence| evidence.stable).max_by_key(|stable| stable.0)?;
+    if config.follows(Flaw::OrderByCounter) {
+        return Some(by_counter(evidence, base));
+    }
+    if config.follows(Flaw::LongestLog) {
+        return Some(longest_log(evidence, base));
+    }
+    // Order is (view, n): commitments of the highest view rule, and none of an older view is mixed
+    // in except what that view itself started from.
+    let Some(view) = evidence.iter().filter_map(|evidence| evidence.view).max() else {
+        return Some(Choice { base, chosen: Vec::new() });
+    };
+    rule!("MINBFT-V8");
+    let mut batches: BTreeMap<Seq, Batch> = BTreeMap::new();
+    let mut base = base;
+    if view > View(0) {
+        let started = new_view(view)?;
+        // A faulty replica may show an older stable checkpoint than the one its view started from; what
+        // that view carried over would then hang in the air.
+        if started.base.0 > base.0 {
+            base = started.base;
+        }
+        for (seq, batch) in (started.base.0.0 + 1..).zip(&started.chosen) {
+            batches.insert(Seq(seq), batch.clone());
+        }
+    }
+    for (seq, prepare) in first_prepares(evidence, view) {
+        if let Some(prepare) = prepare.prepare() {
+            batches.entry(seq).or_insert_with(|| prepare.batch.clone());
+        }
+    }
+    let mut chosen = Vec::new();
+    while let Some(batch) = batches.remove(&Seq(base.0.0 + 1 + chosen.len() as u64)) {
+        chosen.push(batch);
+    }
+    Some(Choice { base, chosen })
+}
+
+/// The PREPAREs of a view in the evidence. Where a faulty primary certified two for one number, the
+/// one with the lower counter value is what every correct replica processed first.
+fn first_prepares(evidence: &[Evidence], view: View) -> BTreeMap<Seq, Arc<Certified>> {
+    rule!("MINBFT-V9");
+    let mut first: BTreeMap<Seq, Arc<Certified>> = BTreeMap::new();
+    for prepares in evidence.iter().map(|evidence| &evidence.prepares) {
+        for ((_, seq), prepare) in prepares.range((view, Seq(0))..=(view, Seq(u64::MAX))) {
+            let known = first.entry(*seq).or_insert_with(|| prepare.clone());
+            if prepare.value() < known.value() {
+                *known = prepare.clone();
+            }
+        }
+    }
+    first
+}
+
+/// F-M2, literally: "it picks in VIEW-CHANGE messages the requests in O sets with UI counter values
+/// greater than the UI counter value in the checkpoint certificate", in counter order, whatever the
+/// view.
+fn by_counter(evidence: &[Evidence], base: (Seq, Digest)) -> Choice {
+    let mut by_count: BTreeMap<u64, Batch> = BTreeMap::new();
+    for evidence in evidence {
+        for ((_, seq), message) in &evidence.prepares {
+            if let Some(prepare) = message.prepare().filter(|_| *seq > base.0) {
+                by_count.insert(message.value().count(), prepare.batch.clone());
+            }
+        }
+    }
+    Choice { base, chosen: by_count.into_values().collect() }
+}
+
+/// The longest log first, then the highest view.
+fn longest_log(evidence: &[Evidence], base: (Seq, Digest)) -> Choice {
+    let longest = evidence.iter().max_by_key(|evidence| {
+        let last = evidence.prepares.keys().map(|(_, seq)| *seq).max();
+        (last, evidence.view)
+    });
+    let mut batches: BTreeMap<Seq, Batch> = BTreeMap::new();
+    for ((_, seq), message) in longest.iter().flat_map(|evidence| &evidence.prepares) {
+        if let Some(prepare) = message.prepare() {
+            batches.insert(*seq, prepare.batch.clone());
+        }
+    }
+    let mut chosen = Vec::new();
+    while let Some(batch) = batches.remove(&Seq(base.0.0 + 1 + chosen.len() as u64)) {
+        chosen.push(batch);
+    }
+    Choice { base, chosen }
+}

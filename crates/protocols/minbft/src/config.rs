@@ -1,0 +1,110 @@
+//! What an operator may choose, and what the simulator may break.
+
+use troth_types::Limits;
+
+/// The parameters of a MinBFT group. All replicas of a group use the same values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Checkpoint interval K, in batches (the paper's cp).
+    pub interval: u64,
+    /// Window L, in batches: how far ordering may run ahead of the last stable checkpoint and of a
+    /// replica's own last checkpoint. At least 2K.
+    pub window: u64,
+    /// Batches that the primary may have under way.
+    pub pipeline: u64,
+    /// Microseconds until a replica that waits for the execution of a request suspects the primary.
+    pub request_timeout: u64,
+    /// Microseconds until a replica that waits for a NEW-VIEW wants the next view.
+    pub view_timeout: u64,
+    /// Microseconds between status messages while something is under way.
+    pub status_interval: u64,
+    /// Microseconds by which a batch's time may be ahead of a replica's clock.
+    pub clock_bound: u64,
+    /// The bounds on frames and clients.
+    pub limits: Limits,
+    /// The published rules to follow literally, flaws included.
+    #[cfg(feature = "literal")]
+    pub literal: Option<Flaw>,
+}
+
+impl Config {
+    /// The defaults: a checkpoint every 64 batches, a second until suspicion.
+    pub const DEFAULT: Self = Self {
+        interval: 64,
+        window: 256,
+        pipeline: 4,
+        request_timeout: 1_000_000,
+        view_timeout: 1_000_000,
+        status_interval: 100_000,
+        clock_bound: 2_000_000,
+        limits: Limits::DEFAULT,
+        #[cfg(feature = "literal")]
+        literal: None,
+    };
+
+    /// Why these values cannot work, if they cannot.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.interval == 0 {
+            return Err("the checkpoint interval must be at least 1");
+        }
+        if self.window < 2 * self.interval {
+            return Err(
+                "the window must be at least twice the checkpoint interval, or ordering stalls at its edge",
+            );
+        }
+        if self.pipeline == 0 {
+            return Err("the pipeline must be at least 1");
+        }
+        Ok(())
+    }
+
+    /// Whether this flaw's literal rule is in force: never, outside the simulator.
+    #[cfg(feature = "literal")]
+    pub(crate) fn follows(&self, flaw: Flaw) -> bool {
+        self.literal == Some(flaw)
+    }
+
+    #[cfg(not(feature = "literal"))]
+    #[inline(always)]
+    pub(crate) const fn follows(&self, _: Flaw) -> bool {
+        false
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The flaws of the printed protocol and of its obvious extensions (protocols.md §4), each of which
+/// the simulator can put back to show the counter-example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flaw {
+    /// F-M1: what a NEW-VIEW carries is executed on its receipt.
+    ExecuteOnNewView,
+    /// F-M2: the requests of a view change are merged by counter value alone.
+    OrderByCounter,
+    /// F-M3: after a state transfer a replica takes over its peers' counters from their checkpoints,
+    /// and counters do not order views.
+    AdoptCounters,
+    /// §4.4: on a stable checkpoint a replica drops all own messages before its own checkpoint,
+    /// although later commitments precede it under pipelining.
+    CutUnderPipelining,
+    /// §4.5: a view change prefers the longest log to the highest view.
+    LongestLog,
+    /// F-M11: a restarted replica answers reads before it has executed what it committed to.
+    StaleRead,
+}
+
+impl Flaw {
+    /// Every flaw, with the name by which the simulator's command line knows it.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::ExecuteOnNewView, "F-M1"),
+        (Self::OrderByCounter, "F-M2"),
+        (Self::AdoptCounters, "F-M3"),
+        (Self::CutUnderPipelining, "CUT-O"),
+        (Self::LongestLog, "LONGEST-LOG"),
+        (Self::StaleRead, "F-M11"),
+    ];
+}

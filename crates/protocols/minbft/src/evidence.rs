@@ -1,0 +1,296 @@
+//! What a VIEW-CHANGE proves by itself (MinBFT §4, "messages that are consistent with the system
+//! state"): a pure function of its bytes, the group and the configuration, so that every replica
+//! judges it alike.
+
+use crate::message::{AcceptNewView, Body, Certified, Commit, LogEntry, Prepare, StableProof, ViewChange};
+use crate::{Config, Flaw};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_blocks::Voters;
+use troth_core::rule;
+use troth_trusted::CounterValue;
+use troth_types::{Digest, Group, ReplicaId, Seq, View};
+
+/// What a valid VIEW-CHANGE says its sender committed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The sender.
+    pub from: ReplicaId,
+    /// The stable checkpoint it shows.
+    pub stable: (Seq, Digest),
+    /// The highest view in which it committed to anything.
+    pub view: Option<View>,
+    /// The PREPAREs it committed to, by view and number.
+    pub prepares: BTreeMap<(View, Seq), Arc<Certified>>,
+}
+
+/// Whether f+1 distinct replicas vouch for one checkpoint; genesis needs no voucher.
+pub fn check_stable(group: &Group, proof: &StableProof) -> Result<(Seq, Digest), &'static str> {
+    let target = proof.target();
+    if proof.votes.is_empty() {
+        return Ok(target);
+    }
+    rule!("MINBFT-C2");
+    let mut voters = Voters::NONE;
+    for vote in &proof.votes {
+        match &vote.body {
+            Body::Checkpoint(checkpoint) if (checkpoint.seq, checkpoint.digest) == target => {
+                if group.contains(vote.from) {
+                    voters.insert(vote.from);
+                }
+            }
+            _ => return Err("a checkpoint certificate whose votes differ"),
+        }
+    }
+    if voters.count() < group.quorum() { Err("a checkpoint certificate below quorum") } else { Ok(target) }
+}
+
+/// Why a message may not stand at its counter value, if it may not (deviation D2: with [view|count]
+/// values a VIEW-CHANGE stands at [v|0] and a NEW-VIEW or its acceptance at [v|1]).
+pub fn misplaced(group: &Group, config: &Config, message: &Certified) -> Option<&'static str> {
+    if config.follows(Flaw::AdoptCounters) {
+        return None;
+    }
+    rule!("MINBFT-U2");
+    let value = message.value();
+    let (view, count) = (View(value.view()), value.count());
+    // The first message of a view above 0 is its NEW-VIEW or the acceptance of it.
+    let working = if view == View(0) { count >= 1 } else { count >= 2 };
+    let good = match &message.body {
+        Body::Prepare(prepare) => prepare.view == view && working,
+        Body::Commit(commit) => {
+            commit.prepare.prepare().is_some_and(|prepare| prepare.view == view) && working
+        }
+        Body::Checkpoint(_) => working,
+        Body::ViewChange(change) => change.to == view && count == 0 && view > View(0),
+        Body::NewView(new_view) => {
+            new_view.view == view && count == 1 && view > View(0) && group.primary(view) == message.from
+        }
+        Body::AcceptNewView(accept) => {
+            accept.view == view && count == 1 && view > View(0) && group.primary(view) != message.from
+        }
+        Body::RequestViewChange(_) => false,
+    };
+    if good { None } else { Some("a message at a counter value that its kind may not hold") }
+}
+
+/// The PREPARE inside a COMMIT, if the COMMIT is well formed: by the primary of its view, sent by
+/// another replica.
+pub fn committed<'a>(
+    group: &Group,
+    config: &Config,
+    from: ReplicaId,
+    commit: &'a Commit,
+) -> Result<&'a Prepare, &'static str> {
+    let carried = &commit.prepare;
+    let prepare = carried.prepare().ok_or("a COMMIT without a PREPARE")?;
+    if carried.from != group.primary(prepare.view) {
+        return Err("a COMMIT whose PREPARE is not the primary's");
+    }
+    if carried.from == from {
+        return Err("a COMMIT by the primary of the view");
+    }
+    if misplaced(group, config, carried).is_some() {
+        return Err("a COMMIT whose PREPARE stands at an impossible counter value");
+    }
+    Ok(prepare)
+}
+
+/// Follows one sender's commitments through its log: consecutive within a view, within the window of
+/// its own checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The view of the last commitment and its number; nothing is known after a jump.
+    pub last: Option<(View, Seq)>,
+    /// The sender's own last checkpoint.
+    pub checkpoint: Seq,
+}
+
+impl Walk {
+    /// Before the first message.
+    pub const START: Self = Self { last: Some((View(0), Seq(0))), checkpoint: Seq(0) };
+
+    /// One commitment. An error is a proof against the sender.
+    pub fn commit(&mut self, config: &Config, view: View, seq: Seq) -> Result<(), &'static str> {
+        rule!("MINBFT-N4");
+        if let Some((last_view, last)) = self.last {
+            if view < last_view {
+                return Err("a commitment in a view that its sender left");
+            }
+            let after_checkpoint = self.checkpoint > last && seq == self.checkpoint.next();
+            if view == last_view && seq != last.next() && !after_checkpoint {
+                return Err("a skipped commitment");
+            }
+        }
+        rule!("MINBFT-W1");
+        if seq.0 > self.checkpoint.0 + config.window {
+            return Err("a commitment beyond the window of its sender's own checkpoint");
+        }
+        self.last = Some((view, seq));
+        Ok(())
+    }
+
+    /// One own checkpoint.
+    pub fn checkpoint(&mut self, seq: Seq) -> Result<(), &'static str> {
+        if seq <= self.checkpoint && self.checkpoint > Seq(0) {
+            return Err("an own checkpoint that is not above the last");
+        }
+        self.checkpoint = seq;
+        Ok(())
+    }
+}
+
+/// Judges a VIEW-CHANGE. An error is a proof against its sender.
+pub fn evidence(group: &Group, config: &Config, message: &Certified) -> Result<Evidence, &'static str> {
+    let change = message.view_change().ok_or("not a VIEW-CHANGE")?;
+    rule!("MINBFT-V3");
+    let stable = check_stable(group, &change.stable)?;
+    check_requests(group, change)?;
+    let mut follower = Follower::new(group, config, message.from, change.to);
+    let mut expected = check_anchor(config, change, stable.0, &mut follower.walk)?;
+    for entry in &change.log {
+        let ui = entry.ui();
+        if expected.is_some_and(|expected| expected != ui.predecessor()) {
+            return Err("a hole in a VIEW-CHANGE's log");
+        }
+        follower.entry(entry)?;
+        expected = Some(ui.value());
+    }
+    rule!("MINBFT-V4");
+    if expected.unwrap_or(CounterValue(0)) != message.ui.predecessor() {
+        return Err("a VIEW-CHANGE whose log does not reach up to it");
+    }
+    Ok(Evidence { from: message.from, stable, view: follower.view, prepares: follower.prepares })
+}
+
+fn check_requests(group: &Group, change: &ViewChange) -> Result<(), &'static str> {
+    let wanting: Voters = change
+        .requests
+        .iter()
+        .filter(|signed| signed.request.to >= change.to && group.contains(signed.from))
+        .map(|signed| signed.from)
+        .collect();
+    rule!("MINBFT-V2");
+    if wanting.count() < group.weak() { Err("a VIEW-CHANGE without f+1 REQ-VIEW-CHANGEs") } else { Ok(()) }
+}
+
+/// The log must begin where the sender began, or at an own checkpoint old enough that every
+/// commitment before it is below the stable checkpoint (protocols.md §4.4). Returns the predecessor
+/// that the first entry must have, where it is determined.
+fn check_anchor(
+    config: &Config,
+    change: &ViewChange,
+    stable: Seq,
+    walk: &mut Walk,
+) -> Result<Option<CounterValue>, &'static str> {
+    let Some(first) = change.log.first() else { return Ok(Some(CounterValue(0))) };
+    if first.ui().predecessor() == CounterValue(0) {
+        return Ok(Some(CounterValue(0)));
+    }
+    rule!("MINBFT-V5");
+    let LogEntry::Whole(anchor) = first else { return Err("a VIEW-CHANGE's log without an anchor") };
+    let Body::Checkpoint(checkpoint) = &anchor.body else {
+        return Err("a VIEW-CHANGE's log without an anchor");
+    };
+    if !covers(config, checkpoint.seq, stable) {
+        return Err("a VIEW-CHANGE's log with an anchor above what is stable");
+    }
+    // What came before the anchor is not shown, so its last commitment is not known.
+    walk.last = None;
+    walk.checkpoint = Seq(0);
+    Ok(None)
+}
+
+/// Whether an own checkpoint may be an anchor once `stable` is stable: every commitment that precedes
+/// it is then below `stable`.
+pub fn covers(config: &Config, checkpoint: Seq, stable: Seq) -> bool {
+    if config.follows(Flaw::CutUnderPipelining) {
+        return checkpoint <= stable;
+    }
+    checkpoint.0 + config.window <= stable.0
+}
+
+struct Follower<'a> {
+    group: &'a Group,
+    config: &'a Config,
+    from: ReplicaId,
+    to: View,
+    walk: Walk,
+    view: Option<View>,
+    prepares: BTreeMap<(View, Seq), Arc<Certified>>,
+}
+
+impl<'a> Follower<'a> {
+    fn new(group: &'a Group, config: &'a Config, from: ReplicaId, to: View) -> Self {
+        Self { group, config, from, to, walk: Walk::START, view: None, prepares: BTreeMap::new() }
+    }
+
+    fn committed_in(&mut self, view: View) -> Result<(), &'static str> {
+        if view >= self.to {
+            return Err("a VIEW-CHANGE after a commitment in its target view");
+        }
+        self.view = self.view.max(Some(view));
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &LogEntry) -> Result<(), &'static str> {
+        match entry {
+            LogEntry::ViewChange(view, _, ui) => {
+                if *view >= self.to {
+                    return Err("a VIEW-CHANGE after one for a later view");
+                }
+                self.stub_place(*view, ui.value(), 0)
+            }
+            LogEntry::NewView(view, _, ui) => {
+                if self.group.primary(*view) != self.from {
+                    return Err("a NEW-VIEW by a backup");
+                }
+                self.stub_place(*view, ui.value(), 1)?;
+                // Where the view starts is in the NEW-VIEW; the stub does not tell.
+                self.walk.last = None;
+                self.committed_in(*view)
+            }
+            LogEntry::Whole(message) => self.whole(message),
+        }
+    }
+
+    fn stub_place(&self, view: View, value: CounterValue, count: u64) -> Result<(), &'static str> {
+        let plain = self.config.follows(Flaw::AdoptCounters);
+        if !plain && value != CounterValue::new(view.0, count) {
+            return Err("a stub at a counter value that its kind may not hold");
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, message: &Arc<Certified>) -> Result<(), &'static str> {
+        if let Some(why) = misplaced(self.group, self.config, message) {
+            return Err(why);
+        }
+        match &message.body {
+            Body::Prepare(prepare) => {
+                if self.group.primary(prepare.view) != self.from {
+                    return Err("a PREPARE by a backup");
+                }
+                self.walk.commit(self.config, prepare.view, prepare.seq)?;
+                self.committed_in(prepare.view)?;
+                self.prepares.insert((prepare.view, prepare.seq), message.clone());
+                Ok(())
+            }
+            Body::Commit(commit) => {
+                let prepare = committed(self.group, self.config, self.from, commit)?;
+                self.walk.commit(self.config, prepare.view, prepare.seq)?;
+                self.committed_in(prepare.view)?;
+                self.prepares.insert((prepare.view, prepare.seq), commit.prepare.clone());
+                Ok(())
+            }
+            Body::Checkpoint(checkpoint) => self.walk.checkpoint(checkpoint.seq),
+            Body::AcceptNewView(AcceptNewView { view, .. }) => {
+                self.walk.last = None;
+                self.committed_in(*view)
+            }
+            Body::ViewChange(_) | Body::NewView(_) | Body::RequestViewChange(_) => {
+                Err("a log entry of a kind that logs do not hold")
+            }
+        }
+    }
+}

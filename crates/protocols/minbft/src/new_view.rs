@@ -1,0 +1,158 @@
+//! MinBFT §4, view change: NEW-VIEW, and the commitment to it that the paper's text leaves out (F-M1).
+
+use crate::message::{AcceptNewView, Body, Certified, NewView, Record};
+use crate::state::{MinBft, Phase, Started, Timer, Verdict};
+use crate::view_change::Judgement;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use troth_blocks::Voters;
+use troth_core::{Cx, Note, rule};
+use troth_types::{Digest, Seq, View};
+
+impl MinBft {
+    /// NEW-VIEW ⟨v', V, S⟩_UI(p').
+    pub(crate) fn on_new_view(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        new_view: &NewView,
+    ) -> Verdict {
+        if message.from != self.group.primary(new_view.view) {
+            return Verdict::Condemn("a NEW-VIEW by a backup");
+        }
+        if new_view.view < self.view || (new_view.view == self.view && self.active()) {
+            return Verdict::Done;
+        }
+        match self.judge_new_view(message, new_view) {
+            Judgement::Valid => {}
+            Judgement::Needs(view) => {
+                self.wants = self.wants.max(Some(view));
+                return Verdict::Wait;
+            }
+            Judgement::Invalid(why) => return Verdict::Condemn(why),
+        }
+        // The VIEW-CHANGEs inside justify that this replica leaves its view, too.
+        for change in &new_view.changes {
+            if let Some(inner) = change.view_change() {
+                self.learn_from(cx, change, inner);
+            }
+        }
+        if new_view.view < self.view {
+            return Verdict::Done;
+        }
+        let moved = self.due_view_change.is_none() && self.caught_up_with_itself();
+        if new_view.view > self.view || !moved {
+            return Verdict::Wait;
+        }
+        if !self.can_stand_for(cx, new_view) {
+            return Verdict::Wait;
+        }
+        self.adopt_base(cx, new_view);
+        self.enter_view(cx, message, new_view);
+        Verdict::Done
+    }
+
+    /// Whether this replica holds what the NEW-VIEW carries over, and its times are not ahead of the
+    /// clock: it certifies nothing that it has not checked itself.
+    fn can_stand_for(&mut self, cx: &Cx<'_, Self>, new_view: &NewView) -> bool {
+        rule!("MINBFT-V14");
+        let mut good = true;
+        for (seq, batch) in (new_view.base.0.0 + 1..).map(Seq).zip(&new_view.chosen) {
+            if seq > self.delivered {
+                good &= self.frames.name(seq, &batch.frames) && self.timely(cx, batch);
+            }
+        }
+        good
+    }
+
+    /// The base is stable: its proof stands in one of the VIEW-CHANGEs, or in one of those that the
+    /// highest earlier view rests on.
+    fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) {
+        let base = new_view.base.0;
+        if self.stable.0 >= base {
+            return;
+        }
+        let earlier: Vec<Arc<Certified>> = self.new_views.values().cloned().collect();
+        let changes =
+            earlier.iter().filter_map(|message| message.new_view()).flat_map(|earlier| &earlier.changes);
+        for change in changes.filter_map(|change| change.view_change()) {
+            if change.stable.target().0 == base {
+                let proof = Arc::new(change.stable.clone());
+                self.adopt_stable(cx, &proof);
+            }
+        }
+    }
+
+    /// Enters the view: a backup commits to the NEW-VIEW; nothing that it carries over is executed
+    /// before f+1 replicas have done so.
+    pub(crate) fn enter_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>, new_view: &NewView) {
+        rule!("MINBFT-V15");
+        self.phase = Phase::Active;
+        self.begin(message.digest, message.from, new_view);
+        self.new_views.insert(new_view.view, message.clone());
+        cx.persist(Record::NewView(message.clone()));
+        for batch in &new_view.chosen {
+            self.log_frames(cx, &batch.frames);
+        }
+        self.committed = self.started.end();
+        if !self.is_primary() {
+            let accept = AcceptNewView { view: self.view, new_view: message.digest };
+            self.certify(cx, Body::AcceptNewView(accept));
+        }
+        let carried: BTreeSet<Digest> =
+            new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
+        self.pool.restart(|digest| carried.contains(digest));
+        self.timed = None;
+        cx.cancel_timer(Timer::NewView);
+        cx.note(Note::ViewEntered { view: self.view });
+        if self.delivered < self.started.base {
+            self.fetch_stable_state(cx);
+        }
+        // A checkpoint right away shrinks what the next view change must show.
+        if self.delivered == self.started.end() && self.delivered > self.own_checkpoint {
+            cx.checkpoint();
+        }
+        self.recheck = true;
+    }
+
+    pub(crate) fn begin(&mut self, digest: Digest, primary: troth_types::ReplicaId, new_view: &NewView) {
+        let accepted: Voters = [primary].into_iter().collect();
+        let chosen = new_view.chosen.clone();
+        self.started = Started { base: new_view.base.0, chosen, digest, accepted };
+        let end = self.started.end();
+        self.peer_mut(primary).walk.last = Some((new_view.view, end));
+    }
+
+    /// COMMIT(NEW-VIEW) ⟨v', H(NEW-VIEW)⟩_UI(i).
+    pub(crate) fn on_accept_new_view(
+        &mut self,
+        _: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        accept: &AcceptNewView,
+    ) -> Verdict {
+        if self.peer(message.from).view > accept.view {
+            return Verdict::Condemn("a commitment in a view that its sender left");
+        }
+        if accept.view > self.view || (accept.view == self.view && !self.active()) {
+            return Verdict::Wait;
+        }
+        let started = (self.started.digest, self.started.end());
+        if accept.view < self.view {
+            // Where a left view started does not matter any more; its numbers are followed from the next on.
+            self.peer_mut(message.from).walk.last = None;
+            return Verdict::Done;
+        }
+        rule!("MINBFT-V16");
+        if accept.new_view != started.0 {
+            return Verdict::Condemn("a commitment to another NEW-VIEW of the view");
+        }
+        self.peer_mut(message.from).walk.last = Some((accept.view, started.1));
+        self.started.accepted.insert(message.from);
+        Verdict::Done
+    }
+
+    /// The highest view whose start this replica could show others.
+    pub(crate) fn shown_view(&self, view: View) -> Option<&Arc<Certified>> {
+        self.new_views.get(&view)
+    }
+}

@@ -1,0 +1,274 @@
+//! MinBFT §4, "Servers: normal case operation".
+
+use crate::evidence;
+use crate::message::{Body, Certified, Commit, Prepare, Record};
+use crate::state::{MinBft, Timer, Verdict};
+use std::sync::Arc;
+use troth_blocks::Admitted;
+use troth_core::{Cx, Ordered, Outcome, Reached, To, VerifiedFrame, rule};
+use troth_types::{Batch, Digest, Hasher, Seq, Time};
+
+impl MinBft {
+    /// A frame that this replica verified: it is pending from now on until its (client, number) is
+    /// executed, whatever its digest (F-M10).
+    pub(crate) fn admit(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
+        rule!("MINBFT-N1");
+        let digest = frame.digest();
+        let wanted = self.frames.wants(&digest);
+        match self.pool.admit(frame.client(), frame.number(), digest) {
+            Admitted::New => self.frames.insert(frame, true),
+            Admitted::Pending | Admitted::SlotTaken if wanted => self.frames.insert(frame, false),
+            Admitted::Pending => {}
+            Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
+        }
+        if wanted {
+            self.recheck = true;
+        }
+        self.settle(cx);
+    }
+
+    /// As primary: proposes what waits, as soon as there is room (adaptive batching: no delay, and the
+    /// batch is whatever waits).
+    pub(crate) fn try_propose(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() || !self.is_primary() || !self.view_agreed() {
+            return;
+        }
+        rule!("MINBFT-N2");
+        loop {
+            let under_way = self.committed.0.saturating_sub(self.delivered.0);
+            let seq = self.committed.next();
+            if under_way >= self.config.pipeline || seq > self.highest() {
+                return;
+            }
+            let frames = self.pool.propose(self.config.limits.batch_frames);
+            let deadline = self.deadline_due(cx);
+            if frames.is_empty() && !(deadline && under_way == 0) {
+                return;
+            }
+            self.frames.name(seq, &frames);
+            let batch = Batch { time: cx.wall(), frames };
+            self.log_frames(cx, &batch.frames);
+            self.committed = seq;
+            self.certify(cx, Body::Prepare(Prepare { view: self.view, seq, batch }));
+        }
+    }
+
+    /// Whether the application's deadline has come on this replica's clock.
+    pub(crate) fn deadline_due(&self, cx: &Cx<'_, Self>) -> bool {
+        self.reached.deadline.is_some_and(|deadline| deadline <= cx.wall() && deadline > self.reached.time)
+    }
+
+    /// PREPARE ⟨v, n, batch⟩_UI(p).
+    pub(crate) fn on_prepare(
+        &mut self,
+        _: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        prepare: &Prepare,
+    ) -> Verdict {
+        rule!("MINBFT-N3");
+        if message.from != self.group.primary(prepare.view) {
+            return Verdict::Condemn("a PREPARE by a backup");
+        }
+        if let Some(verdict) = self.wait_for_view(message, prepare.view, prepare.seq) {
+            return verdict;
+        }
+        let config = self.config;
+        if let Err(why) = self.peer_mut(message.from).walk.commit(&config, prepare.view, prepare.seq) {
+            return Verdict::Condemn(why);
+        }
+        if prepare.view == self.view && prepare.seq > self.delivered {
+            self.frames.name(prepare.seq, &prepare.batch.frames);
+            self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
+        }
+        Verdict::Done
+    }
+
+    /// COMMIT ⟨v, n, PREPARE⟩_UI(i).
+    pub(crate) fn on_commit(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        commit: &Commit,
+    ) -> Verdict {
+        let (view, seq) = match evidence::committed(&self.group, &self.config, message.from, commit) {
+            Ok(prepare) => (prepare.view, prepare.seq),
+            Err(why) => return Verdict::Condemn(why),
+        };
+        // The PREPARE goes through its own sender's order; it may be news (the primary sent it to some
+        // only).
+        rule!("MINBFT-N6");
+        self.offer(commit.prepare.clone());
+        if commit.prepare.from != message.from {
+            self.drain(cx, commit.prepare.from);
+        }
+        if let Some(verdict) = self.wait_for_view(message, view, seq) {
+            return verdict;
+        }
+        let config = self.config;
+        if let Err(why) = self.peer_mut(message.from).walk.commit(&config, view, seq) {
+            return Verdict::Condemn(why);
+        }
+        if view == self.view && seq > self.delivered {
+            self.slots.entry(seq).or_default().commits.insert(message.from, commit.prepare.value());
+        }
+        Verdict::Done
+    }
+
+    /// A commitment counts in the view it is made in, after that view's start is known, and within the
+    /// window; one of a left view is only followed.
+    fn wait_for_view(&self, message: &Certified, view: troth_types::View, seq: Seq) -> Option<Verdict> {
+        rule!("MINBFT-V11");
+        if self.peer(message.from).view > view {
+            return Some(Verdict::Condemn("a commitment in a view that its sender left"));
+        }
+        if view > self.view || (view == self.view && !self.active()) {
+            return Some(Verdict::Wait);
+        }
+        if view == self.view && seq.0 > self.stable.0.0 + self.config.window {
+            return Some(Verdict::Wait);
+        }
+        None
+    }
+
+    /// Commits to the next numbers, in order, as far as their PREPAREs, bodies and times allow.
+    pub(crate) fn try_commit(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() || self.is_primary() {
+            return;
+        }
+        loop {
+            let seq = self.committed.next();
+            if seq > self.highest() {
+                return;
+            }
+            let Some(slot) = self.slots.get(&seq) else { return };
+            let Some(prepare) = slot.prepare.clone() else { return };
+            let Some(batch) = slot.batch() else { return };
+            // Every replica checks the client's signature itself before it certifies: the frames here are
+            // verified, and one that does not verify never gets here (F-M10).
+            rule!("MINBFT-N5");
+            if !self.frames.complete(&batch.frames) {
+                return;
+            }
+            let vouched = slot.voters().count() >= self.group.weak();
+            if !vouched && !self.acceptable(cx, batch) {
+                return;
+            }
+            let frames = batch.frames.clone();
+            self.log_frames(cx, &frames);
+            self.committed = seq;
+            self.certify(cx, Body::Commit(Commit { prepare }));
+        }
+    }
+
+    /// The local judgement of a proposal: its time is not ahead of this replica's clock, and it has a
+    /// reason to exist. Nobody is condemned for failing it.
+    fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+        rule!("MINBFT-N7");
+        let has_reason =
+            !batch.frames.is_empty() || self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
+        self.timely(cx, batch) && has_reason
+    }
+
+    /// Whether a batch's time is not ahead of this replica's clock by more than the bound. Once true it
+    /// stays true, so a batch that was timely in one view is timely in the next, however long the view
+    /// change took (protocols.md §1.3).
+    pub(crate) fn timely(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+        batch.time <= cx.wall().after(self.config.clock_bound)
+    }
+
+    /// Makes the frames durable before this replica commits to them.
+    pub(crate) fn log_frames(&mut self, cx: &mut Cx<'_, Self>, digests: &[Digest]) {
+        rule!("MINBFT-R1");
+        for frame in self.frames.log(digests) {
+            cx.persist(Record::Frame(frame.into_inner()));
+        }
+    }
+
+    /// Whether f+1 replicas, this one among them, have committed to the start of the view.
+    pub(crate) fn view_agreed(&self) -> bool {
+        rule!("MINBFT-V10");
+        if self.config.follows(crate::Flaw::ExecuteOnNewView) {
+            return true;
+        }
+        let accepted = &self.started.accepted;
+        accepted.count() >= self.group.quorum() && accepted.contains(self.me)
+    }
+
+    /// Executes what is accepted, in order: first what the view started with, then f+1 commitments each.
+    pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
+        while self.active() && self.view_agreed() && !self.behind_base() {
+            let seq = self.delivered.next();
+            let batch = if seq <= self.started.end() {
+                self.started.chosen[(seq.0 - self.started.base.0 - 1) as usize].clone()
+            } else {
+                let Some(slot) = self.slots.get(&seq) else { return };
+                let voters = slot.voters();
+                // Its own commitment must be durable before a replica executes (F-M11).
+                rule!("MINBFT-N8");
+                if voters.count() < self.group.quorum() || !voters.contains(self.me) {
+                    return;
+                }
+                let Some(batch) = slot.batch() else { return };
+                batch.clone()
+            };
+            let Some(ordered) = self.ordered(seq, &batch) else { return };
+            self.delivered = seq;
+            self.slots.remove(&seq);
+            cx.deliver(ordered);
+            rule!("MINBFT-C1");
+            let forced = seq == self.started.end() && self.view.0 > 0;
+            if seq.0.is_multiple_of(self.config.interval) || forced {
+                cx.checkpoint();
+            }
+        }
+    }
+
+    /// The state of the view's base must come from others.
+    fn behind_base(&self) -> bool {
+        self.delivered < self.started.base
+    }
+
+    fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
+        let frames: Option<Vec<VerifiedFrame>> =
+            batch.frames.iter().map(|digest| self.frames.get(digest).cloned()).collect();
+        let mut seed = Hasher::new("troth/seed/v1");
+        seed.number(seq.0).digest(&batch.digest());
+        Some(Ordered { seq, time: batch.time, seed: seed.finish(), frames: frames? })
+    }
+
+    /// The executor ran a batch.
+    pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        self.reached = reached;
+        for (client, number) in &outcome.done {
+            if let Some(digest) = self.pool.done(*client, *number) {
+                self.frames.settle(&digest);
+            }
+        }
+        if let Some(deadline) = reached.deadline {
+            let wait = deadline.0.saturating_sub(cx.wall().0);
+            cx.set_timer(Timer::Deadline, cx.now().after(wait));
+        }
+        self.settle(cx);
+    }
+
+    /// Shows the oldest pending frame to the primary: its client may have sent it to some only.
+    pub(crate) fn forward_oldest(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() || self.is_primary() {
+            return;
+        }
+        let primary = self.primary();
+        if let Some(frame) = self.pool.oldest().and_then(|(_, digest)| self.frames.get(&digest).cloned()) {
+            cx.show_frames(To::One(primary), vec![frame]);
+        }
+    }
+
+    /// The time-out of a request now.
+    pub(crate) fn request_patience(&self) -> u64 {
+        self.back_off.of(self.config.request_timeout)
+    }
+
+    /// A local time in the future.
+    pub(crate) fn from_now(&self, cx: &Cx<'_, Self>, micros: u64) -> Time {
+        cx.now().after(micros)
+    }
+}

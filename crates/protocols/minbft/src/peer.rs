@@ -1,0 +1,57 @@
+//! What a replica knows of each replica, itself included.
+
+use crate::evidence::Walk;
+use crate::message::Certified;
+use crate::{Config, evidence};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use troth_blocks::CounterGate;
+use troth_types::{Seq, Time, View};
+
+/// A processed message and when it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Logged {
+    pub(crate) message: Arc<Certified>,
+    pub(crate) at: Time,
+}
+
+/// One replica as this one knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Its messages in counter order, with what waits for its turn.
+    pub(crate) gate: CounterGate<Arc<Certified>>,
+    /// Its processed messages since its anchor: for retransmission, and for a VIEW-CHANGE's O.
+    pub(crate) log: VecDeque<Logged>,
+    /// Its commitments and checkpoints so far.
+    pub(crate) walk: Walk,
+    /// The highest view it moved to by a VIEW-CHANGE.
+    pub(crate) view: View,
+    /// The rule that it provably broke; nothing of it is processed any more.
+    pub(crate) condemned: Option<&'static str>,
+}
+
+impl Peer {
+    pub(crate) fn new(config: &Config) -> Self {
+        // Enough for a whole window of one commitment and the checkpoints among them, twice.
+        let bound = usize::try_from(4 * config.window + 64).unwrap_or(usize::MAX);
+        Self {
+            gate: CounterGate::new(bound),
+            log: VecDeque::new(),
+            walk: Walk::START,
+            view: View(0),
+            condemned: None,
+        }
+    }
+
+    /// Drops what no view change and no laggard can need once `stable` is stable: everything before
+    /// the newest own checkpoint that covers.
+    pub(crate) fn truncate(&mut self, config: &Config, stable: Seq) {
+        let anchor = self.log.iter().rposition(|logged| match &logged.message.body {
+            crate::Body::Checkpoint(checkpoint) => evidence::covers(config, checkpoint.seq, stable),
+            _ => false,
+        });
+        if let Some(anchor) = anchor {
+            self.log.drain(..anchor);
+        }
+    }
+}

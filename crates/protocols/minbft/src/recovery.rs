@@ -1,0 +1,166 @@
+//! A start from the log: the replica goes on from its own certified messages, which bind it.
+
+use crate::evidence::Walk;
+use crate::message::{Body, Certified, Message, Record};
+use crate::state::{MinBft, Phase};
+use std::sync::Arc;
+use troth_auth::Verified;
+use troth_core::{Cx, Reached, rule};
+use troth_types::{Digest, ReplicaId, Seq, View};
+
+impl MinBft {
+    /// Rebuilds the state from a snapshot at a stable checkpoint, the own messages since, in counter
+    /// order, and the records.
+    pub(crate) fn recover(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        own: Vec<Message>,
+        records: Vec<Record>,
+        snapshot: (Seq, Digest),
+        reached: Reached,
+    ) {
+        rule!("MINBFT-R4");
+        self.reached = reached;
+        self.delivered = reached.seq;
+        if snapshot.0 > Seq(0) {
+            self.own_digests.insert(snapshot.0, snapshot.1);
+        }
+        for record in records {
+            match record {
+                Record::Frame(frame) => {
+                    self.frames.restore(Verified::made_here(frame));
+                }
+                Record::NewView(message) => {
+                    if let Some(new_view) = message.new_view() {
+                        self.new_views.insert(new_view.view, message);
+                    }
+                }
+                Record::Stable(proof) => {
+                    self.stable = proof.target();
+                    self.stable_proof = proof;
+                }
+            }
+        }
+        let own: Vec<Arc<Certified>> = own
+            .into_iter()
+            .filter_map(|message| match message {
+                Message::Certified(message) => Some(message),
+                _ => None,
+            })
+            .collect();
+        self.follow_own(cx, &own);
+    }
+
+    /// Takes up where the last own message left off: what was certified was promised, whether or not it
+    /// was sent.
+    fn follow_own(&mut self, cx: &mut Cx<'_, Self>, own: &[Arc<Certified>]) {
+        let Some((first, last)) = own.first().zip(own.last()) else { return };
+        let me = self.me;
+        self.requested = last.value();
+        self.peer_mut(me).gate.start_at(last.value());
+        let mut walk = Walk::START;
+        if first.ui.predecessor() != troth_trusted::CounterValue(0) {
+            walk.last = None;
+        }
+        for message in own {
+            self.follow_one(&mut walk, message);
+            let at = cx.now();
+            self.peer_mut(me).log.push_back(crate::peer::Logged { message: message.clone(), at });
+        }
+        self.peer_mut(me).walk = walk;
+        self.own_checkpoint = walk.checkpoint;
+        self.wanted_view = self.view;
+        self.read_barrier = self.committed.max(self.delivered);
+        self.name_committed(own);
+    }
+
+    fn follow_one(&mut self, walk: &mut Walk, message: &Certified) {
+        let me = self.me;
+        match &message.body {
+            Body::Prepare(prepare) => {
+                walk.last = Some((prepare.view, prepare.seq));
+                self.in_view(prepare.view, prepare.seq);
+            }
+            Body::Commit(commit) => {
+                if let Some(prepare) = commit.prepare.prepare() {
+                    walk.last = Some((prepare.view, prepare.seq));
+                    self.in_view(prepare.view, prepare.seq);
+                }
+            }
+            Body::Checkpoint(checkpoint) => walk.checkpoint = walk.checkpoint.max(checkpoint.seq),
+            Body::ViewChange(change) => {
+                self.view = change.to;
+                self.phase = Phase::Changing;
+                self.peer_mut(me).view = change.to;
+            }
+            Body::NewView(new_view) => self.back_in_view(walk, new_view.view, me),
+            Body::AcceptNewView(accept) => self.back_in_view(walk, accept.view, me),
+            Body::RequestViewChange(_) => {}
+        }
+    }
+
+    fn in_view(&mut self, view: View, seq: Seq) {
+        if view >= self.view {
+            // The log may begin in the middle of a view, after its start.
+            if view > self.view
+                && let Some(message) = self.new_views.get(&view).cloned()
+            {
+                self.resume_view(&message);
+            }
+            self.view = view;
+            self.phase = Phase::Active;
+        }
+        self.committed = self.committed.max(seq);
+    }
+
+    fn back_in_view(&mut self, walk: &mut Walk, view: View, me: ReplicaId) {
+        if let Some(message) = self.new_views.get(&view).cloned() {
+            self.view = view;
+            self.phase = Phase::Active;
+            self.resume_view(&message);
+            self.started.accepted.insert(me);
+            walk.last = Some((view, self.started.end()));
+        }
+    }
+
+    fn resume_view(&mut self, message: &Arc<Certified>) {
+        if let Some(new_view) = message.new_view() {
+            self.begin(message.digest, message.from, new_view);
+            self.started.accepted.insert(self.me);
+            self.committed = self.started.end();
+        }
+    }
+
+    /// The slots of the present view, as far as this replica committed to them, and the frames that they
+    /// name.
+    fn name_committed(&mut self, own: &[Arc<Certified>]) {
+        let chosen = self.started.chosen.clone();
+        for (seq, batch) in (self.started.base.0 + 1..).map(Seq).zip(&chosen) {
+            if seq > self.delivered {
+                self.frames.name(seq, &batch.frames);
+            }
+        }
+        for message in own {
+            let (prepare, mine) = match &message.body {
+                Body::Prepare(_) => (message, None),
+                Body::Commit(commit) => (&commit.prepare, Some(commit.prepare.value())),
+                _ => continue,
+            };
+            let Some(inner) = prepare.prepare() else { continue };
+            if inner.seq <= self.delivered {
+                continue;
+            }
+            self.frames.name(inner.seq, &inner.batch.frames);
+            if inner.view == self.view && self.active() {
+                let me = self.me;
+                let slot = self.slots.entry(inner.seq).or_default();
+                match mine {
+                    Some(value) => {
+                        slot.commits.insert(me, value);
+                    }
+                    None => slot.prepare = Some(prepare.clone()),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! MinBFT §4, view change: from the time-out to the decision to leave the view.
+
+use crate::message::{Body, RequestViewChange, SignedRequest};
+use crate::state::{MinBft, Phase, Timer};
+use std::sync::Arc;
+use troth_core::{Cx, Note, To, rule};
+use troth_types::View;
+
+impl MinBft {
+    /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest,
+    /// and for nothing else: progress of other requests does not help one that is starved.
+    pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("MINBFT-V1");
+        let oldest = if self.active() {
+            self.pool.oldest().map(|(order, _)| order).or(self.deadline_due(cx).then_some(u64::MAX))
+        } else {
+            None
+        };
+        if oldest == self.timed {
+            return;
+        }
+        self.timed = oldest;
+        if oldest.is_some() {
+            let patience = self.request_patience();
+            cx.set_timer(Timer::Forward, self.from_now(cx, patience / 2));
+            cx.set_timer(Timer::Request, self.from_now(cx, patience));
+        } else {
+            cx.cancel_timer(Timer::Forward);
+            cx.cancel_timer(Timer::Request);
+        }
+    }
+
+    /// The oldest pending request has waited too long.
+    pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.active() && self.timed.is_some() {
+            self.suspect(cx, "the oldest request waits too long");
+        }
+    }
+
+    /// The NEW-VIEW has not come in time.
+    pub(crate) fn on_new_view_timeout(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() {
+            self.suspect(cx, "no valid NEW-VIEW in time");
+            self.watch_new_view(cx);
+        }
+    }
+
+    /// Waits for the NEW-VIEW of the present view, twice as long for each view that failed.
+    pub(crate) fn watch_new_view(&mut self, cx: &mut Cx<'_, Self>) {
+        let patience = self.back_off.of(self.config.view_timeout);
+        cx.set_timer(Timer::NewView, self.from_now(cx, patience));
+    }
+
+    /// Wants the next view: REQ-VIEW-CHANGE to all.
+    pub(crate) fn suspect(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
+        let to = self.view.next();
+        if self.wanted_view >= to {
+            return;
+        }
+        self.suspicions += 1;
+        self.wanted_view = to;
+        cx.suspect(self.primary(), reason);
+        cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);
+    }
+
+    /// REQ-VIEW-CHANGE: the highest of each replica counts.
+    pub(crate) fn on_request_view_change(&mut self, cx: &mut Cx<'_, Self>, signed: &Arc<SignedRequest>) {
+        self.note_request(signed);
+        self.follow_requests(cx);
+        self.settle(cx);
+    }
+
+    pub(crate) fn note_request(&mut self, signed: &Arc<SignedRequest>) {
+        if !self.group.contains(signed.from) {
+            return;
+        }
+        let known = self.requests.get(&signed.from);
+        if known.is_none_or(|known| known.request.to < signed.request.to) {
+            self.requests.insert(signed.from, signed.clone());
+        }
+    }
+
+    /// Leaves the view once f+1 replicas want a later one: for the highest view that f+1 of them want
+    /// or go beyond, so that faulty replicas alone neither start a view change nor choose its target.
+    pub(crate) fn follow_requests(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("MINBFT-V2");
+        let mut targets: Vec<View> = self.requests.values().map(|signed| signed.request.to).collect();
+        targets.sort_unstable_by(|a, b| b.cmp(a));
+        let Some(to) = targets.get(self.group.weak() - 1).copied() else { return };
+        if to <= self.view {
+            return;
+        }
+        let grounds = self.requests.values().filter(|signed| signed.request.to >= to);
+        let grounds: Vec<_> = grounds.take(self.group.weak()).cloned().collect();
+        self.leave_view(cx, to, grounds);
+    }
+
+    fn leave_view(&mut self, cx: &mut Cx<'_, Self>, to: View, grounds: Vec<Arc<SignedRequest>>) {
+        self.view = to;
+        self.phase = Phase::Changing;
+        self.wanted_view = self.wanted_view.max(to);
+        self.slots.clear();
+        self.proposed_view = false;
+        self.due_view_change = Some(grounds);
+        self.timed = None;
+        cx.cancel_timer(Timer::Forward);
+        cx.cancel_timer(Timer::Request);
+        self.watch_new_view(cx);
+        self.back_off.failed();
+        cx.note(Note::ViewChange { to });
+        self.recheck = true;
+    }
+}

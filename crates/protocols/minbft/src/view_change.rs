@@ -1,0 +1,220 @@
+//! MinBFT §4, view change: VIEW-CHANGE.
+
+use crate::choose::{Choice, choose};
+use crate::evidence::{Evidence, evidence};
+use crate::message::{Body, Certified, LogEntry, NewView, ViewChange};
+use crate::state::{COUNTER, MinBft, Verdict};
+use crate::{Flaw, message};
+use std::sync::Arc;
+use troth_core::{Cx, To, rule};
+use troth_trusted::CounterValue;
+use troth_types::View;
+
+impl MinBft {
+    /// Has the VIEW-CHANGE certified that is due, once every own message has come back: it must list
+    /// them all.
+    pub(crate) fn try_view_change(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.due_view_change.is_none() || !self.caught_up_with_itself() {
+            return;
+        }
+        let requests = self.due_view_change.take().expect("looked at just now");
+        rule!("MINBFT-V6");
+        let log: Vec<LogEntry> =
+            self.peer(self.me).log.iter().map(|logged| logged.message.log_entry()).collect();
+        let stable = (*self.stable_proof).clone();
+        let body = Body::ViewChange(ViewChange { to: self.view, stable, log, requests });
+        let new = if self.config.follows(Flaw::AdoptCounters) {
+            self.requested.next().expect("a counter of 128 bits is never spent")
+        } else {
+            CounterValue::new(self.view.0, 0)
+        };
+        cx.certify(COUNTER, self.requested, new, body, To::Others);
+        self.requested = new;
+    }
+
+    /// VIEW-CHANGE ⟨v', C, O, RVC⟩_UI(i): ends its sender's older views for this receiver.
+    pub(crate) fn on_view_change(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) -> Verdict {
+        if let Err(why) = evidence(&self.group, &self.config, message) {
+            return Verdict::Condemn(why);
+        }
+        let change = message.view_change().expect("dispatched by kind");
+        let peer = self.peer_mut(message.from);
+        if change.to <= peer.view {
+            return Verdict::Condemn("a VIEW-CHANGE that is not above the last");
+        }
+        peer.view = change.to;
+        self.learn_from(cx, message, change);
+        Verdict::Done
+    }
+
+    /// Takes from a valid VIEW-CHANGE what it proves to anybody: requests, a stable checkpoint, and
+    /// itself. It may come inside a NEW-VIEW, ahead of its sender's other messages.
+    pub(crate) fn learn_from(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Certified>,
+        change: &ViewChange,
+    ) {
+        for request in &change.requests {
+            self.note_request(request);
+        }
+        self.follow_requests(cx);
+        let stable = Arc::new(change.stable.clone());
+        self.adopt_stable(cx, &stable);
+        let latest = self.changes.get(&message.from).and_then(|known| known.view_change());
+        if latest.is_none_or(|latest| latest.to < change.to) {
+            self.changes.insert(message.from, message.clone());
+        }
+        self.recheck = true;
+    }
+
+    /// What a VIEW-CHANGE proves, if this replica can stand for it now: it holds and has verified every
+    /// frame that the sender's commitments name, their times are not ahead of its clock, and the start of
+    /// the sender's highest view is known and valid. Otherwise it asks for what is missing. Without this
+    /// rule one faulty log could name a frame that nobody has, and no new view could ever be accepted.
+    pub(crate) fn admissible(&mut self, cx: &mut Cx<'_, Self>, message: &Certified) -> Option<Evidence> {
+        rule!("MINBFT-V12");
+        let evidence = evidence(&self.group, &self.config, message).ok()?;
+        if let Some(view) = evidence.view
+            && view > View(0)
+            && !self.new_views.contains_key(&view)
+        {
+            self.wants = self.wants.max(Some(view));
+            return None;
+        }
+        let above = evidence.stable.0.max(self.delivered);
+        let mut good = true;
+        for ((_, seq), prepare) in &evidence.prepares {
+            if *seq <= above {
+                continue;
+            }
+            if let Some(prepare) = prepare.prepare() {
+                good &= self.frames.name(*seq, &prepare.batch.frames);
+                good &= self.timely(cx, &prepare.batch);
+            }
+        }
+        good.then_some(evidence)
+    }
+
+    /// As primary of the view that this replica moved to: NEW-VIEW, from its own VIEW-CHANGE and f
+    /// others that it can stand for.
+    pub(crate) fn try_new_view(&mut self, cx: &mut Cx<'_, Self>) {
+        let ready = !self.active()
+            && self.is_primary()
+            && !self.proposed_view
+            && self.due_view_change.is_none()
+            && self.caught_up_with_itself();
+        if !ready {
+            return;
+        }
+        let view = self.view;
+        let candidates: Vec<Arc<Certified>> = self
+            .changes
+            .values()
+            .filter(|message| message.view_change().is_some_and(|change| change.to == view))
+            .cloned()
+            .collect();
+        if candidates.len() < self.group.quorum() || !candidates.iter().any(|message| message.from == self.me)
+        {
+            return;
+        }
+        let mut changes = Vec::new();
+        let mut evidence = Vec::new();
+        // Its own comes first: it is always among them.
+        let me = self.me;
+        let own_first = candidates.iter().filter(|message| message.from == me);
+        let others = candidates.iter().filter(|message| message.from != me);
+        for message in own_first.chain(others) {
+            if changes.len() == self.group.quorum() {
+                break;
+            }
+            if let Some(shown) = self.admissible(cx, message) {
+                changes.push(message.clone());
+                evidence.push(shown);
+            }
+        }
+        if changes.len() < self.group.quorum() || changes[0].from != self.me {
+            return;
+        }
+        let Some(choice) = self.choice(&evidence) else { return };
+        self.proposed_view = true;
+        let Choice { base, chosen } = choice;
+        self.certify(cx, Body::NewView(NewView { view, changes, base, chosen }));
+    }
+
+    /// What these VIEW-CHANGEs make a new view start from.
+    pub(crate) fn choice(&self, evidence: &[Evidence]) -> Option<Choice> {
+        choose(&self.config, evidence, |view| {
+            self.new_views.get(&view).and_then(|message| message.new_view())
+        })
+    }
+
+    /// Keeps a NEW-VIEW of an earlier view as evidence, if it is valid: its VIEW-CHANGEs hold and lead
+    /// to what it carries. Where that rests on a still earlier one, this is fetched first.
+    pub(crate) fn on_evidence(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) {
+        let Some(new_view) = message.new_view() else { return };
+        if self.wants.is_none_or(|wanted| wanted < new_view.view)
+            || self.new_views.contains_key(&new_view.view)
+        {
+            return;
+        }
+        match self.judge_new_view(message, new_view) {
+            Judgement::Valid => {
+                self.new_views.insert(new_view.view, message.clone());
+                self.wants = None;
+                self.recheck = true;
+                self.settle(cx);
+            }
+            Judgement::Needs(view) => self.wants = Some(view),
+            Judgement::Invalid(why) => self.condemn(cx, message.from, why),
+        }
+    }
+
+    /// Whether a NEW-VIEW follows from what it shows: the same computation that its sender made.
+    pub(crate) fn judge_new_view(&self, message: &Certified, new_view: &NewView) -> Judgement {
+        rule!("MINBFT-V13");
+        if let Some(why) = crate::evidence::misplaced(&self.group, &self.config, message) {
+            return Judgement::Invalid(why);
+        }
+        let senders: troth_blocks::Voters = new_view.changes.iter().map(|change| change.from).collect();
+        if senders.count() < self.group.quorum() || senders.count() != new_view.changes.len() {
+            return Judgement::Invalid("a NEW-VIEW without f+1 VIEW-CHANGEs of distinct replicas");
+        }
+        if !senders.contains(message.from) {
+            return Judgement::Invalid("a NEW-VIEW without its primary's own VIEW-CHANGE");
+        }
+        let mut shown = Vec::new();
+        for change in &new_view.changes {
+            if message::target(change) != Some(new_view.view) {
+                return Judgement::Invalid("a NEW-VIEW with a VIEW-CHANGE for another view");
+            }
+            if crate::evidence::misplaced(&self.group, &self.config, change).is_some() {
+                return Judgement::Invalid("a NEW-VIEW with a VIEW-CHANGE at an impossible counter value");
+            }
+            match evidence(&self.group, &self.config, change) {
+                Ok(evidence) => shown.push(evidence),
+                Err(_) => return Judgement::Invalid("a NEW-VIEW with an invalid VIEW-CHANGE"),
+            }
+        }
+        let highest = shown.iter().filter_map(|evidence| evidence.view).max();
+        if let Some(view) = highest.filter(|view| *view > View(0) && !self.new_views.contains_key(view)) {
+            return Judgement::Needs(view);
+        }
+        match self.choice(&shown) {
+            Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
+                Judgement::Valid
+            }
+            _ => Judgement::Invalid("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
+        }
+    }
+}
+
+/// What a replica thinks of a NEW-VIEW.
+pub(crate) enum Judgement {
+    /// It follows from what it shows.
+    Valid,
+    /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
+    Needs(View),
+    /// It proves that its sender broke a rule.
+    Invalid(&'static str),
+}
