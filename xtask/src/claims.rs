@@ -1,0 +1,247 @@
+//! `claims`: runs every claim of the project and writes what came out to `docs/claims.md`.
+
+use crate::cli::{self, Arguments, Command, Opt, Report, shorten};
+use crate::process::{self, Ending};
+use crate::workspace;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use toml::{Table, Value};
+
+/// The command.
+pub const COMMAND: Command = Command {
+    name: "claims",
+    words: "",
+    summary: "run every claim of the project from a clean clone and write docs/claims.md",
+    details: "
+Reads xtask/claims.toml: what is claimed, the command that shows it, the exit code that it must end
+with, and its time limit. Clones the last commit into an empty directory, runs the commands there in
+order, and writes docs/claims.md in this tree: claim, command, last line of output, result, seconds
+and commit. With --only the other rows of that page stay as they are.",
+    options: &[
+        Opt { name: "--only", value: "ID,…", help: "run these only" },
+        Opt {
+            name: "--here",
+            value: "",
+            help: "run in this tree, with what is built already, instead of a clone",
+        },
+        Opt { name: "--list", value: "", help: "list the claims and end" },
+    ],
+    run,
+};
+
+/// The page that is written.
+const PAGE: &str = "docs/claims.md";
+
+/// One claim.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Its name.
+    pub id: String,
+    /// What is claimed.
+    pub text: String,
+    /// The command that shows it, for bash.
+    pub command: String,
+    /// The exit code that it must end with.
+    pub exit: i32,
+    /// The most seconds that it may take.
+    pub limit: u64,
+}
+
+/// What came out of one.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Whether it held.
+    pub ok: bool,
+    /// The last line of its output, or how it ended.
+    pub line: String,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Reads the table.
+pub fn parse(table: &Table) -> Result<Vec<Claim>, String> {
+    let entries = table.get("claim").and_then(Value::as_array).ok_or("claims.toml: there is no [[claim]]")?;
+    let mut claims = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        let text = |name: &str| {
+            let text = entry.get(name).and_then(Value::as_str);
+            text.map(str::to_string).ok_or(format!("claims.toml: claim {} has no '{name}'", number + 1))
+        };
+        let limit =
+            entry.get("limit").and_then(Value::as_integer).and_then(|limit| u64::try_from(limit).ok());
+        claims.push(Claim {
+            id: text("id")?,
+            text: text("claim")?,
+            command: text("command")?,
+            exit: entry.get("exit").and_then(Value::as_integer).map_or(0, |exit| exit as i32),
+            limit: limit.ok_or(format!("claims.toml: claim {} has no 'limit' in seconds", number + 1))?,
+        });
+    }
+    Ok(claims)
+}
+
+fn run(arguments: &Arguments) -> Result<Report, String> {
+    let root = workspace::root();
+    let claims = parse(&workspace::toml(&root, "xtask/claims.toml")?)?;
+    let only = arguments.all("--only");
+    if let Some(unknown) = only.iter().find(|id| !claims.iter().any(|claim| claim.id == **id)) {
+        return Err(format!("there is no claim '{unknown}'; --list shows them"));
+    }
+    let chosen: Vec<&Claim> =
+        claims.iter().filter(|claim| only.is_empty() || only.contains(&claim.id)).collect();
+    if arguments.flag("--list") {
+        let mut rows = vec![["claim", "limit", "command"].map(str::to_string).to_vec()];
+        rows.extend(
+            chosen
+                .iter()
+                .map(|claim| vec![claim.id.clone(), format!("{} s", claim.limit), claim.command.clone()]),
+        );
+        print!("{}", cli::table(&rows));
+        let ids: Vec<&str> = chosen.iter().map(|claim| claim.id.as_str()).collect();
+        return Ok(Report {
+            ok: true,
+            summary: format!("claims: {}", ids.len()),
+            json: json!({ "claims": ids }),
+        });
+    }
+    let here = arguments.flag("--here");
+    let place = if here { root.clone() } else { clone(&root)? };
+    let mut commit = workspace::commit(&root);
+    if here && workspace::dirty(&root) {
+        commit += "+";
+    }
+    println!("{} claims in {} at {commit}", chosen.len(), place.display());
+    let started = Instant::now();
+    let shown: Result<Vec<(&Claim, Shown)>, String> = chosen
+        .iter()
+        .map(|claim| {
+            println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, claim.command);
+            let shown = show(claim, &place, here)?;
+            println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, shown.describe());
+            Ok((*claim, shown))
+        })
+        .collect();
+    if !here {
+        let _ = std::fs::remove_dir_all(&place);
+    }
+    let shown = shown?;
+    let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    std::fs::write(root.join(PAGE), page(&claims, &shown, &commit, &old))
+        .map_err(|why| format!("{PAGE}: {why}"))?;
+    Ok(report(&shown, &commit, started.elapsed()))
+}
+
+impl Shown {
+    fn describe(&self) -> String {
+        format!(
+            "{} ({:.0} s) {}",
+            if self.ok { "holds" } else { "FAILED" },
+            self.seconds,
+            shorten(&self.line, 160)
+        )
+    }
+}
+
+fn report(shown: &[(&Claim, Shown)], commit: &str, took: Duration) -> Report {
+    let mut rows = vec![["claim", "result", "seconds", "last line"].map(str::to_string).to_vec()];
+    for (claim, shown) in shown {
+        let result = if shown.ok { "holds" } else { "FAILED" }.to_string();
+        rows.push(vec![claim.id.clone(), result, format!("{:.0}", shown.seconds), shorten(&shown.line, 120)]);
+    }
+    println!("\n{}", cli::table(&rows));
+    let held = shown.iter().filter(|(_, shown)| shown.ok).count();
+    let results: Vec<_> = shown
+        .iter()
+        .map(|(claim, shown)| {
+            json!({ "id": claim.id, "ok": shown.ok, "seconds": shown.seconds, "line": shown.line, "command": claim.command })
+        })
+        .collect();
+    Report {
+        ok: held == shown.len(),
+        summary: format!(
+            "claims: {held} of {} hold at {commit}, {:.0} min",
+            shown.len(),
+            took.as_secs_f64() / 60.0
+        ),
+        json: json!({ "commit": commit, "held": held, "claims": results }),
+    }
+}
+
+/// A clone of the last commit in an empty directory.
+fn clone(root: &Path) -> Result<PathBuf, String> {
+    let place = std::env::temp_dir().join(format!("troth-claims-{}", std::process::id()));
+    let mut git = std::process::Command::new("git");
+    git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(&place);
+    process::output(&mut git)?;
+    Ok(place)
+}
+
+fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
+    let mut bash = std::process::Command::new("bash");
+    bash.arg("-c").arg(&claim.command).current_dir(place);
+    if !here {
+        // The clone builds everything itself.
+        bash.env_remove("CARGO_TARGET_DIR");
+    }
+    let ran = process::run(&mut bash, Duration::from_secs(claim.limit), &mut |time, line| {
+        println!("           … {:.0} s {}", time.as_secs_f64(), shorten(line, 120));
+    })?;
+    let ok = ran.ending == Ending::Exit(claim.exit);
+    let said = match ran.json() {
+        // The line before the object is the one for people.
+        Some(_) => ran
+            .stdout
+            .iter()
+            .rev()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty())
+            .nth(1)
+            .unwrap_or(""),
+        None => ran.last_line(),
+    };
+    if !ok {
+        println!("{}", ran.tail(30));
+    }
+    let line = if ok {
+        said.to_string()
+    } else {
+        format!("{} (expected exit {}): {said}", ran.ending.describe(), claim.exit)
+    };
+    Ok(Shown { ok, line, seconds: ran.seconds })
+}
+
+/// The page: a row for every claim, from this run, else from the old page, else empty.
+pub fn page(claims: &[Claim], shown: &[(&Claim, Shown)], commit: &str, old: &str) -> String {
+    let mut page = String::from(
+        "# Claims\n\n\
+         Every claim of the project, the command that shows it, and what it printed last. Written by `cargo xtask claims`, \
+         which runs the commands in this order in a clean clone of the commit named; a commit with `+` had changes on top.\n\n\
+         | claim | what | command | last line | result | seconds | commit |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for claim in claims {
+        let start = format!("| {} |", claim.id);
+        let text = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+        let fresh = shown.iter().find(|(other, _)| other.id == claim.id).map(|(_, shown)| shown);
+        let rest = match (fresh, old.lines().find(|line| line.starts_with(&start)).and_then(results)) {
+            (Some(shown), _) => format!(
+                "{} | {} | {:.0} | {commit} |",
+                text(&shorten(&shown.line, 300)),
+                if shown.ok { "holds" } else { "**fails**" },
+                shown.seconds
+            ),
+            (None, Some(old)) => old,
+            (None, None) => "– | not run | – | – |".to_string(),
+        };
+        page += &format!("{start} {} | `{}` | {rest}\n", text(&claim.text), text(&claim.command));
+    }
+    page
+}
+
+/// The last four columns of a row.
+fn results(row: &str) -> Option<String> {
+    let cells: Vec<&str> = row.trim_end().trim_end_matches('|').split(" | ").collect();
+    let last = cells.get(cells.len().checked_sub(4)?..)?;
+    Some(format!("{} |", last.join(" | ").trim()))
+}

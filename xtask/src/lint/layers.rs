@@ -1,0 +1,128 @@
+//! The dependency-direction lint: which crate may depend on which. A crate that is not in the table
+//! fails, so that a new one is placed on purpose.
+
+use super::Finding;
+use serde_json::Value;
+
+/// What the packages in one place may depend on.
+struct Layer {
+    /// The directory of the package, or of several with a slash at the end.
+    place: &'static str,
+    /// Packages of this workspace.
+    ours: &'static [&'static str],
+    /// Packages from the registry.
+    others: &'static [&'static str],
+}
+
+/// Anything: for the top of the graph.
+const ANY: &[&str] = &["*"];
+
+const LAYERS: &[Layer] = &[
+    Layer { place: "crates/types", ours: &[], others: &["bytes", "sha2", "thiserror"] },
+    Layer { place: "crates/trusted", ours: &[], others: &["sha2", "hmac", "ed25519-zebra"] },
+    Layer { place: "crates/trusted-host", ours: &["troth-trusted"], others: &["thiserror"] },
+    Layer {
+        place: "crates/auth",
+        ours: &["troth-types", "troth-trusted", "troth-trusted-host"],
+        others: &["bytes", "ed25519-zebra", "rand_core", "thiserror"],
+    },
+    Layer {
+        place: "crates/core",
+        ours: &["troth-types", "troth-trusted", "troth-trusted-host", "troth-auth"],
+        others: &["bytes", "thiserror"],
+    },
+    Layer {
+        place: "crates/blocks",
+        ours: &["troth-types", "troth-trusted", "troth-auth", "troth-core"],
+        others: &["bytes"],
+    },
+    Layer {
+        place: "crates/protocols/",
+        ours: &["troth-types", "troth-trusted", "troth-auth", "troth-core", "troth-blocks"],
+        others: &["bytes"],
+    },
+    Layer {
+        place: "crates/exec",
+        ours: &["troth-types", "troth-auth", "troth-core"],
+        others: &["bytes", "sha2", "thiserror"],
+    },
+    Layer {
+        place: "crates/services/",
+        ours: &["troth-types", "troth-exec"],
+        others: &["bytes", "thiserror"],
+    },
+    // The front may sit on the runtime's libraries, which must be optional: the machine below it is pure.
+    Layer {
+        place: "crates/client",
+        ours: &["troth-types", "troth-auth", "troth-core", "troth-link?"],
+        others: &["bytes", "thiserror", "tokio?", "snow?"],
+    },
+    Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
+    Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
+    Layer { place: "crates/node", ours: ANY, others: ANY },
+    Layer { place: "crates/troth", ours: ANY, others: ANY },
+    Layer { place: "xtask", ours: &[], others: &["serde_json", "toml"] },
+];
+
+/// Packages that nothing but the top may depend on, because they pull the runtime or the simulated
+/// world in.
+const TOP: &[&str] = &["troth-node", "troth-sim", "troth"];
+/// Features that only tests, simulation and demonstration may switch on.
+const TEST_FEATURES: &[&str] = &["adversary", "model", "marks"];
+/// Where they may be switched on in a normal dependency.
+const TEST_PLACES: &[&str] = &["crates/sim"];
+
+/// All dependencies that point the wrong way.
+pub fn check(metadata: &Value, root: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let manifest = package["manifest_path"].as_str().unwrap_or_default();
+        let manifest = manifest.strip_prefix(root).unwrap_or(manifest).trim_start_matches('/');
+        let place = manifest.strip_suffix("/Cargo.toml").unwrap_or(manifest);
+        let mut report = |what: String| {
+            findings.push(Finding { rule: "layers", path: manifest.to_string(), line: 0, what });
+        };
+        let Some(layer) = layer(place) else {
+            report(format!("no layer for {place}; say in xtask/src/lint/layers.rs what it may depend on"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let name = dependency["name"].as_str().unwrap_or_default();
+            let optional = dependency["optional"] == true;
+            // Tests may use anything that does not make a circle; cargo forbids those.
+            if dependency["kind"] == "dev" {
+                continue;
+            }
+            let ours = dependency["path"].is_string();
+            let allowed = if ours { layer.ours } else { layer.others };
+            let top = ours
+                && TOP.contains(&name)
+                && !matches!(place, "crates/troth" | "crates/node" | "crates/sim");
+            if top || !permits(allowed, name, optional) {
+                report(format!("must not depend on {name}{}", if optional { " (optional)" } else { "" }));
+            }
+            for feature in dependency["features"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if TEST_FEATURES.contains(&feature) && ours && !optional && !TEST_PLACES.contains(&place) {
+                    report(format!(
+                        "switches '{feature}' of {name} on; that is for tests and simulation only"
+                    ));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn layer(place: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| match layer.place.strip_suffix('/') {
+        Some(_) => place.starts_with(layer.place),
+        None => place == layer.place,
+    })
+}
+
+/// Whether a list allows a dependency; `name?` allows it only as an optional one.
+fn permits(allowed: &[&str], name: &str, optional: bool) -> bool {
+    allowed
+        .iter()
+        .any(|entry| *entry == "*" || *entry == name || (optional && entry.strip_suffix('?') == Some(name)))
+}

@@ -1,0 +1,240 @@
+//! Hunting one planted bug: with the tests of a package, with the simulator, or with both.
+
+use super::table::{Mutant, Search};
+use super::tree::Tree;
+use crate::check::test_counts;
+use crate::process::{self, Ending, Ran};
+use crate::{cli, sim, workspace};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// For one build. The first in a copy builds everything.
+const BUILD_LIMIT: Duration = Duration::from_secs(900);
+/// For the tests of one package. A bug that makes them hang is caught by this.
+const TEST_LIMIT: Duration = Duration::from_secs(180);
+/// For one search. A bug that is not found by then has survived.
+const SEARCH_LIMIT: Duration = Duration::from_secs(300);
+/// Seeds that the search must pass without a bug.
+const BASELINE_SEEDS: u64 = 60;
+
+/// What became of a planted bug.
+pub enum Verdict {
+    /// A test failed, or hung.
+    Test {
+        /// The first that failed.
+        name: String,
+        /// How many.
+        count: usize,
+    },
+    /// The simulator found a violation.
+    Checker {
+        /// Which checker.
+        name: String,
+        /// The seed.
+        seed: u64,
+        /// How many seeds it took.
+        after: u64,
+    },
+    /// Nothing noticed.
+    Survived(String),
+    /// The bug could not be planted or built.
+    Broken(String),
+}
+
+impl Verdict {
+    /// Whether the bug was caught.
+    pub fn caught(&self) -> bool {
+        matches!(self, Self::Test { .. } | Self::Checker { .. })
+    }
+
+    /// For people.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Test { name, count: 1 } => format!("caught by test {name}"),
+            Self::Test { name, count } => format!("caught by test {name} and {} more", count - 1),
+            Self::Checker { name, seed, after } => {
+                format!("caught by checker {name} after {after} seeds (seed {seed})")
+            }
+            Self::Survived(why) => format!("SURVIVED: {why}"),
+            Self::Broken(why) => format!("NOT PLANTED: {}", cli::shorten(why, 300)),
+        }
+    }
+
+    /// For machines.
+    pub fn json(&self) -> Value {
+        match self {
+            Self::Test { name, count } => json!({ "test": name, "failing": count }),
+            Self::Checker { name, seed, after } => json!({ "checker": name, "seed": seed, "after": after }),
+            Self::Survived(why) => json!({ "survived": why }),
+            Self::Broken(why) => json!({ "broken": why }),
+        }
+    }
+}
+
+/// One worker with its own copy and build directory.
+pub struct Hunter {
+    tree: Tree,
+    build: PathBuf,
+    protocol: String,
+}
+
+impl Hunter {
+    /// A worker.
+    pub fn new(tree: Tree, build: PathBuf, protocol: &str) -> Self {
+        Self { tree, build, protocol: protocol.to_string() }
+    }
+
+    /// Runs the hunts of all these bugs, briefly, on the copy without a bug. Anything that fires here
+    /// would seem to catch every bug.
+    pub fn baseline(&self, mutants: &[Mutant], say: &dyn Fn(String)) -> Result<(), String> {
+        let packages: BTreeSet<&String> = mutants.iter().filter_map(|mutant| mutant.tests.as_ref()).collect();
+        for package in packages {
+            match self.test(package) {
+                Verdict::Survived(_) => say(format!("tests of {package}: all pass")),
+                verdict => {
+                    return Err(format!("without a bug, the tests of {package}: {}", verdict.describe()));
+                }
+            }
+        }
+        let mut searches: BTreeMap<(u64, &[String]), u64> = BTreeMap::new();
+        for search in mutants.iter().filter_map(|mutant| mutant.sim.as_ref()) {
+            let seeds = searches.entry((search.f, search.options.as_slice())).or_default();
+            *seeds = (*seeds).max(search.seeds.min(BASELINE_SEEDS));
+        }
+        for ((f, options), seeds) in searches {
+            let search = Search { f, seeds, options: options.to_vec() };
+            match self.search(&search, None) {
+                Verdict::Survived(_) => {
+                    say(format!("search with f = {f} {}: nothing in {seeds} seeds", options.join(" ")))
+                }
+                verdict => return Err(format!("without a bug, f = {f}: {}", verdict.describe())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Plants a bug, hunts it and takes it out again.
+    pub fn hunt(&self, mutant: &Mutant) -> Verdict {
+        let original = match self.tree.read(&mutant.file) {
+            Ok(text) => text,
+            Err(why) => return Verdict::Broken(why),
+        };
+        let planted = mutant.plant(&original).and_then(|text| self.tree.write(&mutant.file, text.as_bytes()));
+        let verdict = match planted {
+            Err(why) => Verdict::Broken(why),
+            Ok(()) => self.hunt_planted(mutant),
+        };
+        match self.tree.write(&mutant.file, original.as_bytes()) {
+            Ok(()) => verdict,
+            Err(why) => Verdict::Broken(why),
+        }
+    }
+
+    fn hunt_planted(&self, mutant: &Mutant) -> Verdict {
+        let mut verdict = Verdict::Survived("nothing hunts it".to_string());
+        if let Some(package) = &mutant.tests {
+            verdict = self.test(package);
+        }
+        if let (Verdict::Survived(_), Some(search)) = (&verdict, &mutant.sim) {
+            verdict = self.search(search, mutant.checker.as_deref());
+        }
+        verdict
+    }
+
+    fn cargo(&self, arguments: &[&str], limit: Duration) -> Result<Ran, String> {
+        let mut command = workspace::cargo(&self.tree.root);
+        command.args(arguments).env("CARGO_TARGET_DIR", &self.build).env("RUSTFLAGS", "-Awarnings");
+        process::run(&mut command, limit, &mut |_, _| {})
+    }
+
+    /// The tests of one package.
+    fn test(&self, package: &str) -> Verdict {
+        let arguments =
+            ["test", "--profile", "mutants", "--locked", "--package", package, "--lib", "--tests"];
+        let only_build: Vec<&str> = arguments.iter().copied().chain(["--no-run", "--quiet"]).collect();
+        match self.cargo(&only_build, BUILD_LIMIT) {
+            Ok(ran) if ran.ending.good() => {}
+            Ok(ran) => return Verdict::Broken(format!("it does not compile:\n{}", ran.tail(25))),
+            Err(why) => return Verdict::Broken(why),
+        }
+        let ran = match self.cargo(&arguments, TEST_LIMIT) {
+            Ok(ran) => ran,
+            Err(why) => return Verdict::Broken(why),
+        };
+        let names = test_counts(&ran.stdout).names;
+        match (ran.ending, names.first()) {
+            (Ending::Exit(0), _) => Verdict::Survived(format!("the tests of {package} pass")),
+            (_, Some(first)) => Verdict::Test { name: format!("{package}::{first}"), count: names.len() },
+            (ending, None) => Verdict::Test { name: format!("{package} ({})", ending.describe()), count: 1 },
+        }
+    }
+
+    /// A search that ends at the first violation.
+    fn search(&self, search: &Search, demanded: Option<&str>) -> Verdict {
+        let arguments = [
+            "build",
+            "--profile",
+            "mutants",
+            "--locked",
+            "--quiet",
+            "--package",
+            sim::PACKAGE,
+            "--bin",
+            sim::PACKAGE,
+        ];
+        match self.cargo(&arguments, BUILD_LIMIT) {
+            Ok(ran) if ran.ending.good() => {}
+            Ok(ran) => return Verdict::Broken(format!("it does not compile:\n{}", ran.tail(25))),
+            Err(why) => return Verdict::Broken(why),
+        }
+        let mut command = Command::new(self.build.join("mutants").join(sim::PACKAGE));
+        command.arg(&self.protocol).args([
+            "--f",
+            &search.f.to_string(),
+            "--seeds",
+            &search.seeds.to_string(),
+        ]);
+        command.args(["--stop", "--json"]).args(&search.options).current_dir(&self.build);
+        match process::run(&mut command, SEARCH_LIMIT, &mut |_, _| {}) {
+            Err(why) => Verdict::Broken(why),
+            Ok(ran) => found(&ran, search, demanded),
+        }
+    }
+}
+
+/// Reads what a search found.
+fn found(ran: &Ran, search: &Search, demanded: Option<&str>) -> Verdict {
+    match ran.ending {
+        Ending::Exit(0) => {
+            Verdict::Survived(format!("{} seeds found nothing at f = {}", search.seeds, search.f))
+        }
+        Ending::TimedOut => {
+            Verdict::Survived(format!("{} s of search found nothing", SEARCH_LIMIT.as_secs()))
+        }
+        Ending::Exit(1) => {
+            let json = ran.json().unwrap_or_default();
+            let violation = &json["violations"][0];
+            let name = violation["checker"]
+                .as_str()
+                .or(violation["property"].as_str())
+                .unwrap_or("unnamed")
+                .to_string();
+            if demanded.is_some_and(|demanded| demanded != name) {
+                return Verdict::Survived(format!(
+                    "the search stopped at '{name}', and another checker was to notice"
+                ));
+            }
+            Verdict::Checker {
+                name,
+                seed: violation["seed"].as_u64().unwrap_or(0),
+                after: json["seeds"].as_u64().unwrap_or(search.seeds),
+            }
+        }
+        ending => {
+            Verdict::Broken(format!("the simulator itself failed ({}):\n{}", ending.describe(), ran.tail(10)))
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `sim`: builds the simulator and hands everything to it.
+
+use crate::workspace;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// For the list of commands.
+pub const SUMMARY: &str = "search seeds for violations, replay one, shrink one";
+
+/// For `help sim`; the simulator's own `--help` says the rest.
+pub const HELP: &str = "\
+cargo xtask sim <protocol> [options]
+
+search seeds for violations, replay one, shrink one
+
+Builds the simulator (crates/sim, release) and passes everything on to it:
+
+  cargo xtask sim minbft --f 2 --seeds 3000          search
+  cargo xtask sim minbft --f 2 --seed 17             replay one seed, event by event the same run
+  cargo xtask sim minbft --f 2 --seed 17 --shrink    the smallest run that still fails
+  cargo xtask sim minbft --literal F-M1 --f 2 --seeds 20000
+                                                     with a paper's flawed rule switched on
+
+`cargo xtask sim --help` lists the simulator's options.
+
+Exit: 0 where nothing was found, 1 where a violation was found, 2 where it could not run.";
+
+/// The package that holds the simulator, and the name of its program.
+pub const PACKAGE: &str = "troth-sim";
+
+/// Runs the simulator with the given words and passes its exit code on.
+pub fn run(words: &[String]) -> ExitCode {
+    let root = workspace::root();
+    let built = workspace::cargo(&root)
+        .args(["build", "--release", "--quiet", "--locked", "--package", PACKAGE, "--bin", PACKAGE])
+        .status();
+    match built {
+        Ok(status) if status.success() => {}
+        Ok(status) => {
+            eprintln!("the simulator does not build ({status})");
+            return ExitCode::from(2);
+        }
+        Err(why) => {
+            eprintln!("cargo does not start: {why}");
+            return ExitCode::from(2);
+        }
+    }
+    match Command::new(program(&root)).args(words).status().map(|status| status.code()) {
+        Ok(Some(0)) => ExitCode::SUCCESS,
+        Ok(Some(1)) => ExitCode::from(1),
+        Ok(code) => {
+            if code != Some(2) {
+                eprintln!("the simulator itself failed (exit {code:?})");
+            }
+            ExitCode::from(2)
+        }
+        Err(why) => {
+            eprintln!("the simulator does not start: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Where the built simulator is.
+pub fn program(root: &Path) -> std::path::PathBuf {
+    workspace::target(root).join("release").join(PACKAGE)
+}

@@ -1,0 +1,30 @@
+//! The page of claims.
+
+use crate::claims::{Claim, Shown, page, parse};
+
+fn claims() -> Vec<Claim> {
+    let text = "[[claim]]\nid='one'\nclaim='a|b'\ncommand='x | y'\nlimit=5\n[[claim]]\nid='two'\nclaim='c'\ncommand='z'\nexit=1\nlimit=6";
+    parse(&text.parse().expect("the fixture is TOML")).expect("it is complete")
+}
+
+fn shown(ok: bool, line: &str) -> Shown {
+    Shown { ok, line: line.to_string(), seconds: 1.6 }
+}
+
+#[test]
+fn the_table_is_read() {
+    assert_eq!((claims()[0].exit, claims()[1].exit, claims()[1].limit), (0, 1, 6));
+    assert!(parse(&"[[claim]]\nid='x'".parse().expect("the fixture is TOML")).is_err());
+}
+
+#[test]
+fn a_row_that_was_not_run_keeps_its_result() {
+    let claims = claims();
+    let first = page(&claims, &[(&claims[0], shown(true, "5 | 5"))], "aaa", "");
+    assert!(first.contains("| one | a\\|b | `x \\| y` | 5 \\| 5 | holds | 2 | aaa |"), "{first}");
+    assert!(first.contains("| two | c | `z` | – | not run | – | – |"), "{first}");
+    let second = page(&claims, &[(&claims[1], shown(false, "no"))], "bbb", &first);
+    assert!(second.contains("| one | a\\|b | `x \\| y` | 5 \\| 5 | holds | 2 | aaa |"), "{second}");
+    assert!(second.contains("| two | c | `z` | no | **fails** | 2 | bbb |"), "{second}");
+    assert_eq!(page(&claims, &[], "ccc", &second), second);
+}
