@@ -1,0 +1,115 @@
+//! The receiving half.
+
+use crate::{Counters, LinkError, MESSAGE_HEADER, RECORD, RECORD_HEADER, TAG};
+use bytes::{Buf, Bytes, BytesMut};
+use snow::StatelessTransportState;
+use std::sync::Arc;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
+
+/// Room for one read: a whole record beside what is left of the one before.
+const READ: usize = 2 * (RECORD + RECORD_HEADER);
+
+/// Yields a connection's messages in the order they were sent. It holds at most one message and
+/// two records.
+#[derive(Debug)]
+pub struct LinkReader {
+    input: OwnedReadHalf,
+    cipher: Arc<StatelessTransportState>,
+    /// The number of the next record; snow takes it as the nonce, so a record that is replayed,
+    /// left out or moved does not open.
+    next_record: u64,
+    max_message: usize,
+    sealed: BytesMut,
+    plain: BytesMut,
+    counters: Counters,
+}
+
+impl LinkReader {
+    pub(crate) fn new(
+        input: OwnedReadHalf,
+        cipher: Arc<StatelessTransportState>,
+        next_record: u64,
+        max_message: usize,
+    ) -> Self {
+        let (sealed, plain) = (BytesMut::new(), BytesMut::new());
+        Self { input, cipher, next_record, max_message, sealed, plain, counters: Counters::default() }
+    }
+
+    /// The next message; `None` when the peer has closed the connection between two messages.
+    /// Messages are slices of the receive buffer: keeping a small one for long keeps up to 64 KiB.
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// The connection is of no use any more; see [`LinkError`].
+    pub async fn next(&mut self) -> Result<Option<Bytes>, LinkError> {
+        loop {
+            if let Some(message) = self.buffered()? {
+                return Ok(Some(message));
+            }
+            self.sealed.reserve(READ - self.sealed.len());
+            let count = self.input.read_buf(&mut self.sealed).await?;
+            if count == 0 {
+                let between = self.sealed.is_empty() && self.plain.is_empty();
+                return if between { Ok(None) } else { Err(LinkError::Truncated) };
+            }
+            self.counters.calls += 1;
+            self.counters.bytes += count as u64;
+        }
+    }
+
+    /// The next message if it has been received whole, without waiting or asking the kernel.
+    ///
+    /// # Errors
+    /// As [`LinkReader::next`].
+    pub fn buffered(&mut self) -> Result<Option<Bytes>, LinkError> {
+        loop {
+            if let Some(message) = self.split_message()? {
+                self.counters.messages += 1;
+                return Ok(Some(message));
+            }
+            if !self.open_record()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What came in so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn split_message(&mut self) -> Result<Option<Bytes>, LinkError> {
+        let Some(header) = self.plain.first_chunk::<MESSAGE_HEADER>() else { return Ok(None) };
+        let bytes = u32::from_le_bytes(*header) as usize;
+        if bytes > self.max_message {
+            return Err(LinkError::TooLarge { bytes, limit: self.max_message });
+        }
+        if self.plain.len() - MESSAGE_HEADER < bytes {
+            return Ok(None);
+        }
+        self.plain.advance(MESSAGE_HEADER);
+        Ok(Some(self.plain.split_to(bytes).freeze()))
+    }
+
+    /// Opens the next record if it is there whole.
+    fn open_record(&mut self) -> Result<bool, LinkError> {
+        let Some(header) = self.sealed.first_chunk::<RECORD_HEADER>() else { return Ok(false) };
+        let length = usize::from(u16::from_le_bytes(*header));
+        if length < TAG {
+            return Err(LinkError::Forged);
+        }
+        let Some(body) = self.sealed.get(RECORD_HEADER..RECORD_HEADER + length) else { return Ok(false) };
+        let before = self.plain.len();
+        self.plain.resize(before + length - TAG, 0);
+        let opened = self.cipher.read_message(self.next_record, body, &mut self.plain[before..]);
+        if opened.is_err() {
+            self.plain.truncate(before);
+            return Err(LinkError::Forged);
+        }
+        self.next_record += 1;
+        self.sealed.advance(RECORD_HEADER + length);
+        Ok(true)
+    }
+}
