@@ -111,6 +111,7 @@ impl<A: Application> Executor<A> {
         self.sealed.clear();
         self.ready.retain(|(ready, _)| *ready < seq);
         self.kept.split_off(&seq);
+        self.stable = self.stable.min(seq);
         self.install = None;
         let digest = state_digest(seq, time, &tree.digest());
         self.kept.insert(seq, Kept { time, tree, digest });
@@ -270,7 +271,14 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
-        self.install.insert(Install::new(seq, digest, self.map.tree_now())).wanted()
+        let abandoned = match self.install.take() {
+            Some(same) if (same.seq, same.digest) == (seq, digest) => {
+                return self.install.insert(same).wanted();
+            }
+            other => other,
+        };
+        let local = self.map.tree_now();
+        self.install.insert(Install::new(seq, digest, local, abandoned)).wanted()
     }
 
     fn on_piece(&mut self, piece: &StatePiece) -> Installing {

@@ -1,6 +1,9 @@
 //! The receiving side of a state transfer: top-down, every item verified against the digest its
 //! parent names, nothing fetched that the local state holds at the same place, and nothing in force
 //! before everything is there (protocols.md §1.5).
+//!
+//! When the target moves on before a large transfer is complete, what was verified for the old one
+//! serves the new one too, by digest: a transfer slower than the checkpoint interval still ends.
 
 use crate::Tree;
 use crate::map::{Body, Children, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest};
@@ -12,6 +15,8 @@ use troth_types::{Digest, Seq, StateFetch, StatePiece, Time};
 
 /// Fetches under way at once.
 const MAX_FETCHES: usize = 64;
+/// Nodes of abandoned targets that are held for the next one.
+const MAX_SALVAGE: usize = 1 << 20;
 
 /// A place that must be fetched and the digest of what stands there.
 #[derive(Clone, Debug)]
@@ -43,6 +48,8 @@ pub(crate) struct Install {
     pub(crate) seq: Seq,
     pub(crate) digest: Digest,
     local: Tree,
+    /// Complete nodes of abandoned targets, by digest.
+    salvage: BTreeMap<Digest, Arc<Node>>,
     time: Option<Time>,
     parts: BTreeMap<Vec<u8>, Part>,
     /// To be fetched next; taken from the end, so that the walk is depth-first and the list short.
@@ -64,17 +71,30 @@ pub(crate) enum Progress {
 }
 
 impl Install {
-    /// An installation that will reuse what `local` holds.
-    pub(crate) fn new(seq: Seq, digest: Digest, local: Tree) -> Self {
+    /// An installation that will reuse what `local` holds and what an abandoned one had brought.
+    pub(crate) fn new(seq: Seq, digest: Digest, local: Tree, abandoned: Option<Self>) -> Self {
         Self {
             seq,
             digest,
             local,
+            salvage: abandoned.map_or_else(BTreeMap::new, Self::into_salvage),
             time: None,
             parts: BTreeMap::new(),
             queue: Vec::new(),
             under_way: BTreeMap::new(),
         }
+    }
+
+    fn into_salvage(mut self) -> BTreeMap<Digest, Arc<Node>> {
+        let mut salvage = core::mem::take(&mut self.salvage);
+        if self.time.is_some() {
+            self.assemble(&mut Vec::new(), &mut |node| {
+                if salvage.len() < MAX_SALVAGE {
+                    salvage.insert(node.digest(), node.clone());
+                }
+            });
+        }
+        salvage
     }
 
     fn fetch(&self, path: Bytes) -> StateFetch {
@@ -106,8 +126,8 @@ impl Install {
             return Progress::Bad;
         }
         if self.queue.is_empty() && self.under_way.is_empty() {
-            let tree = Tree::new(self.assemble(&mut Vec::new()));
-            return Progress::Complete(self.time.expect("the head came first"), tree);
+            let root = self.assemble(&mut Vec::new(), &mut |_| {}).expect("nothing is under way");
+            return Progress::Complete(self.time.expect("the head came first"), Tree::new(root));
         }
         Progress::Wants(self.ask())
     }
@@ -154,7 +174,7 @@ impl Install {
         for (want, item) in wants.into_iter().zip(items) {
             match want.place.what {
                 What::Node => self.take_node(&want.place.nibbles, want.expected, &item)?,
-                What::Blob(index) => self.take_blob(&want.place.nibbles, index, item),
+                What::Blob(index) => self.take_blob(&want.place.nibbles, index, &item),
             }
         }
         Some(())
@@ -182,7 +202,8 @@ impl Install {
                 continue;
             };
             let held = local.as_ref().and_then(|node| node.at(&[nibble]));
-            match held.filter(|node| node.digest() == expected) {
+            let held = held.filter(|node| node.digest() == expected).or_else(|| self.salvage.get(&expected));
+            match held {
                 Some(node) => children.push(Child::Have(node.clone())),
                 None => {
                     children.push(Child::Coming);
@@ -209,37 +230,47 @@ impl Install {
         blobs
     }
 
-    fn take_blob(&mut self, nibbles: &[u8], index: u8, value: Bytes) {
+    fn take_blob(&mut self, nibbles: &[u8], index: u8, value: &[u8]) {
         if let Some(Part::Page(_, _, blobs)) = self.parts.get_mut(nibbles) {
-            blobs[usize::from(index)] = Some(value);
+            // A copy: a slice would hold the whole piece in memory as long as the value lives.
+            blobs[usize::from(index)] = Some(Bytes::copy_from_slice(value));
         }
     }
 
-    fn assemble(&self, path: &mut Vec<u8>) -> Arc<Node> {
-        match &self.parts[path] {
+    /// The node at `path`, where everything below has come; shows `complete` each node fetched for
+    /// this target that is.
+    fn assemble(&self, path: &mut Vec<u8>, complete: &mut impl FnMut(&Arc<Node>)) -> Option<Arc<Node>> {
+        let node = match self.parts.get(path)? {
             Part::Page(digest, bytes, blobs) => {
-                let blobs = blobs.iter().map(|blob| blob.clone().expect("nothing is under way")).collect();
-                Arc::new(Node::verified(Body::Page(Page::from_parts(bytes, blobs)), *digest))
+                let blobs = blobs.iter().cloned().collect::<Option<Vec<Bytes>>>()?;
+                Node::verified(Body::Page(Page::from_parts(bytes, blobs)), *digest)
             }
             Part::Branch(digest, parts) => {
+                let mut missing = false;
                 let mut entries = 0;
                 let mut children = Children::default();
                 for (nibble, (part, child)) in (0_u8..).zip(parts.iter().zip(children.iter_mut())) {
-                    let node = match part {
+                    *child = match part {
                         Child::Absent => continue,
-                        Child::Have(node) => node.clone(),
+                        Child::Have(node) => Some(node.clone()),
                         Child::Coming => {
                             path.push(nibble);
-                            let node = self.assemble(path);
+                            let node = self.assemble(path, complete);
                             path.pop();
                             node
                         }
                     };
-                    entries += node.entries();
-                    *child = Some(node);
+                    missing |= child.is_none();
+                    entries += child.as_ref().map_or(0, |node| node.entries());
                 }
-                Arc::new(Node::verified(Body::Branch(entries, Box::new(children)), *digest))
+                if missing {
+                    return None;
+                }
+                Node::verified(Body::Branch(entries, Box::new(children)), *digest)
             }
-        }
+        };
+        let node = Arc::new(node);
+        complete(&node);
+        Some(node)
     }
 }

@@ -59,8 +59,18 @@ pub struct MerkleMap {
     /// The oldest layer has been merged; what remains is hashing.
     hashing: bool,
     order: Option<Ordered>,
-    /// Writes of merged layers, dropped in slices: freeing a hundred thousand of them is a pause.
-    dropping: Vec<Write>,
+    dropping: Dropping,
+}
+
+/// Writes of a merged layer, to be dropped in slices: freeing a hundred thousand at once is a pause.
+/// A clone of the map has none to drop.
+#[derive(Default)]
+struct Dropping(Vec<Write>);
+
+impl Clone for Dropping {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 #[derive(Clone)]
@@ -117,7 +127,7 @@ impl MerkleMap {
             tree: tree.root().clone(),
             hashing: false,
             order,
-            dropping: Vec::new(),
+            dropping: Dropping::default(),
         }
     }
 
@@ -203,8 +213,13 @@ impl MerkleMap {
         }
         if let Some(mut order) = self.order.take() {
             for index in touched {
-                let Write { position, key, .. } = &self.current.writes()[index];
-                if self.get_at(position, key).is_some() { order.insert(key) } else { order.remove(key) }
+                let write = &self.current.writes()[index];
+                let key = self.current.key(write);
+                if self.get_at(&write.position, key).is_some() {
+                    order.insert(key)
+                } else {
+                    order.remove(key)
+                }
             }
             self.order = Some(order);
         }
@@ -255,7 +270,7 @@ impl MerkleMap {
             *budget = budget.saturating_sub(cost);
             layer.merged += 1;
             if write.written != Written::Untouched {
-                node::write(&mut self.tree, &write.position, &write.key, value);
+                node::write(&mut self.tree, &write.position, layer.overlay.key(write), value);
             }
         }
         if !self.tree.hash_some(budget) {
@@ -264,18 +279,19 @@ impl MerkleMap {
         self.hashing = false;
         let layer = self.sealed.pop_front().expect("looked at above");
         if let Ok(overlay) = Arc::try_unwrap(layer.overlay) {
-            self.dropping = overlay.into_writes();
+            self.dropping.0 = overlay.into_writes();
         }
         Some((layer.id, Tree::new(self.tree.clone())))
     }
 
     fn drop_some(&mut self, budget: &mut usize) {
         const PER_UNIT: usize = 16;
-        let affordable = budget.saturating_mul(PER_UNIT).min(self.dropping.len());
-        self.dropping.truncate(self.dropping.len() - affordable);
+        let left = &mut self.dropping.0;
+        let affordable = budget.saturating_mul(PER_UNIT).min(left.len());
+        left.truncate(left.len() - affordable);
         *budget -= affordable / PER_UNIT;
-        if self.dropping.is_empty() {
-            self.dropping = Vec::new();
+        if left.is_empty() {
+            *left = Vec::new();
         }
     }
 

@@ -18,8 +18,9 @@ pub(crate) enum Written {
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) position: Position,
-    pub(crate) key: Box<[u8]>,
     pub(crate) written: Written,
+    key_start: usize,
+    key_length: usize,
 }
 
 /// The writes since the last seal: an append-only list, found through an open-addressing table of
@@ -29,7 +30,11 @@ pub(crate) struct Overlay {
     /// Index into `writes` plus one; 0 is free. The length is a power of two or zero.
     table: Vec<u32>,
     writes: Vec<Write>,
-    expected: usize,
+    /// The keys of the writes, one behind the other: an allocation for each would be a third of the
+    /// time of a write.
+    keys: Vec<u8>,
+    /// Writes and key bytes to make room for at the first write.
+    expected: (usize, usize),
 }
 
 impl Overlay {
@@ -38,12 +43,18 @@ impl Overlay {
     /// the first write, not here.
     pub(crate) fn sized_like(other: &Self) -> Self {
         const MOST: usize = 1 << 16;
-        Self { expected: other.writes.len().min(MOST), ..Self::default() }
+        let expected = (other.writes.len().min(MOST), other.keys.len().min(32 * MOST));
+        Self { expected, ..Self::default() }
     }
 
     /// The writes, one per key, in the order in which the keys were first written.
     pub(crate) fn writes(&self) -> &[Write] {
         &self.writes
+    }
+
+    /// The key of one of the writes.
+    pub(crate) fn key(&self, write: &Write) -> &[u8] {
+        &self.keys[write.key_start..write.key_start + write.key_length]
     }
 
     /// Takes the list out, to be dropped in slices.
@@ -65,7 +76,7 @@ impl Overlay {
         loop {
             let index = self.table[slot].checked_sub(1)? as usize;
             let write = &self.writes[index];
-            if write.position == *position && *write.key == *key {
+            if write.position == *position && self.key(write) == key {
                 return Some(index);
             }
             slot = (slot + 1) & mask;
@@ -82,7 +93,9 @@ impl Overlay {
             self.grow();
         }
         let index = self.writes.len();
-        self.writes.push(Write { position, key: key.into(), written });
+        let (key_start, key_length) = (self.keys.len(), key.len());
+        self.keys.extend_from_slice(key);
+        self.writes.push(Write { position, written, key_start, key_length });
         self.link(index);
         (index, Written::Untouched)
     }
@@ -94,9 +107,10 @@ impl Overlay {
 
     fn grow(&mut self) {
         if self.table.is_empty() {
-            self.writes.reserve(self.expected);
+            self.writes.reserve(self.expected.0);
+            self.keys.reserve(self.expected.1);
         }
-        let size = (self.table.len() * 2).max(self.expected * 2).max(16).next_power_of_two();
+        let size = (self.table.len() * 2).max(self.expected.0 * 2).max(16).next_power_of_two();
         self.table = vec![0; size];
         for index in 0..self.writes.len() {
             self.link(index);

@@ -171,7 +171,9 @@ impl Page {
         };
         let is_blob = value.is_some_and(|value| value.len() > INLINE_VALUE);
         let mut blobs = self.blobs.clone();
-        let new_blob = value.filter(|_| is_blob).cloned();
+        // A copy: the value may be a slice of a frame or of a transferred piece, which the state would
+        // otherwise hold in memory whole.
+        let new_blob = value.filter(|_| is_blob).map(|value| Bytes::copy_from_slice(value));
         blobs.splice(blob_at..blob_at + usize::from(old_blob), new_blob);
         let added =
             value.map_or(0, |value| 4 + key.len() + if is_blob { BLOB_REFERENCE } else { value.len() });

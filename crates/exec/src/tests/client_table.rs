@@ -3,6 +3,8 @@
 use super::support::{SMALL, Script, checkpoint, frame, run, run_at};
 use crate::Executor;
 use bytes::Bytes;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
 use troth_core::{Execution, Lookup};
 use troth_types::{ClientId, Read, Reply, ReplyBody, Seq, Time};
 
@@ -149,4 +151,56 @@ fn a_gap_in_the_order_is_a_bug() {
         seed: troth_types::Digest::ZERO,
         frames: Vec::new(),
     });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Any order of any frames, with duplicates and overtaken numbers: each (client, number)
+    /// executes at most once, exactly when it is above its slot, and the cached bytes stay in budget.
+    #[test]
+    fn the_table_follows_its_model(
+        batches in proptest::collection::vec(
+            proptest::collection::vec((0_u64..3, 1_u64..20, 0_u64..101), 0..6), 1..20),
+    ) {
+        let mut executor = executor();
+        let mut newest: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        let mut replies: BTreeMap<(u64, u64), Reply> = BTreeMap::new();
+        for batch in &batches {
+            let frames: Vec<_> =
+                batch.iter().map(|(client, number, size)| frame(*client, *number, &[&format!("big {size}")])).collect();
+            let outcome = run(&mut executor, &frames);
+            let mut executed = Vec::new();
+            for (client, number, _) in batch {
+                let slot = newest.entry((*client, number % SMALL.client_window)).or_default();
+                if *number > *slot {
+                    *slot = *number;
+                    executed.push((*client, *number));
+                }
+            }
+            let replied: Vec<_> = outcome.replies.iter().map(|reply| (reply.client.0, reply.number)).collect();
+            prop_assert_eq!(replied, executed);
+            prop_assert_eq!(outcome.done.len(), batch.len());
+            replies.extend(outcome.replies.into_iter().map(|reply| ((reply.client.0, reply.number), reply)));
+            if batch.len() % 2 == 0 {
+                checkpoint(&mut executor);
+            }
+        }
+        for client in 0..3 {
+            let mut cached = 0;
+            for number in 0..25 {
+                let slot = newest.get(&(client, number % SMALL.client_window)).copied().unwrap_or(0);
+                match executor.lookup(ClientId(client), number) {
+                    Lookup::New => prop_assert!(number > slot),
+                    Lookup::TooOld => prop_assert!(number <= slot),
+                    Lookup::Executed(reply) => {
+                        prop_assert_eq!(number, slot);
+                        prop_assert_eq!(&*reply, &replies[&(client, number)]);
+                        cached += results(&reply).iter().map(|result| result.len() + 4).sum::<usize>();
+                    }
+                }
+            }
+            prop_assert!(cached <= SMALL.client_bytes);
+        }
+    }
 }

@@ -121,6 +121,44 @@ fn a_replica_that_holds_the_target_fetches_the_head_only() {
 }
 
 #[test]
+fn a_target_that_moves_on_keeps_what_was_brought() {
+    let everything: Vec<(u16, u16)> = (0..4000).map(|key| (key, 600)).collect();
+    let mut server = with(&everything);
+    let mut replica = Executor::new(Script, ROOMY);
+    let (mut moved, mut rounds) = (0, 0);
+    let mut number = 0;
+    let goal = loop {
+        // The server makes a checkpoint and keeps no other, while the replica takes 30 pieces.
+        number += 1;
+        run(&mut server, &[frame(2, number, &[&format!("set key{number} x")])]);
+        let goal = checkpoint(&mut server);
+        server.stable(goal.0);
+        let mut wants = replica.begin_install(goal.0, goal.1);
+        let mut done = false;
+        for _ in 0..30 {
+            let Some(fetch) = wants.pop() else { break };
+            let piece = server.serve(&fetch).expect("kept");
+            moved += piece.content.len();
+            match replica.on_piece(&piece) {
+                Installing::Wants(more) => wants.extend(more),
+                Installing::Done => done = true,
+                other => panic!("a good piece was answered with {other:?}"),
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 100, "the transfer never ends");
+        if done {
+            break goal;
+        }
+        let again = replica.begin_install(goal.0, goal.1);
+        assert_eq!(again, replica.wanted(), "asking again for the same target loses nothing");
+    };
+    assert_eq!(replica.digest_now(), goal.1);
+    assert_eq!(replica.digest_now(), server.digest_now());
+    assert!(rounds > 3 && moved < 2 * 4000 * 600, "{rounds} rounds, {moved} bytes");
+}
+
+#[test]
 fn pieces_of_another_target_are_not_taken() {
     let mut server = with(&[(1, 5)]);
     let first = checkpoint(&mut server);

@@ -59,7 +59,7 @@ fn scan(state: &StateView<'_>, start: &Bytes, end: Option<&Bytes>, limit: u32) -
     let limit = MAX_SCAN_ENTRIES.min(limit as usize);
     let mut entries: Vec<Entry> = Vec::new();
     let mut bytes = 0;
-    let in_range = |key: &[u8]| key[0] == ENTRY && end.is_none_or(|end| &key[1..] < &end[..]);
+    let in_range = |key: &[u8]| key[0] == ENTRY && end.is_none_or(|end| key[1..] < end[..]);
     for (key, stored) in state.scan(&inner(start)).take_while(|(key, _)| in_range(key)) {
         let key = Bytes::copy_from_slice(&key[1..]);
         if entries.len() >= limit || bytes >= MAX_SCAN_BYTES {
