@@ -7,6 +7,7 @@
 
 use crate::Tree;
 use crate::map::Body;
+pub(crate) use crate::map::MAX_DEPTH;
 use bytes::Bytes;
 use troth_types::{Digest, Hasher, Malformed, Reader, Seq, Time, Wire, put_bytes};
 
@@ -17,7 +18,6 @@ const PIECE_BYTES: usize = 512 << 10;
 /// The most bytes of one item in a piece.
 const MAX_ITEM_BYTES: usize = 1 << 24;
 const NODE: u8 = u8::MAX;
-const MAX_DEPTH: usize = 32;
 
 /// The digest of a checkpoint: everything replicas must agree on after batch `seq`.
 pub(crate) fn state_digest(seq: Seq, time: Time, root: &Digest) -> Digest {

@@ -26,6 +26,7 @@ use bytes::Bytes;
 use core::fmt;
 use ordered::Ordered;
 use overlay::{Overlay, Write, Written};
+pub(crate) use position::MAX_DEPTH;
 use position::Position;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -13,8 +13,10 @@ use troth_types::{Digest, Hasher};
 pub(crate) const INLINE_VALUE: usize = 512;
 const BLOB: u16 = u16::MAX;
 const BLOB_REFERENCE: usize = 4 + 32;
-pub(crate) const PAGE_TAG: u8 = 1;
+const PAGE_TAG: u8 = 1;
 const HEADER: usize = 3;
+/// More entries than any page has: pages split far below this.
+const MOST_ENTRIES: u16 = 254;
 
 /// The digest by which a page names a large value.
 pub(crate) fn blob_digest(value: &[u8]) -> Digest {
@@ -211,7 +213,11 @@ impl Page {
         }
         let mut at = HEADER;
         let mut last: Option<&[u8]> = None;
-        for _ in 0..u16::from_le_bytes([bytes[1], bytes[2]]) {
+        let count = u16::from_le_bytes([bytes[1], bytes[2]]);
+        if count > MOST_ENTRIES {
+            return false;
+        }
+        for _ in 0..count {
             let Some(lengths) = bytes.get(at..at + 4) else { return false };
             let key_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
             let value_length = u16::from_le_bytes([lengths[2], lengths[3]]);

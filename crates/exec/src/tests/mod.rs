@@ -4,6 +4,7 @@ mod client_table;
 mod formats;
 mod map_history;
 mod outbox;
+mod pages;
 mod restore;
 mod support;
 mod transfer;
