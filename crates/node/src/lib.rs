@@ -1,1 +1,39 @@
-//! The runtime: sockets, timers, metrics
+//! The runtime: one replica as one process, one thread that owns its machine.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`config`] | `cluster.toml`, secret files, making a new cluster |
+//! | `runtime` | the loop: wait, gather, turn, write |
+//! | `engine` | one turn: verify, step, carry out the host's commands |
+//! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
+//! | `marker` | why a replica in `memory` durability runs once |
+//! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
+//!
+//! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
+//! client signatures in one batch of bounded size, and writes once per connection (speed.md, lessons
+//! 1, 6 and 7).
+#![forbid(unsafe_code)]
+
+mod clock;
+pub mod config;
+mod connection;
+mod counters;
+mod engine;
+mod http;
+mod inbox;
+#[cfg(feature = "demo-adversary")]
+mod liar;
+mod links;
+mod marker;
+mod metrics;
+mod runtime;
+mod snapshot;
+mod timers;
+
+pub use counters::Counters;
+pub use marker::{MarkerError, leave_mark};
+pub use runtime::{Options, RunError, serve};
+pub use snapshot::Snapshot;
+
+#[cfg(test)]
+mod tests;

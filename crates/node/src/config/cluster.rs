@@ -1,0 +1,321 @@
+//! A checked `cluster.toml`: public, and the same file for every replica and client.
+
+use super::checks::{self, Checks};
+use super::error::{ConfigError, Source};
+use super::raw::{RawCluster, RawReplica};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use toml::Spanned;
+use troth_auth::{Directory, PublicKey};
+use troth_trusted::{Epoch, SignatureVerifier};
+use troth_types::{ClientId, Group, GroupId, Hasher, Limits, ReplicaId};
+
+/// What the replicas serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Keys and values.
+    Kv,
+    /// Nothing; for measurements of the way there and back.
+    Null,
+}
+
+impl Service {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kv => "kv",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// How trusted components prove what they certified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustedKind {
+    /// HMAC-SHA-256 under one key that all components share (MinBFT's USIG-Hmac).
+    Hmac,
+    /// Ed25519, a key per component (USIG-Sign).
+    Ed25519,
+}
+
+impl TrustedKind {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hmac => "hmac",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+}
+
+/// A replica as everybody knows it.
+#[derive(Clone, Debug)]
+pub struct ReplicaEntry {
+    /// Where it listens for replicas and clients: `host:port`.
+    pub address: String,
+    /// Where it serves `/status` and `/metrics`, if it does.
+    pub http: Option<String>,
+    /// Its Noise static public key.
+    pub link_key: [u8; 32],
+    /// Its host's Ed25519 public key.
+    pub host_key: PublicKey,
+    /// Its trusted component's epoch.
+    pub epoch: Epoch,
+    /// Its trusted component's public key; only for [`TrustedKind::Ed25519`].
+    pub trusted_key: Option<SignatureVerifier>,
+}
+
+/// A client as every replica knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientEntry {
+    /// Its Noise static public key.
+    pub link_key: [u8; 32],
+    /// The key of its frames' signatures.
+    pub key: PublicKey,
+}
+
+/// How patient the protocol is and how much it keeps in the air. All replicas use the same values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Milliseconds until the oldest pending request makes a replica suspect the primary.
+    pub suspect_after_ms: u64,
+    /// Milliseconds until a replica that waits for a new primary wants the next one.
+    pub view_timeout_ms: u64,
+    /// Milliseconds between status messages while something is missing.
+    pub status_interval_ms: u64,
+    /// Milliseconds by which a batch's time may be ahead of a replica's clock.
+    pub clock_bound_ms: u64,
+    /// Batches between two checkpoints.
+    pub checkpoint_interval: u64,
+    /// Batches that may be in the air above the stable checkpoint.
+    pub window: u64,
+    /// Batches that the primary may have under way.
+    pub pipeline: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let default = troth_minbft::Config::DEFAULT;
+        Self {
+            suspect_after_ms: default.request_timeout / 1000,
+            view_timeout_ms: default.view_timeout / 1000,
+            status_interval_ms: default.status_interval / 1000,
+            clock_bound_ms: default.clock_bound / 1000,
+            checkpoint_interval: default.interval,
+            window: default.window,
+            pipeline: default.pipeline,
+        }
+    }
+}
+
+/// A checked cluster configuration.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The group that it defines.
+    pub group: Group,
+    /// What is served.
+    pub service: Service,
+    /// How trusted components certify.
+    pub trusted: TrustedKind,
+    /// The replicas, by number.
+    pub replicas: Vec<ReplicaEntry>,
+    /// The clients.
+    pub clients: BTreeMap<ClientId, ClientEntry>,
+    /// The bounds that all share.
+    pub limits: Limits,
+    /// Patience and pipelining.
+    pub timing: Timing,
+}
+
+impl Cluster {
+    /// Reads and checks a `cluster.toml`.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load(file: &Path) -> Result<Self, ConfigError> {
+        let source =
+            Source::read(file, "give the cluster's directory with --dir, or make one with `troth init`")?;
+        Self::check(&source)
+    }
+
+    /// The keys by which frames and messages are checked.
+    #[must_use]
+    pub fn directory(&self) -> Arc<Directory> {
+        Arc::new(Directory {
+            group: self.group.id(),
+            replicas: self.replicas.iter().map(|replica| replica.host_key).collect(),
+            clients: self.clients.iter().map(|(id, client)| (*id, client.key)).collect(),
+        })
+    }
+
+    /// The protocol's parameters.
+    #[must_use]
+    pub fn minbft(&self) -> troth_minbft::Config {
+        let timing = &self.timing;
+        troth_minbft::Config {
+            interval: timing.checkpoint_interval,
+            window: timing.window,
+            pipeline: timing.pipeline,
+            request_timeout: timing.suspect_after_ms * 1000,
+            view_timeout: timing.view_timeout_ms * 1000,
+            status_interval: timing.status_interval_ms * 1000,
+            clock_bound: timing.clock_bound_ms * 1000,
+            limits: self.limits,
+            ..troth_minbft::Config::DEFAULT
+        }
+    }
+
+    /// A replica's entry.
+    ///
+    /// # Panics
+    /// If the group has no such replica.
+    #[must_use]
+    pub fn replica(&self, replica: ReplicaId) -> &ReplicaEntry {
+        &self.replicas[usize::from(replica.0)]
+    }
+
+    fn check(source: &Source) -> Result<Self, ConfigError> {
+        let raw: RawCluster = source.parse()?;
+        let checks = Checks(source);
+        checks.number(&raw.version, 1, 1, "the version of the format")?;
+        checks.one_of(&raw.protocol, &[("minbft", ())], "protocol")?;
+        checks.one_of(&raw.durability, &[("memory", ())], "durability")?;
+        let service =
+            checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
+        let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
+        let trusted = checks.one_of(&raw.trusted, &kinds, "kind of trusted component")?;
+        let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
+        let limits = checks.limits(&raw.limits)?;
+        let timing = checks.timing(&raw.timing)?;
+        let replicas = replicas(&checks, &raw.replica, trusted)?;
+        let clients = clients(&checks, &raw)?;
+        checks.distinct_keys(&raw)?;
+
+        let id = group_id(service, trusted, &nonce, &limits, &replicas, &clients);
+        let count = u16::try_from(replicas.len()).unwrap_or(0);
+        let group = Group::hybrid(id, count).map_err(|why| {
+            let span = raw.replica.last().map_or(0..0, Spanned::span);
+            source.error(span, why.to_string(), "have an odd number of [[replica]] tables, three or more")
+        })?;
+        Ok(Self { group, service, trusted, replicas, clients, limits, timing })
+    }
+}
+
+fn replicas(
+    checks: &Checks<'_>,
+    raw: &[Spanned<RawReplica>],
+    trusted: TrustedKind,
+) -> Result<Vec<ReplicaEntry>, ConfigError> {
+    let mut replicas = Vec::new();
+    for (index, spanned) in raw.iter().enumerate().take(checks::MAX_REPLICAS) {
+        let entry = spanned.get_ref();
+        checks.number(
+            &entry.id,
+            index as u64,
+            index as u64,
+            "the replica's number, counted from 0 in order,",
+        )?;
+        let trusted_key = match (trusted, &entry.trusted_key) {
+            (TrustedKind::Hmac, None) => None,
+            (TrustedKind::Hmac, Some(key)) => {
+                return Err(checks.0.error(
+                    key.span(),
+                    "components with HMAC share a secret key and have no public ones",
+                    "remove trusted_key, or set trusted = \"ed25519\"",
+                ));
+            }
+            (TrustedKind::Ed25519, None) => {
+                return Err(checks.0.error(
+                    spanned.span(),
+                    format!("replica {index} has no trusted_key"),
+                    "add the component's Ed25519 public key as trusted_key, or set trusted = \"hmac\"",
+                ));
+            }
+            (TrustedKind::Ed25519, Some(key)) => {
+                let bytes = checks.bytes(key, "trusted_key")?;
+                Some(SignatureVerifier::from_bytes(&bytes).ok_or_else(|| {
+                    checks.0.error(
+                        key.span(),
+                        "trusted_key is not an Ed25519 key",
+                        "copy it from the replica's own machine",
+                    )
+                })?)
+            }
+        };
+        replicas.push(ReplicaEntry {
+            address: checks.address(&entry.address)?,
+            http: entry.http.as_ref().map(|http| checks.address(http)).transpose()?,
+            link_key: checks.bytes(&entry.link_key, "link_key")?,
+            host_key: PublicKey(checks.bytes(&entry.host_key, "host_key")?),
+            epoch: Epoch(*entry.epoch.get_ref()),
+            trusted_key,
+        });
+    }
+    Ok(replicas)
+}
+
+fn clients(checks: &Checks<'_>, raw: &RawCluster) -> Result<BTreeMap<ClientId, ClientEntry>, ConfigError> {
+    let mut clients = BTreeMap::new();
+    for spanned in &raw.client {
+        let entry = spanned.get_ref();
+        let id = ClientId(*entry.id.get_ref());
+        if id.0 == 0 {
+            return Err(checks.0.error(
+                entry.id.span(),
+                "client 0 is the service itself",
+                "number clients from 1",
+            ));
+        }
+        let client = ClientEntry {
+            link_key: checks.bytes(&entry.link_key, "link_key")?,
+            key: PublicKey(checks.bytes(&entry.key, "key")?),
+        };
+        if clients.insert(id, client).is_some() {
+            let problem = format!("there are two clients with number {}", id.0);
+            return Err(checks.0.error(entry.id.span(), problem, "give each client its own number"));
+        }
+    }
+    Ok(clients)
+}
+
+/// The group's name: a digest over everything that decides what is valid in it. Addresses and
+/// patience may change without making another group.
+fn group_id(
+    service: Service,
+    trusted: TrustedKind,
+    nonce: &[u8; 32],
+    limits: &Limits,
+    replicas: &[ReplicaEntry],
+    clients: &BTreeMap<ClientId, ClientEntry>,
+) -> GroupId {
+    let mut hasher = Hasher::new("troth/group/v1");
+    hasher.bytes(b"minbft").bytes(service.name().as_bytes()).bytes(trusted.name().as_bytes()).fixed(nonce);
+    hasher
+        .number(limits.client_window)
+        .number(limits.frame_operations as u64)
+        .number(limits.frame_bytes as u64);
+    hasher.number(limits.batch_frames as u64).number(limits.result_bytes as u64);
+    hasher.number(limits.outbox_events as u64).number(limits.client_bytes as u64);
+    hasher.number(replicas.len() as u64);
+    for replica in replicas {
+        hasher.fixed(&replica.link_key).fixed(&replica.host_key.0).number(replica.epoch.0);
+        hasher.bytes(&replica.trusted_key.as_ref().map_or(Vec::new(), |key| key.to_bytes().to_vec()));
+    }
+    hasher.number(clients.len() as u64);
+    for (id, client) in clients {
+        hasher.number(id.0).fixed(&client.link_key).fixed(&client.key.0);
+    }
+    let digest = hasher.finish();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest.0[..16]);
+    GroupId(id)
+}
+
+/// The group that a `cluster.toml` with this text defines.
+pub(crate) fn group_of(file: &Path, text: &str) -> Result<GroupId, ConfigError> {
+    let source = Source { file: file.to_path_buf(), text: text.to_owned() };
+    Ok(Cluster::check(&source)?.group.id())
+}

@@ -1,0 +1,146 @@
+//! The secret files: one per replica and one per client, readable by their owner only.
+
+use super::checks::Checks;
+use super::cluster::{Cluster, TrustedKind};
+use super::error::{ConfigError, Source};
+use super::hex;
+use super::raw::{RawClientSecret, RawReplicaSecret};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use toml::Spanned;
+use troth_auth::{Ed25519Signer, Signer};
+use troth_link::{Identity, PeerId};
+use troth_trusted::{Certifier, MacKey, SigningKey};
+use troth_types::{ClientId, ReplicaId};
+
+/// What one replica knows and nobody else does.
+pub struct ReplicaSecret {
+    /// Which replica.
+    pub replica: ReplicaId,
+    /// Its Noise static private key.
+    pub link: [u8; 32],
+    /// Its host's signing key.
+    pub host: Ed25519Signer,
+    /// Its trusted component's key.
+    pub trusted: Certifier,
+    /// The key that checks HMAC certificates, where the group uses them.
+    pub mac: Option<MacKey>,
+}
+
+/// What one client knows and nobody else does.
+pub struct ClientSecret {
+    /// Which client.
+    pub client: ClientId,
+    /// Its Noise static private key.
+    pub link: [u8; 32],
+    /// Its signing key.
+    pub signer: Ed25519Signer,
+}
+
+impl ReplicaSecret {
+    /// Reads and checks a replica's secret file against the cluster's configuration.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load(file: &Path, cluster: &Cluster) -> Result<Self, ConfigError> {
+        let source = private(file)?;
+        let raw: RawReplicaSecret = source.parse()?;
+        let checks = Checks(&source);
+        let last = cluster.group.n() as u64 - 1;
+        let number = checks.number(&raw.replica, 0, last, "the replica's number")?;
+        let replica = ReplicaId(u16::try_from(number).expect("below the number of replicas"));
+        same_group(&source, &raw.group, cluster)?;
+        let entry = cluster.replica(replica);
+
+        let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;
+        fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
+        let host = Ed25519Signer::from_seed(checks.bytes(&raw.host_secret, "host_secret")?);
+        fits(&source, &raw.host_secret, host.public_key() == entry.host_key, "host_key")?;
+        let secret: [u8; 32] = checks.bytes(&raw.trusted_secret, "trusted_secret")?;
+        let (trusted, mac) = match cluster.trusted {
+            TrustedKind::Hmac => {
+                let key = MacKey::new(&secret);
+                (Certifier::Mac(key.clone()), Some(key))
+            }
+            TrustedKind::Ed25519 => {
+                let key = SigningKey::new(&secret);
+                let good = entry.trusted_key.as_ref() == Some(&key.verifier());
+                fits(&source, &raw.trusted_secret, good, "trusted_key")?;
+                (Certifier::Signature(key), None)
+            }
+        };
+        Ok(Self { replica, link, host, trusted, mac })
+    }
+}
+
+impl ClientSecret {
+    /// Reads and checks a client's secret file against the cluster's configuration.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load(file: &Path, cluster: &Cluster) -> Result<Self, ConfigError> {
+        let source = private(file)?;
+        let raw: RawClientSecret = source.parse()?;
+        let checks = Checks(&source);
+        same_group(&source, &raw.group, cluster)?;
+        let client = ClientId(*raw.client.get_ref());
+        let entry = cluster.clients.get(&client).ok_or_else(|| {
+            source.error(
+                raw.client.span(),
+                format!("cluster.toml has no client {}", client.0),
+                "use one of its clients, or make a new cluster with more of them",
+            )
+        })?;
+        let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;
+        fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
+        let signer = Ed25519Signer::from_seed(checks.bytes(&raw.secret, "secret")?);
+        fits(&source, &raw.secret, signer.public_key() == entry.key, "key")?;
+        Ok(Self { client, link, signer })
+    }
+}
+
+/// The public key of a Noise static private key.
+pub(crate) fn link_key(secret: &[u8; 32]) -> [u8; 32] {
+    // The key does not depend on whom it names.
+    Identity::new(PeerId::Client(ClientId(0)), *secret).public_key().0
+}
+
+/// Reads a file that nobody but its owner may read.
+fn private(file: &Path) -> Result<Source, ConfigError> {
+    let source =
+        Source::read(file, "copy the secret file to this machine, or make a cluster with `troth init`")?;
+    let mode = std::fs::metadata(file).map(|data| data.permissions().mode()).unwrap_or(0);
+    if mode & 0o077 != 0 {
+        return Err(ConfigError {
+            file: file.to_path_buf(),
+            place: None,
+            problem: format!("holds secret keys and others may read it (mode {:o})", mode & 0o777),
+            mend: format!("chmod 600 {}", file.display()),
+        });
+    }
+    Ok(source)
+}
+
+fn same_group(source: &Source, group: &Spanned<String>, cluster: &Cluster) -> Result<(), ConfigError> {
+    let expected = hex::encode(&cluster.group.id().0);
+    if *group.get_ref() == expected {
+        return Ok(());
+    }
+    Err(source.error(
+        group.span(),
+        format!("these keys belong to another group than cluster.toml, which defines {expected}"),
+        "put the cluster.toml back that was made with these keys: services, keys, epochs, clients and limits \
+         define the group and cannot change in a running one",
+    ))
+}
+
+fn fits(source: &Source, value: &Spanned<String>, good: bool, public: &str) -> Result<(), ConfigError> {
+    if good {
+        return Ok(());
+    }
+    Err(source.error(
+        value.span(),
+        format!("this secret does not belong to the {public} in cluster.toml"),
+        "use the secret file and the cluster.toml of the same `troth init`",
+    ))
+}

@@ -1,0 +1,286 @@
+//! Connections: who listens, who dials, how bytes come in and go out.
+//!
+//! A replica dials every replica with a lower number and listens for the others and for clients. A
+//! party's newest connection stands; an older one is closed.
+
+use crate::config::{Cluster, ReplicaSecret};
+use crate::inbox::{Inbox, Lane, Party};
+use crate::runtime::Shared;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore};
+use troth_core::{Agreement, Execution};
+use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, connect};
+use troth_types::{ClientId, ReplicaId};
+
+/// Handshakes under way at a time; other callers wait in the listener's backlog.
+const MOST_HANDSHAKES: usize = 64;
+/// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
+const REPLICA_UNSENT: usize = 64 << 20;
+/// Bytes that may wait for a client. Beyond, messages are dropped: the client asks again.
+const CLIENT_UNSENT: usize = 16 << 20;
+/// The first pause between two attempts to dial; doubles.
+const DIAL_FIRST: Duration = Duration::from_millis(50);
+/// The longest pause between two attempts to dial.
+const DIAL_LONGEST: Duration = Duration::from_secs(2);
+
+/// What a replica needs to make connections: its own key and everybody's.
+pub(crate) struct Meeting {
+    me: ReplicaId,
+    identity: Identity,
+    settings: Settings,
+    replicas: Vec<LinkKey>,
+    clients: Vec<(ClientId, LinkKey)>,
+}
+
+impl Meeting {
+    pub(crate) fn new(cluster: &Cluster, secret: &ReplicaSecret) -> Self {
+        let settings = Settings { max_unsent: REPLICA_UNSENT, ..Settings::new(cluster.group.id()) };
+        Self {
+            me: secret.replica,
+            identity: Identity::new(PeerId::Replica(secret.replica), secret.link),
+            settings,
+            replicas: cluster.replicas.iter().map(|replica| LinkKey(replica.link_key)).collect(),
+            clients: cluster.clients.iter().map(|(id, client)| (*id, LinkKey(client.link_key))).collect(),
+        }
+    }
+
+    /// The key that a caller must hold. Replicas with lower numbers are dialled and do not call.
+    fn key(&self, caller: PeerId) -> Option<LinkKey> {
+        match caller {
+            PeerId::Replica(replica) if replica > self.me => {
+                self.replicas.get(usize::from(replica.0)).copied()
+            }
+            PeerId::Replica(_) => None,
+            PeerId::Client(client) => {
+                let index = self.clients.binary_search_by_key(&client, |(id, _)| *id).ok()?;
+                Some(self.clients[index].1)
+            }
+        }
+    }
+}
+
+/// The sending half of a connection: queued to by the loop, written once per turn.
+pub(crate) struct Outgoing {
+    writer: RefCell<LinkWriter>,
+    most_unsent: usize,
+    dirty: Cell<bool>,
+    /// The socket was full: the connection's own task writes the rest, and only it.
+    behind: Cell<bool>,
+    work: Notify,
+    closed: Cell<bool>,
+    close: Notify,
+}
+
+impl Outgoing {
+    fn new(writer: LinkWriter, party: Party) -> Rc<Self> {
+        let most_unsent = match party {
+            Party::Replica(_) => REPLICA_UNSENT,
+            Party::Client(_) => CLIENT_UNSENT,
+        };
+        Rc::new(Self {
+            writer: RefCell::new(writer),
+            most_unsent,
+            dirty: Cell::new(false),
+            behind: Cell::new(false),
+            work: Notify::new(),
+            closed: Cell::new(false),
+            close: Notify::new(),
+        })
+    }
+
+    /// Queues a message; tells whether it was taken.
+    pub(crate) fn queue(&self, message: &[u8]) -> bool {
+        let mut writer = self.writer.borrow_mut();
+        let waiting = writer.unsent();
+        // One message is taken however large, so that nothing is too large for ever.
+        (waiting == 0 || waiting + message.len() <= self.most_unsent) && writer.queue(message).is_ok()
+    }
+
+    /// Notes that there is something to write; tells whether that is news.
+    pub(crate) fn mark_dirty(&self) -> bool {
+        !self.dirty.replace(true)
+    }
+
+    /// Writes what is queued as far as the socket takes it without waiting; the rest is written by
+    /// the connection's task. Returns bytes and calls.
+    pub(crate) fn flush(&self) -> (u64, u64) {
+        self.dirty.set(false);
+        if self.behind.get() {
+            return (0, 0);
+        }
+        let before = self.writer.borrow().counters();
+        match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) => self.close(),
+            Poll::Pending => {
+                self.behind.set(true);
+                self.work.notify_one();
+            }
+        }
+        let after = self.writer.borrow().counters();
+        (after.bytes - before.bytes, after.calls - before.calls)
+    }
+
+    /// A flush may be dropped and begun again: it goes on where it stopped.
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let mut writer = self.writer.borrow_mut();
+        pin!(writer.flush()).poll(cx)
+    }
+
+    /// Whether nothing waits to be written.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.closed.get() || self.writer.borrow().unsent() == 0
+    }
+
+    /// Ends the connection.
+    pub(crate) fn close(&self) {
+        self.closed.set(true);
+        self.close.notify_one();
+    }
+
+    /// Writes whenever the loop could not; ends with the connection.
+    async fn write(&self) -> Result<(), LinkError> {
+        loop {
+            self.work.notified().await;
+            poll_fn(|cx| self.poll_flush(cx)).await?;
+            self.behind.set(false);
+        }
+    }
+}
+
+/// Answers callers until dropped.
+pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
+    shared: Rc<Shared<A, X>>,
+    meeting: Rc<Meeting>,
+    listener: TcpListener,
+) {
+    let places = Arc::new(Semaphore::new(MOST_HANDSHAKES));
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (shared, meeting) = (Rc::clone(&shared), Rc::clone(&meeting));
+                tokio::task::spawn_local(async move {
+                    let met = meet(&meeting, stream).await;
+                    drop(place);
+                    match met {
+                        Ok((party, reader, writer)) => converse(&shared, party, reader, writer).await,
+                        Err(why) => {
+                            shared.engine.borrow_mut().counters.connections_refused += 1;
+                            tracing::debug!(%why, "refused a connection");
+                        }
+                    }
+                });
+            }
+            // Out of descriptors, most likely: what runs goes on, and ends make room.
+            Err(_) => tokio::time::sleep(DIAL_FIRST).await,
+        }
+    }
+}
+
+async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<(Party, LinkReader, LinkWriter), LinkError> {
+    let (caller, reader, writer) =
+        accept(stream, &meeting.identity, &meeting.settings, |caller| meeting.key(caller)).await?;
+    let party = match caller {
+        PeerId::Replica(replica) => Party::Replica(replica),
+        PeerId::Client(client) => Party::Client(client),
+    };
+    Ok((party, reader, writer))
+}
+
+/// Keeps a connection to a replica with a lower number.
+pub(crate) async fn dial<A: Agreement + 'static, X: Execution + 'static>(
+    shared: Rc<Shared<A, X>>,
+    meeting: Rc<Meeting>,
+    replica: ReplicaId,
+    address: String,
+) {
+    let key = meeting.replicas[usize::from(replica.0)];
+    let mut pause = DIAL_FIRST;
+    loop {
+        let since = Instant::now();
+        match connect(address.as_str(), &meeting.identity, &key, &meeting.settings).await {
+            Ok((reader, writer)) => {
+                converse(&shared, Party::Replica(replica), reader, writer).await;
+                if since.elapsed() > DIAL_LONGEST {
+                    pause = DIAL_FIRST;
+                }
+            }
+            Err(why) => tracing::debug!(%replica, %why, "cannot reach a replica"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(DIAL_LONGEST);
+    }
+}
+
+/// Reads and writes until either end closes.
+async fn converse<A: Agreement, X: Execution>(
+    shared: &Shared<A, X>,
+    party: Party,
+    reader: LinkReader,
+    writer: LinkWriter,
+) {
+    let outgoing = Outgoing::new(writer, party);
+    let lane = Inbox::lane(party);
+    {
+        let links = &mut shared.engine.borrow_mut().links;
+        match party {
+            Party::Replica(replica) => links.replica_up(replica, Rc::clone(&outgoing)),
+            Party::Client(client) => links.client_up(client, Rc::clone(&outgoing)),
+        }
+    }
+    tracing::debug!(?party, "connected");
+    tokio::select! {
+        ended = read(shared, &lane, reader) => {
+            if let Err(why) = ended {
+                tracing::debug!(?party, %why, "lost a connection");
+            }
+        }
+        ended = outgoing.write() => {
+            if let Err(why) = ended {
+                tracing::debug!(?party, %why, "lost a connection");
+            }
+        }
+        () = outgoing.close.notified() => {}
+    }
+    lane.discard();
+    let links = &mut shared.engine.borrow_mut().links;
+    match party {
+        Party::Replica(replica) => links.replica_down(replica, &outgoing),
+        Party::Client(client) => links.client_down(client, &outgoing),
+    }
+}
+
+/// Brings messages into the lane; the loop is woken once per read, not per message.
+async fn read<A: Agreement, X: Execution>(
+    shared: &Shared<A, X>,
+    lane: &Rc<Lane>,
+    mut reader: LinkReader,
+) -> Result<(), LinkError> {
+    let mut seen = reader.counters();
+    while let Some(message) = reader.next().await? {
+        shared.inbox.push(lane, message);
+        while lane.has_room()
+            && let Some(message) = reader.buffered()?
+        {
+            shared.inbox.push(lane, message);
+        }
+        let now = reader.counters();
+        {
+            let counters = &mut shared.engine.borrow_mut().counters;
+            counters.reads += now.calls - seen.calls;
+            counters.bytes_in += now.bytes - seen.bytes;
+        }
+        seen = now;
+        shared.inbox.wake();
+        lane.room().await;
+    }
+    Ok(())
+}

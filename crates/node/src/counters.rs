@@ -1,0 +1,93 @@
+//! Plain counters of one replica's loop: added to without locks, read when somebody asks.
+
+use serde::Serialize;
+
+/// What happened since the replica started. All are counts except where the name says bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// Turns of the loop that had something to do.
+    pub turns: u64,
+    /// Inputs given to the machine.
+    pub inputs: u64,
+    /// Read system calls on connections.
+    pub reads: u64,
+    /// Write system calls on connections.
+    pub writes: u64,
+    /// Bytes read from connections, as on the wire.
+    pub bytes_in: u64,
+    /// Bytes written to connections, as on the wire.
+    pub bytes_out: u64,
+    /// Messages received from replicas.
+    pub peer_messages_in: u64,
+    /// Messages queued for replicas, per receiver.
+    pub peer_messages_out: u64,
+    /// Messages received from clients.
+    pub client_messages_in: u64,
+    /// Messages queued for clients.
+    pub client_messages_out: u64,
+    /// Frames whose signature was checked and good.
+    pub frames_verified: u64,
+    /// Frames refused: over a limit, unknown client or bad signature.
+    pub frames_refused: u64,
+    /// Replicas' messages that were checked and good.
+    pub messages_verified: u64,
+    /// Replicas' messages that did not verify.
+    pub messages_refused: u64,
+    /// Messages that did not decode, or that their connection may not carry.
+    pub malformed: u64,
+    /// Messages to replicas dropped: not connected, or the queue was full.
+    pub peer_dropped: u64,
+    /// Messages to clients dropped: not connected, or the queue was full.
+    pub client_dropped: u64,
+    /// Calls to the trusted component.
+    pub attestations: u64,
+    /// Inputs that the protocol ignored.
+    pub ignored: u64,
+    /// Local judgements against replicas.
+    pub suspected: u64,
+    /// Proofs against replicas.
+    pub accused: u64,
+    /// Views that this replica abandoned.
+    pub view_changes: u64,
+    /// Stable checkpoints.
+    pub stable_checkpoints: u64,
+    /// State transfers finished.
+    pub transfers: u64,
+    /// Connections that were refused: unknown key, failed handshake or too many at once.
+    pub connections_refused: u64,
+}
+
+impl Counters {
+    /// Every counter with its name and meaning, in the order above.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 25] {
+        [
+            ("turns", "Turns of the loop that had something to do", self.turns),
+            ("inputs", "Inputs given to the machine", self.inputs),
+            ("reads", "Read system calls on connections", self.reads),
+            ("writes", "Write system calls on connections", self.writes),
+            ("read_bytes", "Bytes read from connections", self.bytes_in),
+            ("written_bytes", "Bytes written to connections", self.bytes_out),
+            ("peer_messages_received", "Messages received from replicas", self.peer_messages_in),
+            ("peer_messages_sent", "Messages queued for replicas", self.peer_messages_out),
+            ("client_messages_received", "Messages received from clients", self.client_messages_in),
+            ("client_messages_sent", "Messages queued for clients", self.client_messages_out),
+            ("frames_verified", "Frames with a good signature", self.frames_verified),
+            ("frames_refused", "Frames refused", self.frames_refused),
+            ("messages_verified", "Messages of replicas that verified", self.messages_verified),
+            ("messages_refused", "Messages of replicas that did not verify", self.messages_refused),
+            ("malformed", "Messages that did not decode or were out of place", self.malformed),
+            ("peer_messages_dropped", "Messages to replicas dropped", self.peer_dropped),
+            ("client_messages_dropped", "Messages to clients dropped", self.client_dropped),
+            ("attestations", "Calls to the trusted component", self.attestations),
+            ("ignored", "Inputs that the protocol ignored", self.ignored),
+            ("suspected", "Local judgements against replicas", self.suspected),
+            ("accusations", "Proofs against replicas", self.accused),
+            ("view_changes", "Views that this replica abandoned", self.view_changes),
+            ("stable_checkpoints", "Stable checkpoints", self.stable_checkpoints),
+            ("transfers", "State transfers finished", self.transfers),
+            ("connections_refused", "Connections refused", self.connections_refused),
+        ]
+    }
+}

@@ -1,0 +1,285 @@
+//! One turn of the loop: verify what came, step the machine, carry out the host's commands, leave
+//! what goes out in the connections' queues. Synchronous; the only place that touches the host.
+
+use crate::clock::Clock;
+use crate::counters::Counters;
+use crate::inbox::{Inbox, Party};
+use crate::links::Links;
+use crate::timers::Timers;
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
+use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, Note, PeerMessage, Replica, To};
+use troth_trusted::Refusal as ComponentRefusal;
+use troth_trusted_host::TrustedComponent;
+use troth_types::{ClientId, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
+
+/// Client signatures checked in one turn. More would hold back what replicas wait for and let the
+/// whole group convoy (speed.md, lesson 6).
+const CLIENT_CHECKS: usize = 96;
+/// Frames of other replicas' answers checked in one turn, beside those of clients.
+const PEER_CHECKS: usize = 32;
+/// Messages of replicas taken in one turn.
+const PEER_MESSAGES: usize = 128;
+/// Messages of clients taken in one turn, reads included.
+const CLIENT_MESSAGES: usize = 512;
+
+type Peers<A> = PeerMessage<<A as Agreement>::Message>;
+type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
+
+/// What a turn works with.
+pub(crate) struct Engine<A: Agreement, X: Execution> {
+    pub(crate) me: ReplicaId,
+    pub(crate) host: Host<Replica<A, X>>,
+    pub(crate) component: Box<dyn TrustedComponent>,
+    pub(crate) frames: FrameVerifier,
+    pub(crate) messages: MessageVerifier,
+    pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
+    pub(crate) clock: Clock,
+    pub(crate) counters: Counters,
+    pub(crate) links: Links,
+    #[cfg(feature = "demo-adversary")]
+    pub(crate) liar: Option<crate::liar::Liar>,
+}
+
+/// Something taken from a lane; frames wait for the turn's batch of signature checks.
+enum Item<A: Agreement, X: Execution> {
+    /// Ready for the machine.
+    Ready(MachineInput<A, X>),
+    /// The next `0` frames of the batch, which this replica showed.
+    Shown(ReplicaId, usize),
+    /// The next frame of the batch, from its client.
+    Asked(ClientId, u64, bool),
+}
+
+impl<A: Agreement, X: Execution> Engine<A, X> {
+    /// Does one turn; an error ends the replica.
+    pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), ComponentRefusal> {
+        self.counters.turns += 1;
+        let env = self.clock.env();
+        for timer in self.timers.take_due(env.now) {
+            self.input(env, Input::Timer(timer));
+        }
+        let mut items = Vec::new();
+        let mut frames = Vec::new();
+        self.take_replicas(inbox, &mut items, &mut frames);
+        self.take_clients(inbox, &mut items, &mut frames);
+
+        let mut verdicts = self.frames.verify_all(frames).into_iter();
+        for item in items {
+            match item {
+                Item::Ready(input) => self.input(env, input),
+                Item::Shown(from, count) => {
+                    let shown: Vec<_> = verdicts.by_ref().take(count).collect();
+                    let refused = shown.iter().filter(|verdict| verdict.is_err()).count();
+                    self.counters.frames_refused += refused as u64;
+                    self.counters.frames_verified += (count - refused) as u64;
+                    let good = shown.into_iter().flatten().collect();
+                    self.input(env, Input::Frames(from, good));
+                }
+                Item::Asked(client, number, full) => match verdicts.next().expect("one verdict per frame") {
+                    Ok(frame) => {
+                        self.counters.frames_verified += 1;
+                        self.input(env, Input::Frame { frame, full });
+                    }
+                    Err(why) => {
+                        self.counters.frames_refused += 1;
+                        self.refuse(client, number, why);
+                    }
+                },
+            }
+        }
+        self.commands()
+    }
+
+    fn input(&mut self, env: Env, input: MachineInput<A, X>) {
+        self.counters.inputs += 1;
+        self.host.input(env, input);
+    }
+
+    fn take_replicas(
+        &mut self,
+        inbox: &Inbox,
+        items: &mut Vec<Item<A, X>>,
+        frames: &mut Vec<Arc<troth_types::Frame>>,
+    ) {
+        let mut left = PEER_MESSAGES;
+        inbox.take_replicas(|party, bytes| {
+            let Party::Replica(from) = party else { return true };
+            self.counters.peer_messages_in += 1;
+            match Peers::<A>::from_wire(&bytes) {
+                Err(_) => self.counters.malformed += 1,
+                Ok(PeerMessage::Protocol(message)) => match self.messages.verify(message) {
+                    Ok(message) => {
+                        self.counters.messages_verified += 1;
+                        items.push(Item::Ready(Input::Message(from, message)));
+                    }
+                    Err(_) => self.counters.messages_refused += 1,
+                },
+                Ok(PeerMessage::Frames(shown)) => {
+                    items.push(Item::Shown(from, shown.len()));
+                    frames.extend(shown);
+                }
+                Ok(PeerMessage::FetchFrames(digests)) => {
+                    items.push(Item::Ready(Input::FetchFrames(from, digests)));
+                }
+                Ok(PeerMessage::FetchState(fetch)) => {
+                    items.push(Item::Ready(Input::FetchState(from, fetch)));
+                }
+                Ok(PeerMessage::StatePiece(piece)) => {
+                    items.push(Item::Ready(Input::StatePiece(from, piece)));
+                }
+            }
+            left -= 1;
+            left > 0 && frames.len() < PEER_CHECKS
+        });
+    }
+
+    fn take_clients(
+        &mut self,
+        inbox: &Inbox,
+        items: &mut Vec<Item<A, X>>,
+        frames: &mut Vec<Arc<troth_types::Frame>>,
+    ) {
+        let most = frames.len() + CLIENT_CHECKS;
+        let mut left = CLIENT_MESSAGES;
+        inbox.take_clients(|party, bytes| {
+            let Party::Client(client) = party else { return true };
+            self.counters.client_messages_in += 1;
+            match ToReplica::from_wire(&bytes) {
+                Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
+                    items.push(Item::Asked(client, frame.number(), full));
+                    frames.push(frame);
+                }
+                Ok(ToReplica::Read(read)) if read.client == client => {
+                    items.push(Item::Ready(Input::Read(read)));
+                }
+                // A connection speaks for the client whose key opened it, and for no other.
+                Ok(_) | Err(_) => self.counters.malformed += 1,
+            }
+            left -= 1;
+            left > 0 && frames.len() < most
+        });
+    }
+
+    fn refuse(&mut self, client: ClientId, number: u64, why: FrameError) {
+        let reason = match why {
+            FrameError::TooLarge => RefusalReason::TooLarge,
+            FrameError::OtherGroup | FrameError::UnknownClient | FrameError::BadSignature => {
+                RefusalReason::Unauthorised
+            }
+        };
+        self.to_client(ToClient::Refusal(Refusal { client, number, read: false, reason }));
+    }
+
+    /// Carries out what the host asks for, until it asks for nothing more.
+    pub(crate) fn commands(&mut self) -> Result<(), ComponentRefusal> {
+        while let Some(command) = self.host.command() {
+            match command {
+                Command::Append(_) | Command::NewSegment(_) | Command::Sync => {
+                    unreachable!("a host without durability keeps no log")
+                }
+                Command::Attest(call) => {
+                    self.counters.attestations += 1;
+                    let answer = self.component.call(&[call]).remove(0);
+                    self.host.attested(self.clock.env(), answer);
+                }
+                Command::Peer { to, message } => self.to_peers(to, &message),
+                Command::Client(message) => self.to_client(message),
+                Command::SetTimer { timer, at } => self.timers.set(timer, at),
+                Command::CancelTimer(timer) => self.timers.cancel(timer),
+                Command::Note(note) => self.note(&note),
+                Command::Halt(refusal) => return Err(refusal),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what the turn left for the connections, once for each.
+    pub(crate) fn flush(&mut self) {
+        self.links.flush(&mut self.counters);
+    }
+
+    fn to_peers(&mut self, to: To, message: &Peers<A>) {
+        let bytes = message.to_wire();
+        match to {
+            To::One(replica) => self.to_peer(replica, bytes),
+            To::Others => {
+                for replica in self.links.others() {
+                    self.to_peer(replica, bytes.clone());
+                }
+            }
+        }
+    }
+
+    fn to_peer(&mut self, replica: ReplicaId, bytes: Bytes) {
+        #[cfg(feature = "demo-adversary")]
+        let told = match &mut self.liar {
+            Some(liar) => liar.to_replica(replica, bytes),
+            None => vec![bytes],
+        };
+        #[cfg(not(feature = "demo-adversary"))]
+        let told = [bytes];
+        for bytes in told {
+            if self.links.to_replica(replica, &bytes) {
+                self.counters.peer_messages_out += 1;
+            } else {
+                self.counters.peer_dropped += 1;
+            }
+        }
+    }
+
+    fn to_client(&mut self, message: ToClient) {
+        #[cfg(feature = "demo-adversary")]
+        let message = match &mut self.liar {
+            Some(liar) => liar.to_client(message),
+            None => message,
+        };
+        let client = match &message {
+            ToClient::Reply(reply) => reply.client,
+            ToClient::ReadReply(reply) => reply.client,
+            ToClient::Event(event) => event.client,
+            ToClient::Refusal(refusal) => refusal.client,
+        };
+        if self.links.to_client(client, &message.to_wire()) {
+            self.counters.client_messages_out += 1;
+        } else {
+            self.counters.client_dropped += 1;
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        let counters = &mut self.counters;
+        match note {
+            Note::Ignored { from, reason } => {
+                counters.ignored += 1;
+                tracing::trace!(%from, reason, "ignored");
+            }
+            Note::Suspected { replica, reason } => {
+                counters.suspected += 1;
+                tracing::info!(%replica, reason, "suspects a replica");
+            }
+            Note::Accused { replica, rule } => {
+                counters.accused += 1;
+                tracing::warn!(%replica, rule, "a replica provably broke a rule");
+            }
+            Note::ViewChange { to } => {
+                counters.view_changes += 1;
+                tracing::info!(%to, "leaves its view");
+            }
+            Note::ViewEntered { view } => tracing::info!(%view, "works in a view"),
+            Note::Stable { seq, .. } => {
+                counters.stable_checkpoints += 1;
+                tracing::debug!(%seq, "checkpoint is stable");
+            }
+            Note::TransferStarted { seq } => tracing::info!(%seq, "fetches the state"),
+            Note::TransferDone { seq } => {
+                counters.transfers += 1;
+                tracing::info!(%seq, "has the state");
+            }
+            Note::Diverged { seq } => {
+                tracing::error!(%seq, "its own state differs from what the group agreed on");
+            }
+        }
+    }
+}

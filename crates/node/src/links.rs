@@ -1,0 +1,111 @@
+//! The connections as the loop sees them: queue a message, flush once per turn.
+
+use crate::connection::Outgoing;
+use crate::counters::Counters;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use troth_types::{ClientId, Group, ReplicaId};
+
+/// The newest connection of each party. An older one of the same party is closed when a newer
+/// comes, so their number is bounded by the group's configuration.
+pub(crate) struct Links {
+    me: ReplicaId,
+    replicas: Vec<Option<Rc<Outgoing>>>,
+    clients: BTreeMap<ClientId, Rc<Outgoing>>,
+    dirty: Vec<Rc<Outgoing>>,
+}
+
+impl Links {
+    pub(crate) fn new(me: ReplicaId, group: &Group) -> Self {
+        Self { me, replicas: vec![None; group.n()], clients: BTreeMap::new(), dirty: Vec::new() }
+    }
+
+    /// All replicas but this one.
+    pub(crate) fn others(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        let (me, n) = (self.me, self.replicas.len());
+        (0..n)
+            .map(|index| ReplicaId(u16::try_from(index).expect("a group counts in u16")))
+            .filter(move |id| *id != me)
+    }
+
+    /// Queues a message; tells whether it was taken. What is not taken is lost: the protocol asks
+    /// again for what it misses (STATUS).
+    pub(crate) fn to_replica(&mut self, replica: ReplicaId, message: &[u8]) -> bool {
+        match self.replicas.get(usize::from(replica.0)).and_then(Option::as_ref) {
+            Some(link) => Self::queue(&mut self.dirty, link, message),
+            None => false,
+        }
+    }
+
+    /// As [`Links::to_replica`]; the client asks again for what it misses.
+    pub(crate) fn to_client(&mut self, client: ClientId, message: &[u8]) -> bool {
+        match self.clients.get(&client) {
+            Some(link) => Self::queue(&mut self.dirty, link, message),
+            None => false,
+        }
+    }
+
+    fn queue(dirty: &mut Vec<Rc<Outgoing>>, link: &Rc<Outgoing>, message: &[u8]) -> bool {
+        if !link.queue(message) {
+            return false;
+        }
+        if link.mark_dirty() {
+            dirty.push(Rc::clone(link));
+        }
+        true
+    }
+
+    /// Writes what was queued: one system call per connection where the socket takes it. What a
+    /// connection's own task writes later is not counted.
+    pub(crate) fn flush(&mut self, counters: &mut Counters) {
+        for link in self.dirty.drain(..) {
+            let (bytes, calls) = link.flush();
+            counters.bytes_out += bytes;
+            counters.writes += calls;
+        }
+    }
+
+    /// Puts a replica's new connection in the place of its old one.
+    pub(crate) fn replica_up(&mut self, replica: ReplicaId, link: Rc<Outgoing>) {
+        if let Some(old) = self.replicas[usize::from(replica.0)].replace(link) {
+            old.close();
+        }
+    }
+
+    /// Puts a client's new connection in the place of its old one.
+    pub(crate) fn client_up(&mut self, client: ClientId, link: Rc<Outgoing>) {
+        if let Some(old) = self.clients.insert(client, link) {
+            old.close();
+        }
+    }
+
+    /// Forgets a connection that ended, unless a newer one stands in its place.
+    pub(crate) fn replica_down(&mut self, replica: ReplicaId, link: &Rc<Outgoing>) {
+        let place = &mut self.replicas[usize::from(replica.0)];
+        if place.as_ref().is_some_and(|current| Rc::ptr_eq(current, link)) {
+            *place = None;
+        }
+    }
+
+    /// Forgets a connection that ended, unless a newer one stands in its place.
+    pub(crate) fn client_down(&mut self, client: ClientId, link: &Rc<Outgoing>) {
+        if self.clients.get(&client).is_some_and(|current| Rc::ptr_eq(current, link)) {
+            self.clients.remove(&client);
+        }
+    }
+
+    /// The replicas connected.
+    pub(crate) fn replicas_up(&self) -> Vec<u16> {
+        (0u16..).zip(&self.replicas).filter(|(_, link)| link.is_some()).map(|(index, _)| index).collect()
+    }
+
+    /// How many clients are connected.
+    pub(crate) fn clients_up(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Whether everything that was queued has been written.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.replicas.iter().flatten().chain(self.clients.values()).all(|link| link.is_flushed())
+    }
+}

@@ -1,0 +1,46 @@
+//! The mark that a replica ran: in `memory` durability it must never run again under its identity,
+//! because its trusted counter is gone with its process (SECURITY.md).
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a replica must not start.
+#[derive(Debug, Error)]
+pub enum MarkerError {
+    /// It ran before.
+    #[error(
+        "this replica ran before ({0} exists) and its trusted counter was lost with its process: if it came \
+         back it could tell a second story under numbers that it has used\n  mend: leave it stopped; the group \
+         bears f such replicas. Bringing it back needs readmission, which is not built yet. If more than f are \
+         gone, make a new cluster with `troth init`"
+    )]
+    RanBefore(PathBuf),
+    /// The mark could not be written.
+    #[error("cannot write {0}: {1}\n  mend: make the replica's directory writable for its user")]
+    File(PathBuf, io::Error),
+}
+
+/// Leaves the mark, durably; refuses where it is already there.
+///
+/// # Errors
+/// See [`MarkerError`].
+pub fn leave_mark(path: &Path) -> Result<(), MarkerError> {
+    let failed = |why| MarkerError::File(path.to_path_buf(), why);
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => {
+            writeln!(file, "A replica in `memory` durability runs once. Do not remove this file.")
+                .and_then(|()| file.sync_all())
+                .and_then(|()| match path.parent() {
+                    Some(parent) => std::fs::File::open(parent)?.sync_all(),
+                    None => Ok(()),
+                })
+                .map_err(failed)
+        }
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+            Err(MarkerError::RanBefore(path.to_path_buf()))
+        }
+        Err(why) => Err(failed(why)),
+    }
+}

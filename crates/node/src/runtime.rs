@@ -1,0 +1,286 @@
+//! One replica as a process: one thread that owns the machine, its connections around it.
+
+use crate::clock::Clock;
+use crate::config::{Cluster, ConfigError, ReplicaSecret, Service, TrustedKind};
+use crate::connection::{self, Meeting};
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::inbox::Inbox;
+use crate::links::Links;
+use crate::marker::{MarkerError, leave_mark};
+use crate::snapshot::Snapshot;
+use crate::timers::Timers;
+use crate::{config::hex, http};
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::LocalSet;
+use troth_auth::{Ed25519, FrameVerifier, MessageVerifier};
+use troth_core::{Agreement, Execution, Host, RecoveryError, Replica};
+use troth_exec::Executor;
+use troth_minbft::MinBft;
+use troth_trusted::{Identity, MacKey, Refusal, TrustedCore, VolatileStore};
+use troth_trusted_host::{GroupVerifier, InProcess, MemberKey, TwiceConfigured};
+use troth_types::ReplicaId;
+
+/// How long a stopping replica tries to write what it has queued.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Why a replica did not start, or stopped by itself.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It ran before.
+    #[error(transparent)]
+    Marker(#[from] MarkerError),
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
+         (everywhere: the file is the same for all)"
+    )]
+    Listen(String, io::Error),
+    /// The operating system refused something else.
+    #[error("the operating system refused: {0}")]
+    System(#[from] io::Error),
+    /// Two trusted components for one replica.
+    #[error(transparent)]
+    Twice(#[from] TwiceConfigured),
+    /// The machine did not start.
+    #[error("the replica cannot start: {0}")]
+    Start(#[from] RecoveryError),
+    /// The trusted component no longer follows this replica.
+    #[error(
+        "the trusted component refused to go on: {0:?}. This replica must not vote any more; leave it stopped"
+    )]
+    Component(Refusal),
+}
+
+/// How a replica behaves beyond its configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their
+    /// inputs can then leave none behind, however it ends itself.
+    pub until_stdin_ends: bool,
+    /// Lie to clients and to the other replicas.
+    #[cfg(feature = "demo-adversary")]
+    pub lie: bool,
+}
+
+/// Runs one replica until SIGINT or SIGTERM. `mark` is where it notes that it ran.
+///
+/// # Errors
+/// See [`RunError`]; a replica stopped by a signal ends without one.
+pub fn serve(cluster: Cluster, secret: ReplicaSecret, mark: &Path, options: Options) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let sockets = Sockets::bind(&cluster, secret.replica).await?;
+        // Only now is it sure that this process is the one that runs the replica.
+        leave_mark(mark)?;
+        match cluster.service {
+            Service::Kv => {
+                let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
+                run(&cluster, secret, sockets, executor, options).await
+            }
+            Service::Null => {
+                let executor = Executor::new(troth_kv::Null::default(), cluster.limits);
+                run(&cluster, secret, sockets, executor, options).await
+            }
+        }
+    })
+}
+
+struct Sockets {
+    group: TcpListener,
+    http: Option<TcpListener>,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Sockets {
+    async fn bind(cluster: &Cluster, me: ReplicaId) -> Result<Self, RunError> {
+        let entry = cluster.replica(me);
+        let listen = async |address: &String| {
+            TcpListener::bind(address).await.map_err(|why| RunError::Listen(address.clone(), why))
+        };
+        Ok(Self {
+            group: listen(&entry.address).await?,
+            http: match &entry.http {
+                Some(address) => Some(listen(address).await?),
+                None => None,
+            },
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
+/// What the loop and the tasks around it share. All on one thread: a borrow never lasts over an
+/// `await`.
+pub(crate) struct Shared<A: Agreement, X: Execution> {
+    pub(crate) engine: RefCell<Engine<A, X>>,
+    pub(crate) inbox: Inbox,
+}
+
+async fn run<X: Execution + 'static>(
+    cluster: &Cluster,
+    secret: ReplicaSecret,
+    mut sockets: Sockets,
+    executor: X,
+    options: Options,
+) -> Result<(), RunError> {
+    let (me, group) = (secret.replica, cluster.group);
+    let clock = Clock::new();
+    let started = Instant::now();
+    let meeting = Rc::new(Meeting::new(cluster, &secret));
+    #[cfg(feature = "demo-adversary")]
+    let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
+    let engine = Engine {
+        #[cfg(feature = "demo-adversary")]
+        liar,
+        ..engine(cluster, secret, executor, clock)?
+    };
+    let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
+    tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
+
+    tokio::task::spawn_local(connection::listen(Rc::clone(&shared), Rc::clone(&meeting), sockets.group));
+    for lower in group.all().filter(|other| *other < me) {
+        let address = cluster.replica(lower).address.clone();
+        tokio::task::spawn_local(connection::dial(Rc::clone(&shared), Rc::clone(&meeting), lower, address));
+    }
+    if let Some(listener) = sockets.http.take() {
+        let shared = Rc::clone(&shared);
+        let look = move || look(&shared.engine.borrow(), cluster_name(&group), started);
+        tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
+    }
+
+    let (parent, mut orphaned) = tokio::sync::oneshot::channel::<()>();
+    let _parent = if options.until_stdin_ends { watch_stdin(parent) } else { Some(parent) };
+    {
+        let mut engine = shared.engine.borrow_mut();
+        engine.commands().map_err(RunError::Component)?;
+        engine.flush();
+    }
+    loop {
+        let due = shared.engine.borrow().timers.next();
+        let overdue = due.is_some_and(|at| at <= clock.now());
+        tokio::select! {
+            biased;
+            _ = sockets.interrupt.recv() => break,
+            _ = sockets.terminate.recv() => break,
+            _ = &mut orphaned => break,
+            () = shared.inbox.woken() => {}
+            () = tokio::task::yield_now(), if overdue => {}
+            () = tokio::time::sleep_until(due.map_or_else(far, |at| clock.instant(at)).into()), if !overdue => {}
+        }
+        // Whoever has bytes to read reads them now, so that one turn takes them together.
+        tokio::task::yield_now().await;
+        loop {
+            let mut engine = shared.engine.borrow_mut();
+            engine.turn(&shared.inbox).map_err(RunError::Component)?;
+            engine.flush();
+            drop(engine);
+            if shared.inbox.is_empty() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    tracing::info!(target: "troth", replica = %me, "stops");
+    let patience = Instant::now() + FAREWELL;
+    while !shared.engine.borrow().links.is_flushed() && Instant::now() < patience {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// Drops `alive` when standard input ends. The thread blocks in a read and ends with the process.
+fn watch_stdin(alive: tokio::sync::oneshot::Sender<()>) -> Option<tokio::sync::oneshot::Sender<()>> {
+    std::thread::spawn(move || {
+        let ended = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        drop((ended, alive));
+    });
+    None
+}
+
+/// A moment that never comes.
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+fn cluster_name(group: &troth_types::Group) -> String {
+    hex::encode(&group.id().0)
+}
+
+fn engine<X: Execution>(
+    cluster: &Cluster,
+    secret: ReplicaSecret,
+    executor: X,
+    clock: Clock,
+) -> Result<Engine<MinBft, X>, RunError> {
+    let (me, group) = (secret.replica, cluster.group);
+    let directory = cluster.directory();
+    let scheme = Arc::new(Ed25519);
+    let certificates = Arc::new(verifier(cluster, secret.mac.as_ref())?);
+    let identity = Identity { group: group.id().0, replica: me.0, epoch: cluster.replica(me).epoch };
+    let component = InProcess::new(TrustedCore::start(identity, secret.trusted, VolatileStore));
+    let machine = Replica::new(me, group, MinBft::new(me, group, cluster.minbft()), executor);
+    let host = Host::fresh(machine, me, group, Arc::new(secret.host), false, clock.env())?;
+    Ok(Engine {
+        me,
+        host,
+        component: Box::new(component),
+        frames: FrameVerifier::new(Arc::clone(&directory), scheme.clone(), cluster.limits),
+        messages: MessageVerifier::new(directory, scheme, certificates),
+        timers: Timers::new(),
+        clock,
+        counters: Counters::default(),
+        links: Links::new(me, &group),
+        #[cfg(feature = "demo-adversary")]
+        liar: None,
+    })
+}
+
+/// Checks the certificates of every component of the group.
+fn verifier(cluster: &Cluster, mac: Option<&MacKey>) -> Result<GroupVerifier, RunError> {
+    let members = (0u16..).zip(&cluster.replicas).map(|(replica, entry)| {
+        let identity = Identity { group: cluster.group.id().0, replica, epoch: entry.epoch };
+        let key: MemberKey = match cluster.trusted {
+            TrustedKind::Hmac => mac.expect("a secret file of an HMAC group holds the key").verifier().into(),
+            TrustedKind::Ed25519 => {
+                entry.trusted_key.clone().expect("checked where the configuration was read").into()
+            }
+        };
+        (identity, key)
+    });
+    Ok(GroupVerifier::new(members)?)
+}
+
+fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instant) -> Snapshot {
+    let status = engine.host.machine().status();
+    Snapshot {
+        replica: engine.me.0,
+        group,
+        protocol: MinBft::NAME.to_owned(),
+        pid: std::process::id(),
+        uptime_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        view: status.view.0,
+        primary: status.primary.0,
+        active: status.active,
+        executed: status.executed.0,
+        stable: status.stable.0,
+        pending: status.pending as u64,
+        suspicions: status.suspicions,
+        accused: status.accused.iter().map(|replica| replica.0).collect(),
+        peers: engine.links.replicas_up(),
+        clients: engine.links.clients_up() as u64,
+        counters: engine.counters.clone(),
+    }
+}

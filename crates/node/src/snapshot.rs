@@ -1,0 +1,41 @@
+//! What a replica says of itself when asked.
+
+use crate::counters::Counters;
+use serde::{Deserialize, Serialize};
+
+/// A replica's state for people and tools; the JSON of `/status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The replica's number.
+    pub replica: u16,
+    /// The group's name in hexadecimal digits.
+    pub group: String,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The process.
+    pub pid: u32,
+    /// Milliseconds since the process started.
+    pub uptime_ms: u64,
+    /// The view.
+    pub view: u64,
+    /// The view's primary.
+    pub primary: u16,
+    /// Whether the replica works in the view; otherwise it waits for a new primary.
+    pub active: bool,
+    /// The last executed batch.
+    pub executed: u64,
+    /// The last stable checkpoint.
+    pub stable: u64,
+    /// Requests that wait for their execution.
+    pub pending: u64,
+    /// How often it suspected a primary.
+    pub suspicions: u64,
+    /// Replicas that provably broke a rule.
+    pub accused: Vec<u16>,
+    /// Replicas that it is connected to.
+    pub peers: Vec<u16>,
+    /// Clients that are connected to it.
+    pub clients: u64,
+    /// What it counted.
+    pub counters: Counters,
+}

@@ -1,0 +1,146 @@
+//! Configuration: what is written is read back, and every error points at its line.
+
+use crate::config::{
+    ClientSecret, Cluster, ConfigError, Layout, Plan, ReplicaSecret, Service, TrustedKind, make,
+};
+use std::path::PathBuf;
+use troth_types::{ClientId, ReplicaId};
+
+/// A directory of this test alone, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("troth-config-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn plan(trusted: TrustedKind) -> Plan {
+    Plan {
+        faults: 1,
+        service: Service::Kv,
+        trusted,
+        clients: 2,
+        addresses: (0..3)
+            .map(|i| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i)))
+            .collect(),
+        timing: String::new(),
+    }
+}
+
+/// The error that a change to a good file brings.
+fn broken(name: &str, from: &str, to: &str) -> (ConfigError, usize) {
+    let scratch = Scratch::new(name);
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    let good = std::fs::read_to_string(layout.cluster()).expect("just written");
+    assert!(good.contains(from), "the file has {from}");
+    let bad = good.replacen(from, to, 1);
+    let line = good[..good.find(from).expect("asserted above")].lines().count() + 1;
+    std::fs::write(layout.cluster(), bad).expect("our own directory");
+    (Cluster::load(&layout.cluster()).expect_err("it is broken"), line)
+}
+
+#[test]
+fn what_is_made_is_read_back() {
+    for trusted in [TrustedKind::Hmac, TrustedKind::Ed25519] {
+        let scratch = Scratch::new(trusted.name());
+        let layout = Layout::new(&scratch.0);
+        make(&layout, &plan(trusted)).expect("a fresh directory");
+        let cluster = Cluster::load(&layout.cluster()).expect("it was just made");
+        assert_eq!((cluster.group.n(), cluster.group.f()), (3, 1));
+        assert_eq!(cluster.trusted, trusted);
+        assert_eq!(cluster.clients.len(), 2);
+        for number in 0..3 {
+            let file = layout.replica_secret(ReplicaId(number));
+            assert_eq!(ReplicaSecret::load(&file, &cluster).expect("good").replica, ReplicaId(number));
+        }
+        ClientSecret::load(&layout.client_secret(ClientId(2)), &cluster).expect("good");
+        assert!(make(&layout, &plan(trusted)).is_err(), "a cluster is never overwritten");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let (error, _) =
+        broken("unknown", "protocol = \"minbft\"", "protocol = \"minbft\"\nprotocl = \"minbft\"");
+    assert_eq!(error.place, Some((5, 1)), "{error}");
+    assert!(error.problem.contains("protocl"), "{error}");
+    assert!(error.to_string().contains("cluster.toml:5:1: "), "{error}");
+    assert!(error.to_string().contains("mend: "), "{error}");
+}
+
+#[test]
+fn values_out_of_place_are_found_at_their_line() {
+    let cases = [
+        ("durability = \"memory\"", "durability = \"always\"", "durability"),
+        ("service = \"kv\"", "service = \"sql\"", "service"),
+        ("address = \"127.0.0.1:4701\"", "address = \"127.0.0.1\"", "address"),
+        ("address = \"127.0.0.1:4701\"", "address = \"127.0.0.1:4700\"", "same address"),
+        ("id = 1\naddress", "id = 7\naddress", "number"),
+        ("version = 1", "version = 2", "version"),
+    ];
+    for (index, (from, to, word)) in cases.into_iter().enumerate() {
+        let (error, line) = broken(&format!("value-{index}"), from, to);
+        assert_eq!(error.place.map(|(at, _)| at), Some(line), "{error}");
+        assert!(error.problem.contains(word), "{error}");
+        assert!(!error.mend.is_empty());
+    }
+}
+
+#[test]
+fn an_even_number_of_replicas_is_refused() {
+    let scratch = Scratch::new("even");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    let text = std::fs::read_to_string(layout.cluster()).expect("just written");
+    let start = text.find("\n[[replica]]\nid = 2").expect("three replicas");
+    let end = text.find("\n[[client]]").expect("two clients");
+    std::fs::write(layout.cluster(), format!("{}{}", &text[..start], &text[end..]))
+        .expect("our own directory");
+    let error = Cluster::load(&layout.cluster()).expect_err("two replicas");
+    assert!(error.problem.contains("2 replicas"), "{error}");
+}
+
+#[test]
+fn a_window_below_two_checkpoints_is_refused() {
+    let (error, _) = broken(
+        "window",
+        "\n[[replica]]",
+        "\n[timing]\ncheckpoint_interval = 100\nwindow = 150\n\n[[replica]]",
+    );
+    assert!(error.mend.contains("200"), "{error}");
+}
+
+#[test]
+fn keys_of_another_group_are_refused() {
+    let (one, other) = (Scratch::new("group-one"), Scratch::new("group-other"));
+    for scratch in [&one, &other] {
+        make(&Layout::new(&scratch.0), &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    }
+    let cluster = Cluster::load(&Layout::new(&one.0).cluster()).expect("good");
+    let foreign = Layout::new(&other.0).replica_secret(ReplicaId(0));
+    let error = ReplicaSecret::load(&foreign, &cluster).err().expect("another group");
+    assert!(error.problem.contains("another group"), "{error}");
+}
+
+#[test]
+fn a_secret_that_others_may_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("mode");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    let cluster = Cluster::load(&layout.cluster()).expect("good");
+    let file = layout.replica_secret(ReplicaId(0));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("our own file");
+    let error = ReplicaSecret::load(&file, &cluster).err().expect("readable by all");
+    assert!(error.mend.contains("chmod 600"), "{error}");
+}

@@ -1,0 +1,5 @@
+mod config;
+mod http;
+mod inbox;
+mod marker;
+mod timers;
