@@ -173,6 +173,18 @@ impl ClientCore {
         views[self.config.group.n() - self.config.group.weak()]
     }
 
+    /// Whether f+1 replicas are connected, without which nothing completes.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.links.enough()
+    }
+
+    /// The replicas without a connection.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<ReplicaId> {
+        self.links.unreachable()
+    }
+
     /// Submissions without an outcome.
     #[must_use]
     pub fn outstanding(&self) -> usize {
@@ -196,14 +208,17 @@ impl ClientCore {
         if self.is_unavailable() {
             return Err(SubmitError::Unavailable { unreachable: self.links.unreachable() });
         }
-        let bytes: usize = operations.iter().map(Bytes::len).sum();
+        if self.has_room(operations) { Ok(()) } else { Err(SubmitError::Busy) }
+    }
+
+    /// Whether the queue has room for one more submission. An empty queue has room for any.
+    #[must_use]
+    pub fn has_room(&self, operations: &[Bytes]) -> bool {
         let bounds = &self.config.bounds;
-        if self.queue.operations() + operations.len() > bounds.queue_operations
-            || self.queue.bytes() + bytes > bounds.queue_bytes
-        {
-            return Err(SubmitError::Busy);
-        }
-        Ok(())
+        let bytes: usize = operations.iter().map(Bytes::len).sum();
+        self.queue.is_empty()
+            || (self.queue.operations() + operations.len() <= bounds.queue_operations
+                && self.queue.bytes() + bytes <= bounds.queue_bytes)
     }
 
     fn ticket(&mut self, stage: Stage) -> Ticket {

@@ -14,8 +14,9 @@ pub enum ClientError {
     /// The time was over before the operations were sent. They were not executed and will not be.
     #[error("the operations were not sent in time and were not executed")]
     Unsent,
-    /// f+1 replicas found the frame over the group's limits. Not executed.
-    #[error("the replicas refuse the operations as over the group's limits; not executed")]
+    /// The operations are over the group's limits: this client saw it, or f+1 replicas say so. Not
+    /// executed.
+    #[error("the operations are over the group's limits; not executed")]
     TooLarge,
     /// f+1 replicas do not know the client, or not this key of it. Not executed.
     #[error("the replicas do not know this client or its key; not executed")]

@@ -9,6 +9,8 @@ mod config;
 mod core;
 mod error;
 mod flight;
+#[cfg(feature = "front")]
+pub mod front;
 mod inbox;
 mod links;
 mod output;

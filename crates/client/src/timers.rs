@@ -49,6 +49,15 @@ impl ClientCore {
         }
     }
 
+    /// Ends every submission with [`ClientError::Closed`].
+    pub fn close(&mut self) {
+        let open: Vec<_> = self.tickets.iter().map(|(ticket, pending)| (*ticket, pending.stage)).collect();
+        for (ticket, stage) in open {
+            self.end_unanswered(ticket, stage, ClientError::Closed { sent: stage != Stage::Queued });
+        }
+        self.queue.retain(|_| false);
+    }
+
     pub(crate) fn is_unavailable(&self) -> bool {
         self.links
             .too_few_since()
@@ -75,15 +84,19 @@ impl ClientCore {
             } else {
                 ClientError::Unsent
             };
-            self.finish(ticket, Err(error));
-            match stage {
-                Stage::Queued => {}
-                Stage::Reading(number) => self.end_read(number),
-                Stage::Sent(number) => self.abandon(number),
-            }
+            self.end_unanswered(ticket, stage, error);
         }
         let tickets = &self.tickets;
         self.queue.retain(|ticket| tickets.contains_key(&ticket));
+    }
+
+    fn end_unanswered(&mut self, ticket: Ticket, stage: Stage, error: ClientError) {
+        self.finish(ticket, Err(error));
+        match stage {
+            Stage::Queued => {}
+            Stage::Reading(number) => self.end_read(number),
+            Stage::Sent(number) => self.abandon(number),
+        }
     }
 
     /// Notes that one submission of a frame gave up. The frame keeps its slot unless replicas

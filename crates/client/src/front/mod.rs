@@ -1,0 +1,145 @@
+//! The async front: a [`Client`] handle, and behind it one task that owns the machine and one per
+//! replica that owns its connection. No delay is added anywhere: what is ready when the task wakes
+//! becomes one frame and one write per connection.
+
+mod config;
+mod connection;
+mod engine;
+
+pub use config::{ClientConfig, ConnectError, ReplicaAddress, Session};
+
+use crate::{ClientError, SubmitError};
+use bytes::Bytes;
+use engine::{Command, Engine};
+use tokio::sync::{mpsc, oneshot};
+use troth_types::{Event, ReplicaId, View};
+
+/// Commands on their way to the task; callers beyond wait.
+const COMMANDS: usize = 4096;
+
+/// What a client knows of its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The view that f+1 replicas' replies have reached.
+    pub view: View,
+    /// The primary of that view.
+    pub primary: ReplicaId,
+    /// The replicas without a connection.
+    pub unreachable: Vec<ReplicaId>,
+    /// Calls without an outcome.
+    pub outstanding: usize,
+}
+
+/// A client of a replica group. Clones share one session; any number of calls may be outstanding,
+/// from any number of tasks. The session ends when the last clone is dropped. Dropping the future
+/// of a call does not take its operations back.
+#[derive(Clone, Debug)]
+pub struct Client {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Client {
+    /// Starts a session on the current tokio runtime and waits until f+1 replicas are connected,
+    /// for [`Timing::unavailable_after`](crate::Timing) at most.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O.
+    pub async fn connect(config: ClientConfig) -> Result<Self, ConnectError> {
+        let (expected, listed) = (config.group.n(), config.replicas.len());
+        if expected != listed {
+            return Err(ConnectError::Replicas { expected, listed });
+        }
+        if config.limits.client_window == 0 {
+            return Err(ConnectError::NoWindow);
+        }
+        let (commands, receiver) = mpsc::channel(COMMANDS);
+        let (ready, is_ready) = oneshot::channel();
+        tokio::spawn(Engine::new(&config, receiver, ready).run());
+        let unreachable = config.group.all().collect();
+        is_ready.await.unwrap_or(Err(ConnectError::Unavailable { unreachable }))?;
+        Ok(Self { commands })
+    }
+
+    /// Has one operation ordered and executed.
+    ///
+    /// # Errors
+    /// [`ClientError`] says whether it may have been executed.
+    pub async fn execute(&self, operation: Bytes) -> Result<Bytes, ClientError> {
+        let results = self.execute_all(vec![operation]).await?;
+        Ok(only(results))
+    }
+
+    /// Has operations ordered together and executed one after the other, nothing between them.
+    /// Answers one result per operation.
+    ///
+    /// # Errors
+    /// As [`Client::execute`], for all of them alike.
+    pub async fn execute_all(&self, operations: Vec<Bytes>) -> Result<Vec<Bytes>, ClientError> {
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.ask(|answer| Command::Execute { operations, answer }).await?
+    }
+
+    /// Has an operation answered that changes nothing: without ordering where all replicas agree.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub async fn read(&self, operation: Bytes) -> Result<Bytes, ClientError> {
+        let results = self.ask(|answer| Command::Read { operation, answer }).await??;
+        Ok(only(results))
+    }
+
+    /// The events that the service tells this client from now on, in order, each before the
+    /// result that reveals it. Call it before the operation that causes events: those that come
+    /// while nobody listens are dropped. A second call takes over from the first.
+    ///
+    /// An event with an empty payload says that all events up to its index are lost, because the
+    /// application took them too slowly; it should read afresh what it follows.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub async fn events(&self) -> Result<mpsc::Receiver<Event>, ClientError> {
+        self.ask(|answer| Command::Events { answer }).await
+    }
+
+    /// What the client knows of its group now.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        self.ask(|answer| Command::Status { answer }).await
+    }
+
+    /// Ends the session for all clones. Outstanding calls end with [`ClientError::Closed`].
+    pub async fn close(self) {
+        // An error means that it is closed already.
+        let _ = self.ask(|answer| Command::Close { answer }).await;
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ClientError> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(command(answer)).await.map_err(|_| ClientError::Closed { sent: false })?;
+        // Another handle closed the session while the command was on its way to the task. It was
+        // probably not sent, but nothing here proves it.
+        answered.await.map_err(|_| ClientError::Closed { sent: true })
+    }
+}
+
+fn only(results: Vec<Bytes>) -> Bytes {
+    results.into_iter().next().expect("a submission of one operation ends with one result")
+}
+
+impl From<SubmitError> for ClientError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::TooLarge => Self::TooLarge,
+            SubmitError::Unavailable { unreachable } => Self::Unavailable { unreachable, sent: false },
+            // The front submits at least one operation, and holds back what is too much.
+            SubmitError::Empty | SubmitError::Busy => Self::Unsent,
+        }
+    }
+}
