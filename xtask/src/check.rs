@@ -26,7 +26,9 @@ Steps, in this order; all run, whatever fails before:
   clippy        all targets, warnings are errors (disallowed methods: clippy.toml)
   tests         all tests of the workspace
   doctests      all examples in the documentation
+  sim-build     the simulator, in release
   sim-f1..3     a short search for each f
+  control       cloned trusted components, outside the fault model: here the checkers must fire
   determinism   three seeds for each f, each run twice: the same hash of all events
 
 Nothing is written outside the build directory. The last line counts every test, and every other
@@ -79,6 +81,7 @@ const STEPS: &[Step] = &[
     ("sim-f1", 300, |context| search(context, 1)),
     ("sim-f2", 300, |context| search(context, 2)),
     ("sim-f3", 300, |context| search(context, 3)),
+    ("control", 300, control),
     ("determinism", 300, determinism),
 ];
 
@@ -306,7 +309,7 @@ pub fn test_counts(lines: &[String]) -> TestCounts {
 }
 
 fn sim_build(context: &Context) -> Result<Outcome, String> {
-    let ran = context.cargo(&["build", "--release", "--quiet", "--locked", "--package", sim::PACKAGE])?;
+    let ran = context.cargo(&[&["build", "--release", "--quiet", "--locked"], sim::TARGET].concat())?;
     Ok(Outcome::of(ran.ending.good(), ran.ending.describe(), ran.tail(60)))
 }
 
@@ -322,6 +325,16 @@ fn search(context: &Context, f: u32) -> Result<Outcome, String> {
         ending => ending.describe(),
     };
     Ok(Outcome::of(ran.ending.good(), note, ran.tail(40)))
+}
+
+/// The negative control: checkers that stay silent here would stay silent anywhere.
+fn control(context: &Context) -> Result<Outcome, String> {
+    let ran = simulate(context, &["minbft", "--f", "1", "--seeds", "200", "--negative", "--json"])?;
+    let property =
+        ran.json().and_then(|json| json["property"].as_str().map(str::to_string)).unwrap_or_default();
+    let fired = ran.ending == Ending::Exit(1) && !property.is_empty();
+    let note = if fired { format!("'{property}' fired") } else { "no checker fired".to_string() };
+    Ok(Outcome::of(fired, note, ran.tail(20)))
 }
 
 /// Each seed twice in two processes: equal results, hash included.

@@ -1,7 +1,7 @@
 //! `sim`: builds the simulator and hands everything to it.
 
 use crate::workspace;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// For the list of commands.
@@ -25,15 +25,17 @@ Builds the simulator (crates/sim, release) and passes everything on to it:
 
 Exit: 0 where nothing was found, 1 where a violation was found, 2 where it could not run.";
 
-/// The package that holds the simulator, and the name of its program.
-pub const PACKAGE: &str = "troth-sim";
+/// What cargo builds the simulator from: an example, so that it is in no installed binary.
+pub const TARGET: &[&str] = &["--package", "troth-sim", "--example", "sim"];
+
+/// Where cargo puts it, below the directory of the profile.
+pub const PROGRAM: &str = "examples/sim";
 
 /// Runs the simulator with the given words and passes its exit code on.
 pub fn run(words: &[String]) -> ExitCode {
     let root = workspace::root();
-    let built = workspace::cargo(&root)
-        .args(["build", "--release", "--quiet", "--locked", "--package", PACKAGE, "--bin", PACKAGE])
-        .status();
+    let built =
+        workspace::cargo(&root).args(["build", "--release", "--quiet", "--locked"]).args(TARGET).status();
     match built {
         Ok(status) if status.success() => {}
         Ok(status) => {
@@ -62,6 +64,6 @@ pub fn run(words: &[String]) -> ExitCode {
 }
 
 /// Where the built simulator is.
-pub fn program(root: &Path) -> std::path::PathBuf {
-    workspace::target(root).join("release").join(PACKAGE)
+pub fn program(root: &Path) -> PathBuf {
+    workspace::target(root).join("release").join(PROGRAM)
 }

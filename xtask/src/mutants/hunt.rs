@@ -79,12 +79,13 @@ pub struct Hunter {
     tree: Tree,
     build: PathBuf,
     protocol: String,
+    threads: usize,
 }
 
 impl Hunter {
-    /// A worker.
-    pub fn new(tree: Tree, build: PathBuf, protocol: &str) -> Self {
-        Self { tree, build, protocol: protocol.to_string() }
+    /// A worker whose searches use this many threads.
+    pub fn new(tree: Tree, build: PathBuf, protocol: &str, threads: usize) -> Self {
+        Self { tree, build, protocol: protocol.to_string(), threads }
     }
 
     /// Runs the hunts of all these bugs, briefly, on the copy without a bug. Anything that fires here
@@ -135,11 +136,11 @@ impl Hunter {
 
     fn hunt_planted(&self, mutant: &Mutant) -> Verdict {
         let mut verdict = Verdict::Survived("nothing hunts it".to_string());
-        if let Some(package) = &mutant.tests {
-            verdict = self.test(package);
-        }
-        if let (Verdict::Survived(_), Some(search)) = (&verdict, &mutant.sim) {
+        if let Some(search) = &mutant.sim {
             verdict = self.search(search, mutant.checker.as_deref());
+        }
+        if let (Verdict::Survived(_), Some(package)) = (&verdict, &mutant.tests) {
+            verdict = self.test(package);
         }
         verdict
     }
@@ -174,30 +175,16 @@ impl Hunter {
 
     /// A search that ends at the first violation.
     fn search(&self, search: &Search, demanded: Option<&str>) -> Verdict {
-        let arguments = [
-            "build",
-            "--profile",
-            "mutants",
-            "--locked",
-            "--quiet",
-            "--package",
-            sim::PACKAGE,
-            "--bin",
-            sim::PACKAGE,
-        ];
+        let arguments = [&["build", "--profile", "mutants", "--locked", "--quiet"], sim::TARGET].concat();
         match self.cargo(&arguments, BUILD_LIMIT) {
             Ok(ran) if ran.ending.good() => {}
             Ok(ran) => return Verdict::Broken(format!("it does not compile:\n{}", ran.tail(25))),
             Err(why) => return Verdict::Broken(why),
         }
-        let mut command = Command::new(self.build.join("mutants").join(sim::PACKAGE));
-        command.arg(&self.protocol).args([
-            "--f",
-            &search.f.to_string(),
-            "--seeds",
-            &search.seeds.to_string(),
-        ]);
-        command.args(["--stop", "--json"]).args(&search.options).current_dir(&self.build);
+        let (f, seeds, threads) = (search.f.to_string(), search.seeds.to_string(), self.threads.to_string());
+        let mut command = Command::new(self.build.join("mutants").join(sim::PROGRAM));
+        command.arg(&self.protocol).args(["--f", &f, "--seeds", &seeds, "--threads", &threads, "--json"]);
+        command.args(&search.options).current_dir(&self.build);
         match process::run(&mut command, SEARCH_LIMIT, &mut |_, _| {}) {
             Err(why) => Verdict::Broken(why),
             Ok(ran) => found(&ran, search, demanded),
@@ -215,23 +202,22 @@ fn found(ran: &Ran, search: &Search, demanded: Option<&str>) -> Verdict {
             Verdict::Survived(format!("{} s of search found nothing", SEARCH_LIMIT.as_secs()))
         }
         Ending::Exit(1) => {
-            let json = ran.json().unwrap_or_default();
-            let violation = &json["violations"][0];
-            let name = violation["checker"]
-                .as_str()
-                .or(violation["property"].as_str())
-                .unwrap_or("unnamed")
-                .to_string();
+            let Some(json) = ran.json() else {
+                return Verdict::Broken(format!("the simulator's last line is no result:\n{}", ran.tail(10)));
+            };
+            let text = |name: &str| json[name].as_str().unwrap_or_default().to_string();
+            // Where no checker fired, something that every sound run brings about did not happen.
+            let name = if text("property").is_empty() { "coverage".to_string() } else { text("property") };
             if demanded.is_some_and(|demanded| demanded != name) {
                 return Verdict::Survived(format!(
                     "the search stopped at '{name}', and another checker was to notice"
                 ));
             }
-            Verdict::Checker {
-                name,
-                seed: violation["seed"].as_u64().unwrap_or(0),
-                after: json["seeds"].as_u64().unwrap_or(search.seeds),
-            }
+            // A failed assertion ends the simulator at once, and names its seed in the command only.
+            let reproduce = text("reproduce");
+            let named = reproduce.rsplit_once("--seed ").and_then(|(_, seed)| seed.trim().parse().ok());
+            let seed = json["seed"].as_u64().or(named).unwrap_or(0);
+            Verdict::Checker { name, seed, after: json["seeds"].as_u64().unwrap_or(seed + 1) }
         }
         ending => {
             Verdict::Broken(format!("the simulator itself failed ({}):\n{}", ending.describe(), ran.tail(10)))

@@ -34,7 +34,7 @@ cargo xtask mutants minbft reads xtask/mutants/minbft.toml, an array of [[mutant
   checker  (optional) the checker that must be the one to notice in the search
 
 Each bug is planted in a copy of the workspace below the build directory, built with the profile
-'mutants', and hunted: first by the tests, then by the search, which ends at the first violation.
+'mutants', and hunted: by the search, which ends at the first violation, and where it survives that, by the tests.
 Before that, the copy without a bug must pass the same hunts: a checker that always fires proves
 nothing. The command fails where a bug survives, where one no longer applies or does not compile,
 and where a rule marked '(guard)' in docs/protocols has no bug that names it.",
@@ -119,13 +119,15 @@ fn hunt_all(root: &Path, protocol: &str, mutants: &[Mutant], jobs: usize) -> Res
     let started = Instant::now();
     let files = workspace::paths(root)?;
     let directory = workspace::target(root).join("mutants");
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = (cores / jobs).max(1);
     let next = AtomicUsize::new(0);
     let verdicts: Mutex<Vec<Option<(Verdict, f64)>>> = Mutex::new(mutants.iter().map(|_| None).collect());
     let say = |line: String| println!("[{:6.1} s] {line}", started.elapsed().as_secs_f64());
     let hunters: Result<Vec<hunt::Hunter>, String> = (0..jobs)
         .map(|job| {
             let tree = tree::Tree::sync(root, &files, &directory.join(format!("tree-{job}")))?;
-            Ok(hunt::Hunter::new(tree, directory.join(format!("build-{job}")), protocol))
+            Ok(hunt::Hunter::new(tree, directory.join(format!("build-{job}")), protocol, threads))
         })
         .collect();
     let mut hunters = hunters?;
