@@ -13,6 +13,8 @@ type Model = BTreeMap<Vec<u8>, Bytes>;
 enum Step {
     Insert(u16, u8),
     Remove(u16),
+    /// Removes all but the keys below this number: trees shrink as well as grow.
+    Prune(u16),
     Mark,
     Rollback,
     Release,
@@ -26,11 +28,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         12 => (0_u16..300, any::<u8>()).prop_map(|(key, value)| Step::Insert(key, value)),
         6 => (0_u16..300).prop_map(Step::Remove),
+        1 => (0_u16..100).prop_map(Step::Prune),
         1 => Just(Step::Mark),
         1 => Just(Step::Rollback),
         1 => Just(Step::Release),
         1 => Just(Step::Seal),
-        2 => (0_usize..200).prop_map(Step::Poll),
+        3 => (0_usize..200).prop_map(Step::Poll),
         1 => Just(Step::Rebuild),
     ];
     proptest::collection::vec(step, 0..400)
@@ -85,6 +88,12 @@ impl Run {
             Step::Remove(number) => {
                 self.map.remove(&key(*number));
                 self.model.remove(&key(*number));
+            }
+            Step::Prune(first) => {
+                for number in *first..300 {
+                    self.map.remove(&key(number));
+                    self.model.remove(&key(number));
+                }
             }
             Step::Mark => self.marks.push((self.map.mark(), self.model.clone())),
             Step::Rollback => {
@@ -185,18 +194,19 @@ fn a_clone_is_a_version_of_its_own() {
 #[test]
 fn the_empty_map_and_one_emptied_again_are_equal() {
     let mut map = MerkleMap::new();
+    let seal = |map: &mut MerkleMap| {
+        map.seal();
+        let mut budget = usize::MAX;
+        map.poll(&mut budget).expect("unbounded").1
+    };
     for number in 0..200 {
         map.insert(&key(number), value(1));
     }
-    let full = map.tree_now();
+    let full = seal(&mut map);
     for number in 0..200 {
         map.remove(&key(number));
     }
-    let (_, tree) = {
-        map.seal();
-        let mut budget = usize::MAX;
-        map.poll(&mut budget).expect("unbounded")
-    };
+    let tree = seal(&mut map);
     assert_eq!(tree.digest(), Tree::empty().digest());
     assert_eq!(full.entries(), 200);
     assert_ne!(full.digest(), tree.digest());

@@ -73,3 +73,25 @@ fn an_acknowledgement_makes_room_for_the_events_of_its_own_frame() {
     run(&mut executor, &[frame_seen(2, 1, 2, &["tell 2 d", "tell 2 e"])]);
     assert_eq!(waiting(&executor, 0), [event(3, "c"), event(4, "d"), event(5, "e")]);
 }
+
+#[test]
+fn events_that_are_gone_leave_nothing_behind() {
+    let entries = |executor: &Executor<Script>| {
+        let mut executor = executor.clone();
+        executor.checkpoint();
+        while executor.poll_checkpoint(1000).is_none() {}
+        let snapshot = executor.snapshot(executor.executed()).expect("kept");
+        u64::from_le_bytes(snapshot[18..26].try_into().expect("the count of entries"))
+    };
+    let mut executor = executor();
+    run(&mut executor, &[frame(1, 1, &["x"]), frame_seen(2, 1, 0, &["x"])]);
+    let before = entries(&executor);
+    run(&mut executor, &[frame(1, 5, &["tell 2 a", "tell 2 b"])]);
+    assert_eq!(entries(&executor), before + 2);
+    run(&mut executor, &[frame(1, 9, &["tell 2 c", "tell 2 d", "tell 2 e", "tell 2 f"])]);
+    assert_eq!(entries(&executor), before + 3, "as many as the outbox holds");
+    run(&mut executor, &[frame_seen(2, 5, 5, &["x"])]);
+    assert_eq!(entries(&executor), before + 1);
+    run(&mut executor, &[frame_seen(2, 9, 6, &["x"])]);
+    assert_eq!(entries(&executor), before);
+}

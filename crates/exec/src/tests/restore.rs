@@ -1,6 +1,6 @@
 //! Snapshots and kept checkpoints.
 
-use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run};
+use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
 use crate::Executor;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -27,6 +27,7 @@ fn a_snapshot_restores_everything() {
     assert_eq!(other.restore(&snapshot), Some((seq, digest)));
     assert_eq!(other.digest_now(), digest);
     assert_eq!((other.executed(), other.last_time()), (executor.executed(), executor.last_time()));
+    assert_eq!(scan(&other), scan(&executor), "the ordered index is rebuilt");
     assert_eq!(other.events_after(ClientId(2), 0), executor.events_after(ClientId(2), 0));
     assert_eq!(other.lookup(ClientId(1), 50), executor.lookup(ClientId(1), 50));
     assert!(matches!(other.lookup(ClientId(2), 50), Lookup::Executed(_)));

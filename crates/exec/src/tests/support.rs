@@ -142,3 +142,8 @@ pub fn transfer(
         }
     }
 }
+
+/// All of the application's entries, in key order.
+pub fn scan(executor: &Executor<Script>) -> Vec<(Vec<u8>, Bytes)> {
+    executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect()
+}

@@ -1,6 +1,6 @@
 //! State transfer between any two states, with an adversary at the wire.
 
-use super::support::{SMALL, Script, checkpoint, frame, run, transfer};
+use super::support::{SMALL, Script, checkpoint, frame, run, scan, transfer};
 use crate::Executor;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -59,6 +59,7 @@ proptest! {
         prop_assert_eq!(replica.digest_now(), goal.1);
         prop_assert_eq!(replica.executed(), goal.0);
         prop_assert_eq!(replica.snapshot(goal.0), server.snapshot(goal.0), "equal and kept");
+        prop_assert_eq!(scan(&replica), scan(&server), "the ordered index is rebuilt");
         // Both go on alike.
         let next = [frame(3, 1, &["set key1 x", "del key2", "add n 1"])];
         prop_assert_eq!(run(&mut replica, &next), run(&mut server, &next));
