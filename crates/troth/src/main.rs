@@ -1,2 +1,46 @@
-//! The troth command
-fn main() {}
+//! The troth command.
+#![forbid(unsafe_code)]
+
+mod ask;
+mod cli;
+#[cfg(feature = "demo-adversary")]
+mod demo;
+mod failure;
+mod init;
+mod kv;
+mod processes;
+mod replica;
+mod session;
+mod status;
+mod up;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Warnings of all, and the few lines that tell a replica's life.
+const DEFAULT_LOG: &str = "warn,troth=info,troth_node=info";
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let wanted = cli.log.as_deref().unwrap_or(DEFAULT_LOG);
+    let filter = match EnvFilter::try_new(wanted) {
+        Ok(filter) => filter,
+        Err(why) => return failure::Failure::usage(format!("--log {wanted}: {why}")).report(),
+    };
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let done = match &cli.command {
+        Command::Init(arguments) => init::run(arguments),
+        Command::Replica(arguments) => replica::run(arguments),
+        Command::Up(arguments) => up::run(arguments),
+        Command::Kv(arguments) => kv::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        #[cfg(feature = "demo-adversary")]
+        Command::Demo(arguments) => demo::run(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,54 @@
+//! Asks replicas for their `/status`.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+use troth_node::Snapshot;
+use troth_node::config::Cluster;
+
+/// How long a replica may take for each step of its answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of an answer.
+const MOST: u64 = 1 << 20;
+
+/// Every replica's snapshot, in order; the reason where there is none.
+pub(crate) fn all(cluster: &Cluster) -> Vec<Result<Snapshot, String>> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = cluster
+            .replicas
+            .iter()
+            .map(|replica| {
+                scope.spawn(|| match &replica.http {
+                    Some(address) => one(address),
+                    None => Err("has no http address in cluster.toml".to_owned()),
+                })
+            })
+            .collect();
+        asked.into_iter().map(|asked| asked.join().expect("asking does not panic")).collect()
+    })
+}
+
+/// One replica's snapshot.
+pub(crate) fn one(address: &str) -> Result<Snapshot, String> {
+    let body = get(address, "/status").map_err(|why| why.to_string())?;
+    serde_json::from_str(&body).map_err(|why| format!("answers what is no status: {why}"))
+}
+
+/// The body of an HTTP answer.
+pub(crate) fn get(address: &str, path: &str) -> std::io::Result<String> {
+    let target = address
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| std::io::Error::other("the address names no machine"))?;
+    let mut stream = TcpStream::connect_timeout(&target, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.take(MOST).read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
+    if !head.starts_with("HTTP/1.1 200 ") {
+        return Err(std::io::Error::other(head.lines().next().unwrap_or_default().to_owned()));
+    }
+    Ok(body.to_owned())
+}

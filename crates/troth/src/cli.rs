@@ -1,0 +1,237 @@
+//! What can be said on the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Troth keeps a service right although some of its replicas fail or lie.
+#[derive(Debug, Parser)]
+#[command(name = "troth", version, after_help = "\
+Try it:
+  troth up                          three replicas on this machine, until Ctrl-C
+  troth kv put greeting hello       (in another terminal)
+  troth kv get greeting
+  troth status
+
+Exit codes: 0 done; 1 the service said no (no such key, another version); 2 wrong usage or configuration;
+3 this replica must not start; 4 the outcome is unknown; 5 not done: the group cannot be reached or refused.")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// What to log, as in RUST_LOG: warn, info, debug, or target=level pairs.
+    #[arg(long, global = true, env = "RUST_LOG", value_name = "FILTER", hide_env_values = true)]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a new cluster: keys and configuration.
+    #[command(after_help = "\
+Examples:
+  troth init                                    three replicas on this machine, in ./troth-data
+  troth init --f 2 --dir /tmp/five              five replicas, two of which may fail
+  troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
+
+Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
+    Init(Init),
+    /// Run one replica until SIGINT or SIGTERM.
+    #[command(after_help = "\
+Example:
+  troth replica --dir troth-data --id 0
+
+State lives in memory: a replica that has stopped must not start again (exit code 3), because its trusted
+counter is gone. The group bears f stopped replicas.")]
+    Replica(Replica),
+    /// Run a whole cluster on this machine until Ctrl-C.
+    #[command(after_help = "\
+Examples:
+  troth up                    three replicas, one may fail; files in ./troth-data while it runs
+  troth up --f 2              five replicas, two may fail
+  troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made")]
+    Up(Up),
+    /// Use the key-value service.
+    Kv(Kv),
+    /// Show every replica: view, primary, progress, suspicions.
+    #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
+    Status(Status),
+    /// Watch five replicas stay right while one lies and one is killed.
+    #[cfg(feature = "demo-adversary")]
+    Demo(Demo),
+}
+
+/// Where the cluster's files are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Dir {
+    /// The cluster's directory.
+    #[arg(long, env = "TROTH_DIR", default_value = "troth-data", value_name = "DIRECTORY")]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ServiceName {
+    /// Keys and values.
+    Kv,
+    /// Nothing, for measurements.
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum TrustedName {
+    /// One key that all trusted components share: fast.
+    Hmac,
+    /// A key per component: one that leaks harms one replica only.
+    Ed25519,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Faulty replicas to bear: the group gets 2f+1.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub(crate) f: u16,
+    /// What the group serves.
+    #[arg(long, value_enum, default_value = "kv")]
+    pub(crate) service: ServiceName,
+    /// How trusted components certify.
+    #[arg(long, value_enum, default_value = "hmac")]
+    pub(crate) trusted: TrustedName,
+    /// The first replica's port; replica i takes base + i, and its /status and /metrics base + 100 + i.
+    #[arg(long, default_value_t = 4700, value_parser = clap::value_parser!(u16).range(1..=65_000))]
+    pub(crate) base_port: u16,
+    /// The replicas' machines, in order; all on 127.0.0.1 where absent.
+    #[arg(long, value_delimiter = ',', value_name = "HOST,…")]
+    pub(crate) hosts: Vec<String>,
+    /// How many clients get keys.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) clients: u16,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Replica {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Which replica, from 0.
+    #[arg(long)]
+    pub(crate) id: u16,
+    /// Stop when standard input ends; `troth up` starts its replicas so.
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_ends: bool,
+    /// Misbehave; in demonstration builds only.
+    #[cfg(feature = "demo-adversary")]
+    #[arg(long, value_enum)]
+    pub(crate) adversary: Option<Adversary>,
+}
+
+#[cfg(feature = "demo-adversary")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Adversary {
+    /// Lies to clients and tells each replica something else.
+    Liar,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
+    pub(crate) f: Option<u16>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Print the replicas' answers as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(feature = "demo-adversary")]
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// Keep the replicas' logs and configuration, and say where.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  troth kv put greeting hello
+  troth kv get greeting
+  troth kv cas greeting --version 1 'good evening'    only if it is still version 1
+  troth kv cas lock --absent me                       only if the key does not exist
+  troth kv scan user/ --limit 20
+  troth kv watch greeting                             prints every change until Ctrl-C
+  troth kv delete greeting")]
+pub(crate) struct Kv {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The client to be; a free one where absent. One process at a time may be a client.
+    #[arg(long)]
+    pub(crate) client: Option<u64>,
+    /// Seconds to wait for an answer.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) wait: u64,
+    #[command(subcommand)]
+    pub(crate) operation: KvOperation,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KvOperation {
+    /// Print a key's value; exit code 1 where there is none.
+    Get {
+        /// The key.
+        key: String,
+        /// Print the version before the value.
+        #[arg(long)]
+        version: bool,
+    },
+    /// Write a key.
+    Put {
+        /// The key.
+        key: String,
+        /// Its value; `-` reads it from standard input.
+        value: String,
+    },
+    /// Delete a key; exit code 1 where there is none.
+    Delete {
+        /// The key.
+        key: String,
+    },
+    /// Write a key only if it has the expected version; exit code 1 where it has another.
+    Cas {
+        /// The key.
+        key: String,
+        /// The new value.
+        value: String,
+        /// The version it must have.
+        #[arg(long, required_unless_present = "absent", conflicts_with = "absent")]
+        version: Option<u64>,
+        /// The key must not exist.
+        #[arg(long)]
+        absent: bool,
+    },
+    /// Print keys and values in order.
+    Scan {
+        /// What the keys start with; all keys where empty.
+        #[arg(default_value = "")]
+        prefix: String,
+        /// The most keys to print.
+        #[arg(long, default_value_t = 1000)]
+        limit: u32,
+    },
+    /// Print every change of a key until Ctrl-C.
+    Watch {
+        /// The key, or what keys start with.
+        key: String,
+        /// Watch all keys that start so.
+        #[arg(long)]
+        prefix: bool,
+        /// Stop after so many changes.
+        #[arg(long)]
+        count: Option<u64>,
+    },
+}

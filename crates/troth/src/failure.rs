@@ -1,0 +1,83 @@
+//! Why a command failed, and the exit code that says so.
+
+use std::process::ExitCode;
+use troth_client::{ClientError, SubmitError};
+use troth_node::RunError;
+use troth_node::config::{ConfigError, MakeError};
+
+/// The service said no.
+pub(crate) const NO: u8 = 1;
+/// Wrong usage or configuration.
+pub(crate) const USAGE: u8 = 2;
+/// The replica must not start.
+pub(crate) const MUST_NOT_START: u8 = 3;
+/// The outcome is unknown.
+pub(crate) const UNKNOWN: u8 = 4;
+/// Not done.
+pub(crate) const NOT_DONE: u8 = 5;
+
+/// A failed command: what to print and which code to end with.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// Something of the operating system's that went wrong while doing `what`.
+    pub(crate) fn system(what: &str, why: &std::io::Error) -> Self {
+        Self::new(NOT_DONE, format!("{what}: {why}"))
+    }
+
+    /// Prints the message and gives the code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if !self.message.is_empty() {
+            eprintln!("troth: {}", self.message);
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(why: ConfigError) -> Self {
+        Self::usage(why.to_string())
+    }
+}
+
+impl From<MakeError> for Failure {
+    fn from(why: MakeError) -> Self {
+        Self::usage(why.to_string())
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(why: RunError) -> Self {
+        let code = match &why {
+            RunError::Config(_) | RunError::Listen(..) | RunError::Twice(_) => USAGE,
+            RunError::Marker(_) => MUST_NOT_START,
+            RunError::System(_) | RunError::Start(_) | RunError::Component(_) => NOT_DONE,
+        };
+        Self::new(code, why.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(why: ClientError) -> Self {
+        let code = if why.outcome_unknown() { UNKNOWN } else { NOT_DONE };
+        Self::new(code, why.to_string())
+    }
+}
+
+impl From<SubmitError> for Failure {
+    fn from(why: SubmitError) -> Self {
+        Self::new(NOT_DONE, why.to_string())
+    }
+}

@@ -1,0 +1,216 @@
+//! `troth kv`: the key-value service by hand.
+
+use crate::cli::{Kv, KvOperation};
+use crate::failure::{Failure, NO, NOT_DONE};
+use crate::session::Session;
+use bytes::Bytes;
+use std::io::{Read, Write};
+use std::time::Duration;
+use troth_client::front::Client;
+use troth_kv::{Answer, Change, Entry, Operation, Watch};
+use troth_node::config::{Cluster, Layout};
+use troth_types::{ClientId, Wire};
+
+pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
+    let layout = Layout::new(&kv.dir.dir);
+    let cluster = Cluster::load(&layout.cluster())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::system("cannot start", &why))?;
+    runtime.block_on(async {
+        let wait = Duration::from_secs(kv.wait);
+        let session = Session::open(&layout, &cluster, kv.client.map(ClientId), wait).await?;
+        let client = session.client.clone();
+        let result = operate(&client, &kv.operation).await;
+        client.close().await;
+        result
+    })
+}
+
+async fn operate(client: &Client, operation: &KvOperation) -> Result<(), Failure> {
+    match operation {
+        KvOperation::Get { key, version } => match get(client, key).await? {
+            Some((number, value)) => {
+                if *version {
+                    print(format!("{number} ").as_bytes())?;
+                }
+                print(&value)?;
+                print(b"\n")
+            }
+            None => Err(absent(key)),
+        },
+        KvOperation::Put { key, value } => {
+            let operation = Operation::Put { key: bytes(key), value: value_of(value)? };
+            written(key, execute(client, &operation).await?)
+        }
+        KvOperation::Delete { key } => {
+            written(key, execute(client, &Operation::Delete { key: bytes(key) }).await?)
+        }
+        KvOperation::Cas { key, value, version, absent } => {
+            let expected = if *absent { None } else { *version };
+            let value = Some(value_of(value)?);
+            let operation = Operation::CompareAndSwap { key: bytes(key), expected, value };
+            written(key, execute(client, &operation).await?)
+        }
+        KvOperation::Scan { prefix, limit } => scan(client, prefix, *limit).await,
+        KvOperation::Watch { key, prefix, count } => watch(client, key, *prefix, *count).await,
+    }
+}
+
+async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> {
+    let mut left = limit;
+    let Operation::Scan { mut start, end, .. } = Operation::scan_prefix(&bytes(prefix), limit) else {
+        unreachable!("scanning a prefix is a scan")
+    };
+    while left > 0 {
+        let operation = Operation::Scan { start: start.clone(), end: end.clone(), limit: left };
+        match read(client, &operation).await? {
+            Answer::Entries { entries, next } => {
+                for Entry { key, value, .. } in &entries {
+                    print(key)?;
+                    print(b"\t")?;
+                    print(value)?;
+                    print(b"\n")?;
+                }
+                left = left.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+                match next {
+                    Some(next) => start = next,
+                    None => return Ok(()),
+                }
+            }
+            other => return Err(refused(prefix, &other)),
+        }
+    }
+    Ok(())
+}
+
+async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> Result<(), Failure> {
+    let watch = if prefix { Watch::Prefix(bytes(key)) } else { Watch::Key(bytes(key)) };
+    let mut events = client.events().await?;
+    match execute(client, &Operation::Watch(watch.clone())).await? {
+        Answer::Watching => {}
+        other => return Err(refused(key, &other)),
+    }
+    eprintln!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
+    let mut left = count;
+    while left != Some(0) {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        let Some(event) = event else {
+            return Err(Failure::new(NOT_DONE, "the session ended"));
+        };
+        if event.payload.is_empty() {
+            println!("(changes were missed: they came faster than they were read; read the keys afresh)");
+            continue;
+        }
+        let Ok(change) = Change::from_wire(&event.payload) else {
+            return Err(Failure::new(NOT_DONE, "the service tells something that this version does not know"));
+        };
+        // A watch that an earlier process left behind may tell of other keys.
+        let wanted = if prefix { change.key.starts_with(key.as_bytes()) } else { change.key == key };
+        if wanted {
+            show(client, &change).await?;
+            left = left.map(|left| left - 1);
+        }
+    }
+    execute(client, &Operation::Unwatch(watch)).await?;
+    Ok(())
+}
+
+/// Prints a change, with the value where the key still has the version that the change tells of.
+async fn show(client: &Client, change: &Change) -> Result<(), Failure> {
+    let key = String::from_utf8_lossy(&change.key);
+    if change.deleted {
+        println!("{key} deleted (version {})", change.version);
+        return Ok(());
+    }
+    match read(client, &Operation::Get { key: change.key.clone() }).await? {
+        Answer::Value { version, value } if version == change.version => {
+            println!("{key} = {} (version {version})", String::from_utf8_lossy(&value));
+        }
+        _ => println!("{key} written (version {}), and changed again since", change.version),
+    }
+    Ok(())
+}
+
+/// Reads a key: its version and value.
+pub(crate) async fn get(client: &Client, key: &str) -> Result<Option<(u64, Bytes)>, Failure> {
+    match read(client, &Operation::Get { key: bytes(key) }).await? {
+        Answer::Value { version, value } => Ok(Some((version, value))),
+        Answer::NotFound => Ok(None),
+        other => Err(refused(key, &other)),
+    }
+}
+
+/// Has an operation ordered and executed.
+pub(crate) async fn execute(client: &Client, operation: &Operation) -> Result<Answer, Failure> {
+    understand(&client.execute(operation.to_wire()).await?)
+}
+
+/// Has a reading operation answered.
+pub(crate) async fn read(client: &Client, operation: &Operation) -> Result<Answer, Failure> {
+    understand(&client.read(operation.to_wire()).await?)
+}
+
+fn understand(result: &Bytes) -> Result<Answer, Failure> {
+    Answer::from_wire(result).map_err(|why| {
+        Failure::new(NOT_DONE, format!("the group answers what is no answer ({why}); does it serve kv?"))
+    })
+}
+
+fn written(key: &str, answer: Answer) -> Result<(), Failure> {
+    match answer {
+        Answer::Written { version } => {
+            println!("version {version}");
+            Ok(())
+        }
+        Answer::Deleted { .. } => {
+            println!("deleted");
+            Ok(())
+        }
+        other => Err(refused(key, &other)),
+    }
+}
+
+fn absent(key: &str) -> Failure {
+    Failure::new(NO, format!("there is no key {key}"))
+}
+
+fn refused(key: &str, answer: &Answer) -> Failure {
+    match answer {
+        Answer::NotFound => absent(key),
+        Answer::Mismatch { current: Some(version) } => {
+            Failure::new(NO, format!("{key} has version {version}; nothing was changed"))
+        }
+        Answer::Mismatch { current: None } => Failure::new(NO, format!("{key} does not exist; nothing was changed")),
+        Answer::KeyTooLong => Failure::new(NO, format!("a key has at most {} bytes", troth_kv::MAX_KEY)),
+        Answer::ValueTooLarge => Failure::new(NO, format!("a value has at most {} bytes", troth_kv::MAX_VALUE)),
+        Answer::TooManyWatches => {
+            Failure::new(NO, "this client, or the key, has as many watches as are allowed".to_owned())
+        }
+        other => Failure::new(NOT_DONE, format!("the service answers {other:?}, which is no answer to this")),
+    }
+}
+
+fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn value_of(argument: &str) -> Result<Bytes, Failure> {
+    if argument != "-" {
+        return Ok(bytes(argument));
+    }
+    let mut value = Vec::new();
+    std::io::stdin()
+        .take(troth_kv::MAX_VALUE as u64 + 1)
+        .read_to_end(&mut value)
+        .map_err(|why| Failure::system("cannot read standard input", &why))?;
+    Ok(Bytes::from(value))
+}
+
+fn print(bytes: &[u8]) -> Result<(), Failure> {
+    std::io::stdout().write_all(bytes).map_err(|why| Failure::system("cannot print", &why))
+}

@@ -1,0 +1,135 @@
+//! A cluster's replicas as child processes. They end with this process, however it ends: each child
+//! watches its standard input, whose other end only we hold.
+
+use crate::ask;
+use crate::failure::{Failure, NOT_DONE};
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use troth_node::config::{Cluster, Layout};
+use troth_types::ReplicaId;
+
+/// How long a stopped replica may take to end before it is killed.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// Between two looks at something that is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The running replicas of one cluster.
+pub(crate) struct Processes {
+    children: Vec<Option<Child>>,
+}
+
+impl Processes {
+    /// Starts every replica of the cluster; `extra` gives further arguments per replica. Their
+    /// output goes to `replica.log` in their directories.
+    pub(crate) fn start(
+        layout: &Layout,
+        cluster: &Cluster,
+        extra: impl Fn(ReplicaId) -> Vec<String>,
+    ) -> Result<Self, Failure> {
+        let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
+        let mut processes = Self { children: Vec::new() };
+        for replica in cluster.group.all() {
+            let log = layout.replica(replica).join("replica.log");
+            let open = || File::options().create(true).append(true).open(&log);
+            let spawn = || {
+                Command::new(&program)
+                    .args(["replica", "--until-stdin-ends", "--dir"])
+                    .arg(layout.root())
+                    .args(["--id", &replica.0.to_string()])
+                    .args(extra(replica))
+                    .stdin(Stdio::piped())
+                    .stdout(open()?)
+                    .stderr(open()?)
+                    .spawn()
+            };
+            let child = spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))?;
+            processes.children.push(Some(child));
+        }
+        Ok(processes)
+    }
+
+    /// Waits until every replica answers and is connected to every other.
+    pub(crate) fn wait_until_serving(
+        &mut self,
+        layout: &Layout,
+        cluster: &Cluster,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let give_up = Instant::now() + patience;
+        loop {
+            if let Some((replica, code)) = self.ended() {
+                let log = std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
+                return Err(Failure::new(code, format!("replica {} ended at once:\n{}", replica.0, log.trim_end())));
+            }
+            let others = cluster.group.n() - 1;
+            let ready = |answer: &Result<_, _>| {
+                answer.as_ref().is_ok_and(|snapshot: &troth_node::Snapshot| snapshot.peers.len() == others)
+            };
+            if ask::all(cluster).iter().all(ready) {
+                return Ok(());
+            }
+            if Instant::now() > give_up {
+                let problem = format!("not every replica serves after {} s", patience.as_secs());
+                return Err(Failure::new(NOT_DONE, problem));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// A replica that has ended by itself, with its exit code.
+    pub(crate) fn ended(&mut self) -> Option<(ReplicaId, u8)> {
+        for (index, child) in (0u16..).zip(&mut self.children) {
+            if let Some(status) = child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
+                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_DONE);
+                return Some((ReplicaId(index), code));
+            }
+        }
+        None
+    }
+
+    /// Kills one replica with SIGKILL and waits for its end.
+    #[cfg(feature = "demo-adversary")]
+    pub(crate) fn kill(&mut self, replica: ReplicaId) -> std::io::Result<()> {
+        if let Some(mut child) = self.children[usize::from(replica.0)].take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Notes a replica that ended by itself, so that it is not waited for.
+    pub(crate) fn forget(&mut self, replica: ReplicaId) {
+        self.children[usize::from(replica.0)] = None;
+    }
+
+    /// How many run.
+    pub(crate) fn running(&self) -> usize {
+        self.children.iter().flatten().count()
+    }
+
+    /// Stops all: closes their input, then kills whoever does not end.
+    pub(crate) fn stop(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            drop(child.stdin.take());
+        }
+        let give_up = Instant::now() + FAREWELL;
+        for mut child in self.children.iter_mut().filter_map(Option::take) {
+            while !matches!(child.try_wait(), Ok(Some(_))) {
+                if Instant::now() > give_up {
+                    // Either may fail only where the child has ended meanwhile.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break;
+                }
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

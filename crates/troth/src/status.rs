@@ -1,0 +1,85 @@
+//! `troth status`.
+
+use crate::ask;
+use crate::cli::Status;
+use crate::failure::{Failure, NOT_DONE};
+use troth_node::Snapshot;
+use troth_node::config::{Cluster, Layout};
+
+pub(crate) fn run(status: &Status) -> Result<(), Failure> {
+    let cluster = Cluster::load(&Layout::new(&status.dir.dir).cluster())?;
+    let answers = ask::all(&cluster);
+    if status.json {
+        println!("{}", json(&answers));
+    } else {
+        print!("{}", table(&cluster, &answers));
+    }
+    let reached = answers.iter().filter(|answer| answer.is_ok()).count();
+    if reached < cluster.group.weak() {
+        let problem = format!(
+            "{reached} of {} replicas answer and {} are needed: the group cannot order requests",
+            cluster.group.n(),
+            cluster.group.quorum()
+        );
+        return Err(Failure::new(NOT_DONE, problem));
+    }
+    Ok(())
+}
+
+fn json(answers: &[Result<Snapshot, String>]) -> serde_json::Value {
+    let replicas: Vec<_> = answers
+        .iter()
+        .map(|answer| match answer {
+            Ok(snapshot) => serde_json::json!(snapshot),
+            Err(why) => serde_json::json!({ "unreachable": why }),
+        })
+        .collect();
+    serde_json::json!({ "replicas": replicas })
+}
+
+/// The table, ending with a line break.
+pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> String {
+    let head = ["replica", "address", "view", "primary", "active", "executed", "stable", "pending", "suspicions", "accused"];
+    let mut rows: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
+    for (index, answer) in answers.iter().enumerate() {
+        let mut row = vec![index.to_string(), cluster.replicas[index].address.clone()];
+        match answer {
+            Ok(snapshot) => row.extend([
+                snapshot.view.to_string(),
+                snapshot.primary.to_string(),
+                if snapshot.active { "yes" } else { "no" }.to_owned(),
+                snapshot.executed.to_string(),
+                snapshot.stable.to_string(),
+                snapshot.pending.to_string(),
+                snapshot.suspicions.to_string(),
+                names(&snapshot.accused),
+            ]),
+            Err(why) => row.push(format!("unreachable: {why}")),
+        }
+        rows.push(row);
+    }
+    render(&rows)
+}
+
+fn names(replicas: &[u16]) -> String {
+    if replicas.is_empty() {
+        return "-".to_owned();
+    }
+    replicas.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn render(rows: &[Vec<String>]) -> String {
+    let full = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter(|row| row.len() == full).map(|row| row[column].chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..full).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

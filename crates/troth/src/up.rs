@@ -1,0 +1,200 @@
+//! `troth up`: a whole cluster on this machine, for as long as this process runs.
+
+use crate::cli::Up;
+use crate::failure::{Failure, USAGE};
+use crate::processes::Processes;
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+use troth_node::config::{Cluster, Layout, Plan, Service, TrustedKind, free_ports, make};
+use troth_types::ReplicaId;
+
+/// Stands in a directory whose cluster `troth up` made itself and may remove.
+const OURS: &str = "made-by-troth-up";
+/// Held locked while a `troth up` runs.
+const LOCK: &str = "troth-up.lock";
+/// Clients of a cluster made here.
+const CLIENTS: u16 = 16;
+/// How long the replicas may take to find each other.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(up: &Up) -> Result<(), Failure> {
+    let signals = Signals::listen()?;
+    let layout = Layout::new(&up.dir.dir);
+    let lock = lock(layout.root())?;
+    let ours = layout.root().join(OURS);
+    if ours.exists() {
+        clear(&layout)?;
+    }
+    if !layout.cluster().exists() {
+        make_ours(&layout, up.f.unwrap_or(1))?;
+    }
+    let result = serve(&layout, up, &signals);
+    if ours.exists() {
+        // State, counters and keys are of no use once the replicas have ended.
+        clear(&layout)?;
+        let _ = std::fs::remove_file(layout.root().join(LOCK));
+        // Fails where the user keeps something else there, which is right.
+        let _ = std::fs::remove_dir(layout.root());
+    }
+    drop(lock);
+    result
+}
+
+fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
+    let cluster = Cluster::load(&layout.cluster())?;
+    if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
+        let problem = format!(
+            "{} is of a group that bears {} faulty replicas; leave --f away, or give another --dir",
+            layout.cluster().display(),
+            cluster.group.f()
+        );
+        return Err(Failure::usage(problem));
+    }
+    let mut processes = Processes::start(layout, &cluster, |_| Vec::new())?;
+    processes.wait_until_serving(layout, &cluster, PATIENCE)?;
+    greet(layout, &cluster);
+    while !signals.wait(Duration::from_millis(200)) {
+        if let Some((replica, _)) = processes.ended() {
+            processes.forget(replica);
+            mourn(layout, &cluster, replica, processes.running());
+        }
+    }
+    println!("\nStopping.");
+    processes.stop();
+    Ok(())
+}
+
+fn greet(layout: &Layout, cluster: &Cluster) {
+    let (n, f) = (cluster.group.n(), cluster.group.f());
+    let dir = if layout.root() == Path::new("troth-data") {
+        String::new()
+    } else {
+        format!(" --dir {}", layout.root().display())
+    };
+    println!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n");
+    println!("In another terminal:");
+    if cluster.service == Service::Kv {
+        println!("  troth kv{dir} put greeting hello");
+        println!("  troth kv{dir} get greeting");
+        println!("  troth kv{dir} watch greeting");
+    }
+    println!("  troth status{dir}");
+    println!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir} --json`\n");
+    println!("Logs: {}/replica-N/replica.log", layout.root().display());
+}
+
+fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
+    println!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
+    if running >= cluster.group.quorum() {
+        println!("{running} are left, and {} suffice.", cluster.group.quorum());
+    } else {
+        println!(
+            "{running} are left, too few to be sure of anything: the group answers nothing any more, rather than \
+             something wrong. Press Ctrl-C and start anew."
+        );
+    }
+}
+
+fn lock(root: &Path) -> Result<File, Failure> {
+    std::fs::create_dir_all(root).map_err(|why| Failure::system(&format!("cannot make {}", root.display()), &why))?;
+    let path = root.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(|why| Failure::system(&format!("cannot open {}", path.display()), &why))?;
+    file.try_lock().map_err(|_| {
+        Failure::new(USAGE, format!("a `troth up` runs from {} already; give another --dir", root.display()))
+    })?;
+    Ok(file)
+}
+
+fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
+    let ports = free_ports(2 * usize::from(2 * faults + 1))?;
+    let addresses = ports
+        .chunks_exact(2)
+        .map(|pair| (format!("127.0.0.1:{}", pair[0]), format!("127.0.0.1:{}", pair[1])))
+        .collect();
+    let plan = Plan {
+        faults,
+        service: Service::Kv,
+        trusted: TrustedKind::Hmac,
+        clients: CLIENTS,
+        addresses,
+        timing: String::new(),
+    };
+    let mark = layout.root().join(OURS);
+    std::fs::write(&mark, "`troth up` made this cluster and removes it when it ends or starts again.\n")
+        .map_err(|why| Failure::system(&format!("cannot write {}", mark.display()), &why))?;
+    make(layout, &plan)?;
+    Ok(())
+}
+
+/// Removes what a `troth up` made: exactly those files and directories.
+fn clear(layout: &Layout) -> Result<(), Failure> {
+    let root = layout.root();
+    let failed = |why| Failure::system(&format!("cannot clear {}", root.display()), &why);
+    for entry in std::fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("replica-") || name == "clients" {
+            std::fs::remove_dir_all(entry.path()).map_err(failed)?;
+        } else if name == "cluster.toml" || name == OURS {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// SIGINT and SIGTERM as something to wait for.
+pub(crate) struct Signals(std::sync::mpsc::Receiver<()>);
+
+impl Signals {
+    /// From now on the signals end no process by themselves.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (tell, heard) = std::sync::mpsc::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|why| Failure::system("cannot listen for signals", &why))?;
+        let (ready, listening) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            runtime.block_on(async move {
+                let pair = signal(SignalKind::interrupt()).and_then(|int| Ok((int, signal(SignalKind::terminate())?)));
+                let (mut interrupt, mut terminate) = match pair {
+                    Ok(pair) => {
+                        let _ = ready.send(Ok(()));
+                        pair
+                    }
+                    Err(why) => {
+                        let _ = ready.send(Err(why));
+                        return;
+                    }
+                };
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                    if tell.send(()).is_err() {
+                        return;
+                    }
+                }
+            });
+        });
+        match listening.recv() {
+            Ok(Ok(())) => Ok(Self(heard)),
+            Ok(Err(why)) => Err(Failure::system("cannot listen for signals", &why)),
+            Err(_) => Err(Failure::new(crate::failure::NOT_DONE, "cannot listen for signals")),
+        }
+    }
+
+    /// Waits for a signal for at most this long; tells whether one came.
+    pub(crate) fn wait(&self, patience: Duration) -> bool {
+        self.0.recv_timeout(patience).is_ok()
+    }
+}
