@@ -164,3 +164,40 @@ impl Agreement for MinBft {
         }
     }
 }
+
+impl MinBft {
+    /// One line for a person who debugs: where this replica stands and what it waits for.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let peers: Vec<String> = self
+            .peers
+            .iter()
+            .map(|peer| {
+                let at = peer.gate.processed();
+                let next = peer.gate.next().map(|message| message.body.kind());
+                format!("{}.{}+{} next {next:?}", at.view(), at.count(), peer.gate.held())
+            })
+            .collect();
+        format!(
+            "{} view {} {:?} primary {} committed {} delivered {} stable {} own checkpoint {} slots {:?} \
+             start {}..{} accepted {} requested {}.{} due change {} changes {:?} wants {:?} peers {peers:?}",
+            self.me,
+            self.view,
+            self.phase,
+            self.primary(),
+            self.committed,
+            self.delivered,
+            self.stable.0,
+            self.own_checkpoint,
+            self.slots.keys().collect::<Vec<_>>(),
+            self.started.base,
+            self.started.end(),
+            self.started.accepted.count(),
+            self.requested.view(),
+            self.requested.count(),
+            self.due_view_change.is_some(),
+            self.changes.iter().map(|(from, change)| (*from, change.value().view())).collect::<Vec<_>>(),
+            self.wants,
+        )
+    }
+}

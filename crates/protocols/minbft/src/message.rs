@@ -327,6 +327,20 @@ const VIEW_CHANGE: &str = "troth/minbft/view-change/v1";
 const NEW_VIEW: &str = "troth/minbft/new-view/v1";
 
 impl Body {
+    /// The message's name.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Prepare(_) => "PREPARE",
+            Self::Commit(_) => "COMMIT",
+            Self::Checkpoint(_) => "CHECKPOINT",
+            Self::ViewChange(_) => "VIEW-CHANGE",
+            Self::NewView(_) => "NEW-VIEW",
+            Self::AcceptNewView(_) => "COMMIT(NEW-VIEW)",
+            Self::RequestViewChange(_) => "REQ-VIEW-CHANGE",
+        }
+    }
+
     /// What is certified or signed of this body.
     #[must_use]
     pub fn digest(&self, group: GroupId, from: ReplicaId) -> Digest {

@@ -40,7 +40,8 @@ impl MinBft {
         if new_view.view < self.view {
             return Verdict::Done;
         }
-        let moved = self.due_view_change.is_none() && self.caught_up_with_itself();
+        // Its own NEW-VIEW is what the primary waits for to come back.
+        let moved = self.due_view_change.is_none() && (self.is_primary() || self.caught_up_with_itself());
         if new_view.view > self.view || !moved {
             return Verdict::Wait;
         }

@@ -65,7 +65,6 @@ impl MinBft {
         if latest.is_none_or(|latest| latest.to < change.to) {
             self.changes.insert(message.from, message.clone());
         }
-        self.recheck = true;
     }
 
     /// What a VIEW-CHANGE proves, if this replica can stand for it now: it holds and has verified every
