@@ -1,1 +1,34 @@
-//! The simulated world: network, storage, adversaries, checkers
+//! The simulated world: network, storage, adversaries, checkers (design.md §11).
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`options`] | what a seed's world is like: the swarm |
+//! | [`world`] | hosts, clients and network on one heap of events |
+//! | [`storage`], [`component`] | disks that lose what was not synced; trusted components |
+//! | [`adversary`] | twins, proxies, amnesia, and the machinery for written strategies |
+//! | [`checks`] | what must hold, one file and one property each |
+//! | [`protocol`] | what a protocol brings; [`minbft`] is the first |
+//! | [`cli`], [`report`], [`shrink`] | many seeds, their figures, and smaller failures |
+#![forbid(unsafe_code)]
+
+pub mod adversary;
+pub mod checks;
+pub mod cli;
+pub mod component;
+pub mod minbft;
+pub mod options;
+pub mod protocol;
+pub mod report;
+mod rng;
+pub mod shrink;
+pub mod storage;
+pub mod watched;
+pub mod world;
+
+pub use options::{FaultClass, Faulty, FaultyKind, Options, Overrides};
+pub use protocol::{Body, Message, OwnHistory, Protocol};
+pub use rng::Rng;
+pub use world::{Outcome, World};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! The thread between a faulty host's fiction and the one real trusted component.
+
+use crate::component::Component;
+use crate::protocol::OwnHistory;
+use crate::{Body, Message, Protocol};
+use std::collections::BTreeMap;
+use troth_auth::{ModelSigner, Seal, Signer, Ui};
+use troth_core::Agreement;
+use troth_trusted::{CounterId, CounterValue};
+use troth_trusted_host::{Answer, Call, TrustedComponent};
+use troth_types::{Group, ReplicaId};
+
+/// One real component with everything it ever certified, and for each host the real message behind
+/// each of its fictitious ones.
+pub struct Puppet<P: Protocol> {
+    me: ReplicaId,
+    group: Group,
+    component: Component,
+    signer: ModelSigner,
+    all: Vec<Message<P>>,
+    fictions: Vec<Fiction<P>>,
+}
+
+type Position = (CounterId, CounterValue);
+
+/// One host's fiction: both ways between its messages and the real ones.
+struct Fiction<P: Protocol> {
+    real: BTreeMap<Position, usize>,
+    own: BTreeMap<Position, Message<P>>,
+}
+
+struct Outward<'a, P: Protocol>(&'a [Message<P>], &'a Fiction<P>);
+
+impl<P: Protocol> OwnHistory<Message<P>> for Outward<'_, P> {
+    fn counterpart(&self, counter: CounterId, value: CounterValue) -> Option<Message<P>> {
+        self.1.real.get(&(counter, value)).map(|index| self.0[*index].clone())
+    }
+    fn all(&self) -> &[Message<P>] {
+        self.0
+    }
+}
+
+struct Inward<'a, P: Protocol>(&'a Fiction<P>);
+
+impl<P: Protocol> OwnHistory<Message<P>> for Inward<'_, P> {
+    fn counterpart(&self, counter: CounterId, value: CounterValue) -> Option<Message<P>> {
+        self.0.own.get(&(counter, value)).cloned()
+    }
+    fn all(&self) -> &[Message<P>] {
+        &[]
+    }
+}
+
+impl<P: Protocol> Puppet<P> {
+    /// The thread of a replica played by `hosts` hosts.
+    #[must_use]
+    pub fn new(me: ReplicaId, group: Group, component: Component, signer: ModelSigner, hosts: usize) -> Self {
+        let fictions = (0..hosts).map(|_| Fiction { real: BTreeMap::new(), own: BTreeMap::new() }).collect();
+        Self { me, group, component, signer, all: Vec::new(), fictions }
+    }
+
+    /// Every message that the real component certified.
+    #[must_use]
+    pub fn all(&self) -> &[Message<P>] {
+        &self.all
+    }
+
+    fn outward(&self, host: usize) -> Outward<'_, P> {
+        Outward(&self.all, &self.fictions[host])
+    }
+
+    /// The real message behind one that a host has sent before. After amnesia a host uses a value of
+    /// its fiction a second time for something else; that is a new message.
+    pub(crate) fn known(&self, host: usize, message: &Message<P>) -> Option<Message<P>> {
+        let position = P::Agreement::position(message)?;
+        let index = *self.fictions[host].real.get(&position)?;
+        Some(self.all[index].clone())
+    }
+
+    /// Forgets what a host's fiction says from a value on: it is about to say something else there.
+    pub(crate) fn rewind(&mut self, host: usize, counter: CounterId, from: CounterValue) {
+        self.fictions[host].real.retain(|(c, value), _| *c != counter || *value < from);
+    }
+
+    pub(crate) fn relabel(&self, host: usize, message: Message<P>) -> Message<P> {
+        P::relabel_message(message, self.me, &self.outward(host))
+    }
+
+    /// A message from outside as a host believes it: its own messages inside as it knows them.
+    pub(crate) fn localise(&self, host: usize, message: Message<P>) -> Message<P> {
+        P::relabel_message(message, self.me, &Inward(&self.fictions[host]))
+    }
+
+    pub(crate) fn relabel_body(&self, host: usize, body: Body<P>) -> Body<P> {
+        P::relabel_body(body, self.me, &self.outward(host))
+    }
+
+    /// Certifies `body` as the real message behind a host's `message`.
+    pub(crate) fn certify_for(
+        &mut self,
+        host: usize,
+        message: &Message<P>,
+        body: Body<P>,
+    ) -> Option<Message<P>> {
+        let (counter, wanted) = P::Agreement::position(message)?;
+        let real = self.certify(counter, wanted, body)?;
+        let fiction = &mut self.fictions[host];
+        fiction.real.insert((counter, wanted), self.all.len() - 1);
+        if let Some(position) = P::Agreement::position(&real) {
+            fiction.own.insert(position, message.clone());
+        }
+        Some(real)
+    }
+
+    /// Certifies a body that no host asked for.
+    pub(crate) fn certify_extra(&mut self, body: Body<P>) -> Option<Message<P>> {
+        self.certify(P::counters()[0], CounterValue(0), body)
+    }
+
+    /// Signs a body with the host's key.
+    pub(crate) fn sign(&self, body: Body<P>) -> Message<P> {
+        let digest = P::digest(&body, &self.group, self.me);
+        P::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)))
+    }
+
+    fn certify(&mut self, counter: CounterId, wanted: CounterValue, body: Body<P>) -> Option<Message<P>> {
+        let digest = P::digest(&body, &self.group, self.me);
+        let Answer::Value(previous) = self.component.call(&[Call::Read { counter }]).pop()? else {
+            return None;
+        };
+        let new = P::next_value(previous, wanted);
+        let call = Call::Attest { counter, previous, new, digest: digest.0 };
+        let Answer::Attested(certificate) = self.component.call(&[call]).pop()? else { return None };
+        let message = P::seal(body, digest, self.me, Seal::Ui(Ui { certificate, run: None }));
+        self.all.push(message.clone());
+        Some(message)
+    }
+}

@@ -1,0 +1,51 @@
+//! I10, liveness: once faults have stopped and a quorum is healed, everything pending and fresh
+//! requests of every client finish within a bound of virtual time.
+
+/// What one correct client still waits for after the healing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientState {
+    /// Its number.
+    pub client: u64,
+    /// Submissions from before the healing without an outcome.
+    pub old: usize,
+    /// Fresh requests answered since, and how many are wanted.
+    pub fresh: (u64, u64),
+}
+
+/// The bound and its keeper.
+#[derive(Clone, Debug, Default)]
+pub struct Liveness {
+    /// When the faults stopped.
+    pub healed_at: u64,
+    /// Microseconds until everything must be done.
+    pub bound: u64,
+    /// When everything was done.
+    pub done_at: Option<u64>,
+}
+
+impl Liveness {
+    /// What is missing, if anything.
+    #[must_use]
+    pub fn pending(&self, clients: &[ClientState]) -> Option<String> {
+        let late = clients.iter().find(|client| client.old > 0 || client.fresh.0 < client.fresh.1)?;
+        let (have, want) = late.fresh;
+        Some(match late.old {
+            0 => format!("client {} has {have} of {want} fresh requests answered", late.client),
+            old => format!("client {} waits for {old} requests from before the healing", late.client),
+        })
+    }
+
+    /// Judges the present moment.
+    pub fn look(&mut self, now: u64, clients: &[ClientState]) -> Result<bool, String> {
+        match self.pending(clients) {
+            None => {
+                self.done_at = Some(now);
+                Ok(true)
+            }
+            Some(missing) if now > self.healed_at + self.bound => {
+                Err(format!("{} ms after the healing {missing}", (now - self.healed_at) / 1000))
+            }
+            Some(_) => Ok(false),
+        }
+    }
+}

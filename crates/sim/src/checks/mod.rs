@@ -1,0 +1,156 @@
+//! What must hold in every run, one file and one property each (protocols.md §8.1). The checkers see
+//! what replicas execute, what clients accept and what the components certified; their arithmetic is
+//! their own and borrows nothing from the code they judge.
+
+mod accused;
+mod agreement;
+mod bounds;
+mod checkpoints;
+mod events;
+mod linear;
+mod liveness;
+mod model;
+mod once;
+mod order;
+mod recovered;
+mod replies;
+mod stable;
+mod trusted;
+mod validity;
+
+pub use accused::NoneAccused;
+pub use agreement::Agreed;
+pub use bounds::Bounded;
+pub use checkpoints::EqualCheckpoints;
+pub use events::EventOrder;
+pub use linear::{Call, Linear, Verdict};
+pub use liveness::{ClientState, Liveness};
+pub use model::Model;
+pub use once::ExactlyOnce;
+pub use order::PrefixOrder;
+pub use recovered::RecoveredPrefix;
+pub use replies::ReplyIntegrity;
+pub use stable::StableMonotone;
+pub use trusted::TrustedUniqueness;
+pub use validity::Validity;
+
+use troth_core::{Note, Ordered, Outcome};
+use troth_types::{Digest, ReplicaId, Seq};
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The property: the name of its checker.
+    pub property: &'static str,
+    /// What was seen.
+    pub detail: String,
+    /// The nodes involved.
+    pub nodes: Vec<usize>,
+}
+
+/// The checkers of one run. The first violation stays.
+#[derive(Default)]
+pub struct Checks {
+    /// I1.
+    pub agreed: Agreed,
+    /// I2.
+    pub order: PrefixOrder,
+    /// I3.
+    pub once: ExactlyOnce,
+    /// I4.
+    pub linear: Linear,
+    /// I5.
+    pub validity: Validity,
+    /// I6.
+    pub replies: ReplyIntegrity,
+    /// I7.
+    pub checkpoints: EqualCheckpoints,
+    /// I8, the order.
+    pub stable: StableMonotone,
+    /// I8, the memory.
+    pub bounded: Bounded,
+    /// I9.
+    pub recovered: RecoveredPrefix,
+    /// I11.
+    pub accused: NoneAccused,
+    /// Events.
+    pub events: EventOrder,
+    /// U1.
+    pub trusted: TrustedUniqueness,
+    /// I10.
+    pub liveness: Liveness,
+    /// The first violation.
+    pub violation: Option<Violation>,
+}
+
+impl Checks {
+    /// Keeps the first violation.
+    pub fn judge(&mut self, property: &'static str, nodes: &[usize], result: Result<(), String>) {
+        if let (Err(detail), None) = (result, &self.violation) {
+            self.violation = Some(Violation { property, detail, nodes: nodes.to_vec() });
+        }
+    }
+
+    /// A correct node executed a batch.
+    pub fn executed(&mut self, node: usize, ordered: &Ordered, outcome: &Outcome) {
+        let result = self.agreed.executed(node, ordered);
+        self.judge("agreement", &[node], result);
+        let result = self.order.executed(node, ordered.seq);
+        self.judge("prefix order", &[node], result);
+        let result = self.once.executed(ordered.seq, outcome);
+        self.judge("exactly once", &[node], result);
+        let result = self.validity.executed(ordered);
+        self.judge("validity", &[node], result);
+        let result = self.replies.executed(ordered, outcome);
+        self.judge("execution", &[node], result);
+    }
+
+    /// A correct node knows the digest of its checkpoint.
+    pub fn checkpoint(&mut self, node: usize, seq: Seq, digest: Digest) {
+        let result = self.checkpoints.taken(seq, digest);
+        self.judge("equal checkpoints", &[node], result);
+    }
+
+    /// A correct node took over a state.
+    pub fn installed(&mut self, node: usize, seq: Seq, digest: Digest) {
+        let result = self.checkpoints.taken(seq, digest);
+        self.judge("equal checkpoints", &[node], result);
+        let result = self.order.installed(node, seq);
+        self.judge("prefix order", &[node], result);
+    }
+
+    /// A correct node started again from a snapshot.
+    pub fn restored(&mut self, node: usize, seq: Seq, digest: Digest) {
+        let result = self.recovered.restored(seq, digest, &self.checkpoints);
+        self.judge("recovered state", &[node], result);
+        self.order.restored(node, seq);
+    }
+
+    /// A correct node starts again, so far from its genesis state.
+    pub fn restarted(&mut self, node: usize) {
+        self.order.restored(node, Seq(0));
+        self.stable.restarted(node);
+    }
+
+    /// A correct node tells something. `faulty` says who is faulty.
+    pub fn noted(&mut self, node: usize, note: &Note, faulty: &dyn Fn(ReplicaId) -> bool) {
+        match note {
+            Note::Accused { replica, rule } => {
+                let result = self.accused.accused(*replica, rule, faulty(*replica));
+                self.judge("no correct replica accused", &[node], result);
+            }
+            Note::Stable { seq, digest } => {
+                let result = self.stable.stable(node, *seq);
+                self.judge("stable checkpoints grow", &[node], result);
+                let result = self.checkpoints.taken(*seq, *digest);
+                self.judge("equal checkpoints", &[node], result);
+            }
+            Note::Diverged { seq } => {
+                let result =
+                    Err(format!("a correct replica's state differs from the stable checkpoint at {seq}"));
+                self.judge("equal checkpoints", &[node], result);
+            }
+            _ => {}
+        }
+    }
+}

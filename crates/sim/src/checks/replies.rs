@@ -1,0 +1,91 @@
+//! I6, reply integrity: what replicas compute and what clients accept is what the reference model
+//! answers at that place of the order.
+
+use super::Model;
+use super::model::Done;
+use bytes::Bytes;
+use troth_core::{Ordered, Outcome};
+use troth_types::{ClientId, ReplyBody};
+
+/// The reference model beside the run.
+#[derive(Debug, Default)]
+pub struct ReplyIntegrity {
+    /// The model after everything that any correct node executed.
+    pub model: Model,
+}
+
+impl ReplyIntegrity {
+    /// Judges against an empty store of a group with this client window.
+    #[must_use]
+    pub fn new(window: u64) -> Self {
+        Self { model: Model::new(window) }
+    }
+
+    /// A correct node executed a batch with this outcome.
+    pub fn executed(&mut self, ordered: &Ordered, outcome: &Outcome) -> Result<(), String> {
+        if ordered.seq.0 == self.model.seq.0 + 1 {
+            self.model.apply(ordered.frames.iter().map(|frame| frame.as_ref()));
+        }
+        if ordered.seq > self.model.seq {
+            // Executed behind a gap that no correct replica executed: agreement judges that.
+            return Ok(());
+        }
+        for reply in &outcome.replies {
+            let name = (reply.client, reply.number);
+            let Some(done) = self.model.done.get(&name).filter(|done| done.seq == ordered.seq) else {
+                return Err(format!(
+                    "{name:?} takes no effect at {}, and a replica says it does",
+                    ordered.seq
+                ));
+            };
+            let same = reply.events_up_to == done.events_up_to
+                && matches!(&reply.body, ReplyBody::Full(results) if *results == done.results);
+            if !same {
+                return Err(format!("{name:?} at {}: {reply:?}, the model has {done:?}", ordered.seq));
+            }
+        }
+        let expected = self.model.done.values().rev().filter(|done| done.seq == ordered.seq).count();
+        if expected != outcome.replies.len() {
+            let count = outcome.replies.len();
+            return Err(format!("{count} requests took effect at {}, the model has {expected}", ordered.seq));
+        }
+        Ok(())
+    }
+
+    /// The executed frames of a client that hold these operations with these results.
+    pub fn matching<'a>(
+        &'a self,
+        client: ClientId,
+        operations: &'a [Bytes],
+        results: &'a [Bytes],
+    ) -> impl Iterator<Item = &'a Done> {
+        self.model.done.range((client, 0)..=(client, u64::MAX)).map(|(_, done)| done).filter(move |done| {
+            done.operations
+                .windows(operations.len())
+                .zip(done.results.windows(results.len()))
+                .any(|(known, answered)| known == operations && answered == results)
+        })
+    }
+
+    /// A correct client accepted results. A fast read has no place in the order; whether its result is
+    /// possible, linearizability judges.
+    pub fn accepted(
+        &self,
+        client: ClientId,
+        operations: &[Bytes],
+        results: &[Bytes],
+        read: bool,
+    ) -> Result<(), String> {
+        if results.len() != operations.len() {
+            return Err(format!(
+                "{client} accepted {} results for {} operations",
+                results.len(),
+                operations.len()
+            ));
+        }
+        if read || self.matching(client, operations, results).next().is_some() {
+            return Ok(());
+        }
+        Err(format!("{client} accepted {results:?} for {operations:?}, which no execution gave"))
+    }
+}

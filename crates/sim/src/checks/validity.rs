@@ -1,0 +1,31 @@
+//! I5, validity: every executed frame was signed by its client.
+
+use std::collections::BTreeSet;
+use troth_core::Ordered;
+use troth_types::{Digest, Frame};
+
+/// What clients signed.
+#[derive(Debug, Default)]
+pub struct Validity {
+    signed: BTreeSet<Digest>,
+}
+
+impl Validity {
+    /// A client signed this frame. The digest covers operations and signature.
+    pub fn signed(&mut self, frame: &Frame) {
+        self.signed.insert(frame.digest());
+    }
+
+    /// A correct node executed a batch.
+    pub fn executed(&self, ordered: &Ordered) -> Result<(), String> {
+        match ordered.frames.iter().find(|frame| !self.signed.contains(&frame.digest())) {
+            None => Ok(()),
+            Some(frame) => Err(format!(
+                "the frame ({}, {}) executed at {} was never signed by its client",
+                frame.client(),
+                frame.number(),
+                ordered.seq
+            )),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The command line: `sim PROTOCOL --f F --seeds N …`.
+
+use crate::minbft::MinBftWorld;
+use crate::report::Report;
+use crate::shrink::{run as run_seed, shrink};
+use crate::{Options, Outcome, Overrides, Protocol};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// How the command is used.
+pub const USAGE: &str = "\
+sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
+             [--literal RULE]   follow a printed rule literally; only general adversaries
+             [--negative]       faulty replicas clone their trusted component: must find violations
+             [--twice]          run each seed twice and compare the hashes of all events
+             [--keep-going]     go on after a violation
+             [--seed S]         replay one seed with a trace of its last events
+             [--shrink]         with --seed: take away what is not needed for the failure
+exit: 0 nothing found, 1 a violation (or too little happened), 2 could not run";
+
+struct Arguments {
+    f: u16,
+    seeds: u64,
+    start: u64,
+    threads: usize,
+    json: bool,
+    twice: bool,
+    keep_going: bool,
+    seed: Option<u64>,
+    shrink: bool,
+    overrides: Overrides,
+}
+
+/// Runs the command. `args` are the words after `sim`.
+#[must_use]
+pub fn run(args: &[String]) -> ExitCode {
+    let Some((protocol, rest)) = args.split_first() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match protocol.as_str() {
+        MinBftWorld::NAME => command::<MinBftWorld>(rest),
+        other => {
+            eprintln!("no protocol is called {other}; there is: {}\n{USAGE}", MinBftWorld::NAME);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
+    let mut arguments = Arguments {
+        f: 1,
+        seeds: 100,
+        start: 0,
+        threads: 2,
+        json: false,
+        twice: false,
+        keep_going: false,
+        seed: None,
+        shrink: false,
+        overrides: Overrides::default(),
+    };
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        let number = |text: &String| text.parse::<u64>().map_err(|_| format!("{word} {text}: not a number"));
+        match word.as_str() {
+            "--f" => {
+                let f = number(value()?)?;
+                arguments.f =
+                    u16::try_from(f).ok().filter(|f| (1..=10).contains(f)).ok_or("--f takes 1 to 10")?;
+            }
+            "--seeds" => arguments.seeds = number(value()?)?,
+            "--start" => arguments.start = number(value()?)?,
+            "--threads" => arguments.threads = number(value()?)?.clamp(1, 256) as usize,
+            "--json" => arguments.json = true,
+            "--twice" => arguments.twice = true,
+            "--keep-going" => arguments.keep_going = true,
+            "--negative" => arguments.overrides.negative = true,
+            "--trust-blind" => arguments.overrides.trust_blind = true,
+            "--seed" => arguments.seed = Some(number(value()?)?),
+            "--shrink" => arguments.shrink = true,
+            "--literal" => {
+                let name = value()?;
+                if !P::literals().contains(&name.as_str()) {
+                    return Err(format!(
+                        "no literal rule is called {name}; there are: {}",
+                        P::literals().join(", ")
+                    ));
+                }
+                arguments.overrides.literal = Some(name.clone());
+            }
+            other => return Err(format!("what is {other}?")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn command<P: Protocol>(args: &[String]) -> ExitCode {
+    match parse::<P>(args) {
+        Err(why) => {
+            eprintln!("{why}\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Ok(arguments) => match arguments.seed {
+            Some(seed) => replay::<P>(&arguments, seed),
+            None => search::<P>(&arguments),
+        },
+    }
+}
+
+fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
+    let mut line = format!("cargo xtask sim {} --f {} --seed {seed}", P::NAME, arguments.f);
+    if let Some(literal) = &arguments.overrides.literal {
+        line += &format!(" --literal {literal}");
+    }
+    if arguments.overrides.negative {
+        line += " --negative";
+    }
+    if arguments.overrides.trust_blind {
+        line += " --trust-blind";
+    }
+    line
+}
+
+fn escape(text: &str) -> String {
+    text.chars().flat_map(char::escape_default).collect()
+}
+
+/// A panic is a violation too: an assertion of the code under test. The process may be built to abort
+/// on panics, so the hook says which seed it was and ends it.
+fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) {
+    std::panic::set_hook(Box::new(move |info| {
+        let line = line();
+        println!("VIOLATION of assertions: {info}\nREPRODUCE: {line}");
+        if json {
+            println!(
+                "{{\"ok\":false,\"property\":\"assertions\",\"detail\":\"{}\",\"reproduce\":\"{}\"}}",
+                escape(&info.to_string()),
+                escape(&line)
+            );
+        }
+        std::process::exit(1);
+    }));
+}
+
+std::thread_local! {
+    static CURRENT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+fn replay<P: Protocol>(arguments: &Arguments, seed: u64) -> ExitCode {
+    let line = reproduce::<P>(arguments, seed);
+    report_panics(move || line.clone(), arguments.json);
+    let overrides = if arguments.shrink {
+        shrink::<P>(seed, arguments.f, &arguments.overrides, |step| println!("  {step}"))
+    } else {
+        arguments.overrides.clone()
+    };
+    let options = Options::draw(seed, arguments.f, P::strategies().len(), &overrides);
+    let outcome = run_seed::<P>(seed, arguments.f, &overrides, true);
+    for line in &outcome.trace {
+        println!("{line}");
+    }
+    println!("{options}");
+    println!("hash {:016x}, {} steps, {} requests ordered", outcome.hash, outcome.steps, outcome.ordered);
+    let failed = outcome.violation.is_some();
+    match &outcome.violation {
+        Some(violation) => {
+            println!("VIOLATION of {}: {}", violation.property, violation.detail);
+            println!("REPRODUCE: {}", reproduce::<P>(arguments, seed));
+        }
+        None => println!("nothing found"),
+    }
+    if arguments.json {
+        let property = outcome.violation.as_ref().map_or("", |violation| violation.property);
+        println!(
+            "{{\"ok\":{},\"seed\":{seed},\"hash\":\"{:016x}\",\"property\":\"{property}\"}}",
+            !failed, outcome.hash
+        );
+    }
+    ExitCode::from(u8::from(failed))
+}
+
+struct Found {
+    seed: u64,
+    outcome: Outcome,
+}
+
+fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
+    let (f, json) = (arguments.f, arguments.json);
+    let mut prefix = reproduce::<P>(arguments, 0);
+    prefix.truncate(prefix.find(" --seed").unwrap_or(prefix.len()));
+    report_panics(move || format!("{prefix} --seed {}", CURRENT.get()), json);
+    let next = AtomicU64::new(arguments.start);
+    let end = arguments.start.saturating_add(arguments.seeds);
+    let stop = AtomicBool::new(false);
+    let found: Mutex<Vec<Found>> = Mutex::new(Vec::new());
+    let total: Mutex<Report> = Mutex::new(Report::default());
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| {
+                let mut report = Report::default();
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    CURRENT.set(seed);
+                    let mut outcome = run_seed::<P>(seed, f, &arguments.overrides, false);
+                    if arguments.twice && outcome.violation.is_none() {
+                        let again = run_seed::<P>(seed, f, &arguments.overrides, false);
+                        if again.hash != outcome.hash {
+                            let detail = format!("hashes {:016x} and {:016x}", outcome.hash, again.hash);
+                            outcome.violation = Some(crate::checks::Violation {
+                                property: "determinism",
+                                detail,
+                                nodes: Vec::new(),
+                            });
+                        }
+                    }
+                    report.add(seed, &outcome);
+                    if outcome.violation.is_some() {
+                        if !arguments.keep_going {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        found
+                            .lock()
+                            .unwrap_or_else(|poisoned| poisoned.into_inner())
+                            .push(Found { seed, outcome });
+                    }
+                }
+                total.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).merge(&report);
+            });
+        }
+    });
+    let seconds = began.elapsed().as_secs_f64().max(1e-6);
+    let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    found.sort_by_key(|one| one.seed);
+    let report = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    conclude::<P>(arguments, &report, &found, seconds)
+}
+
+fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found], seconds: f64) -> ExitCode {
+    print!("{} f = {} {}", P::NAME, arguments.f, report.text(seconds, arguments.threads));
+    for one in found {
+        let Some(violation) = &one.outcome.violation else { continue };
+        if !arguments.json && one.seed == found[0].seed && !arguments.keep_going {
+            let traced = run_seed::<P>(one.seed, arguments.f, &arguments.overrides, true);
+            for line in traced.trace.iter().rev().take(40).rev() {
+                println!("{line}");
+            }
+            println!("{}", Options::draw(one.seed, arguments.f, P::strategies().len(), &arguments.overrides));
+        }
+        println!("VIOLATION of {} in seed {}: {}", violation.property, one.seed, violation.detail);
+        println!("REPRODUCE: {}", reproduce::<P>(arguments, one.seed));
+    }
+    // Special modes look for one thing and show nothing about coverage.
+    let plain = arguments.overrides == Overrides::default();
+    let rare = report.rare().filter(|_| plain && found.is_empty());
+    if let Some(rare) = &rare {
+        println!("TOO LITTLE HAPPENED: {rare}");
+    }
+    let ok = found.is_empty() && rare.is_none();
+    if arguments.json {
+        let first = found.first();
+        let violation = first.and_then(|one| one.outcome.violation.as_ref());
+        println!(
+            "{{\"ok\":{ok},\"protocol\":\"{}\",\"f\":{},{},\"seed\":{},\"property\":\"{}\",\"detail\":\"{}\",\"rare\":\"{}\"}}",
+            P::NAME,
+            arguments.f,
+            report.json(seconds, arguments.threads),
+            first.map_or("null".to_owned(), |one| one.seed.to_string()),
+            violation.map_or("", |violation| violation.property),
+            violation.map_or(String::new(), |violation| escape(&violation.detail)),
+            escape(&rare.unwrap_or_default())
+        );
+    }
+    ExitCode::from(u8::from(!ok))
+}

@@ -1,0 +1,105 @@
+//! MinBFT in the simulated world.
+
+mod relabel;
+mod strategies;
+
+use crate::adversary::Strategy;
+use crate::world::limits;
+use crate::{Body, Message, Options, OwnHistory, Protocol};
+use troth_minbft::{Config, Flaw, Message as Minbft, MinBft};
+use troth_trusted::CounterId;
+use troth_types::{Group, GroupId, ReplicaId};
+
+/// The plug-in.
+#[derive(Debug)]
+pub struct MinBftWorld;
+
+/// The parameters of a seed's group.
+fn config(options: &Options) -> Config {
+    let literal = options
+        .literal
+        .as_deref()
+        .and_then(|name| Flaw::ALL.iter().find(|(_, known)| *known == name))
+        .map(|(flaw, _)| *flaw);
+    Config {
+        interval: options.interval,
+        window: options.window,
+        pipeline: options.pipeline,
+        request_timeout: options.request_timeout,
+        view_timeout: options.view_timeout,
+        status_interval: options.status_interval,
+        clock_bound: 2_000_000,
+        limits: limits(options),
+        literal,
+    }
+}
+
+impl Protocol for MinBftWorld {
+    type Agreement = MinBft;
+    const NAME: &'static str = "minbft";
+
+    fn group(f: u16) -> Group {
+        Group::hybrid(GroupId(*b"simulated-minbft"), 2 * f + 1).expect("f is at least 1")
+    }
+
+    fn agreement(options: &Options, group: &Group, me: ReplicaId) -> MinBft {
+        MinBft::new(me, *group, config(options))
+    }
+
+    fn counters() -> &'static [CounterId] {
+        &[CounterId(0)]
+    }
+
+    fn literals() -> Vec<&'static str> {
+        Flaw::ALL.iter().map(|(_, name)| *name).collect()
+    }
+
+    fn strategies() -> &'static [(&'static str, fn() -> Box<dyn Strategy<Self>>)] {
+        strategies::ALL
+    }
+
+    fn certified(message: &Message<Self>) -> Option<(ReplicaId, Body<Self>)> {
+        match message {
+            Minbft::Certified(message) => Some((message.from, message.body.clone())),
+            _ => None,
+        }
+    }
+
+    fn relabel_body(body: Body<Self>, me: ReplicaId, own: &dyn OwnHistory<Message<Self>>) -> Body<Self> {
+        relabel::body(body, me, me, own)
+    }
+
+    fn relabel_message(
+        message: Message<Self>,
+        me: ReplicaId,
+        own: &dyn OwnHistory<Message<Self>>,
+    ) -> Message<Self> {
+        relabel::message(message, me, own)
+    }
+
+    fn kind(message: &Message<Self>) -> &'static str {
+        match message {
+            Minbft::Certified(message) => match message.body {
+                troth_minbft::Body::Prepare(_) => "PREPARE",
+                troth_minbft::Body::Commit(_) => "COMMIT",
+                troth_minbft::Body::Checkpoint(_) => "CHECKPOINT",
+                troth_minbft::Body::ViewChange(_) => "VIEW-CHANGE",
+                troth_minbft::Body::NewView(_) => "NEW-VIEW",
+                troth_minbft::Body::AcceptNewView(_) => "COMMIT(NEW-VIEW)",
+                troth_minbft::Body::RequestViewChange(_) => "REQ-VIEW-CHANGE",
+            },
+            Minbft::RequestViewChange(_) => "REQ-VIEW-CHANGE",
+            Minbft::Status(_) => "STATUS",
+            Minbft::Stable(_) => "STABLE",
+            Minbft::Evidence(_) => "EVIDENCE",
+        }
+    }
+
+    fn changes_view(message: &Message<Self>) -> bool {
+        matches!(Self::kind(message), "VIEW-CHANGE" | "NEW-VIEW")
+    }
+
+    fn excess(_agreement: &MinBft, _options: &Options) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,74 @@
+//! What a protocol brings to the simulated world.
+
+use crate::Options;
+use crate::adversary::Strategy;
+use troth_auth::Seal;
+use troth_core::Agreement;
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Digest, Group, ReplicaId};
+
+/// The way between a faulty host's fiction and the truth, in one direction: what
+/// [`Protocol::relabel_body`] and [`Protocol::relabel_message`] look up.
+pub trait OwnHistory<M> {
+    /// The message on the other side in the place of the own message with this value.
+    fn counterpart(&self, counter: CounterId, value: CounterValue) -> Option<M>;
+    /// On the way out, every message really certified so far, in the order of their values.
+    fn all(&self) -> &[M];
+}
+
+/// A protocol in the simulated world.
+pub trait Protocol: Sized + 'static {
+    /// The agreement.
+    type Agreement: Agreement;
+    /// Its name on the command line.
+    const NAME: &'static str;
+
+    /// The group of a fault bound.
+    fn group(f: u16) -> Group;
+    /// A replica's agreement in a seed's world.
+    fn agreement(options: &Options, group: &Group, me: ReplicaId) -> Self::Agreement;
+    /// The counters of the trusted component that it uses.
+    fn counters() -> &'static [CounterId];
+    /// The literal rules that can be put in force, by name.
+    fn literals() -> Vec<&'static str>;
+    /// Its written strategies, by name.
+    fn strategies() -> &'static [(&'static str, fn() -> Box<dyn Strategy<Self>>)];
+
+    /// Who certified a message, and its body; nothing for a message without a certificate of its own.
+    fn certified(message: &Message<Self>) -> Option<(ReplicaId, Body<Self>)>;
+    /// A faulty replica's body (or, for messages without a certificate, the message) as the world must
+    /// see it: own messages inside it replaced by those really certified, own lists of them complete.
+    fn relabel_body(body: Body<Self>, me: ReplicaId, own: &dyn OwnHistory<Message<Self>>) -> Body<Self>;
+    /// The same for a message that carries no certificate of its own.
+    fn relabel_message(
+        message: Message<Self>,
+        me: ReplicaId,
+        own: &dyn OwnHistory<Message<Self>>,
+    ) -> Message<Self>;
+    /// A short name of what a message is, for traces and for adversaries that choose by kind.
+    fn kind(message: &Message<Self>) -> &'static str;
+    /// Whether a message tells that its sender leaves a view or begins one: the moments at which
+    /// cutting links hurts most.
+    fn changes_view(message: &Message<Self>) -> bool;
+    /// What is out of bounds in a correct replica's memory, if anything.
+    fn excess(agreement: &Self::Agreement, options: &Options) -> Option<String>;
+
+    /// The value that the real component must move to for a body, where it stands at `current` and the
+    /// host's fiction moves to `wanted`. Counters whose upper half is a view jump with the view.
+    fn next_value(current: CounterValue, wanted: CounterValue) -> CounterValue {
+        if wanted.view() > current.view() { wanted } else { current.next().unwrap_or(current) }
+    }
+    /// The digest that is certified for a body.
+    fn digest(body: &Body<Self>, group: &Group, from: ReplicaId) -> Digest {
+        Self::Agreement::digest(body, group.id(), from)
+    }
+    /// The message that a sealed body becomes.
+    fn seal(body: Body<Self>, digest: Digest, from: ReplicaId, seal: Seal) -> Message<Self> {
+        Self::Agreement::seal(body, digest, from, seal)
+    }
+}
+
+/// A protocol's messages.
+pub type Message<P> = <<P as Protocol>::Agreement as Agreement>::Message;
+/// A protocol's bodies.
+pub type Body<P> = <<P as Protocol>::Agreement as Agreement>::Body;

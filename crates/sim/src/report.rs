@@ -1,0 +1,202 @@
+//! What many seeds came to.
+
+use crate::Outcome;
+use std::fmt::Write as _;
+
+/// A seed that orders fewer requests than this shows nothing.
+pub const MIN_REQUESTS: u64 = 200;
+
+/// Sums over seeds.
+#[derive(Clone, Debug, Default)]
+#[allow(
+    missing_docs,
+    reason = "each field counts what its name says; `seeds_with_…` counts seeds in which it occurred"
+)]
+pub struct Report {
+    pub seeds: u64,
+    pub steps: u64,
+    pub ordered: u64,
+    pub vacuous: u64,
+    pub view_changes: u64,
+    pub seeds_with_view_changes: u64,
+    pub seeds_with_stable: u64,
+    pub transfers: u64,
+    pub seeds_with_transfers: u64,
+    pub restarts: u64,
+    pub seeds_with_restarts: u64,
+    pub effective: u64,
+    pub seeds_with_effective: u64,
+    pub accusations: u64,
+    pub events: u64,
+    pub reads: u64,
+    pub undecided: u64,
+    pub longest_healing: u64,
+    pub violations: u64,
+    /// The first vacuous seed.
+    pub vacuous_seed: Option<u64>,
+}
+
+impl Report {
+    /// Adds a seed.
+    pub fn add(&mut self, seed: u64, outcome: &Outcome) {
+        self.seeds += 1;
+        self.steps += outcome.steps;
+        self.ordered += outcome.ordered;
+        if outcome.violation.is_some() {
+            self.violations += 1;
+        } else if outcome.ordered < MIN_REQUESTS {
+            self.vacuous += 1;
+            self.vacuous_seed = Some(self.vacuous_seed.map_or(seed, |first| first.min(seed)));
+        }
+        self.view_changes += outcome.view_changes;
+        self.seeds_with_view_changes += u64::from(outcome.view_changes > 0);
+        self.seeds_with_stable += u64::from(outcome.stable > 0);
+        self.transfers += outcome.transfers;
+        self.seeds_with_transfers += u64::from(outcome.transfers > 0);
+        self.restarts += outcome.restarts;
+        self.seeds_with_restarts += u64::from(outcome.restarts > 0);
+        self.effective += outcome.effective;
+        self.seeds_with_effective += u64::from(outcome.effective > 0);
+        self.accusations += outcome.accusations;
+        self.events += outcome.events;
+        self.reads += outcome.reads;
+        self.undecided += outcome.undecided;
+        self.longest_healing = self.longest_healing.max(outcome.healing);
+    }
+
+    /// Adds another report.
+    pub fn merge(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.steps += other.steps;
+        self.ordered += other.ordered;
+        self.vacuous += other.vacuous;
+        self.view_changes += other.view_changes;
+        self.seeds_with_view_changes += other.seeds_with_view_changes;
+        self.seeds_with_stable += other.seeds_with_stable;
+        self.transfers += other.transfers;
+        self.seeds_with_transfers += other.seeds_with_transfers;
+        self.restarts += other.restarts;
+        self.seeds_with_restarts += other.seeds_with_restarts;
+        self.effective += other.effective;
+        self.seeds_with_effective += other.seeds_with_effective;
+        self.accusations += other.accusations;
+        self.events += other.events;
+        self.reads += other.reads;
+        self.undecided += other.undecided;
+        self.longest_healing = self.longest_healing.max(other.longest_healing);
+        self.violations += other.violations;
+        self.vacuous_seed = match (self.vacuous_seed, other.vacuous_seed) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+    }
+
+    /// What occurs in fewer than a fifth of the seeds, or seeds that order too little: then the run
+    /// shows less than it claims. Only runs of some size are judged.
+    #[must_use]
+    pub fn rare(&self) -> Option<String> {
+        if let Some(seed) = self.vacuous_seed {
+            return Some(format!(
+                "{} seeds order fewer than {MIN_REQUESTS} requests, seed {seed} first",
+                self.vacuous
+            ));
+        }
+        if self.seeds < 50 {
+            return None;
+        }
+        let counts = [
+            ("view changes", self.seeds_with_view_changes),
+            ("stable checkpoints", self.seeds_with_stable),
+            ("state transfers", self.seeds_with_transfers),
+            ("restarts", self.seeds_with_restarts),
+            ("effective adversary actions", self.seeds_with_effective),
+        ];
+        let rare = counts.iter().find(|(_, count)| count * 5 < self.seeds)?;
+        Some(format!("{} occur in only {} of {} seeds", rare.0, rare.1, self.seeds))
+    }
+
+    /// The figures for a person. `seconds` is wall time, `threads` how many worked.
+    #[must_use]
+    pub fn text(&self, seconds: f64, threads: usize) -> String {
+        let mut out = String::new();
+        let share = |count: u64| 100.0 * count as f64 / self.seeds.max(1) as f64;
+        let _ = writeln!(
+            out,
+            "seeds {} in {seconds:.1} s: {:.0} steps/s per core, {:.1} seeds/s, {} steps, {} requests ordered",
+            self.seeds,
+            self.steps as f64 / seconds / threads as f64,
+            self.seeds as f64 / seconds,
+            self.steps,
+            self.ordered
+        );
+        let _ = writeln!(
+            out,
+            "  view changes          {:>9}  in {:>5.1}% of seeds",
+            self.view_changes,
+            share(self.seeds_with_view_changes)
+        );
+        let _ = writeln!(
+            out,
+            "  stable checkpoints               in {:>5.1}% of seeds",
+            share(self.seeds_with_stable)
+        );
+        let _ = writeln!(
+            out,
+            "  state transfers       {:>9}  in {:>5.1}% of seeds",
+            self.transfers,
+            share(self.seeds_with_transfers)
+        );
+        let _ = writeln!(
+            out,
+            "  restarts              {:>9}  in {:>5.1}% of seeds",
+            self.restarts,
+            share(self.seeds_with_restarts)
+        );
+        let _ = writeln!(
+            out,
+            "  adversary actions     {:>9}  in {:>5.1}% of seeds",
+            self.effective,
+            share(self.seeds_with_effective)
+        );
+        let _ = writeln!(
+            out,
+            "  faulty accused {}, events {}, fast or fallen-back reads {}, longest healing {} ms, histories too long {}",
+            self.accusations,
+            self.events,
+            self.reads,
+            self.longest_healing / 1000,
+            self.undecided
+        );
+        out
+    }
+
+    /// The figures as JSON fields, without braces.
+    #[must_use]
+    pub fn json(&self, seconds: f64, threads: usize) -> String {
+        format!(
+            "\"seeds\":{},\"seconds\":{seconds:.2},\"steps\":{},\"steps_per_second_per_core\":{:.0},\"ordered\":{},\
+             \"vacuous\":{},\"view_changes\":{},\"seeds_with_view_changes\":{},\"seeds_with_stable\":{},\
+             \"transfers\":{},\"seeds_with_transfers\":{},\"restarts\":{},\"seeds_with_restarts\":{},\
+             \"effective\":{},\"seeds_with_effective\":{},\"accusations\":{},\"longest_healing_ms\":{},\
+             \"undecided\":{},\"violations\":{}",
+            self.seeds,
+            self.steps,
+            self.steps as f64 / seconds / threads as f64,
+            self.ordered,
+            self.vacuous,
+            self.view_changes,
+            self.seeds_with_view_changes,
+            self.seeds_with_stable,
+            self.transfers,
+            self.seeds_with_transfers,
+            self.restarts,
+            self.seeds_with_restarts,
+            self.effective,
+            self.seeds_with_effective,
+            self.accusations,
+            self.longest_healing / 1000,
+            self.undecided,
+            self.violations
+        )
+    }
+}

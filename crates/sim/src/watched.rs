@@ -1,0 +1,131 @@
+//! The executor with an observer beside it: every batch that a replica executes, every checkpoint
+//! and every state that it takes over, told to the checkers and changed in nothing.
+
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::rc::Rc;
+use troth_core::{Execution, Installing, Lookup, Ordered, Outcome};
+use troth_types::{ClientId, Digest, Event, Read, ReadReply, Seq, StateFetch, StatePiece, Time};
+
+/// Something that an executor did.
+#[derive(Clone, Debug)]
+pub enum Observation {
+    /// It executed a batch.
+    Executed {
+        /// The batch.
+        ordered: Ordered,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// The digest of its checkpoint became known.
+    Checkpoint {
+        /// Where.
+        seq: Seq,
+        /// The digest.
+        digest: Digest,
+    },
+    /// It took over a transferred state.
+    Installed {
+        /// Where it stands now.
+        seq: Seq,
+        /// The digest of the state, as it was asked for.
+        digest: Digest,
+    },
+    /// It was restored from a snapshot.
+    Restored {
+        /// Where it stands now.
+        seq: Seq,
+        /// The digest of the state.
+        digest: Digest,
+    },
+}
+
+/// Where observations go until the world collects them.
+pub type Tap = Rc<RefCell<Vec<Observation>>>;
+
+/// An executor that tells what it does.
+#[derive(Clone, Debug)]
+pub struct Watched<X> {
+    inner: X,
+    tap: Tap,
+}
+
+impl<X: Execution> Watched<X> {
+    /// Tells what `inner` does to `tap`.
+    pub fn new(inner: X, tap: Tap) -> Self {
+        Self { inner, tap }
+    }
+
+    /// The executor.
+    pub fn inner(&self) -> &X {
+        &self.inner
+    }
+
+    fn tell(&self, observation: Observation) {
+        self.tap.borrow_mut().push(observation);
+    }
+}
+
+impl<X: Execution> Execution for Watched<X> {
+    fn executed(&self) -> Seq {
+        self.inner.executed()
+    }
+    fn last_time(&self) -> Time {
+        self.inner.last_time()
+    }
+    fn next_deadline(&self) -> Option<Time> {
+        self.inner.next_deadline()
+    }
+    fn lookup(&self, client: ClientId, number: u64) -> Lookup {
+        self.inner.lookup(client, number)
+    }
+    fn execute(&mut self, ordered: &Ordered) -> Outcome {
+        let outcome = self.inner.execute(ordered);
+        self.tell(Observation::Executed { ordered: ordered.clone(), outcome: outcome.clone() });
+        outcome
+    }
+    fn query(&self, read: &Read) -> ReadReply {
+        self.inner.query(read)
+    }
+    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event> {
+        self.inner.events_after(client, index)
+    }
+    fn checkpoint(&mut self) {
+        self.inner.checkpoint();
+    }
+    fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)> {
+        let (seq, digest) = self.inner.poll_checkpoint(budget)?;
+        self.tell(Observation::Checkpoint { seq, digest });
+        Some((seq, digest))
+    }
+    fn hashing(&self) -> bool {
+        self.inner.hashing()
+    }
+    fn stable(&mut self, seq: Seq) {
+        self.inner.stable(seq);
+    }
+    fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
+        self.inner.serve(fetch)
+    }
+    fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
+        self.inner.begin_install(seq, digest)
+    }
+    fn on_piece(&mut self, piece: &StatePiece) -> Installing {
+        let installing = self.inner.on_piece(piece);
+        if installing == Installing::Done {
+            self.tell(Observation::Installed { seq: self.inner.executed(), digest: piece.digest });
+        }
+        installing
+    }
+    fn wanted(&self) -> Vec<StateFetch> {
+        self.inner.wanted()
+    }
+    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
+        self.inner.snapshot(seq)
+    }
+    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)> {
+        let (seq, digest) = self.inner.restore(snapshot)?;
+        self.tell(Observation::Restored { seq, digest });
+        Some((seq, digest))
+    }
+}

@@ -1,0 +1,149 @@
+//! Messages reach nodes.
+
+use super::World;
+use super::event::{Envelope, Opened};
+use crate::Protocol;
+use std::rc::Rc;
+use troth_auth::Verified;
+use troth_core::{Agreement, Input, PeerMessage};
+use troth_types::{ReplicaId, ToReplica};
+
+/// Once in so many inputs a correct node's own invariants are checked thoroughly.
+const INVARIANTS_ONE_IN: u64 = 8;
+
+impl<P: Protocol> World<P> {
+    /// After a node took an input: what its executor did, its invariants, its commands.
+    pub(super) fn after_input(&mut self, index: usize) {
+        self.collect(index);
+        self.invariants_countdown -= 1;
+        if self.invariants_countdown == 0 {
+            self.invariants_countdown = INVARIANTS_ONE_IN;
+            if let (None, Some(host)) = (self.nodes[index].adversary, &self.nodes[index].host) {
+                host.machine().agreement().invariants();
+            }
+        }
+        self.pump(index);
+    }
+
+    /// Whether a faulty host may hear a message.
+    fn may_hear(&mut self, index: usize, envelope: &Envelope<P>) -> bool {
+        let Some((adversary, host)) = self.nodes[index].adversary else { return true };
+        let (group, now) = (self.blueprint.group, self.agenda.now);
+        let this = &mut self.adversaries[adversary];
+        if this.silent {
+            return false;
+        }
+        if host == 0 {
+            this.hear(envelope.from, &envelope.message);
+        }
+        if !this.active {
+            return host == 0;
+        }
+        let (hears, acts) = this
+            .with(&group, now, |strategy, hand| strategy.hears(hand, host, envelope.from, &envelope.message));
+        self.carry_out(adversary, acts);
+        hears
+    }
+
+    /// A message of a replica reaches a node.
+    pub(super) fn deliver_peer(&mut self, index: usize, envelope: &Rc<Envelope<P>>) {
+        self.outcome.steps += 1;
+        if self.nodes[index].host.is_none() {
+            return;
+        }
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("{} -> node {index}: {:?}", envelope.from, envelope.message));
+        if !self.may_hear(index, envelope) {
+            return;
+        }
+        let Some(input) = self.input_of(index, envelope) else { return };
+        let env = self.nodes[index].env(now);
+        let host = self.nodes[index].host.as_mut().expect("looked at just now");
+        host.input(env, input);
+        self.after_input(index);
+    }
+
+    #[allow(clippy::type_complexity, reason = "the host's own input type, spelled out")]
+    fn input_of(
+        &mut self,
+        index: usize,
+        envelope: &Envelope<P>,
+    ) -> Option<Input<crate::Message<P>, super::event::Timer<P>>> {
+        let from = envelope.from;
+        Some(match envelope.open(&self.messages, &self.frames) {
+            Opened::Forged => {
+                self.forged(from, envelope);
+                return None;
+            }
+            Opened::Protocol(message) => Input::Message(from, self.as_believed(index, message)),
+            Opened::Frames(frames) => Input::Frames(from, frames.clone()),
+            Opened::Plain => match &envelope.message {
+                PeerMessage::FetchFrames(digests) => Input::FetchFrames(from, digests.clone()),
+                PeerMessage::FetchState(fetch) => Input::FetchState(from, fetch.clone()),
+                PeerMessage::StatePiece(piece) => Input::StatePiece(from, piece.clone()),
+                PeerMessage::Protocol(_) | PeerMessage::Frames(_) => return None,
+            },
+        })
+    }
+
+    /// A correct replica never sends what does not verify, relayed or its own.
+    fn forged(&mut self, from: ReplicaId, envelope: &Envelope<P>) {
+        if !self.faulty(from) {
+            let result =
+                Err(format!("{from} is correct and sent what does not verify: {:?}", envelope.message));
+            self.checks.judge("authentic messages", &[], result);
+        }
+    }
+
+    /// The message as the node takes it: a faulty replica's host sees its own messages inside others'
+    /// as it knows them.
+    fn as_believed(
+        &self,
+        index: usize,
+        message: &Verified<crate::Message<P>>,
+    ) -> Verified<crate::Message<P>> {
+        match self.nodes[index].adversary {
+            Some((adversary, host)) if !self.options.negative => {
+                let message = message.clone().into_inner();
+                Verified::made_here(self.adversaries[adversary].puppet.localise(host, message))
+            }
+            _ => message.clone(),
+        }
+    }
+
+    /// A message of a client reaches a node.
+    pub(super) fn deliver_client(&mut self, index: usize, message: ToReplica) {
+        self.outcome.steps += 1;
+        if self.nodes[index].host.is_none() {
+            return;
+        }
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("client -> node {index}: {message:?}"));
+        if let Some((adversary, host)) = self.nodes[index].adversary {
+            let group = self.blueprint.group;
+            let this = &mut self.adversaries[adversary];
+            if this.silent || (!this.active && host > 0) {
+                return;
+            }
+            if this.active {
+                let (hears, acts) =
+                    this.with(&group, now, |strategy, hand| strategy.hears_client(hand, host));
+                self.carry_out(adversary, acts);
+                if !hears {
+                    return;
+                }
+            }
+        }
+        let input = match message {
+            ToReplica::Request { frame, full } => match self.frames.verify(frame) {
+                Ok(frame) => Input::Frame { frame, full },
+                Err(_) => return,
+            },
+            ToReplica::Read(read) => Input::Read(read),
+        };
+        let env = self.nodes[index].env(now);
+        let host = self.nodes[index].host.as_mut().expect("looked at just now");
+        host.input(env, input);
+        self.after_input(index);
+    }
+}

@@ -1,0 +1,180 @@
+//! What goes wrong, and how it ends.
+
+use super::World;
+use super::event::Event;
+use crate::Protocol;
+use crate::options::FaultClass;
+use troth_types::ReplicaId;
+
+/// Microseconds between two ticks of the adversaries.
+const TICK: u64 = 3_000;
+
+impl<P: Protocol> World<P> {
+    /// A fault of the network begins.
+    pub(super) fn network_fault(&mut self) {
+        if self.healed {
+            return;
+        }
+        self.mix(10, 0);
+        let now = self.agenda.now;
+        let until = now + self.fault_rng.exponential(self.options.fault_length);
+        let partitions = self.options.has(FaultClass::Partitions);
+        let cuts = self.options.has(FaultClass::Cuts);
+        match self.fault_rng.below(4) {
+            0 | 1 if partitions => self.network.partition(until),
+            2 if cuts => self.network.cut(until),
+            _ => {
+                let replica = self.fault_rng.below(u64::from(self.options.n)) as u16;
+                self.network.isolate(replica, until);
+            }
+        }
+        self.trace.note(now, || format!("network fault until {until}"));
+        let pause = self.fault_rng.exponential(self.options.fault_pause).max(500);
+        self.agenda.after(pause, Event::Fault);
+    }
+
+    /// Links fail just when a view changes: a few replicas see what others do not.
+    pub(super) fn view_change_fault(&mut self, sender: ReplicaId) {
+        if self.healed || !self.fault_rng.chance(self.options.cut_on_view_change) {
+            return;
+        }
+        let now = self.agenda.now;
+        let until = now + self.fault_rng.exponential(self.options.view_timeout);
+        match self.fault_rng.below(4) {
+            0 => self.network.cut(until),
+            1 => self.network.isolate(sender.0, until),
+            2 => {
+                let members = self.fault_rng.subset(usize::from(self.options.n)) | 1 << sender.0;
+                self.network.confine(members, until);
+            }
+            _ => self.network.partition(until),
+        }
+        self.trace.note(now, || format!("links fail around the view change of {sender} until {until}"));
+    }
+
+    /// A sender's links fail just as it speaks: what it certified last stays with it.
+    pub(super) fn speaking_fault(&mut self, sender: ReplicaId) {
+        let now = self.agenda.now;
+        let until =
+            now + self.options.request_timeout / 2 + self.fault_rng.exponential(self.options.request_timeout);
+        self.network.isolate(sender.0, until);
+        self.trace.note(now, || format!("{sender} falls silent as it speaks, until {until}"));
+    }
+
+    /// Somebody crashes.
+    pub(super) fn crash_someone(&mut self) {
+        if self.healed {
+            return;
+        }
+        let index = self.fault_rng.index(self.nodes.len());
+        self.crash(index);
+        let pause = self.fault_rng.exponential(self.options.crash_pause).max(500);
+        self.agenda.after(pause, Event::Crash);
+    }
+
+    /// A correct replica crashes, unless it is down already.
+    pub(super) fn crash(&mut self, index: usize) {
+        if self.nodes[index].adversary.is_some() || self.nodes[index].host.is_none() {
+            return;
+        }
+        self.collect(index);
+        self.mix(11, index as u64);
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("node {index} crashes"));
+        self.nodes[index].crash(&mut self.storage_rng);
+        let life = self.nodes[index].life;
+        let down = self.fault_rng.exponential(self.options.down_mean) + 500;
+        self.agenda.after(down, Event::Restart(index, life));
+    }
+
+    /// A crashed replica starts again.
+    pub(super) fn restart(&mut self, index: usize, life: u32) {
+        if self.nodes[index].life != life || self.nodes[index].host.is_some() {
+            return;
+        }
+        self.mix(12, index as u64);
+        let now = self.agenda.now;
+        self.outcome.restarts += 1;
+        self.checks.restarted(index);
+        let started = self.nodes[index].restart(&self.blueprint, now);
+        let result =
+            started.map_err(|why| format!("a replica with a whole disk does not start again: {why}"));
+        self.checks.judge("recovery", &[index], result);
+        self.trace.note(now, || format!("node {index} starts again"));
+        self.collect(index);
+        self.plan_crash(index);
+        self.pump(index);
+    }
+
+    /// Decides after how many commands a node crashes, if it does.
+    pub(super) fn plan_crash(&mut self, index: usize) {
+        let rate = self.options.crash_per_command;
+        let possible = self.options.has(FaultClass::Crashes) && !self.healed && rate > 0;
+        self.nodes[index].crash_in = possible.then(|| self.storage_rng.exponential(1_000_000 / rate) + 1);
+    }
+
+    /// The adversaries look around; the colluders' audience changes now and then.
+    pub(super) fn tick(&mut self) {
+        if self.healed {
+            return;
+        }
+        let now = self.agenda.now;
+        if now >= self.pact_until {
+            self.pact_until = now + self.adversary_rng.exponential(self.options.view_timeout * 2).max(2_000);
+            let audience = self.adversary_rng.subset(usize::from(self.options.n));
+            self.pact.borrow_mut().audience = audience;
+        }
+        for index in 0..self.adversaries.len() {
+            let group = self.blueprint.group;
+            let (_, acts) = self.adversaries[index].with(&group, now, |strategy, hand| strategy.tick(hand));
+            self.carry_out(index, acts);
+        }
+        self.agenda.after(TICK, Event::Tick);
+    }
+
+    /// A Byzantine client acts.
+    pub(super) fn byzantine_client(&mut self, index: usize) {
+        if self.healed {
+            return;
+        }
+        self.mix(13, index as u64);
+        let mut send = Vec::new();
+        self.byzantine[index].act(&mut self.checks, &mut send);
+        for (to, message) in send {
+            for node in self.hosts[usize::from(to.0)].clone() {
+                for delay in self.network.copies().into_iter().flatten() {
+                    self.agenda.after(delay, Event::Client(node, message.clone()));
+                }
+            }
+        }
+        let pause = self.byzantine[index].pause();
+        self.agenda.after(pause, Event::ByzantineClient(index));
+    }
+
+    /// The faults stop: the network carries everything, whoever is down starts again, and the faulty
+    /// replicas fall silent or behave.
+    pub(super) fn heal(&mut self) {
+        let now = self.agenda.now;
+        self.healed = true;
+        self.checks.liveness.healed_at = now;
+        self.trace.note(now, || "the faults stop".to_owned());
+        self.network.heal();
+        for index in 0..self.nodes.len() {
+            self.nodes[index].crash_in = None;
+            if self.nodes[index].host.is_none() && self.nodes[index].adversary.is_none() {
+                let life = self.nodes[index].life;
+                self.restart(index, life);
+            }
+        }
+        for adversary in &mut self.adversaries {
+            adversary.active = false;
+            adversary.silent = !self.options.faulty(adversary.me.0).is_some_and(|faulty| faulty.reforms);
+        }
+        for client in 0..self.clients.len() {
+            self.clients[client].heal();
+            for _ in 0..self.options.outstanding {
+                self.agenda.after(1, Event::Think(client));
+            }
+        }
+    }
+}

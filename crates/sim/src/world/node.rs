@@ -1,0 +1,167 @@
+//! A host in the world: its disk, its component, its clock and its timers.
+
+use crate::component::Component;
+use crate::storage::SimStorage;
+use crate::watched::{Tap, Watched};
+use crate::world::event::Timer;
+use crate::{Options, Protocol};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use troth_auth::Signer;
+use troth_core::{Env, Host, RecoveryError, Replica};
+use troth_exec::Executor;
+use troth_kv::Kv;
+use troth_trusted::{Refusal, Resumed};
+use troth_trusted_host::{Answer, Call, TrustedComponent};
+use troth_types::{Group, Limits, ReplicaId, Time};
+
+use crate::storage::Storage;
+
+/// The machine that every node runs.
+pub type Machine<P> = Replica<<P as Protocol>::Agreement, Watched<Executor<Kv>>>;
+
+/// The wall clock at virtual time 0: microseconds since the Unix epoch.
+const WALL_START: u64 = 1_700_000_000_000_000;
+
+/// A host and what belongs to it.
+pub struct Node<P: Protocol> {
+    /// The replica it plays.
+    pub replica: ReplicaId,
+    /// The adversary that it belongs to and its place there, if it is faulty.
+    pub adversary: Option<(usize, usize)>,
+    /// The host; none while it is down.
+    pub host: Option<Host<Machine<P>>>,
+    /// Its log.
+    pub storage: SimStorage,
+    /// Its trusted component; a faulty replica's real one is with its puppet.
+    pub component: Component,
+    /// What its executor did, not collected yet.
+    pub tap: Tap,
+    /// Counts its lives; events of earlier ones are stale.
+    pub life: u32,
+    /// Its timers, by local time.
+    pub timers: BTreeMap<Timer<P>, Time>,
+    /// Waits for a sync or for the component: no command is carried out before.
+    pub busy: bool,
+    /// A clone of an earlier state, for amnesia.
+    pub saved: Option<Machine<P>>,
+    /// Commands until it crashes between two of them.
+    pub crash_in: Option<u64>,
+    local_start: u64,
+    wall_skew: u64,
+}
+
+/// Everything needed to build a node's machine.
+pub struct Blueprint {
+    /// The seed's world.
+    pub options: Options,
+    /// The group.
+    pub group: Group,
+    /// The group's limits.
+    pub limits: Limits,
+    /// The replicas' host keys, by number.
+    pub signers: Vec<Arc<dyn Signer>>,
+}
+
+impl Blueprint {
+    fn machine<P: Protocol>(&self, me: ReplicaId, tap: &Tap) -> Machine<P> {
+        let agreement = P::agreement(&self.options, &self.group, me);
+        let executor = Executor::new(Kv::default(), self.limits);
+        Replica::new(me, self.group, agreement, Watched::new(executor, Rc::clone(tap)))
+    }
+
+    fn signer(&self, me: ReplicaId) -> Arc<dyn Signer> {
+        Arc::clone(&self.signers[usize::from(me.0)])
+    }
+}
+
+impl<P: Protocol> Node<P> {
+    /// A node that has not started.
+    #[must_use]
+    pub fn new(
+        replica: ReplicaId,
+        adversary: Option<(usize, usize)>,
+        component: Component,
+        local_start: u64,
+        wall_skew: u64,
+    ) -> Self {
+        Self {
+            replica,
+            adversary,
+            host: None,
+            storage: SimStorage::default(),
+            component,
+            tap: Tap::default(),
+            life: 0,
+            timers: BTreeMap::new(),
+            busy: false,
+            saved: None,
+            crash_in: None,
+            local_start,
+            wall_skew,
+        }
+    }
+
+    /// The node's clocks.
+    #[must_use]
+    pub fn env(&self, now: u64) -> Env {
+        Env { now: Time(self.local_start + now), wall: Time(WALL_START + self.wall_skew + now) }
+    }
+
+    /// Virtual time of a local one.
+    #[must_use]
+    pub fn virtual_time(&self, local: Time) -> u64 {
+        local.0.saturating_sub(self.local_start)
+    }
+
+    /// Starts for the first time.
+    pub fn start(&mut self, blueprint: &Blueprint, now: u64) -> Result<(), RecoveryError> {
+        let machine = blueprint.machine::<P>(self.replica, &self.tap);
+        let signer = blueprint.signer(self.replica);
+        let durable = blueprint.options.durable && self.adversary.is_none();
+        let env = self.env(now);
+        self.host = Some(Host::fresh(machine, self.replica, blueprint.group, signer, durable, env)?);
+        Ok(())
+    }
+
+    /// Stops at once; the disk loses what a crash loses.
+    pub fn crash(&mut self, rng: &mut crate::Rng) {
+        self.host = None;
+        self.life += 1;
+        self.busy = false;
+        self.timers.clear();
+        self.crash_in = None;
+        self.storage.crash(rng);
+        // What the executor did is undone, and was never seen: nothing left before it was collected.
+        self.tap = Tap::default();
+    }
+
+    /// Starts again from its disk and its component.
+    pub fn restart(&mut self, blueprint: &Blueprint, now: u64) -> Result<(), RecoveryError> {
+        let calls: Vec<Call> =
+            P::counters().iter().map(|counter| Call::Resume { counter: *counter }).collect();
+        let resumed: Vec<Resumed> = self
+            .component
+            .call(&calls)
+            .into_iter()
+            .filter_map(|answer| match answer {
+                Answer::Resumed(resumed) => Some(*resumed),
+                _ => None,
+            })
+            .collect();
+        let machine = blueprint.machine::<P>(self.replica, &self.tap);
+        let signer = blueprint.signer(self.replica);
+        let (snapshot, log) = self.storage.read();
+        let env = self.env(now);
+        let host =
+            Host::recover(machine, self.replica, blueprint.group, signer, env, snapshot, &log, &resumed)?;
+        self.host = Some(host);
+        Ok(())
+    }
+
+    /// Asks the node's own component.
+    pub fn attest(&mut self, call: &Call) -> Answer {
+        self.component.call(std::slice::from_ref(call)).pop().unwrap_or(Answer::Refused(Refusal::Halted))
+    }
+}

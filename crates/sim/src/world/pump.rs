@@ -1,0 +1,343 @@
+//! Carrying out a host's commands, one by one, with crashes between any two of them.
+
+use super::World;
+use super::event::{Envelope, Event, Timer};
+use crate::adversary::Act;
+use crate::component::indulge;
+use crate::storage::Storage;
+use crate::watched::Observation;
+use crate::{Message, Protocol};
+use bytes::Bytes;
+use std::rc::Rc;
+use troth_core::{Command, Note, PeerMessage, To};
+use troth_trusted_host::{Answer, Call};
+use troth_types::{ReplicaId, ToClient, Wire};
+
+impl<P: Protocol> World<P> {
+    /// Carries out the commands of a node until it has none or must wait.
+    pub(super) fn pump(&mut self, index: usize) {
+        loop {
+            let node = &mut self.nodes[index];
+            if node.busy || self.checks.violation.is_some() {
+                return;
+            }
+            if let Some(left) = &mut node.crash_in {
+                *left -= 1;
+                if *left == 0 {
+                    return self.crash(index);
+                }
+            }
+            let Some(host) = &mut node.host else { return };
+            let Some(command) = host.command() else { return };
+            match command {
+                Command::Append(record) => node.storage.append(record),
+                Command::NewSegment(snapshot) => node.storage.new_segment(snapshot),
+                Command::Sync => {
+                    node.storage.begin_sync();
+                    if self.options.sync == 0 {
+                        node.storage.finish_sync();
+                    } else {
+                        node.busy = true;
+                        let life = node.life;
+                        let wait = 1 + self.storage_rng.exponential(self.options.sync);
+                        self.agenda.after(wait, Event::Synced(index, life));
+                    }
+                }
+                Command::Attest(call) => self.attest(index, &call),
+                Command::Peer { to, message } => self.outgoing(index, to, message),
+                Command::Client(message) => self.outgoing_client(index, message),
+                Command::SetTimer { timer, at } => {
+                    node.timers.insert(timer, at);
+                    let due = node.virtual_time(at).max(self.agenda.now + 1);
+                    let life = node.life;
+                    self.agenda.at(due, Event::Timer(index, life, timer, at.0));
+                }
+                Command::CancelTimer(timer) => {
+                    node.timers.remove(&timer);
+                }
+                Command::Note(note) => self.noted(index, &note),
+                Command::Halt(refusal) => {
+                    if node.adversary.is_none() {
+                        let result = Err(format!("the component refused: {refusal:?}"));
+                        self.checks.judge("halt", &[index], result);
+                    }
+                    self.nodes[index].host = None;
+                }
+            }
+        }
+    }
+
+    pub(super) fn synced(&mut self, index: usize, life: u32) {
+        let node = &mut self.nodes[index];
+        if node.life == life && node.host.is_some() {
+            node.busy = false;
+            node.storage.finish_sync();
+            self.pump(index);
+        }
+    }
+
+    fn attest(&mut self, index: usize, call: &Call) {
+        let node = &mut self.nodes[index];
+        let answer = match node.adversary {
+            None => node.attest(call),
+            Some((adversary, host)) => {
+                let puppet = &mut self.adversaries[adversary].puppet;
+                if let Call::Attest { counter, previous, .. } = call {
+                    puppet.rewind(host, *counter, troth_trusted::CounterValue(previous.0 + 1));
+                }
+                indulge(&self.blueprint.group, node.replica, call)
+            }
+        };
+        // A crash may come between the move of the counter and its certificate.
+        if let Some(left) = &mut node.crash_in {
+            *left -= 1;
+            if *left == 0 {
+                return self.crash(index);
+            }
+        }
+        if self.options.attest == 0 {
+            return self.answered(index, answer);
+        }
+        node.busy = true;
+        let life = node.life;
+        let wait = 1 + self.storage_rng.exponential(self.options.attest);
+        self.agenda.after(wait, Event::Attested(index, life, answer));
+    }
+
+    pub(super) fn attested(&mut self, index: usize, life: u32, answer: Answer) {
+        if self.nodes[index].life == life && self.nodes[index].host.is_some() {
+            self.nodes[index].busy = false;
+            self.answered(index, answer);
+            self.pump(index);
+        }
+    }
+
+    fn answered(&mut self, index: usize, answer: Answer) {
+        let env = self.nodes[index].env(self.agenda.now);
+        if let Some(host) = &mut self.nodes[index].host {
+            host.attested(env, answer);
+            self.collect(index);
+        }
+    }
+
+    /// A node's timer may be due.
+    pub(super) fn timer(&mut self, index: usize, life: u32, timer: Timer<P>, at: u64) {
+        let node = &mut self.nodes[index];
+        if node.life != life || node.timers.get(&timer).is_none_or(|set| set.0 != at) {
+            return;
+        }
+        node.timers.remove(&timer);
+        self.mix(4, index as u64);
+        let env = self.nodes[index].env(self.agenda.now);
+        if let Some(host) = &mut self.nodes[index].host {
+            host.input(env, troth_core::Input::Timer(timer));
+            self.after_input(index);
+        }
+    }
+
+    /// Tells the checkers what a node's executor did.
+    pub(super) fn collect(&mut self, index: usize) {
+        let observations = std::mem::take(&mut *self.nodes[index].tap.borrow_mut());
+        if self.nodes[index].adversary.is_some() {
+            return;
+        }
+        for observation in observations {
+            match observation {
+                Observation::Executed { ordered, outcome } => {
+                    let now = self.agenda.now;
+                    self.trace.note(now, || {
+                        let frames: Vec<_> =
+                            ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
+                        format!("node {index} executes {} {frames:?}", ordered.seq)
+                    });
+                    self.checks.executed(index, &ordered, &outcome);
+                }
+                Observation::Checkpoint { seq, digest } => self.checks.checkpoint(index, seq, digest),
+                Observation::Installed { seq, digest } => {
+                    self.outcome.transfers += 1;
+                    self.checks.installed(index, seq, digest);
+                }
+                Observation::Restored { seq, digest } => self.checks.restored(index, seq, digest),
+            }
+        }
+    }
+
+    fn noted(&mut self, index: usize, note: &Note) {
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("node {index}: {note:?}"));
+        if self.nodes[index].adversary.is_some() {
+            return;
+        }
+        if let Note::ViewEntered { view } = note {
+            self.outcome.view_changes = self.outcome.view_changes.max(view.0);
+        }
+        let faulty: Vec<u16> = self.options.faulty.iter().map(|faulty| faulty.replica).collect();
+        self.checks.noted(index, note, &|replica| faulty.contains(&replica.0));
+    }
+
+    fn receivers(&self, from: ReplicaId, to: To) -> Vec<ReplicaId> {
+        match to {
+            To::Others => self.blueprint.group.all().filter(|replica| *replica != from).collect(),
+            To::One(replica) => vec![replica],
+        }
+    }
+
+    /// A host sends to replicas.
+    fn outgoing(&mut self, index: usize, to: To, message: PeerMessage<Message<P>>) {
+        let from = self.nodes[index].replica;
+        if let PeerMessage::Protocol(message) = &message {
+            if P::changes_view(message) {
+                self.view_change_fault(from);
+            } else if self.options.cut_on_view_change > 0 && !self.healed && self.fault_rng.chance(1_500) {
+                self.speaking_fault(from);
+            }
+        }
+        let receivers = self.receivers(from, to);
+        let Some((adversary, host)) = self.nodes[index].adversary else {
+            return self.transmit(from, &receivers, message, 0);
+        };
+        if self.options.negative {
+            // The clone's certificates leave as they are.
+            return self.outgoing_faulty(adversary, host, &receivers, message);
+        }
+        let group = self.blueprint.group;
+        let now = self.agenda.now;
+        let message = match message {
+            PeerMessage::Protocol(message) => {
+                match self.adversaries[adversary].realise(&group, now, host, message) {
+                    Some(message) => PeerMessage::Protocol(message),
+                    None => return,
+                }
+            }
+            other => other,
+        };
+        self.outgoing_faulty(adversary, host, &receivers, message);
+    }
+
+    fn outgoing_faulty(
+        &mut self,
+        adversary: usize,
+        host: usize,
+        receivers: &[ReplicaId],
+        message: PeerMessage<Message<P>>,
+    ) {
+        let (group, now) = (self.blueprint.group, self.agenda.now);
+        let this = &mut self.adversaries[adversary];
+        if this.silent {
+            return;
+        }
+        let me = this.me;
+        this.hear(me, &message);
+        if !this.active {
+            // Reformed: the first host speaks for the replica.
+            return if host == 0 {
+                self.transmit(me, receivers, message, 0)
+            };
+        }
+        let (_, acts) = this.with(&group, now, |strategy, hand| {
+            for to in receivers {
+                strategy.send(hand, host, *to, message.clone());
+            }
+        });
+        self.carry_out(adversary, acts);
+    }
+
+    /// Does what a strategy decided.
+    pub(super) fn carry_out(&mut self, adversary: usize, acts: Vec<Act<P>>) {
+        let me = self.adversaries[adversary].me;
+        for act in acts {
+            match act {
+                Act::Peer(to, message, after) => self.transmit(me, &[to], message, after),
+                Act::Client(message, after) => self.transmit_client(me, message, after),
+                Act::Save(host) => {
+                    let index = self.adversaries[adversary].nodes[host];
+                    let node = &mut self.nodes[index];
+                    node.saved = node.host.as_ref().map(|host| host.machine().clone());
+                }
+                Act::Restore(host) => {
+                    let index = self.adversaries[adversary].nodes[host];
+                    let node = &mut self.nodes[index];
+                    // Amid a run the host and the clone would not fit each other.
+                    if let (Some(host), Some(saved), false) = (&mut node.host, &node.saved, node.busy) {
+                        *host.machine_mut() = saved.clone();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a message on the wire.
+    fn transmit(
+        &mut self,
+        from: ReplicaId,
+        receivers: &[ReplicaId],
+        message: PeerMessage<Message<P>>,
+        after: u64,
+    ) {
+        let Some(message) = self.through_the_codec(from, message) else { return };
+        let envelope = Rc::new(Envelope::new(from, message));
+        for to in receivers {
+            for slot in 0..self.hosts[usize::from(to.0)].len() {
+                let index = self.hosts[usize::from(to.0)][slot];
+                self.send_envelope(index, &envelope, after);
+            }
+        }
+    }
+
+    /// Now and then a message goes through its wire form.
+    fn through_the_codec(
+        &mut self,
+        from: ReplicaId,
+        message: PeerMessage<Message<P>>,
+    ) -> Option<PeerMessage<Message<P>>> {
+        self.wire_countdown -= 1;
+        if self.wire_countdown > 0 {
+            return Some(message);
+        }
+        self.wire_countdown = self.options.wire_one_in;
+        let bytes: Bytes = message.to_wire();
+        match PeerMessage::from_wire(&bytes) {
+            Ok(decoded) if decoded == message => Some(decoded),
+            _ if self.faulty(from) => None,
+            other => {
+                let result = Err(format!("{message:?} became {other:?} on the wire"));
+                self.checks.judge("codec", &[], result);
+                None
+            }
+        }
+    }
+
+    /// A host sends to a client.
+    fn outgoing_client(&mut self, index: usize, message: ToClient) {
+        let from = self.nodes[index].replica;
+        let Some((adversary, host)) = self.nodes[index].adversary else {
+            return self.transmit_client(from, message, 0);
+        };
+        let this = &mut self.adversaries[adversary];
+        if this.silent {
+            return;
+        }
+        if !this.active {
+            return if host == 0 {
+                self.transmit_client(from, message, 0)
+            };
+        }
+        let (group, now) = (self.blueprint.group, self.agenda.now);
+        let (_, acts) = this.with(&group, now, |strategy, hand| strategy.client(hand, host, message));
+        self.carry_out(adversary, acts);
+    }
+
+    fn transmit_client(&mut self, from: ReplicaId, message: ToClient, after: u64) {
+        let client = match &message {
+            ToClient::Reply(reply) => reply.client,
+            ToClient::ReadReply(reply) => reply.client,
+            ToClient::Event(event) => event.client,
+            ToClient::Refusal(refusal) => refusal.client,
+        };
+        // Byzantine clients do not listen.
+        let Some(index) = self.clients.iter().position(|known| known.id == client) else { return };
+        for delay in self.network.copies().into_iter().flatten() {
+            self.agenda.after(delay + after, Event::Answer(index, from, message.clone()));
+        }
+    }
+}

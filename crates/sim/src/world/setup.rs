@@ -1,0 +1,193 @@
+//! How a seed's world begins.
+
+use super::byzantine::ByzantineClient;
+use super::client::Client;
+use super::event::{Agenda, Event};
+use super::network::Network;
+use super::node::{Blueprint, Node};
+use super::trace::Trace;
+use super::{Outcome, World};
+use crate::adversary::{Adversary, Amnesia, Pact, Proxy, Puppet, Strategy, Twin};
+use crate::checks::{Checks, ReplyIntegrity};
+use crate::component::{WireWatch, component};
+use crate::options::{FaultClass, FaultyKind};
+use crate::{Options, Protocol, Rng};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Signer};
+use troth_types::{ClientId, Group, Limits, ReplicaId};
+
+/// Model signers of replicas count from here.
+const REPLICA_KEYS: u64 = 1_000_000;
+
+/// The limits of a seed's group.
+pub(crate) fn limits(options: &Options) -> Limits {
+    Limits { client_window: options.client_window, batch_frames: options.batch_frames, ..Limits::DEFAULT }
+}
+
+struct Keys {
+    replicas: Vec<ModelSigner>,
+    clients: BTreeMap<ClientId, ModelSigner>,
+}
+
+impl Keys {
+    fn new(options: &Options) -> Self {
+        let all = 1..=(options.clients + options.byzantine_clients) as u64;
+        Self {
+            replicas: (0..u64::from(options.n)).map(|index| ModelSigner::new(REPLICA_KEYS + index)).collect(),
+            clients: all.map(|client| (ClientId(client), ModelSigner::new(client))).collect(),
+        }
+    }
+
+    fn directory(&self, group: &Group) -> (Arc<Directory>, Arc<ModelScheme>) {
+        let mut scheme = ModelScheme::default();
+        for signer in self.replicas.iter().chain(self.clients.values()) {
+            scheme.register(signer);
+        }
+        let directory = Directory {
+            group: group.id(),
+            replicas: self.replicas.iter().map(Signer::public_key).collect(),
+            clients: self.clients.iter().map(|(client, signer)| (*client, signer.public_key())).collect(),
+        };
+        (Arc::new(directory), Arc::new(scheme))
+    }
+}
+
+fn strategy<P: Protocol>(options: &Options, kind: FaultyKind) -> Box<dyn Strategy<P>> {
+    match kind {
+        FaultyKind::Proxy => Box::new(Proxy::new(options.view_timeout * 2)),
+        FaultyKind::Twin => Box::new(Twin::new(options.view_timeout * 2)),
+        FaultyKind::Amnesia => Box::new(Amnesia::new(options.view_timeout * 3)),
+        FaultyKind::Written(index) => (P::strategies()[index].1)(),
+    }
+}
+
+impl<P: Protocol> World<P> {
+    pub(super) fn new(options: &Options, traced: bool) -> Self {
+        let group = P::group(options.f);
+        let limits = limits(options);
+        let keys = Keys::new(options);
+        let (directory, scheme) = keys.directory(&group);
+        let watch = WireWatch::new(&group);
+        let signers: Vec<Arc<dyn Signer>> =
+            keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
+        let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
+        let clients = (1..=options.clients as u64)
+            .map(|id| Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id))))
+            .collect();
+        let byzantine = (1..=options.byzantine_clients as u64)
+            .map(|index| ClientId(options.clients as u64 + index))
+            .map(|id| {
+                ByzantineClient::new(
+                    options.seed,
+                    group,
+                    id,
+                    keys.clients[&id].clone(),
+                    options.client_window,
+                )
+            })
+            .collect();
+        let mut checks = Checks { replies: ReplyIntegrity::new(options.client_window), ..Checks::default() };
+        checks.liveness.bound = super::LIVENESS_BOUND;
+        let mut world = Self {
+            options: options.clone(),
+            blueprint: Blueprint { options: options.clone(), group, limits, signers },
+            agenda: Agenda::default(),
+            network: Network::new(options),
+            nodes: Vec::new(),
+            hosts: vec![Vec::new(); group.n()],
+            clients,
+            byzantine,
+            adversaries: Vec::new(),
+            pact: Rc::new(RefCell::new(Pact::default())),
+            pact_until: 0,
+            messages: MessageVerifier::new(Arc::clone(&directory), scheme.clone(), watch.clone()),
+            frames: FrameVerifier::new(directory, scheme, limits),
+            watch,
+            checks,
+            storage_rng: Rng::stream(options.seed, "storage", 0),
+            fault_rng: Rng::stream(options.seed, "faults", 0),
+            adversary_rng: Rng::stream(options.seed, "adversary", 0),
+            wire_countdown: options.wire_one_in,
+            invariants_countdown: 1,
+            healed: false,
+            next_look: super::LOOK,
+            outcome: Outcome::default(),
+            trace: Trace::new(traced),
+        };
+        world.people(&keys);
+        world
+    }
+
+    /// Puts the replicas there.
+    fn people(&mut self, keys: &Keys) {
+        let group = self.blueprint.group;
+        for replica in group.all() {
+            let Some(faulty) = self.options.faulty(replica.0).copied() else {
+                self.add_node(replica, None);
+                continue;
+            };
+            let index = self.adversaries.len();
+            let strategy = strategy::<P>(&self.options, faulty.kind);
+            let hosts = strategy.hosts();
+            let signer = keys.replicas[usize::from(replica.0)].clone();
+            let nodes = (0..hosts).map(|host| self.add_node(replica, Some((index, host)))).collect();
+            self.adversaries.push(Adversary {
+                me: replica,
+                strategy,
+                nodes,
+                effective: 0,
+                active: true,
+                silent: false,
+                puppet: Puppet::new(replica, group, component(&group, replica), signer, hosts),
+                heard: VecDeque::new(),
+                rng: Rng::stream(self.options.seed, "adversary", 1 + u64::from(replica.0)),
+                pact: Rc::clone(&self.pact),
+            });
+            self.pact.borrow_mut().members |= 1 << replica.0;
+        }
+    }
+
+    fn add_node(&mut self, replica: ReplicaId, adversary: Option<(usize, usize)>) -> usize {
+        let index = self.nodes.len();
+        let mut rng = Rng::stream(self.options.seed, "node", index as u64);
+        let skew = if self.options.skew == 0 { 0 } else { rng.below(self.options.skew) };
+        let local_start = rng.below(1 << 40);
+        let component = component(&self.blueprint.group, replica);
+        self.nodes.push(Node::new(replica, adversary, component, local_start, skew));
+        self.hosts[usize::from(replica.0)].push(index);
+        index
+    }
+
+    /// Everything begins.
+    pub(super) fn start(&mut self) {
+        for index in 0..self.nodes.len() {
+            let started = self.nodes[index].start(&self.blueprint, 0);
+            let result = started.map_err(|why| format!("a fresh start failed: {why}"));
+            self.checks.judge("start", &[index], result);
+            self.plan_crash(index);
+            self.pump(index);
+        }
+        for client in 0..self.clients.len() {
+            for _ in 0..self.options.outstanding {
+                let pause = self.clients[client].pause();
+                self.agenda.after(pause, Event::Think(client));
+            }
+        }
+        for index in 0..self.byzantine.len() {
+            let pause = self.byzantine[index].pause();
+            self.agenda.after(pause, Event::ByzantineClient(index));
+        }
+        if self.options.has(FaultClass::Partitions) || self.options.has(FaultClass::Cuts) {
+            let pause = self.fault_rng.exponential(self.options.fault_pause);
+            self.agenda.after(pause, Event::Fault);
+        }
+        if self.options.has(FaultClass::Crashes) {
+            let pause = self.fault_rng.exponential(self.options.crash_pause);
+            self.agenda.after(pause, Event::Crash);
+        }
+        self.agenda.after(1_000, Event::Tick);
+    }
+}
