@@ -1,6 +1,6 @@
 //! Asks replicas for their `/status`.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use troth_node::Snapshot;
@@ -30,7 +30,10 @@ pub(crate) fn all(cluster: &Cluster) -> Vec<Result<Snapshot, String>> {
 
 /// One replica's snapshot.
 pub(crate) fn one(address: &str) -> Result<Snapshot, String> {
-    let body = get(address, "/status").map_err(|why| why.to_string())?;
+    let body = get(address, "/status").map_err(|why| match why.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => "does not answer".to_owned(),
+        _ => why.to_string(),
+    })?;
     serde_json::from_str(&body).map_err(|why| format!("answers what is no status: {why}"))
 }
 

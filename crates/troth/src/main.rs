@@ -16,6 +16,7 @@ mod up;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
         Ok(filter) => filter,
         Err(why) => return failure::Failure::usage(format!("--log {wanted}: {why}")).report(),
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colour = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
     let done = match &cli.command {
         Command::Init(arguments) => init::run(arguments),
         Command::Replica(arguments) => replica::run(arguments),

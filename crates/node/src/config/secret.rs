@@ -33,8 +33,8 @@ pub struct ClientSecret {
     pub client: ClientId,
     /// Its Noise static private key.
     pub link: [u8; 32],
-    /// Its signing key.
-    pub signer: Ed25519Signer,
+    /// The seed of its Ed25519 signing key.
+    pub seed: [u8; 32],
 }
 
 impl ReplicaSecret {
@@ -93,9 +93,10 @@ impl ClientSecret {
         })?;
         let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;
         fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
-        let signer = Ed25519Signer::from_seed(checks.bytes(&raw.secret, "secret")?);
-        fits(&source, &raw.secret, signer.public_key() == entry.key, "key")?;
-        Ok(Self { client, link, signer })
+        let seed = checks.bytes(&raw.secret, "secret")?;
+        let public = Ed25519Signer::from_seed(seed).public_key();
+        fits(&source, &raw.secret, public == entry.key, "key")?;
+        Ok(Self { client, link, seed })
     }
 }
 

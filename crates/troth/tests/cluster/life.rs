@@ -1,0 +1,72 @@
+//! A cluster's life: it serves, survives its primary, and leaves nothing behind.
+
+use crate::support::{Running, Scratch, good, lives, run, signal, status, troth, until, up};
+use std::process::Stdio;
+
+fn pid(replica: &serde_json::Value) -> u32 {
+    u32::try_from(replica["pid"].as_u64().expect("a reachable replica says its pid")).expect("a pid")
+}
+
+#[test]
+fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
+    let scratch = Scratch::new("life");
+    let dir = scratch.0.as_path();
+    let mut cluster = up(dir, &[]);
+
+    assert_eq!(good(dir, &["kv", "put", "greeting", "hello"]), "version 1\n");
+    assert_eq!(good(dir, &["kv", "get", "greeting"]), "hello\n");
+    assert_eq!(run(dir, &["kv", "get", "nothing"]).status.code(), Some(1));
+    assert_eq!(run(dir, &["kv", "cas", "greeting", "x", "--version", "9"]).status.code(), Some(1));
+
+    let log = dir.join("watch.log");
+    let file = std::fs::File::create(&log).expect("our own directory");
+    let errors = file.try_clone().expect("one file");
+    let mut watch = Running(
+        troth(dir)
+            .args(["kv", "watch", "greeting", "--count", "2"])
+            .stdout(Stdio::from(file))
+            .stderr(Stdio::from(errors))
+            .spawn()
+            .expect("the command starts"),
+    );
+    let said = |what: &str| std::fs::read_to_string(&log).is_ok_and(|text| text.contains(what)).then_some(());
+    until("the watch stands", || said("Watching"));
+    good(dir, &["kv", "put", "greeting", "good evening"]);
+    until("the watch tells of the first change", || said("greeting = good evening (version 2)"));
+
+    let before = status(dir);
+    let pids: Vec<u32> = before.iter().map(pid).collect();
+    assert!(before.iter().all(|replica| replica["view"] == 0), "{before:?}");
+    signal(pids[0], "KILL");
+
+    good(dir, &["kv", "put", "greeting", "still here"]);
+    assert_eq!(good(dir, &["kv", "get", "greeting"]), "still here\n");
+    assert_eq!(watch.ends(), Some(0), "the watch saw its second change through the view change");
+    said("greeting = still here (version 3)").expect("the watch told of the second change");
+    let view = until("the others work in a new view", || {
+        let now = status(dir);
+        let moved = now[1..].iter().all(|replica| replica["view"].as_u64() > Some(0) && replica["active"] == true);
+        moved.then(|| now[1]["view"].as_u64().expect("a view"))
+    });
+    let table = good(dir, &["status"]);
+    assert!(table.contains("unreachable"), "{table}");
+    assert!(table.contains(&format!("  {view}  ")), "{table}");
+
+    cluster.signal("TERM");
+    assert_eq!(cluster.ends(), Some(0));
+    for pid in pids {
+        until("the replicas are gone", || (!lives(pid)).then_some(()));
+    }
+    assert!(!dir.join("cluster.toml").exists(), "a cluster that `troth up` made goes with it");
+}
+
+#[test]
+fn replicas_end_when_the_process_that_started_them_is_killed() {
+    let scratch = Scratch::new("orphans");
+    let cluster = up(&scratch.0, &[]);
+    let pids: Vec<u32> = status(&scratch.0).iter().map(pid).collect();
+    cluster.signal("KILL");
+    for pid in pids {
+        until("the replicas are gone", || (!lives(pid)).then_some(()));
+    }
+}

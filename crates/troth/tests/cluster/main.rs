@@ -1,0 +1,6 @@
+//! Real processes: the `troth` command as a user runs it. Every wait has a condition and a deadline,
+//! and whatever a test starts ends with it, also when it fails.
+
+mod life;
+mod refusals;
+mod support;

@@ -1,0 +1,75 @@
+//! What a replica refuses, with the exit code and the words that help.
+
+use crate::support::{Running, Scratch, good, run, status, troth, until};
+use std::path::Path;
+use std::process::Stdio;
+
+/// Makes a cluster on ports that are free now.
+fn init(dir: &Path) {
+    // Processes and time make the port: tests beside each other rarely want the same.
+    for attempt in 0..50 {
+        let base = 10_000 + (std::process::id() * 7 + attempt * 331) % 20_000;
+        let free = (0..3).all(|i| {
+            let port = |offset| u16::try_from(base + i + offset).expect("below 32000");
+            [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        });
+        if free {
+            good(dir, &["init", "--base-port", &base.to_string()]);
+            return;
+        }
+    }
+    panic!("no free ports");
+}
+
+fn replica(dir: &Path, id: &str) -> Running {
+    let child = troth(dir)
+        .args(["replica", "--id", id])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    Running(child)
+}
+
+#[test]
+fn a_replica_runs_once() {
+    let scratch = Scratch::new("once");
+    let dir = scratch.0.as_path();
+    init(dir);
+    let mut first = replica(dir, "0");
+    until("replica 0 serves", || status(dir)[0]["pid"].as_u64());
+    first.signal("TERM");
+    assert_eq!(first.ends(), Some(0), "a clean shutdown is a success");
+
+    let second = run(dir, &["replica", "--id", "0"]);
+    assert_eq!(second.status.code(), Some(3));
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(words.contains("readmission") && words.contains("troth init"), "{words}");
+}
+
+#[test]
+fn a_broken_configuration_is_named_by_file_and_line() {
+    let scratch = Scratch::new("broken");
+    let dir = scratch.0.as_path();
+    init(dir);
+    let file = dir.join("cluster.toml");
+    let text = std::fs::read_to_string(&file).expect("just made");
+    std::fs::write(&file, text.replacen("service = \"kv\"", "servce = \"kv\"", 1)).expect("our own file");
+    let output = run(dir, &["replica", "--id", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(words.contains("cluster.toml:5:1: unknown field `servce`") && words.contains("mend: "), "{words}");
+}
+
+#[test]
+fn a_group_that_is_not_there_is_not_done() {
+    let scratch = Scratch::new("absent");
+    let dir = scratch.0.as_path();
+    init(dir);
+    let status = run(dir, &["status"]);
+    assert_eq!(status.status.code(), Some(5));
+    let words = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(words.matches("unreachable").count(), 3, "{words}");
+    assert_eq!(run(dir, &["replica", "--id", "3"]).status.code(), Some(2));
+}

@@ -1,0 +1,125 @@
+//! A cluster of processes in a directory of its own, and the command to use it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take; far more than it does.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory of one test alone, removed at its end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("troth-test-{name}-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that is killed where the test leaves it. `troth up` killed takes its replicas along.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        signal(self.0.id(), name);
+    }
+
+    /// Waits for the end and gives the exit code.
+    pub fn ends(&mut self) -> Option<i32> {
+        until("the process ends", || self.0.try_wait().expect("our own child")).code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn troth(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troth"));
+    command.env("TROTH_DIR", dir).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end.
+pub fn run(dir: &Path, arguments: &[&str]) -> Output {
+    troth(dir).args(arguments).output().expect("the command runs")
+}
+
+/// Runs the command, demands success and gives what it printed.
+pub fn good(dir: &Path, arguments: &[&str]) -> String {
+    let output = run(dir, arguments);
+    assert!(
+        output.status.success(),
+        "troth {arguments:?} failed with {:?}: {}",
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Starts `troth up` and waits until it says that the cluster serves.
+pub fn up(dir: &Path, arguments: &[&str]) -> Running {
+    let mut child = troth(dir)
+        .arg("up")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let first = lines.next();
+    let mut running = Running(child);
+    if !first.as_ref().is_some_and(|line| line.as_ref().is_ok_and(|line| line.contains("replicas serve"))) {
+        let mut why = String::new();
+        let _ = running.0.stderr.take().expect("piped").read_to_string(&mut why);
+        panic!("the cluster does not serve: {first:?} {why}");
+    }
+    // What it says later is not read; a pipe holds far more than it says.
+    std::thread::spawn(move || lines.for_each(drop));
+    running
+}
+
+/// What `troth status --json` says of the replicas.
+pub fn status(dir: &Path) -> Vec<serde_json::Value> {
+    let output = run(dir, &["status", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    json["replicas"].as_array().expect("a list").clone()
+}
+
+/// Waits for a condition.
+pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().expect("kill runs");
+    assert!(sent.success(), "process {pid} was there");
+}
+
+/// Whether a process exists and is not merely waiting to be noticed as ended.
+pub fn lives(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+}
