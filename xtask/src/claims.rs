@@ -198,6 +198,7 @@ fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
             .filter(|line| !line.is_empty())
             .nth(1)
             .unwrap_or(""),
+        None if ran.last_line().is_empty() => ran.all.last().map_or("", String::as_str),
         None => ran.last_line(),
     };
     if !ok {

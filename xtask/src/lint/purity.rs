@@ -18,6 +18,8 @@ const PURE: &[&str] = &[
     "crates/services/",
     "crates/client/",
 ];
+/// Parts of those crates that belong to the runtime all the same.
+const RUNTIME_PARTS: &[&str] = &["crates/client/src/front/"];
 /// Crates that must give the same run for the same seed, though they print and read arguments.
 const DETERMINISTIC: &[&str] = &["crates/sim/"];
 
@@ -38,7 +40,8 @@ enum Scope {
 
 impl Scope {
     fn holds(self, path: &str) -> bool {
-        let within = |roots: &[&str]| roots.iter().any(|root| path.starts_with(root));
+        let below = |roots: &[&str]| roots.iter().any(|root| path.starts_with(root));
+        let within = |roots| below(roots) && !below(RUNTIME_PARTS);
         match self {
             Self::Pure => within(PURE) && !is_test(path),
             Self::Deterministic => (within(PURE) || within(DETERMINISTIC)) && !is_test(path),

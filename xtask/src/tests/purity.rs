@@ -59,6 +59,8 @@ fn words_in_comments_and_texts_are_no_offence() {
 #[test]
 fn rules_hold_where_they_should() {
     assert_eq!(found("crates/node/src/tcp.rs", "Instant::now(); std::net::x; async {}"), [""; 0]);
+    assert_eq!(found("crates/client/src/front/tcp.rs", "Instant::now(); async {}"), [""; 0]);
+    assert_eq!(found("crates/client/src/front.rs", "Instant::now(); async {}"), ["clock@1", "async@1"]);
     assert_eq!(found("crates/sim/src/world.rs", "HashMap::new(); println!()"), ["hash-order@1"]);
     assert_eq!(found("crates/core/src/tests/host.rs", "Instant::now(); HashMap::new()"), [""; 0]);
     assert_eq!(found("crates/core/src/tests/host.rs", "rand::random()"), ["random@1"]);

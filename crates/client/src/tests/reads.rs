@@ -73,6 +73,22 @@ fn whatever_spoils_a_fast_read_has_it_ordered() {
 }
 
 #[test]
+fn a_digest_sent_after_the_result_does_not_vouch_for_that_result() {
+    let mut scene = Scene::new(3);
+    read(&mut scene);
+    scene.drain();
+    // The designated replica shows a result of its own, then agrees with the others' digest.
+    scene.say(2, read_reply(1, 0, ReplyBody::Full(texts(&["6"]))));
+    for replica in [2, 0, 1] {
+        let digest = Reply::results_digest(&texts(&["5"]));
+        scene.say(replica, read_reply(1, 0, ReplyBody::Digest(digest)));
+    }
+    let seen = scene.drain();
+    assert!(seen.done.is_empty(), "nobody else vouched for its result");
+    assert_eq!(seen.frames.len(), 3, "it is ordered");
+}
+
+#[test]
 fn a_read_waits_for_the_events_it_reveals() {
     let mut scene = Scene::new(3);
     read(&mut scene);
