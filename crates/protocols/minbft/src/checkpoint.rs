@@ -114,6 +114,8 @@ impl MinBft {
             return;
         }
         if self.delivered.0 + self.config.window <= stable.0 {
+            // What the transferred state contains is not waited for any more.
+            self.slots = self.slots.split_off(&stable.next());
             self.fetch_stable_state(cx);
         } else if !self.behind {
             self.behind = true;

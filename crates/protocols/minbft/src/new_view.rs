@@ -104,6 +104,7 @@ impl MinBft {
             new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
         self.pool.restart(|digest| carried.contains(digest));
         self.timed = None;
+        self.wants = None;
         cx.cancel_timer(Timer::NewView);
         cx.note(Note::ViewEntered { view: self.view });
         if self.delivered < self.started.base {

@@ -348,9 +348,10 @@ impl MinBft {
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
         self.try_view_change(cx);
         self.try_new_view(cx);
+        // After a state transfer the own checkpoint is what lets the next commitment skip numbers.
+        self.try_checkpoint(cx);
         self.try_commit(cx);
         self.try_execute(cx);
-        self.try_checkpoint(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);
         if std::mem::take(&mut self.recheck) {
