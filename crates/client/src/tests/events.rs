@@ -155,3 +155,35 @@ fn a_session_that_does_not_know_where_events_begin_learns_it_from_its_first_outc
     assert_eq!(seen.frames[0].1.operations(), texts(&["b", "r"]), "the rest follows together");
     assert_eq!(seen.frames[0].1.events_seen(), 7, "the earlier session's events may go");
 }
+
+#[test]
+fn copies_from_before_an_overflow_keep_none_behind_it_out() {
+    let mut scene = Scene::with(3, |config| config.limits.outbox_events = 4);
+    for replica in [0, 1] {
+        // Event 1 never came, so these fill the room and cannot be delivered.
+        for index in 2..=5 {
+            scene.say(replica, event(index, "old"));
+        }
+        scene.say(replica, event(20, ""));
+        for index in 21..=23 {
+            scene.say(replica, event(index, "new"));
+        }
+    }
+    assert_eq!(scene.drain().order, ["e20", "e21", "e22", "e23"]);
+}
+
+#[test]
+fn another_client_s_events_are_not_delivered() {
+    let mut scene = Scene::new(3);
+    for replica in 0..3 {
+        let payload = bytes::Bytes::from_static(b"for client 8");
+        let event = troth_types::Event {
+            client: troth_types::ClientId(8),
+            index: 1,
+            seq: troth_types::Seq(1),
+            payload,
+        };
+        scene.say(replica, troth_types::ToClient::Event(event));
+    }
+    assert!(scene.drain().events.is_empty());
+}

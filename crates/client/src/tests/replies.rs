@@ -167,3 +167,17 @@ fn the_view_hint_is_one_that_a_correct_replica_reached() {
     assert_eq!(scene.core.view_hint(), View(3));
     assert_eq!(scene.group.primary(scene.core.view_hint()), ReplicaId(0));
 }
+
+#[test]
+fn an_earlier_result_never_stands_for_a_later_digest() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["get"]);
+    scene.drain();
+    scene.say(0, full(1, &["lie"]));
+    scene.say(0, digest(1, &["truth"]));
+    scene.say(1, digest(1, &["truth"]));
+    assert!(scene.drain().done.is_empty(), "the lie is not what was agreed on");
+    assert_eq!(scene.core.unconfirmed_bytes(), 0);
+    scene.say(1, full(1, &["truth"]));
+    assert_eq!(scene.drain().done[0].1, Ok(texts(&["truth"])));
+}
