@@ -20,7 +20,14 @@ impl MinBft {
         if message.from != self.group.primary(new_view.view) {
             return Verdict::Condemn("a NEW-VIEW by a backup");
         }
-        if new_view.view < self.view || (new_view.view == self.view && self.active()) {
+        if new_view.view < self.view {
+            return Verdict::Done;
+        }
+        if new_view.view == self.view && self.active() {
+            // A replica that restarted in this view meets its NEW-VIEW again.
+            if message.digest == self.started.digest {
+                self.follow_start(message.from);
+            }
             return Verdict::Done;
         }
         match self.judge_new_view(message, new_view) {
@@ -90,6 +97,7 @@ impl MinBft {
         rule!("MINBFT-V15");
         self.phase = Phase::Active;
         self.begin(message.digest, message.from, new_view);
+        self.follow_start(message.from);
         self.new_views.insert(new_view.view, message.clone());
         cx.persist(Record::NewView(message.clone()));
         for batch in &new_view.chosen {
@@ -121,8 +129,12 @@ impl MinBft {
         let accepted: Voters = [primary].into_iter().collect();
         let chosen = new_view.chosen.clone();
         self.started = Started { base: new_view.base.0, chosen, digest, accepted };
-        let end = self.started.end();
-        self.peer_mut(primary).walk.last = Some((new_view.view, end));
+    }
+
+    /// The primary's numbers go on behind what the view started with.
+    fn follow_start(&mut self, primary: troth_types::ReplicaId) {
+        let start = (self.view, self.started.end());
+        self.peer_mut(primary).walk.last = Some(start);
     }
 
     /// COMMIT(NEW-VIEW) ⟨v', H(NEW-VIEW)⟩_UI(i).

@@ -74,7 +74,7 @@ impl MinBft {
         self.name_committed(own);
     }
 
-    fn follow_one(&mut self, walk: &mut Walk, message: &Certified) {
+    fn follow_one(&mut self, walk: &mut Walk, message: &Arc<Certified>) {
         let me = self.me;
         match &message.body {
             Body::Prepare(prepare) => {
@@ -87,20 +87,31 @@ impl MinBft {
                     self.in_view(prepare.view, prepare.seq);
                 }
             }
-            Body::Checkpoint(checkpoint) => walk.checkpoint = walk.checkpoint.max(checkpoint.seq),
+            Body::Checkpoint(checkpoint) => {
+                walk.checkpoint = walk.checkpoint.max(checkpoint.seq);
+                // The log may hold nothing else of its view.
+                self.in_view(View(message.value().view()), Seq(0));
+            }
             Body::ViewChange(change) => {
                 self.view = change.to;
                 self.phase = Phase::Changing;
                 self.peer_mut(me).view = change.to;
+                self.changes.insert(me, message.clone());
+                for request in &change.requests {
+                    self.note_request(request);
+                }
             }
-            Body::NewView(new_view) => self.back_in_view(walk, new_view.view, me),
+            Body::NewView(new_view) => {
+                self.new_views.insert(new_view.view, message.clone());
+                self.back_in_view(walk, new_view.view, me);
+            }
             Body::AcceptNewView(accept) => self.back_in_view(walk, accept.view, me),
             Body::RequestViewChange(_) => {}
         }
     }
 
     fn in_view(&mut self, view: View, seq: Seq) {
-        if view >= self.view {
+        if view > self.view || (view == self.view && self.active()) {
             // The log may begin in the middle of a view, after its start.
             if view > self.view
                 && let Some(message) = self.new_views.get(&view).cloned()
