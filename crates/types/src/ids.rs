@@ -65,7 +65,7 @@ impl Seq {
     /// The sequence number after this one.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -157,7 +157,6 @@ impl Agreement for MinBft {
         assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 2 * self.config.window + 2, "slots stay within the window");
-        assert!(self.own_checkpoint <= self.delivered, "an own checkpoint was executed");
         for peer in &self.peers {
             let held = u64::try_from(peer.gate.held()).expect("a length fits");
             assert!(held <= 4 * self.config.window + 64, "the hold-back is bounded");

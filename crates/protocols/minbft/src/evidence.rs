@@ -123,7 +123,7 @@ impl Walk {
             }
         }
         rule!("MINBFT-W1");
-        if seq.0 > self.checkpoint.0 + config.window {
+        if seq.0 > self.checkpoint.0.saturating_add(config.window) {
             return Err("a commitment beyond the window of its sender's own checkpoint");
         }
         self.last = Some((view, seq));
@@ -207,7 +207,8 @@ pub fn covers(config: &Config, checkpoint: Seq, stable: Seq) -> bool {
     if config.follows(Flaw::CutUnderPipelining) {
         return checkpoint <= stable;
     }
-    checkpoint.0 + config.window <= stable.0
+    // A faulty replica may certify any number: no sum here may wrap around.
+    checkpoint.0.checked_add(config.window).is_some_and(|covered| covered <= stable.0)
 }
 
 struct Follower<'a> {

@@ -49,6 +49,12 @@ impl MinBft {
             })
             .collect();
         self.follow_own(cx, &own);
+        // A state that came by transfer may be ahead of everything this replica certified: it goes on
+        // there, and its own CHECKPOINT comes first.
+        self.committed = self.committed.max(self.delivered);
+        if snapshot.0 > self.own_checkpoint {
+            self.due_checkpoints.push_back(snapshot);
+        }
     }
 
     /// Takes up where the last own message left off: what was certified was promised, whether or not it

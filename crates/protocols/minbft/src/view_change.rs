@@ -138,6 +138,9 @@ impl MinBft {
         let Some(choice) = self.choice(&evidence) else { return };
         self.proposed_view = true;
         let Choice { base, chosen } = choice;
+        for batch in &chosen {
+            self.log_frames(cx, &batch.frames);
+        }
         self.certify(cx, Body::NewView(NewView { view, changes, base, chosen }));
     }
 
