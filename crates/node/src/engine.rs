@@ -169,7 +169,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 RefusalReason::Unauthorised
             }
         };
-        self.to_client(ToClient::Refusal(Refusal { client, number, read: false, reason }));
+        self.tell_client(ToClient::Refusal(Refusal { client, number, read: false, reason }));
     }
 
     /// Carries out what the host asks for, until it asks for nothing more.
@@ -184,8 +184,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     let answer = self.component.call(&[call]).remove(0);
                     self.host.attested(self.clock.env(), answer);
                 }
-                Command::Peer { to, message } => self.to_peers(to, &message),
-                Command::Client(message) => self.to_client(message),
+                Command::Peer { to, message } => self.tell_peers(to, &message),
+                Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
                 Command::Note(note) => self.note(&note),
@@ -200,28 +200,28 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.links.flush(&mut self.counters);
     }
 
-    fn to_peers(&mut self, to: To, message: &Peers<A>) {
+    fn tell_peers(&mut self, to: To, message: &Peers<A>) {
         let bytes = message.to_wire();
         match to {
-            To::One(replica) => self.to_peer(replica, bytes),
+            To::One(replica) => self.tell_peer(replica, bytes),
             To::Others => {
                 for replica in self.links.others() {
-                    self.to_peer(replica, bytes.clone());
+                    self.tell_peer(replica, bytes.clone());
                 }
             }
         }
     }
 
-    fn to_peer(&mut self, replica: ReplicaId, bytes: Bytes) {
+    fn tell_peer(&mut self, replica: ReplicaId, bytes: Bytes) {
         #[cfg(feature = "demo-adversary")]
         let told = match &mut self.liar {
-            Some(liar) => liar.to_replica(replica, bytes),
+            Some(liar) => liar.lie_to_replica(replica, bytes),
             None => vec![bytes],
         };
         #[cfg(not(feature = "demo-adversary"))]
         let told = [bytes];
         for bytes in told {
-            if self.links.to_replica(replica, &bytes) {
+            if self.links.tell_replica(replica, &bytes) {
                 self.counters.peer_messages_out += 1;
             } else {
                 self.counters.peer_dropped += 1;
@@ -229,10 +229,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         }
     }
 
-    fn to_client(&mut self, message: ToClient) {
+    fn tell_client(&mut self, message: ToClient) {
         #[cfg(feature = "demo-adversary")]
         let message = match &mut self.liar {
-            Some(liar) => liar.to_client(message),
+            Some(liar) => liar.lie_to_client(message),
             None => message,
         };
         let client = match &message {
@@ -241,7 +241,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             ToClient::Event(event) => event.client,
             ToClient::Refusal(refusal) => refusal.client,
         };
-        if self.links.to_client(client, &message.to_wire()) {
+        if self.links.tell_client(client, &message.to_wire()) {
             self.counters.client_messages_out += 1;
         } else {
             self.counters.client_dropped += 1;

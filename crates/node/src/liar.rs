@@ -30,7 +30,7 @@ impl Liar {
     }
 
     /// What goes to a replica instead of the encoded message.
-    pub(crate) fn to_replica(&mut self, to: ReplicaId, honest: Bytes) -> Vec<Bytes> {
+    pub(crate) fn lie_to_replica(&mut self, to: ReplicaId, honest: Bytes) -> Vec<Bytes> {
         self.told += 1;
         let Ok(message) = PeerMessage::<Message>::from_wire(&honest) else { return vec![honest] };
         match message {
@@ -65,7 +65,7 @@ impl Liar {
     }
 
     /// What goes to a client instead.
-    pub(crate) fn to_client(&mut self, honest: ToClient) -> ToClient {
+    pub(crate) fn lie_to_client(&mut self, honest: ToClient) -> ToClient {
         self.told += 1;
         match honest {
             ToClient::Reply(mut reply) => {
@@ -115,15 +115,14 @@ impl Liar {
         }
     }
 
+    /// Another result; in full also where a digest would do.
     fn other_body(&self, body: &ReplyBody) -> ReplyBody {
-        let results = match body {
-            ReplyBody::Full(results) => vec![Bytes::from_static(LIE); results.len()],
-            ReplyBody::Digest(_) => vec![Bytes::from_static(LIE)],
-        };
-        if self.told.is_multiple_of(2) {
-            ReplyBody::Full(results)
-        } else {
-            ReplyBody::Digest(Reply::results_digest(&results))
+        match body {
+            ReplyBody::Full(results) => ReplyBody::Full(vec![Bytes::from_static(LIE); results.len()]),
+            ReplyBody::Digest(_) if self.told.is_multiple_of(2) => {
+                ReplyBody::Full(vec![Bytes::from_static(LIE)])
+            }
+            ReplyBody::Digest(_) => ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(LIE)])),
         }
     }
 }

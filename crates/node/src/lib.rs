@@ -13,6 +13,7 @@
 //! client signatures in one batch of bounded size, and writes once per connection (speed.md, lessons
 //! 1, 6 and 7).
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
 mod clock;
 pub mod config;

@@ -30,15 +30,15 @@ impl Links {
 
     /// Queues a message; tells whether it was taken. What is not taken is lost: the protocol asks
     /// again for what it misses (STATUS).
-    pub(crate) fn to_replica(&mut self, replica: ReplicaId, message: &[u8]) -> bool {
+    pub(crate) fn tell_replica(&mut self, replica: ReplicaId, message: &[u8]) -> bool {
         match self.replicas.get(usize::from(replica.0)).and_then(Option::as_ref) {
             Some(link) => Self::queue(&mut self.dirty, link, message),
             None => false,
         }
     }
 
-    /// As [`Links::to_replica`]; the client asks again for what it misses.
-    pub(crate) fn to_client(&mut self, client: ClientId, message: &[u8]) -> bool {
+    /// As [`Links::tell_replica`]; the client asks again for what it misses.
+    pub(crate) fn tell_client(&mut self, client: ClientId, message: &[u8]) -> bool {
         match self.clients.get(&client) {
             Some(link) => Self::queue(&mut self.dirty, link, message),
             None => false,

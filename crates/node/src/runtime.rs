@@ -163,35 +163,27 @@ async fn run<X: Execution + 'static>(
 
     let (parent, mut orphaned) = tokio::sync::oneshot::channel::<()>();
     let _parent = if options.until_stdin_ends { watch_stdin(parent) } else { Some(parent) };
-    {
-        let mut engine = shared.engine.borrow_mut();
-        engine.commands().map_err(RunError::Component)?;
-        engine.flush();
-    }
+    shared.engine.borrow_mut().commands().map_err(RunError::Component)?;
+    shared.engine.borrow_mut().flush();
     loop {
         let due = shared.engine.borrow().timers.next();
-        let overdue = due.is_some_and(|at| at <= clock.now());
+        let busy = !shared.inbox.is_empty() || due.is_some_and(|at| at <= clock.now());
         tokio::select! {
             biased;
             _ = sockets.interrupt.recv() => break,
             _ = sockets.terminate.recv() => break,
             _ = &mut orphaned => break,
+            () = tokio::task::yield_now(), if busy => {}
             () = shared.inbox.woken() => {}
-            () = tokio::task::yield_now(), if overdue => {}
-            () = tokio::time::sleep_until(due.map_or_else(far, |at| clock.instant(at)).into()), if !overdue => {}
+            () = tokio::time::sleep_until(due.map_or_else(far, |at| clock.instant(at)).into()), if !busy => {}
         }
-        // Whoever has bytes to read reads them now, so that one turn takes them together.
-        tokio::task::yield_now().await;
-        loop {
-            let mut engine = shared.engine.borrow_mut();
-            engine.turn(&shared.inbox).map_err(RunError::Component)?;
-            engine.flush();
-            drop(engine);
-            if shared.inbox.is_empty() {
-                break;
-            }
+        if !busy {
+            // Whoever has bytes to read reads them now, so that one turn takes them together.
             tokio::task::yield_now().await;
         }
+        let mut engine = shared.engine.borrow_mut();
+        engine.turn(&shared.inbox).map_err(RunError::Component)?;
+        engine.flush();
     }
     tracing::info!(target: "troth", replica = %me, "stops");
     let patience = Instant::now() + FAREWELL;

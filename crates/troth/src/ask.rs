@@ -49,7 +49,8 @@ pub(crate) fn get(address: &str, path: &str) -> std::io::Result<String> {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.take(MOST).read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
+    let (head, body) =
+        answer.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
     if !head.starts_with("HTTP/1.1 200 ") {
         return Err(std::io::Error::other(head.lines().next().unwrap_or_default().to_owned()));
     }

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
-#[command(name = "troth", version, after_help = "\
+#[command(
+    name = "troth",
+    version,
+    after_help = "\
 Try it:
   troth up                          three replicas on this machine, until Ctrl-C
   troth kv put greeting hello       (in another terminal)
@@ -13,7 +16,8 @@ Try it:
   troth status
 
 Exit codes: 0 done; 1 the service said no (no such key, another version); 2 wrong usage or configuration;
-3 this replica must not start; 4 the outcome is unknown; 5 not done: the group cannot be reached or refused.")]
+3 this replica must not start; 4 the outcome is unknown; 5 not done: the group cannot be reached or refused."
+)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -54,8 +58,7 @@ Examples:
     /// Show every replica: view, primary, progress, suspicions.
     #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
     Status(Status),
-    /// Watch five replicas stay right while one lies and one is killed.
-    #[cfg(feature = "demo-adversary")]
+    /// Watch five replicas stay right while one lies and one is killed; `make demo` builds and runs it.
     Demo(Demo),
 }
 
@@ -148,7 +151,6 @@ pub(crate) struct Status {
     pub(crate) json: bool,
 }
 
-#[cfg(feature = "demo-adversary")]
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Keep the replicas' logs and configuration, and say where.

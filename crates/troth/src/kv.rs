@@ -107,7 +107,10 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
             continue;
         }
         let Ok(change) = Change::from_wire(&event.payload) else {
-            return Err(Failure::new(NOT_DONE, "the service tells something that this version does not know"));
+            return Err(Failure::new(
+                NOT_DONE,
+                "the service tells something that this version does not know",
+            ));
         };
         // A watch that an earlier process left behind may tell of other keys.
         let wanted = if prefix { change.key.starts_with(key.as_bytes()) } else { change.key == key };
@@ -185,9 +188,13 @@ fn refused(key: &str, answer: &Answer) -> Failure {
         Answer::Mismatch { current: Some(version) } => {
             Failure::new(NO, format!("{key} has version {version}; nothing was changed"))
         }
-        Answer::Mismatch { current: None } => Failure::new(NO, format!("{key} does not exist; nothing was changed")),
+        Answer::Mismatch { current: None } => {
+            Failure::new(NO, format!("{key} does not exist; nothing was changed"))
+        }
         Answer::KeyTooLong => Failure::new(NO, format!("a key has at most {} bytes", troth_kv::MAX_KEY)),
-        Answer::ValueTooLarge => Failure::new(NO, format!("a value has at most {} bytes", troth_kv::MAX_VALUE)),
+        Answer::ValueTooLarge => {
+            Failure::new(NO, format!("a value has at most {} bytes", troth_kv::MAX_VALUE))
+        }
         Answer::TooManyWatches => {
             Failure::new(NO, "this client, or the key, has as many watches as are allowed".to_owned())
         }

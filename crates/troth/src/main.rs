@@ -1,5 +1,6 @@
 //! The troth command.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
 mod ask;
 mod cli;
@@ -40,6 +41,10 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(arguments),
         #[cfg(feature = "demo-adversary")]
         Command::Demo(arguments) => demo::run(arguments),
+        #[cfg(not(feature = "demo-adversary"))]
+        Command::Demo(_) => Err(failure::Failure::usage(
+            "this build has no replicas that lie, as it should be for one that serves; `make demo` builds one that has",
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

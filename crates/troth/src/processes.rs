@@ -27,7 +27,8 @@ impl Processes {
         cluster: &Cluster,
         extra: impl Fn(ReplicaId) -> Vec<String>,
     ) -> Result<Self, Failure> {
-        let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
+        let program =
+            std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
         let mut processes = Self { children: Vec::new() };
         for replica in cluster.group.all() {
             let log = layout.replica(replica).join("replica.log");
@@ -43,7 +44,8 @@ impl Processes {
                     .stderr(open()?)
                     .spawn()
             };
-            let child = spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))?;
+            let child =
+                spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))?;
             processes.children.push(Some(child));
         }
         Ok(processes)
@@ -59,8 +61,12 @@ impl Processes {
         let give_up = Instant::now() + patience;
         loop {
             if let Some((replica, code)) = self.ended() {
-                let log = std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
-                return Err(Failure::new(code, format!("replica {} ended at once:\n{}", replica.0, log.trim_end())));
+                let log =
+                    std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
+                return Err(Failure::new(
+                    code,
+                    format!("replica {} ended at once:\n{}", replica.0, log.trim_end()),
+                ));
             }
             let others = cluster.group.n() - 1;
             let ready = |answer: &Result<_, _>| {

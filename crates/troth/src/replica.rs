@@ -11,13 +11,15 @@ pub(crate) fn run(replica: &Replica) -> Result<(), Failure> {
     let cluster = Cluster::load(&layout.cluster())?;
     let id = ReplicaId(replica.id);
     if !cluster.group.contains(id) {
-        let problem = format!("the group has replicas 0 to {}; --id {} is none of them", cluster.group.n() - 1, id.0);
+        let problem =
+            format!("the group has replicas 0 to {}; --id {} is none of them", cluster.group.n() - 1, id.0);
         return Err(Failure::usage(problem));
     }
     let secret_file = layout.replica_secret(id);
     let secret = ReplicaSecret::load(&secret_file, &cluster)?;
     if secret.replica != id {
-        let problem = format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
+        let problem =
+            format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
         return Err(Failure::usage(problem));
     }
     let options = Options {

@@ -42,14 +42,17 @@ fn claim(
     for id in &candidates {
         let path = layout.client_secret(*id);
         let secret = ClientSecret::load(&path, cluster)?;
-        let file = File::open(&path).map_err(|why| Failure::system(&format!("cannot open {}", path.display()), &why))?;
+        let file = File::open(&path)
+            .map_err(|why| Failure::system(&format!("cannot open {}", path.display()), &why))?;
         if file.try_lock().is_ok() {
             return Ok((secret, file));
         }
     }
     let place = layout.root().join("clients");
     Err(match wanted {
-        Some(id) => Failure::new(NOT_DONE, format!("another process is client {} now; leave --client away", id.0)),
+        Some(id) => {
+            Failure::new(NOT_DONE, format!("another process is client {} now; leave --client away", id.0))
+        }
         None if candidates.is_empty() => Failure::new(
             USAGE,
             format!("no client of the group has its keys in {}; copy a client's file there", place.display()),

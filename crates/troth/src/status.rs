@@ -39,7 +39,18 @@ fn json(answers: &[Result<Snapshot, String>]) -> serde_json::Value {
 
 /// The table, ending with a line break.
 pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> String {
-    let head = ["replica", "address", "view", "primary", "active", "executed", "stable", "pending", "suspicions", "accused"];
+    let head = [
+        "replica",
+        "address",
+        "view",
+        "primary",
+        "active",
+        "executed",
+        "stable",
+        "pending",
+        "suspicions",
+        "accused",
+    ];
     let mut rows: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
     for (index, answer) in answers.iter().enumerate() {
         let mut row = vec![index.to_string(), cluster.replicas[index].address.clone()];

@@ -72,7 +72,9 @@ fn greet(layout: &Layout, cluster: &Cluster) {
     } else {
         format!(" --dir {}", layout.root().display())
     };
-    println!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n");
+    println!(
+        "{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n"
+    );
     println!("In another terminal:");
     if cluster.service == Service::Kv {
         println!("  troth kv{dir} put greeting hello");
@@ -85,7 +87,11 @@ fn greet(layout: &Layout, cluster: &Cluster) {
 }
 
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
-    println!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
+    println!(
+        "Replica {} has ended (see {}).",
+        replica.0,
+        layout.replica(replica).join("replica.log").display()
+    );
     if running >= cluster.group.quorum() {
         println!("{running} are left, and {} suffice.", cluster.group.quorum());
     } else {
@@ -97,7 +103,8 @@ fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize)
 }
 
 fn lock(root: &Path) -> Result<File, Failure> {
-    std::fs::create_dir_all(root).map_err(|why| Failure::system(&format!("cannot make {}", root.display()), &why))?;
+    std::fs::create_dir_all(root)
+        .map_err(|why| Failure::system(&format!("cannot make {}", root.display()), &why))?;
     let path = root.join(LOCK);
     let file = File::options()
         .create(true)
@@ -164,7 +171,8 @@ impl Signals {
         let (ready, listening) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             runtime.block_on(async move {
-                let pair = signal(SignalKind::interrupt()).and_then(|int| Ok((int, signal(SignalKind::terminate())?)));
+                let pair = signal(SignalKind::interrupt())
+                    .and_then(|int| Ok((int, signal(SignalKind::terminate())?)));
                 let (mut interrupt, mut terminate) = match pair {
                     Ok(pair) => {
                         let _ = ready.send(Ok(()));

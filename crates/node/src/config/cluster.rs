@@ -155,17 +155,16 @@ impl Cluster {
     #[must_use]
     pub fn minbft(&self) -> troth_minbft::Config {
         let timing = &self.timing;
-        troth_minbft::Config {
-            interval: timing.checkpoint_interval,
-            window: timing.window,
-            pipeline: timing.pipeline,
-            request_timeout: timing.suspect_after_ms * 1000,
-            view_timeout: timing.view_timeout_ms * 1000,
-            status_interval: timing.status_interval_ms * 1000,
-            clock_bound: timing.clock_bound_ms * 1000,
-            limits: self.limits,
-            ..troth_minbft::Config::DEFAULT
-        }
+        let mut config = troth_minbft::Config::DEFAULT;
+        config.interval = timing.checkpoint_interval;
+        config.window = timing.window;
+        config.pipeline = timing.pipeline;
+        config.request_timeout = timing.suspect_after_ms * 1000;
+        config.view_timeout = timing.view_timeout_ms * 1000;
+        config.status_interval = timing.status_interval_ms * 1000;
+        config.clock_bound = timing.clock_bound_ms * 1000;
+        config.limits = self.limits;
+        config
     }
 
     /// A replica's entry.

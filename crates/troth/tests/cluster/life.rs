@@ -45,7 +45,8 @@ fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
     said("greeting = still here (version 3)").expect("the watch told of the second change");
     let view = until("the others work in a new view", || {
         let now = status(dir);
-        let moved = now[1..].iter().all(|replica| replica["view"].as_u64() > Some(0) && replica["active"] == true);
+        let moved =
+            now[1..].iter().all(|replica| replica["view"].as_u64() > Some(0) && replica["active"] == true);
         moved.then(|| now[1]["view"].as_u64().expect("a view"))
     });
     let table = good(dir, &["status"]);

@@ -1,6 +1,8 @@
 //! Real processes: the `troth` command as a user runs it. Every wait has a condition and a deadline,
 //! and whatever a test starts ends with it, also when it fails.
 
+#![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
+
 mod life;
 mod refusals;
 mod support;

@@ -59,7 +59,10 @@ fn a_broken_configuration_is_named_by_file_and_line() {
     let output = run(dir, &["replica", "--id", "0"]);
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(words.contains("cluster.toml:5:1: unknown field `servce`") && words.contains("mend: "), "{words}");
+    assert!(
+        words.contains("cluster.toml:5:1: unknown field `servce`") && words.contains("mend: "),
+        "{words}"
+    );
 }
 
 #[test]

@@ -114,7 +114,8 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 }
 
 pub fn signal(pid: u32, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().expect("kill runs");
+    let sent =
+        Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().expect("kill runs");
     assert!(sent.success(), "process {pid} was there");
 }
 

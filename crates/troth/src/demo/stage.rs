@@ -1,0 +1,144 @@
+//! What the demonstration stands on: a cluster of processes in a directory of its own, and clients.
+
+use super::model::Model;
+use crate::ask;
+use crate::failure::{Failure, NOT_DONE};
+use crate::processes::Processes;
+use crate::session::Session;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use troth_client::front::Client;
+use troth_node::Snapshot;
+use troth_node::config::{Cluster, Layout, Plan, Service, TrustedKind, free_ports, make};
+use troth_types::{ClientId, ReplicaId};
+
+/// The replica that the adversary runs: the next primary after the first.
+pub(crate) const LIAR: ReplicaId = ReplicaId(1);
+/// Faulty replicas that the group bears.
+const FAULTS: u16 = 2;
+/// Clients with keys; the last is for asking replicas one by one.
+const CLIENTS: u16 = 4;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory that goes with its owner.
+struct Scratch {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.keep {
+            println!("Kept: {}", self.path.display());
+        } else {
+            // Nothing is left to do where it fails.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Cluster, clients and model. Fields are dropped in order: sessions, processes, directory.
+pub(crate) struct Stage {
+    sessions: Vec<Session>,
+    processes: Processes,
+    killed: Vec<ReplicaId>,
+    pub(crate) cluster: Cluster,
+    pub(crate) layout: Layout,
+    pub(crate) model: Model,
+    _scratch: Scratch,
+}
+
+impl Stage {
+    /// Makes the cluster, starts it and connects two clients.
+    pub(crate) async fn set(keep: bool) -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("troth-demo-{}", std::process::id()));
+        let scratch = Scratch { path: path.clone(), keep };
+        let layout = Layout::new(path);
+        let ports = free_ports(2 * usize::from(2 * FAULTS + 1))?;
+        let address = |port: u16| format!("127.0.0.1:{port}");
+        let plan = Plan {
+            faults: FAULTS,
+            service: Service::Kv,
+            trusted: TrustedKind::Hmac,
+            clients: CLIENTS,
+            addresses: ports.chunks_exact(2).map(|pair| (address(pair[0]), address(pair[1]))).collect(),
+            timing: String::new(),
+        };
+        make(&layout, &plan)?;
+        let cluster = Cluster::load(&layout.cluster())?;
+        let mut processes = Processes::start(&layout, &cluster, |replica| {
+            if replica == LIAR { vec!["--adversary".to_owned(), "liar".to_owned()] } else { Vec::new() }
+        })?;
+        processes.wait_until_serving(&layout, &cluster, PATIENCE)?;
+        let mut sessions = Vec::new();
+        for number in 1..=2 {
+            sessions.push(Session::open(&layout, &cluster, Some(ClientId(number)), PATIENCE).await?);
+        }
+        let model = Model::default();
+        Ok(Self { sessions, processes, killed: Vec::new(), cluster, layout, model, _scratch: scratch })
+    }
+
+    /// Where the files are.
+    pub(crate) fn place(&self) -> String {
+        self.layout.root().display().to_string()
+    }
+
+    /// One of the two clients.
+    pub(crate) fn client(&self, index: usize) -> Client {
+        self.sessions[index].client.clone()
+    }
+
+    /// The replicas that neither lie nor were killed.
+    pub(crate) fn correct(&self) -> Vec<ReplicaId> {
+        self.cluster
+            .group
+            .all()
+            .filter(|replica| *replica != LIAR && !self.killed.contains(replica))
+            .collect()
+    }
+
+    /// What the correct replicas say of themselves.
+    pub(crate) async fn look(&self) -> Result<Vec<Snapshot>, Failure> {
+        let (cluster, correct) = (self.cluster.clone(), self.correct());
+        let answers = tokio::task::spawn_blocking(move || ask::all(&cluster))
+            .await
+            .map_err(|_| Failure::new(NOT_DONE, "asking the replicas failed"))?;
+        correct
+            .into_iter()
+            .map(|replica| {
+                let answer = answers[usize::from(replica.0)].clone();
+                answer.map_err(|why| Failure::new(NOT_DONE, format!("replica {} {why}", replica.0)))
+            })
+            .collect()
+    }
+
+    /// Kills a replica with SIGKILL.
+    pub(crate) fn kill(&mut self, replica: ReplicaId) -> Result<(), Failure> {
+        self.processes.kill(replica).map_err(|why| Failure::system("cannot kill a replica", &why))?;
+        self.killed.push(replica);
+        Ok(())
+    }
+
+    /// Waits until the correct replicas' state is as wanted.
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&[Snapshot]) -> bool,
+    ) -> Result<Vec<Snapshot>, Failure> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let now = self.look().await?;
+            if wanted(&now) {
+                return Ok(now);
+            }
+            if Instant::now() > give_up {
+                return Err(Failure::new(
+                    NOT_DONE,
+                    format!("waited {} s in vain until {what}", PATIENCE.as_secs()),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
