@@ -129,12 +129,20 @@ fn escape(text: &str) -> String {
     text.chars().flat_map(char::escape_default).collect()
 }
 
+/// Bytes of a worker's stack: as much as a main thread has.
+const STACK: usize = 8 << 20;
+
 /// A panic is a violation too: an assertion of the code under test. The process may be built to abort
 /// on panics, so the hook says which seed it was and ends it.
 fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) {
     std::panic::set_hook(Box::new(move |info| {
+        let actor = crate::world::actor();
+        if cfg!(panic = "unwind") {
+            PANIC.set(Some(format!("{actor}: {info}")));
+            return;
+        }
         let line = line();
-        println!("VIOLATION of assertions: {info}\nREPRODUCE: {line}");
+        println!("VIOLATION of assertions: {actor}: {info}\nREPRODUCE: {line}");
         if json {
             println!(
                 "{{\"ok\":false,\"property\":\"assertions\",\"detail\":\"{}\",\"reproduce\":\"{}\"}}",
@@ -146,7 +154,18 @@ fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) 
     }));
 }
 
+/// Runs a seed; where panics unwind, one becomes a violation of the seed.
+fn run_caught<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: bool) -> Outcome {
+    let caught = std::panic::catch_unwind(|| run_seed::<P>(seed, f, overrides, traced));
+    caught.unwrap_or_else(|_| {
+        let detail = PANIC.take().unwrap_or_default();
+        let violation = crate::checks::Violation { property: "assertions", detail, nodes: Vec::new() };
+        Outcome { violation: Some(violation), ..Outcome::default() }
+    })
+}
+
 std::thread_local! {
+    static PANIC: std::cell::Cell<Option<String>> = const { std::cell::Cell::new(None) };
     static CURRENT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -159,7 +178,7 @@ fn replay<P: Protocol>(arguments: &Arguments, seed: u64) -> ExitCode {
         arguments.overrides.clone()
     };
     let options = Options::draw(seed, arguments.f, P::strategies().len(), &overrides);
-    let outcome = run_seed::<P>(seed, arguments.f, &overrides, true);
+    let outcome = run_caught::<P>(seed, arguments.f, &overrides, true);
     for line in &outcome.trace {
         println!("{line}");
     }
@@ -201,7 +220,8 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
     let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads {
-            scope.spawn(|| {
+            let worker = std::thread::Builder::new().stack_size(STACK);
+            let started = worker.spawn_scoped(scope, || {
                 let mut report = Report::default();
                 while !stop.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -209,9 +229,9 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
                         break;
                     }
                     CURRENT.set(seed);
-                    let mut outcome = run_seed::<P>(seed, f, &arguments.overrides, false);
+                    let mut outcome = run_caught::<P>(seed, f, &arguments.overrides, false);
                     if arguments.twice && outcome.violation.is_none() {
-                        let again = run_seed::<P>(seed, f, &arguments.overrides, false);
+                        let again = run_caught::<P>(seed, f, &arguments.overrides, false);
                         if again.hash != outcome.hash {
                             let detail = format!("hashes {:016x} and {:016x}", outcome.hash, again.hash);
                             outcome.violation = Some(crate::checks::Violation {
@@ -234,6 +254,7 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
                 }
                 total.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).merge(&report);
             });
+            started.expect("the system has room for a few threads");
         }
     });
     let seconds = began.elapsed().as_secs_f64().max(1e-6);
@@ -248,7 +269,7 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
     for one in found {
         let Some(violation) = &one.outcome.violation else { continue };
         if !arguments.json && one.seed == found[0].seed && !arguments.keep_going {
-            let traced = run_seed::<P>(one.seed, arguments.f, &arguments.overrides, true);
+            let traced = run_caught::<P>(one.seed, arguments.f, &arguments.overrides, true);
             for line in traced.trace.iter().rev().take(40).rev() {
                 println!("{line}");
             }

@@ -4,11 +4,11 @@ use crate::component::Component;
 use crate::protocol::OwnHistory;
 use crate::{Body, Message, Protocol};
 use std::collections::BTreeMap;
-use troth_auth::{ModelSigner, Seal, Signer, Ui};
+use troth_auth::{Authentic, Evidence, ModelSigner, Seal, Signer, Ui};
 use troth_core::Agreement;
 use troth_trusted::{CounterId, CounterValue};
 use troth_trusted_host::{Answer, Call, TrustedComponent};
-use troth_types::{Group, ReplicaId};
+use troth_types::{Digest, Group, ReplicaId};
 
 /// One real component with everything it ever certified, and for each host the real message behind
 /// each of its fictitious ones.
@@ -18,6 +18,7 @@ pub struct Puppet<P: Protocol> {
     component: Component,
     signer: ModelSigner,
     all: Vec<Message<P>>,
+    digests: BTreeMap<CounterValue, Digest>,
     fictions: Vec<Fiction<P>>,
 }
 
@@ -56,7 +57,7 @@ impl<P: Protocol> Puppet<P> {
     #[must_use]
     pub fn new(me: ReplicaId, group: Group, component: Component, signer: ModelSigner, hosts: usize) -> Self {
         let fictions = (0..hosts).map(|_| Fiction { real: BTreeMap::new(), own: BTreeMap::new() }).collect();
-        Self { me, group, component, signer, all: Vec::new(), fictions }
+        Self { me, group, component, signer, all: Vec::new(), digests: BTreeMap::new(), fictions }
     }
 
     /// Every message that the real component certified.
@@ -117,6 +118,20 @@ impl<P: Protocol> Puppet<P> {
         self.certify(P::counters()[0], CounterValue(0), body)
     }
 
+    /// Whether a message holds nothing of a fiction: every certificate of this replica in it is one
+    /// that the real component gave. A fiction's certificates would verify, and must not leave.
+    pub(crate) fn is_real(&self, message: &Message<P>) -> bool {
+        let mut claims = Vec::new();
+        if message.claims(self.group.id(), &mut claims).is_err() {
+            // It breaks a rule of form and convinces nobody.
+            return true;
+        }
+        claims.iter().filter(|claim| claim.by == self.me).all(|claim| match claim.evidence {
+            Evidence::Ui(ui) => ui.run.is_none() && self.digests.get(&ui.value()) == Some(&claim.digest),
+            Evidence::Signature(_) => true,
+        })
+    }
+
     /// Signs a body with the host's key.
     pub(crate) fn sign(&self, body: Body<P>) -> Message<P> {
         let digest = P::digest(&body, &self.group, self.me);
@@ -133,6 +148,7 @@ impl<P: Protocol> Puppet<P> {
         let Answer::Attested(certificate) = self.component.call(&[call]).pop()? else { return None };
         let message = P::seal(body, digest, self.me, Seal::Ui(Ui { certificate, run: None }));
         self.all.push(message.clone());
+        self.digests.insert(new, digest);
         Some(message)
     }
 }

@@ -34,7 +34,7 @@ pub enum Verdict {
 }
 
 /// Search steps per key before it is given up.
-const MAX_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 20_000;
 
 /// All histories of one run.
 #[derive(Debug, Default)]
@@ -174,16 +174,27 @@ fn until(calls: &[Call], end: u64) -> Vec<Call> {
     calls.iter().filter(|call| call.invoked <= end).map(cut).collect()
 }
 
+/// The version that a call gave the key, where it wrote and the client knows it.
+fn written_version(call: &Call) -> Option<u64> {
+    match call.answer {
+        Some(Answer::Written { version } | Answer::Deleted { version }) => Some(version),
+        _ => None,
+    }
+}
+
 /// Looks for an order of one key's calls.
 pub(crate) fn search(calls: &[Call], max_steps: usize) -> Verdict {
-    let mut calls: Vec<&Call> = calls.iter().collect();
+    let mut calls: Vec<&Call> = calls.iter().filter(|call| matters(call)).collect();
     calls.sort_by_key(|call| (call.invoked, call.returned.unwrap_or(u64::MAX)));
+    let mut versions: Vec<(u64, usize)> =
+        calls.iter().enumerate().filter_map(|(index, call)| Some((written_version(call)?, index))).collect();
+    versions.sort_unstable();
     let known = calls.iter().filter(|call| call.returned.is_some()).count();
     let mut taken = vec![0u64; calls.len().div_ceil(64)];
     let mut visited: HashSet<(Vec<u64>, Register)> = HashSet::new();
     let mut steps = 0;
-    // Each level: the register before, the candidates not yet tried (call, register after).
-    let mut levels = vec![candidates(&calls, &taken, &Register::default())];
+    // Each level: the candidates not yet tried (call, register after).
+    let mut levels = vec![candidates(&calls, &versions, &taken, &Register::default())];
     let mut path: Vec<usize> = Vec::new();
     let mut done = 0;
     while done < known {
@@ -206,14 +217,27 @@ pub(crate) fn search(calls: &[Call], max_steps: usize) -> Verdict {
         }
         done += usize::from(calls[index].returned.is_some());
         path.push(index);
-        levels.push(candidates(&calls, &taken, &state));
+        levels.push(candidates(&calls, &versions, &taken, &state));
     }
     Verdict::Linearizable
 }
 
-/// What may come next: calls sent before the first return among those left.
-fn candidates(calls: &[&Call], taken: &[u64], state: &Register) -> Vec<(usize, Register)> {
+/// A read with unknown outcome constrains nothing.
+fn matters(call: &Call) -> bool {
+    call.answer.is_some() || !matches!(call.operation, Operation::Get { .. } | Operation::Scan { .. })
+}
+
+/// What may come next: calls sent before the first return among those left. One that leaves the
+/// register as it is can be taken at once and alone; of the writes whose versions are known only the
+/// lowest can be next. The last of the list is tried first.
+fn candidates(
+    calls: &[&Call],
+    versions: &[(u64, usize)],
+    taken: &[u64],
+    state: &Register,
+) -> Vec<(usize, Register)> {
     let free = |index: usize| taken[index / 64] & (1 << (index % 64)) == 0;
+    let lowest = versions.iter().find(|(_, index)| free(*index)).map(|(_, index)| *index);
     let mut horizon = u64::MAX;
     let mut found = Vec::new();
     for (index, call) in calls.iter().enumerate().filter(|(index, _)| free(*index)) {
@@ -223,8 +247,18 @@ fn candidates(calls: &[&Call], taken: &[u64], state: &Register) -> Vec<(usize, R
         horizon = horizon.min(call.returned.unwrap_or(u64::MAX));
         found.push((index, *call));
     }
-    found.retain(|(_, call)| call.invoked <= horizon);
-    // Tried from the back: known outcomes that returned first before the others.
+    found.retain(|(index, call)| {
+        call.invoked <= horizon && (written_version(call).is_none() || Some(*index) == lowest)
+    });
+    for (index, call) in &found {
+        if call.answer.is_some() && written_version(call).is_none() {
+            let [next, other] = state.step(&call.operation, call.answer.as_ref());
+            if other.is_none() && next.as_ref() == Some(state) {
+                return vec![(*index, state.clone())];
+            }
+        }
+    }
+    // Known outcomes before unknown ones.
     found.sort_by_key(|(_, call)| std::cmp::Reverse(call.returned.unwrap_or(u64::MAX)));
     found
         .into_iter()

@@ -58,6 +58,7 @@ impl<P: Protocol> World<P> {
         }
         let Some(input) = self.input_of(index, envelope) else { return };
         let env = self.nodes[index].env(now);
+        self.acts(index);
         let host = self.nodes[index].host.as_mut().expect("looked at just now");
         host.input(env, input);
         self.after_input(index);
@@ -142,6 +143,7 @@ impl<P: Protocol> World<P> {
             ToReplica::Read(read) => Input::Read(read),
         };
         let env = self.nodes[index].env(now);
+        self.acts(index);
         let host = self.nodes[index].host.as_mut().expect("looked at just now");
         host.input(env, input);
         self.after_input(index);

@@ -96,6 +96,7 @@ impl<P: Protocol> World<P> {
         let now = self.agenda.now;
         self.outcome.restarts += 1;
         self.checks.restarted(index);
+        self.acts(index);
         let started = self.nodes[index].restart(&self.blueprint, now);
         let result =
             started.map_err(|why| format!("a replica with a whole disk does not start again: {why}"));

@@ -37,6 +37,20 @@ const LOOK: u64 = 20_000;
 /// Virtual microseconds after the healing within which everything must finish.
 const LIVENESS_BOUND: u64 = 120_000_000;
 
+std::thread_local! {
+    static ACTOR: std::cell::Cell<Option<(usize, ReplicaId, bool)>> = const { std::cell::Cell::new(None) };
+}
+
+/// Who acts on this thread, for the report of a failed assertion.
+#[must_use]
+pub fn actor() -> String {
+    match ACTOR.get() {
+        None => "the world".to_owned(),
+        Some((node, replica, true)) => format!("node {node} of the faulty {replica}"),
+        Some((node, replica, false)) => format!("node {node}, {replica}"),
+    }
+}
+
 /// What a run came to.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -274,6 +288,12 @@ impl<P: Protocol> World<P> {
             }
         };
         self.nodes.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Remembers who acts, for the report of a failed assertion.
+    fn acts(&self, index: usize) {
+        let node = &self.nodes[index];
+        ACTOR.set(Some((index, node.replica, node.adversary.is_some())));
     }
 
     fn faulty(&self, replica: ReplicaId) -> bool {

@@ -114,6 +114,7 @@ impl<P: Protocol> World<P> {
 
     fn answered(&mut self, index: usize, answer: Answer) {
         let env = self.nodes[index].env(self.agenda.now);
+        self.acts(index);
         if let Some(host) = &mut self.nodes[index].host {
             host.attested(env, answer);
             self.collect(index);
@@ -129,6 +130,7 @@ impl<P: Protocol> World<P> {
         node.timers.remove(&timer);
         self.mix(4, index as u64);
         let env = self.nodes[index].env(self.agenda.now);
+        self.acts(index);
         if let Some(host) = &mut self.nodes[index].host {
             host.input(env, troth_core::Input::Timer(timer));
             self.after_input(index);
@@ -205,8 +207,10 @@ impl<P: Protocol> World<P> {
         let message = match message {
             PeerMessage::Protocol(message) => {
                 match self.adversaries[adversary].realise(&group, now, host, message) {
-                    Some(message) => PeerMessage::Protocol(message),
-                    None => return,
+                    Some(message) if self.adversaries[adversary].puppet.is_real(&message) => {
+                        PeerMessage::Protocol(message)
+                    }
+                    _ => return,
                 }
             }
             other => other,
