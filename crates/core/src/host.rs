@@ -121,6 +121,13 @@ impl<M: Machine> Host<M> {
     ) -> Result<Self, RecoveryError> {
         let recovered = log::recover::<M>(log, resumed, me, group.id())?;
         let mut host = Self::new(machine, me, group, signer, true);
+        // The component repeats only its last certificate: what it repeated now must be in the log before
+        // the next one is made, or a second crash would lose it.
+        for last in resumed {
+            if let Resumed::One { certificate, .. } = last {
+                host.appends.push(LogRecord::Certified(certificate.clone()).to_wire());
+            }
+        }
         let start = MachineStart::Recovered { snapshot, own: recovered.own, records: recovered.records };
         host.machine.start(env, start, &mut host.outputs).map_err(RecoveryError::Machine)?;
         host.settle(env);
