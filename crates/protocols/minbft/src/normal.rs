@@ -86,7 +86,7 @@ impl MinBft {
     /// COMMIT ⟨v, n, PREPARE⟩_UI(i).
     pub(crate) fn on_commit(
         &mut self,
-        cx: &mut Cx<'_, Self>,
+        _: &mut Cx<'_, Self>,
         message: &Arc<Certified>,
         commit: &Commit,
     ) -> Verdict {
@@ -97,9 +97,8 @@ impl MinBft {
         // The PREPARE goes through its own sender's order; it may be news (the primary sent it to some
         // only).
         rule!("MINBFT-N6");
-        self.offer(commit.prepare.clone());
-        if commit.prepare.from != message.from {
-            self.drain(cx, commit.prepare.from);
+        if self.offer(commit.prepare.clone()) {
+            self.recheck = true;
         }
         if let Some(verdict) = self.wait_for_view(message, view, seq) {
             return verdict;

@@ -5,7 +5,7 @@ use crate::peer::{Logged, Peer};
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, Offered, RequestPool, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Batch, Digest, Group, ReplicaId, Seq, View};
@@ -256,14 +256,12 @@ impl MinBft {
         self.settle(cx);
     }
 
-    /// Puts a message into its sender's hold-back.
-    pub(crate) fn offer(&mut self, message: Arc<Certified>) {
+    /// Puts a message into its sender's hold-back; says whether it is news.
+    pub(crate) fn offer(&mut self, message: Arc<Certified>) -> bool {
         rule!("MINBFT-U3");
         let (predecessor, value) = (message.ui.predecessor(), message.value());
         let peer = self.peer_mut(message.from);
-        if peer.condemned.is_none() {
-            let _ = peer.gate.offer(predecessor, value, message);
-        }
+        peer.condemned.is_none() && peer.gate.offer(predecessor, value, message) == Offered::Held
     }
 
     /// Processes messages of a sender as long as the next one is here and may be processed.
