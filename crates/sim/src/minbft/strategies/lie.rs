@@ -1,0 +1,86 @@
+//! The liar to clients: wrong results, wrong places, wrong events, refusals without a reason.
+
+use super::MinBftHand;
+use crate::adversary::Strategy;
+use crate::minbft::MinBftWorld;
+use bytes::Bytes;
+use troth_kv::Answer;
+use troth_types::{
+    ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View, Wire,
+};
+
+/// Tells clients what never happened.
+#[derive(Debug, Default)]
+pub struct Liar {
+    last: Option<(ClientId, u64)>,
+}
+
+fn lie_about(hand: &mut MinBftHand<'_>, body: &ReplyBody) -> ReplyBody {
+    let invented = Bytes::from(Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire());
+    match (hand.rng.below(4), body) {
+        (0, _) => ReplyBody::Digest(Digest([1; 32])),
+        (1, ReplyBody::Full(results)) => ReplyBody::Full(vec![invented; results.len()]),
+        // The digest of the lie, so that two liars agree.
+        (2, _) => ReplyBody::Digest(Reply::results_digest(&[invented])),
+        _ => ReplyBody::Full(vec![invented]),
+    }
+}
+
+impl Strategy<MinBftWorld> for Liar {
+    fn name(&self) -> &'static str {
+        "liar to clients"
+    }
+
+    fn client(&mut self, hand: &mut MinBftHand<'_>, _: usize, message: ToClient) {
+        if hand.rng.one_in(3) {
+            return hand.client(message);
+        }
+        match message {
+            ToClient::Reply(mut reply) => {
+                self.last = Some((reply.client, reply.number));
+                match hand.rng.below(4) {
+                    0 => reply.seq = Seq(reply.seq.0 + 1),
+                    1 => reply.events_up_to += hand.rng.below(3),
+                    2 => reply.view = View(hand.rng.next()),
+                    _ => reply.body = lie_about(hand, &reply.body),
+                }
+                hand.client_evil(ToClient::Reply(reply));
+            }
+            ToClient::ReadReply(mut reply) => {
+                reply.body = lie_about(hand, &reply.body);
+                hand.client_evil(ToClient::ReadReply(reply));
+            }
+            ToClient::Event(mut event) => {
+                match hand.rng.below(3) {
+                    0 => event.index += 1,
+                    1 => event.payload = Bytes::from_static(b"lie"),
+                    _ => event.seq = Seq(event.seq.0 + 1),
+                }
+                hand.client_evil(ToClient::Event(event));
+            }
+            ToClient::Refusal(refusal) => hand.client(ToClient::Refusal(refusal)),
+        }
+    }
+
+    fn tick(&mut self, hand: &mut MinBftHand<'_>) {
+        let Some((client, number)) = self.last.filter(|_| hand.rng.one_in(3)) else { return };
+        let ahead = number + hand.rng.below(3);
+        let reason = hand.rng.pick(&[RefusalReason::TooOld, RefusalReason::Unauthorised, RefusalReason::TooLarge]);
+        let message = match hand.rng.below(3) {
+            0 => ToClient::Refusal(Refusal { client, number: ahead, read: false, reason }),
+            1 => {
+                let index = hand.rng.below(6) + 1;
+                ToClient::Event(Event { client, index, seq: Seq(1), payload: Bytes::from_static(b"lie") })
+            }
+            _ => ToClient::Reply(Reply {
+                client,
+                number: ahead,
+                seq: Seq(1),
+                view: View(0),
+                events_up_to: 0,
+                body: ReplyBody::Digest(Digest([1; 32])),
+            }),
+        };
+        hand.client_evil(message);
+    }
+}

@@ -1,0 +1,41 @@
+//! MinBFT's written strategies, a file each.
+
+mod checkpoints;
+mod collude;
+mod equivocate;
+mod frame;
+mod hold_back;
+mod lie;
+mod replay;
+mod select;
+mod view_sets;
+
+use super::MinBftWorld;
+use crate::adversary::{Hand, Strategy};
+use crate::{Message, Protocol};
+use troth_core::PeerMessage;
+
+type Peer = PeerMessage<Message<MinBftWorld>>;
+type MinBftHand<'a> = Hand<'a, MinBftWorld>;
+
+/// All of them, by name.
+pub const ALL: &[(&str, fn() -> Box<dyn Strategy<MinBftWorld>>)] = &[
+    ("equivocating primary", || Box::new(equivocate::Equivocator::default())),
+    ("selective sender", || Box::new(select::Selective::default())),
+    ("counter holder-back", || Box::new(hold_back::HolderBack::default())),
+    ("forged view-change sets", || Box::new(view_sets::Forger)),
+    ("truncated view-change sets", || Box::new(view_sets::Truncator)),
+    ("conflicting checkpoints", || Box::new(checkpoints::Conflicting::default())),
+    ("stale replayer", || Box::new(replay::Replayer::default())),
+    ("liar to clients", || Box::new(lie::Liar::default())),
+    ("framing relay", || Box::new(frame::Framer)),
+    ("colluders", || Box::new(collude::Colluder::default())),
+];
+
+/// What a message is, by name; nothing for those that every protocol has.
+fn kind(message: &Peer) -> &'static str {
+    match message {
+        PeerMessage::Protocol(message) => MinBftWorld::kind(message),
+        _ => "",
+    }
+}
