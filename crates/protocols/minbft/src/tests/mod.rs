@@ -1,1 +1,9 @@
-//! Tests of MinBFT.
+//! Tests of MinBFT: one for each rule of docs/protocols/minbft.md, the schedules that the rules are
+//! there for, and the wire.
+
+mod craft;
+mod harness;
+mod journal;
+mod paper_counters;
+mod paper_normal;
+mod smoke;

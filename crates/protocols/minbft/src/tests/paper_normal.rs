@@ -1,0 +1,377 @@
+//! MINBFT-N: normal case operation.
+
+use super::craft::batch;
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use crate::message::{Body, Prepare};
+use crate::{Config, Timer};
+use troth_core::ReplicaTimer;
+use troth_types::{Frame, Seq, View};
+
+const NONE: [u64; 0] = [];
+
+// MINBFT-N1 "A verified request that is not executed is pending until its (client, number) is
+// executed, whatever its digest."
+#[test]
+fn a_request_is_pending_until_its_number_is_executed() {
+    covers!("MINBFT-N1");
+    let mut world = World::with(3, SMALL, &[2]);
+    let (one, other) = (world.frame(1, 1, "one"), world.frame(1, 1, "other"));
+    world.request(&[2], &one);
+    world.request(&[2], &other);
+    assert_eq!(world.minbft(2).pool.len(), 1, "one number is pending once");
+    assert!(world.node(2).timers.contains_key(&ReplicaTimer::Protocol(Timer::Request)));
+    // The primary has the other one ordered, which this replica gets from somebody.
+    let prepare = world.prepare(0, 1, &[&other]);
+    world.say(2, &prepare);
+    assert_eq!(world.executed(2), 0);
+    world.show(1, 2, &[&other]);
+    assert_eq!(world.journal(2), ["other"]);
+    assert!(world.minbft(2).pool.is_empty(), "executed under another digest");
+    assert!(!world.node(2).timers.contains_key(&ReplicaTimer::Protocol(Timer::Request)));
+    world.pass(3_000_000);
+    assert_eq!(world.wanted(2), 0, "nobody is suspected for it");
+    world.request(&[2], &one);
+    assert!(world.minbft(2).pool.is_empty(), "and it is not taken in again");
+}
+
+#[test]
+fn an_unexecuted_request_stays_pending() {
+    covers!("MINBFT-N1");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frames = world.frames_held(2, &[2]);
+    world.ordered_by_puppet(&[2], &frames[1..]);
+    assert_eq!(world.journal(2), ["op2"]);
+    assert_eq!(world.minbft(2).pool.len(), 1);
+    world.pass(1_100_000);
+    assert_eq!(world.wanted(2), 1, "the primary does not order it");
+}
+
+// MINBFT-N2 (guard) "The primary of an agreed view proposes what waits, as soon as fewer than the
+// pipeline's depth of batches are under way and the window has room; numbers are consecutive. …"
+#[test]
+fn the_primary_fills_its_pipeline() {
+    covers!("MINBFT-N2");
+    let mut world = World::with(3, SMALL, &[0]);
+    world.frames_held(7, &[0]);
+    let prepares = world.sent_by(0, Kind::Prepare);
+    let seqs: Vec<u64> = prepares.iter().map(|message| message.prepare().expect("PREPARE").seq.0).collect();
+    assert_eq!(seqs, [1, 2, 3, 4], "as soon as it can, and no more than the pipeline");
+    let commit = world.commit(1, &prepares[0]);
+    world.say(0, &commit);
+    let next = world.sent_by(0, Kind::Prepare)[4].prepare().expect("PREPARE").clone();
+    assert_eq!((next.seq, next.batch.frames.len()), (Seq(5), 3), "all that waited, in one batch");
+}
+
+#[test]
+fn the_primary_stays_within_the_window() {
+    covers!("MINBFT-N2");
+    let config = Config { pipeline: 100, ..SMALL };
+    let mut world = World::with(3, config, &[0]);
+    world.frames_held(12, &[0]);
+    assert_eq!(world.sent_by(0, Kind::Prepare).len(), 8, "window 8, nothing stable");
+    assert_eq!(world.sent_by(1, Kind::Prepare).len(), 0);
+    let mut backup = World::with(3, config, &[1]);
+    backup.frames_held(3, &[1]);
+    assert!(backup.sent_by(1, Kind::Prepare).is_empty(), "backups propose nothing");
+}
+
+// MINBFT-N2 "… A batch without frames only when the application's deadline is due and nothing else is
+// under way."
+#[test]
+fn an_empty_batch_needs_a_due_deadline() {
+    covers!("MINBFT-N2");
+    let mut world = World::all(3, SMALL);
+    let due = world.wall().0 + 500_000;
+    let frame = world.frame(1, 1, &format!("at:{due}"));
+    world.request_all(&frame);
+    world.pass(400_000);
+    assert_eq!(world.sent_by(0, Kind::Prepare).len(), 1, "not due");
+    world.pass(200_000);
+    for replica in 0..3 {
+        assert_eq!(world.journal(replica), [format!("at:{due}"), "tick".to_string()]);
+    }
+    world.pass(2_000_000);
+    let prepares = world.sent_by(0, Kind::Prepare);
+    assert_eq!(prepares.len(), 2, "once");
+    assert!(prepares[1].prepare().expect("PREPARE").batch.frames.is_empty());
+    assert_eq!(world.wanted(1), 0);
+}
+
+#[test]
+fn an_empty_batch_waits_for_what_is_under_way() {
+    covers!("MINBFT-N2");
+    let mut world = World::with(3, SMALL, &[0]);
+    let due = world.wall().0 + 500_000;
+    let first = world.frame(1, 1, &format!("at:{due}"));
+    world.request(&[0], &first);
+    let prepare = world.sent_by(0, Kind::Prepare)[0].clone();
+    let commit = world.commit(1, &prepare);
+    world.say(0, &commit);
+    let second = world.frame(1, 2, "second");
+    world.request(&[0], &second);
+    world.pass(600_000);
+    assert_eq!(world.sent_by(0, Kind::Prepare).len(), 2, "the batch under way carries time forward");
+}
+
+// MINBFT-N3 (guard) "A PREPARE is the primary's. From anybody else it proves its sender faulty."
+#[test]
+fn only_the_primary_prepares() {
+    covers!("MINBFT-N3");
+    for n in [3, 5] {
+        let mut world = World::with(n, SMALL, &[2]);
+        let frames = world.frames_held(1, &[2]);
+        let batch = batch(world.wall(), &[&frames[0]]);
+        let body = Body::Prepare(Prepare { view: View(0), seq: Seq(1), batch });
+        let by_backup = world.certify(1, body.clone());
+        world.say(2, &by_backup);
+        assert!(world.condemned(2, 1).is_some());
+        assert_eq!(world.commits(2), NONE);
+        let by_primary = world.certify(0, body);
+        world.say(2, &by_primary);
+        assert_eq!(world.commits(2), [1]);
+        assert!(world.condemned(2, 0).is_none());
+    }
+}
+
+// MINBFT-N4 (guard) "The commitments of one sender in one view are consecutive in n; only an own
+// CHECKPOINT(n) lets it go on at n+1. A skipped commitment proves the sender faulty."
+#[test]
+fn a_skipped_prepare_condemns_the_primary() {
+    covers!("MINBFT-N4");
+    for seqs in [[1, 3], [1, 1], [2, 3]] {
+        let mut world = World::with(3, SMALL, &[2]);
+        for seq in seqs {
+            let prepare = world.prepare(0, seq, &[]);
+            world.say(2, &prepare);
+        }
+        assert!(world.condemned(2, 0).is_some(), "{seqs:?}");
+        assert_eq!(world.wanted(2), 1, "a faulty primary is suspected at once");
+    }
+    let mut world = World::with(3, SMALL, &[2]);
+    for seq in [1, 2, 3] {
+        let prepare = world.prepare(0, seq, &[]);
+        world.say(2, &prepare);
+    }
+    assert!(world.accused_nobody(2));
+}
+
+#[test]
+fn a_skipped_commit_condemns_the_backup() {
+    covers!("MINBFT-N4");
+    // What replica 1 certifies after COMMIT(1): a commitment or a checkpoint.
+    enum Step {
+        Commit(u64),
+        Checkpoint(u64),
+    }
+    use Step::{Checkpoint, Commit};
+    let cases: [(&[Step], bool); 6] = [
+        (&[Commit(2), Commit(3)], true),
+        (&[Commit(3)], false),
+        (&[Commit(1)], false),
+        (&[Checkpoint(3), Commit(4)], true),
+        (&[Checkpoint(3), Commit(5)], false),
+        (&[Checkpoint(3), Commit(3)], false),
+    ];
+    for (steps, good) in cases {
+        let mut world = World::with(3, SMALL, &[2]);
+        let frames = world.frames_held(5, &[2]);
+        let prepares = world.ordered_by_puppet(&[2], &frames);
+        let first = world.commit(1, &prepares[0]);
+        world.say(2, &first);
+        for step in steps {
+            let message = match step {
+                Commit(seq) => world.commit(1, &prepares[*seq as usize - 1]),
+                Checkpoint(seq) => world.checkpoint(1, *seq, Default::default()),
+            };
+            world.say(2, &message);
+        }
+        assert_eq!(world.condemned(2, 1).is_none(), good);
+    }
+}
+
+// MINBFT-N5 (guard) "A replica certifies a PREPARE, a COMMIT or a COMMIT(NEW-VIEW) only when it holds
+// every frame named and has verified the client's signature on each itself."
+#[test]
+fn no_commitment_without_the_frames() {
+    covers!("MINBFT-N5");
+    for n in [3, 5] {
+        let mut world = World::with(n, SMALL, &[2]);
+        let (held, missing) = (world.frame(1, 1, "held"), world.frame(2, 1, "missing"));
+        world.request(&[2], &held);
+        let prepare = world.prepare(0, 1, &[&held, &missing]);
+        world.say(2, &prepare);
+        for other in (1..n).filter(|other| *other != 2) {
+            let commit = world.commit(other, &prepare);
+            world.say(2, &commit);
+        }
+        assert_eq!(world.commits(2), NONE, "f+1 others do not replace the frame");
+        // A frame under the same name cannot be forged, and a bad signature is not let in.
+        let forged = {
+            let draft = troth_types::FrameDraft {
+                group: world.group.id(),
+                client: troth_types::ClientId(2),
+                number: 1,
+                events_seen: 0,
+                operations: missing.operations().to_vec(),
+            };
+            std::sync::Arc::new(draft.sign(*held.signature()))
+        };
+        shown(&mut world, &[forged]);
+        assert_eq!(world.commits(2), NONE);
+        shown(&mut world, std::slice::from_ref(&missing));
+        assert_eq!(world.commits(2), [1]);
+        assert_eq!(world.journal(2), ["held", "missing"]);
+        assert!(world.accused_nobody(2));
+    }
+}
+
+/// Frames arrive at replica 2 from puppet 1, through the frame verifier.
+fn shown(world: &mut World, frames: &[std::sync::Arc<Frame>]) {
+    world.arrive(1, 2, troth_core::PeerMessage::Frames(frames.to_vec()));
+}
+
+// MINBFT-N6 "A PREPARE that arrives inside a COMMIT is taken as if the primary had sent it."
+#[test]
+fn a_prepare_may_come_inside_a_commit() {
+    covers!("MINBFT-N6");
+    for n in [3, 5] {
+        let mut world = World::all(n, SMALL);
+        world.links(|flight| match flight.kind() {
+            Kind::Prepare if flight.to == r(2) => Fate::Lose,
+            _ => Fate::Pass,
+        });
+        for number in 1..=3 {
+            let frame = world.frame(1, number, &format!("op{number}"));
+            world.request_all(&frame);
+        }
+        assert_eq!(world.commits(2), [1, 2, 3]);
+        assert_eq!(world.journal(2), ["op1", "op2", "op3"]);
+    }
+}
+
+// MINBFT-N7 (guard) "A backup commits to a batch whose time is not ahead of its clock by more than the
+// bound and which has a frame or a due deadline, or to one that f+1 others have committed to. Nobody
+// is condemned for a batch that fails this."
+#[test]
+fn a_batch_from_the_future_waits() {
+    covers!("MINBFT-N7");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frames = world.frames_held(2, &[2]);
+    let on_the_edge = batch(world.wall().after(SMALL.clock_bound), &[&frames[0]]);
+    let beyond = batch(world.wall().after(SMALL.clock_bound + 1), &[&frames[1]]);
+    let prepare = world.prepare_batch(0, 1, on_the_edge);
+    world.say(2, &prepare);
+    assert_eq!(world.commits(2), [1]);
+    let prepare = world.prepare_batch(0, 2, beyond);
+    world.say(2, &prepare);
+    assert_eq!(world.commits(2), [1], "too far ahead");
+    assert!(world.accused_nobody(2));
+    world.pass(SMALL.status_interval);
+    assert_eq!(world.commits(2), [1, 2], "the clock caught up");
+}
+
+#[test]
+fn what_others_vouch_for_is_committed_to() {
+    covers!("MINBFT-N7");
+    for (n, enough) in [(3, 1), (5, 2)] {
+        for empty in [false, true] {
+            let mut world = World::with(n, SMALL, &[2]);
+            let frames = world.frames_held(1, &[2]);
+            let odd = if empty {
+                batch(world.wall(), &[])
+            } else {
+                batch(world.wall().after(1 << 50), &[&frames[0]])
+            };
+            let prepare = world.prepare_batch(0, 1, odd);
+            world.say(2, &prepare);
+            assert_eq!(world.commits(2), NONE, "no reason of its own");
+            let others: Vec<u16> = (1..n).filter(|other| *other != 2).collect();
+            for (index, other) in others.iter().take(enough).enumerate() {
+                assert_eq!(world.commits(2), NONE, "{index} others are too few");
+                let commit = world.commit(*other, &prepare);
+                world.say(2, &commit);
+            }
+            assert_eq!(world.commits(2), [1], "f+1 with the primary");
+            assert!(world.accused_nobody(2));
+        }
+    }
+}
+
+#[test]
+fn an_empty_batch_with_a_due_deadline_is_committed_to() {
+    covers!("MINBFT-N7");
+    let mut world = World::with(3, SMALL, &[2]);
+    let due = world.wall().0 + 100;
+    let frame = world.frame(1, 1, &format!("at:{due}"));
+    world.request(&[2], &frame);
+    world.ordered_by_puppet(&[2], &[frame]);
+    assert_eq!(world.executed(2), 1);
+    let early = batch(troth_types::Time(due - 1), &[]);
+    let prepare = world.prepare_batch(0, 2, early);
+    world.say(2, &prepare);
+    assert_eq!(world.commits(2), [1], "before the deadline");
+    let mut world2 = World::with(3, SMALL, &[2]);
+    let frame = world2.frame(1, 1, &format!("at:{due}"));
+    world2.request(&[2], &frame);
+    world2.ordered_by_puppet(&[2], &[frame]);
+    let prepare = world2.prepare_batch(0, 2, batch(troth_types::Time(due), &[]));
+    world2.say(2, &prepare);
+    assert_eq!(world2.commits(2), [1, 2]);
+}
+
+// MINBFT-N8 (guard) "A batch is executed, in order of n, when f+1 distinct replicas, this one among
+// them, have committed to the PREPARE that this replica processed. The PREPARE is the primary's
+// commitment."
+#[test]
+fn a_batch_is_executed_at_f_plus_1() {
+    covers!("MINBFT-N8");
+    let mut world = World::with(5, SMALL, &[4]);
+    let frames = world.frames_held(3, &[4]);
+    let prepares = world.ordered_by_puppet(&[4], &frames);
+    assert_eq!(world.commits(4), [1, 2, 3]);
+    assert_eq!(world.executed(4), 0, "two of three");
+    let (first, second) = (world.commit(1, &prepares[0]), world.commit(1, &prepares[1]));
+    let repeated = first.clone();
+    // In order: 2 has its quorum first only if 1 had it.
+    world.say(4, &second);
+    assert_eq!(world.executed(4), 0);
+    world.say(4, &first);
+    world.say(4, &repeated);
+    assert_eq!(world.journal(4), ["op1", "op2"]);
+}
+
+#[test]
+fn commitments_to_another_prepare_do_not_count() {
+    covers!("MINBFT-N8");
+    let mut world = World::with(5, SMALL, &[4]);
+    let frames = world.frames_held(2, &[4]);
+    let good = world.prepare(0, 1, &[&frames[0]]);
+    let evil = world.prepare(0, 1, &[&frames[1]]);
+    world.say(4, &good);
+    assert_eq!(world.commits(4), [1]);
+    let commit = world.commit(1, &evil);
+    world.say(4, &commit);
+    assert_eq!(world.executed(4), 0, "replica 1 committed to something else");
+    let commit = world.commit(2, &good);
+    world.say(4, &commit);
+    assert_eq!(world.journal(4), ["op1"]);
+}
+
+#[test]
+fn its_own_commitment_must_be_certified_first() {
+    covers!("MINBFT-N8");
+    for n in [3, 5] {
+        let mut world = World::with(n, SMALL, &[2]);
+        let frames = world.frames_held(1, &[2]);
+        world.node_mut(2).stalled = true;
+        let prepare = world.prepare(0, 1, &[&frames[0]]);
+        world.say(2, &prepare);
+        for other in (1..n).filter(|other| *other != 2) {
+            let commit = world.commit(other, &prepare);
+            world.say(2, &commit);
+        }
+        assert_eq!(world.executed(2), 0, "its component has not answered");
+        world.unstall(2);
+        assert_eq!(world.journal(2), ["op1"]);
+    }
+}
