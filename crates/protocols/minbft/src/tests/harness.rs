@@ -529,6 +529,13 @@ impl World {
         self.run();
     }
 
+    /// Whether a message passes verification; if so it arrives.
+    pub(super) fn arrive_checked(&mut self, from: u16, to: u16, message: Message) -> bool {
+        let good = self.messages.verify(message.clone()).is_ok();
+        self.arrive(from, to, PeerMessage::Protocol(message));
+        good
+    }
+
     /// A puppet's certified message arrives.
     pub(super) fn say(&mut self, to: u16, message: &Arc<Certified>) {
         self.inject(message.from.0, to, Message::Certified(message.clone()));

@@ -4,6 +4,8 @@
 mod craft;
 mod harness;
 mod journal;
+mod paper_checkpoint;
 mod paper_counters;
 mod paper_normal;
+mod paper_view_change;
 mod smoke;
