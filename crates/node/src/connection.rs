@@ -41,7 +41,9 @@ pub(crate) struct Meeting {
 
 impl Meeting {
     pub(crate) fn new(cluster: &Cluster, secret: &ReplicaSecret) -> Self {
-        let settings = Settings { max_unsent: REPLICA_UNSENT, ..Settings::new(cluster.group.id()) };
+        let default = Settings::new(cluster.group.id());
+        let max_message = default.max_message.max(largest_message(cluster));
+        let settings = Settings { max_message, max_unsent: REPLICA_UNSENT.max(max_message), ..default };
         Self {
             me: secret.replica,
             identity: Identity::new(PeerId::Replica(secret.replica), secret.link),
@@ -64,6 +66,15 @@ impl Meeting {
             }
         }
     }
+}
+
+/// About the largest message that replicas send: a NEW-VIEW with a quorum of VIEW-CHANGEs, each with
+/// its sender's messages of two windows. A link that refused it would end all progress.
+fn largest_message(cluster: &Cluster) -> usize {
+    /// Bytes of a COMMIT with its PREPARE, beside the digests of the batch.
+    const COMMIT: usize = 1024;
+    let entries = 2 * usize::try_from(cluster.timing.window).expect("bounded by the configuration");
+    cluster.group.quorum() * entries * (COMMIT + 32 * cluster.limits.batch_frames)
 }
 
 /// The sending half of a connection: queued to by the loop, written once per turn.

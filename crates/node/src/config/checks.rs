@@ -122,8 +122,8 @@ impl Checks<'_> {
             Some(value) => self.number(value, 1, most, what),
         };
         let interval =
-            value(&raw.checkpoint_interval, default.checkpoint_interval, 1 << 16, "checkpoint_interval")?;
-        let window = value(&raw.window, default.window, 1 << 17, "window")?;
+            value(&raw.checkpoint_interval, default.checkpoint_interval, 1024, "checkpoint_interval")?;
+        let window = value(&raw.window, default.window, 2048, "window")?;
         if window < 2 * interval {
             let span = raw.window.as_ref().or(raw.checkpoint_interval.as_ref()).map_or(0..0, Spanned::span);
             let problem = format!(

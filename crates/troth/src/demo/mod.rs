@@ -9,6 +9,7 @@ use crate::cli::Demo;
 use crate::failure::{Failure, NOT_DONE};
 use stage::Stage;
 use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// One thing that the demonstration shows.
 struct Step {
@@ -58,9 +59,13 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
         .map_err(|why| Failure::system("cannot start", &why))?;
     let began = Instant::now();
     let result = runtime.block_on(async {
+        let listen = |kind| signal(kind).map_err(|why| Failure::system("cannot listen for signals", &why));
+        let (mut interrupt, mut terminate) =
+            (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
         tokio::select! {
             shown = show(demo) => shown,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(NOT_DONE, "stopped by Ctrl-C; everything is cleaned up")),
+            _ = interrupt.recv() => Err(stopped()),
+            _ = terminate.recv() => Err(stopped()),
         }
     });
     match &result {
@@ -71,6 +76,10 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
         Err(_) => println!("\nThe demonstration FAILED."),
     }
     result.map(drop)
+}
+
+fn stopped() -> Failure {
+    Failure::new(NOT_DONE, "stopped by a signal; everything is cleaned up")
 }
 
 async fn show(demo: &Demo) -> Result<u64, Failure> {
