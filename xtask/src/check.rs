@@ -164,7 +164,7 @@ fn indent(text: &str) -> String {
 }
 
 fn format(context: &Context) -> Result<Outcome, String> {
-    let ran = context.cargo(&["fmt", "--all", "--", "--check"])?;
+    let ran = context.cargo(&["fmt", "--all", "--", "--check", "--color", "never"])?;
     Ok(Outcome::of(
         ran.ending.good(),
         if ran.ending.good() { "" } else { "run cargo fmt --all" },

@@ -60,13 +60,16 @@ const LAYERS: &[Layer] = &[
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
     Layer { place: "crates/node", ours: ANY, others: ANY },
+    Layer { place: "crates/bench", ours: ANY, others: ANY },
     Layer { place: "crates/troth", ours: ANY, others: ANY },
     Layer { place: "xtask", ours: &[], others: &["serde_json", "toml"] },
 ];
 
 /// Packages that nothing but the top may depend on, because they pull the runtime or the simulated
 /// world in.
-const TOP: &[&str] = &["troth-node", "troth-sim", "troth"];
+const TOP: &[&str] = &["troth-node", "troth-sim", "troth-bench", "troth"];
+/// Where they may be used.
+const TOP_PLACES: &[&str] = &["crates/troth", "crates/node", "crates/sim", "crates/bench"];
 /// Features that only tests, simulation and demonstration may switch on.
 const TEST_FEATURES: &[&str] = &["adversary", "model", "marks"];
 /// Where they may be switched on in a normal dependency.
