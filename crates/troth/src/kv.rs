@@ -103,7 +103,8 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
             return Err(Failure::new(NOT_DONE, "the session ended"));
         };
         if event.payload.is_empty() {
-            println!("(changes were missed: they came faster than they were read; read the keys afresh)");
+            say("(changes were missed: they came faster than they were read; read the keys afresh)"
+                .to_owned())?;
             continue;
         }
         let Ok(change) = Change::from_wire(&event.payload) else {
@@ -127,16 +128,14 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
 async fn show(client: &Client, change: &Change) -> Result<(), Failure> {
     let key = String::from_utf8_lossy(&change.key);
     if change.deleted {
-        println!("{key} deleted (version {})", change.version);
-        return Ok(());
+        return say(format!("{key} deleted (version {})", change.version));
     }
     match read(client, &Operation::Get { key: change.key.clone() }).await? {
         Answer::Value { version, value } if version == change.version => {
-            println!("{key} = {} (version {version})", String::from_utf8_lossy(&value));
+            say(format!("{key} = {} (version {version})", String::from_utf8_lossy(&value)))
         }
-        _ => println!("{key} written (version {}), and changed again since", change.version),
+        _ => say(format!("{key} written (version {}), and changed again since", change.version)),
     }
-    Ok(())
 }
 
 /// Reads a key: its version and value.
@@ -166,14 +165,8 @@ fn understand(result: &Bytes) -> Result<Answer, Failure> {
 
 fn written(key: &str, answer: Answer) -> Result<(), Failure> {
     match answer {
-        Answer::Written { version } => {
-            println!("version {version}");
-            Ok(())
-        }
-        Answer::Deleted { .. } => {
-            println!("deleted");
-            Ok(())
-        }
+        Answer::Written { version } => say(format!("version {version}")),
+        Answer::Deleted { .. } => say("deleted".to_owned()),
         other => Err(refused(key, &other)),
     }
 }
@@ -216,6 +209,11 @@ fn value_of(argument: &str) -> Result<Bytes, Failure> {
         .read_to_end(&mut value)
         .map_err(|why| Failure::system("cannot read standard input", &why))?;
     Ok(Bytes::from(value))
+}
+
+/// Prints a line. Unlike `println!` it does not panic where nobody reads any more.
+fn say(line: String) -> Result<(), Failure> {
+    print(format!("{line}\n").as_bytes())
 }
 
 fn print(bytes: &[u8]) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! A cluster's life: it serves, survives its primary, and leaves nothing behind.
 
 use crate::support::{Running, Scratch, good, lives, run, signal, status, troth, until, up};
+use std::io::Write;
 use std::process::Stdio;
 
 fn pid(replica: &serde_json::Value) -> u32 {
@@ -70,4 +71,41 @@ fn replicas_end_when_the_process_that_started_them_is_killed() {
     for pid in pids {
         until("the replicas are gone", || (!lives(pid)).then_some(()));
     }
+}
+
+#[test]
+fn strangers_change_nothing() {
+    let scratch = Scratch::new("strangers");
+    let dir = scratch.0.as_path();
+    let _cluster = up(dir, &[]);
+    let text = std::fs::read_to_string(dir.join("cluster.toml")).expect("the cluster's file");
+    let addresses: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("127.0.0.1"))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert_eq!(addresses.len(), 6, "three to talk to the group, three for /status");
+    // Rubbish, half a handshake, an endless line, silence: a few of each at every door.
+    let openings: [&[u8]; 5] =
+        [&[0xff; 300], &[1, 96, 0, 7, 7], &[b'G'; 20_000], b"GET / HTTP/1.1\r\n\r\n", b""];
+    let mut held = Vec::new();
+    for address in &addresses {
+        for opening in openings {
+            for _ in 0..5 {
+                let mut stream = std::net::TcpStream::connect(address).expect("somebody listens");
+                // The other end may hang up in the middle of it.
+                let _ = stream.write_all(opening);
+                held.push(stream);
+            }
+        }
+    }
+    assert_eq!(good(dir, &["kv", "put", "greeting", "hello"]), "version 1\n");
+    assert_eq!(good(dir, &["kv", "get", "greeting"]), "hello\n");
+    until("every replica counts what it refused", || {
+        let refused =
+            |replica: &serde_json::Value| replica["counters"]["connections_refused"].as_u64() >= Some(15);
+        status(dir).iter().all(refused).then_some(())
+    });
+    drop(held);
+    assert!(status(dir).iter().all(|replica| replica["suspicions"] == 0));
 }

@@ -76,3 +76,14 @@ fn a_group_that_is_not_there_is_not_done() {
     assert_eq!(words.matches("unreachable").count(), 3, "{words}");
     assert_eq!(run(dir, &["replica", "--id", "3"]).status.code(), Some(2));
 }
+
+#[cfg(not(feature = "demo-adversary"))]
+#[test]
+fn a_build_that_serves_has_no_adversary() {
+    let scratch = Scratch::new("honest");
+    let dir = scratch.0.as_path();
+    assert_eq!(run(dir, &["replica", "--id", "0", "--adversary", "liar"]).status.code(), Some(2));
+    let demo = run(dir, &["demo"]);
+    assert_eq!(demo.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&demo.stderr).contains("make demo"));
+}
