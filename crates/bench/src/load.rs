@@ -1,0 +1,236 @@
+//! All clients on one thread. Each outcome is followed at once by the next request, so that the
+//! planned number is outstanding all the time: a closed loop.
+
+use crate::Failure;
+use crate::caller::{Caller, Wants};
+use crate::hub::{Hub, RETRY, flush};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use troth_link::{LinkReader, LinkWriter};
+use troth_types::{Time, ToClient, Wire};
+
+/// How often clients learn the time when nothing else happens.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What the clients have done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Requests with their results.
+    pub(crate) done: u64,
+    /// Frames signed and sent.
+    pub(crate) frames: u64,
+    /// Bytes written to connections, as on the wire.
+    pub(crate) bytes_out: u64,
+    /// Bytes read from connections.
+    pub(crate) bytes_in: u64,
+    /// Write calls.
+    pub(crate) writes: u64,
+    /// Read calls.
+    pub(crate) reads: u64,
+}
+
+/// How the measurement steers the running clients.
+#[derive(Default)]
+pub(crate) struct Controls {
+    /// Whether outcomes are followed by new requests.
+    pub(crate) go_on: Cell<bool>,
+    /// Whether latencies are kept.
+    pub(crate) keep: Cell<bool>,
+    /// What was done.
+    pub(crate) progress: Cell<Progress>,
+    /// Latencies kept, in microseconds, with the number of requests that had it.
+    pub(crate) latencies: RefCell<Vec<(u32, u32)>>,
+}
+
+/// Requests submitted together.
+struct Burst {
+    end: u64,
+    left: u64,
+    at: Instant,
+}
+
+struct Client<C> {
+    caller: C,
+    writers: Vec<LinkWriter>,
+    dirty: Vec<bool>,
+    share: u32,
+    submitted: u64,
+    bursts: VecDeque<Burst>,
+    listed: bool,
+}
+
+/// The clients of one service.
+pub(crate) struct Load<C> {
+    clients: Vec<Client<C>>,
+    servers: usize,
+    hub: Rc<Hub>,
+    operation: Bytes,
+    started: Instant,
+    done: u64,
+    frames: u64,
+}
+
+impl<C: Caller> Load<C> {
+    pub(crate) fn new(operation: Bytes) -> Self {
+        let (hub, started) = (Rc::new(Hub::default()), Instant::now());
+        Self { clients: Vec::new(), servers: 0, hub, operation, started, done: 0, frames: 0 }
+    }
+
+    /// Adds a client with its connections, by server, and the requests it keeps outstanding.
+    pub(crate) fn add(&mut self, caller: C, links: Vec<(LinkReader, LinkWriter)>, share: u32) {
+        self.servers = caller.servers();
+        assert_eq!(links.len(), self.servers, "one connection per server");
+        let mut writers = Vec::new();
+        for (server, (reader, writer)) in links.into_iter().enumerate() {
+            self.hub.read(self.clients.len() * self.servers + server, reader);
+            writers.push(writer);
+        }
+        let dirty = vec![false; self.servers];
+        let bursts = VecDeque::new();
+        self.clients.push(Client { caller, writers, dirty, share, submitted: 0, bursts, listed: false });
+    }
+
+    /// Keeps the planned requests outstanding until told not to go on, then waits for the last
+    /// outcomes.
+    pub(crate) async fn run(&mut self, controls: &Controls) -> Result<(), Failure> {
+        let mut arrived = Vec::new();
+        let mut wants = Wants::default();
+        let mut active: Vec<usize> = (0..self.clients.len()).collect();
+        for client in 0..self.clients.len() {
+            let share = self.clients[client].share;
+            self.submit(client, share, Instant::now());
+        }
+        let mut ticked = Instant::now();
+        loop {
+            for index in active.drain(..) {
+                self.serve(index, &mut wants, controls)?;
+            }
+            controls.progress.set(self.progress());
+            let idle = self.clients.iter().all(|client| client.bursts.is_empty());
+            if idle && !controls.go_on.get() {
+                return Ok(());
+            }
+            let behind = self.clients.iter().any(|client| client.dirty.contains(&true));
+            tokio::select! {
+                () = self.hub.woken() => {}
+                () = tokio::time::sleep(if behind { RETRY } else { TICK }) => {}
+            }
+            // Whoever has bytes to read reads them now, so that one turn takes them together.
+            tokio::task::yield_now().await;
+            if let Some(why) = self.hub.lost() {
+                return Err(why.into());
+            }
+            let now = Instant::now();
+            self.hub.swap(&mut arrived);
+            for (connection, bytes) in arrived.drain(..) {
+                let (index, from) = (connection / self.servers, connection % self.servers);
+                let message = ToClient::from_wire(&bytes).map_err(|why| format!("server {from}: {why}"))?;
+                let time = self.time(now);
+                let client = &mut self.clients[index];
+                client.caller.on_message(time, from, message);
+                if !std::mem::replace(&mut client.listed, true) {
+                    active.push(index);
+                }
+            }
+            if behind || now.duration_since(ticked) >= TICK {
+                ticked = now;
+                let time = self.time(now);
+                active.clear();
+                for (index, client) in self.clients.iter_mut().enumerate() {
+                    client.caller.on_time(time);
+                    active.push(index);
+                }
+            }
+        }
+    }
+
+    /// Does what a client wants: notes outcomes, follows them by new requests, writes once per server.
+    fn serve(&mut self, index: usize, wants: &mut Wants, controls: &Controls) -> Result<(), Failure> {
+        self.clients[index].listed = false;
+        loop {
+            self.clients[index].caller.poll(wants);
+            if let Some(why) = wants.failed.pop() {
+                return Err(format!("a request failed: {why}").into());
+            }
+            self.frames += std::mem::take(&mut wants.frames);
+            let client = &mut self.clients[index];
+            for (server, bytes) in wants.sends.drain(..) {
+                client.writers[server].queue(&bytes)?;
+                client.dirty[server] = true;
+            }
+            if wants.done.is_empty() {
+                break;
+            }
+            let now = Instant::now();
+            let done = wants.done.len() as u64;
+            self.done += done;
+            note(&mut client.bursts, wants.done.drain(..), now, controls);
+            if controls.go_on.get() {
+                self.submit(index, u32::try_from(done).expect("bounded by the plan"), now);
+            }
+        }
+        let client = &mut self.clients[index];
+        for (writer, dirty) in client.writers.iter_mut().zip(&mut client.dirty) {
+            if *dirty {
+                *dirty = flush(writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, index: usize, count: u32, now: Instant) {
+        let time = self.time(now);
+        let client = &mut self.clients[index];
+        for _ in 0..count {
+            client.caller.submit(time, self.operation.clone());
+        }
+        client.submitted += u64::from(count);
+        if count > 0 {
+            client.bursts.push_back(Burst { end: client.submitted, left: u64::from(count), at: now });
+        }
+    }
+
+    fn time(&self, now: Instant) -> Time {
+        let since = now.duration_since(self.started) + Duration::from_secs(1);
+        Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn progress(&self) -> Progress {
+        let (bytes_in, reads) = self.hub.counters();
+        let mut progress =
+            Progress { done: self.done, frames: self.frames, bytes_in, reads, ..Progress::default() };
+        for writer in self.clients.iter().flat_map(|client| &client.writers) {
+            progress.bytes_out += writer.counters().bytes;
+            progress.writes += writer.counters().calls;
+        }
+        progress
+    }
+}
+
+/// Notes how long requests took.
+fn note(
+    bursts: &mut VecDeque<Burst>,
+    done: impl Iterator<Item = u64>,
+    now: Instant,
+    controls: &Controls,
+) {
+    let mut latencies = controls.latencies.borrow_mut();
+    for number in done {
+        let index = bursts.partition_point(|burst| burst.end <= number);
+        let burst = &mut bursts[index];
+        burst.left -= 1;
+        if controls.keep.get() {
+            let took = u32::try_from(now.duration_since(burst.at).as_micros()).unwrap_or(u32::MAX);
+            match latencies.last_mut() {
+                Some((same, count)) if *same == took => *count += 1,
+                _ => latencies.push((took, 1)),
+            }
+        }
+        while bursts.front().is_some_and(|burst| burst.left == 0) {
+            bursts.pop_front();
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Measures a real cluster of replica processes beside the same service in one process, in turns.
+//! `cargo xtask bench` builds and runs it; docs/benchmarks.md says what is measured and how to read it.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `null` | the whole measurement: start, rounds in turns, verdict |
+//! | `processes` | the servers as child processes that never outlive this one |
+//! | `direct` | the unreplicated service |
+//! | `caller` | one client: the quorum-counting one, and one that believes its only server |
+//! | `load` | all clients on one thread, each outcome followed by the next request |
+//! | `hub` | connections read in one place, one wake-up for all |
+//! | `marks`, `report` | what is read before and after a round, and what follows from it |
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
+
+mod caller;
+mod cli;
+mod direct;
+mod hub;
+mod load;
+mod marks;
+mod null;
+mod processes;
+mod report;
+
+#[cfg(test)]
+mod tests;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+use troth_node::config::{Cluster, Layout, ReplicaSecret};
+use troth_node::{Options, serve};
+
+/// Why a measurement could not be made, for people.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Null(plan) => null::run(&plan),
+        Command::Replica(server) => replica(&server).map(|()| true),
+        Command::Direct(server) => direct::run(&server).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// One replica of the measured cluster: the runtime as `troth replica` runs it.
+fn replica(server: &cli::Server) -> Result<(), Failure> {
+    let layout = Layout::new(&server.dir);
+    let cluster = Cluster::load(&layout.cluster())?;
+    let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
+    let options = Options { until_stdin_ends: true, ..Options::default() };
+    Ok(serve(cluster, secret, &layout.started(server.id()), options)?)
+}

@@ -1,0 +1,73 @@
+//! What is read at the beginning and at the end of what a round measures.
+
+use crate::Failure;
+use crate::load::{Controls, Progress};
+use crate::processes::Server;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use troth_node::Snapshot;
+
+/// Ticks per second of the processor times in `/proc/<pid>/stat`: Linux shows them in this unit on
+/// every machine (`USER_HZ`, proc(5)).
+const TICKS: u64 = 100;
+/// How long a server may take to tell its counters.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of its answer.
+const MOST: u64 = 1 << 20;
+
+/// One reading of everything.
+pub(crate) struct Mark {
+    pub(crate) at: Instant,
+    pub(crate) progress: Progress,
+    /// Microseconds of processor time of all servers together.
+    pub(crate) servers_cpu: u64,
+    /// The same of this process, which is all clients.
+    pub(crate) client_cpu: u64,
+    pub(crate) snapshots: Vec<Snapshot>,
+}
+
+impl Mark {
+    /// Reads everything, while the load runs on.
+    pub(crate) async fn take(servers: &[Server], controls: &Controls) -> Result<Self, Failure> {
+        let mut snapshots = Vec::new();
+        for server in servers {
+            snapshots.push(ask(&server.http).await?);
+        }
+        let mut servers_cpu = 0;
+        for server in servers {
+            servers_cpu += cpu(server.pid())?;
+        }
+        let client_cpu = cpu(std::process::id())?;
+        Ok(Self { at: Instant::now(), progress: controls.progress.get(), servers_cpu, client_cpu, snapshots })
+    }
+}
+
+/// Microseconds of processor time that a process has used, in its own code and in the kernel.
+fn cpu(pid: u32) -> Result<u64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    Ok(cpu_of(&stat).ok_or("what /proc says of a process has another form than proc(5) gives it")?)
+}
+
+/// The processor time in a line of `/proc/<pid>/stat`.
+pub(crate) fn cpu_of(stat: &str) -> Option<u64> {
+    // The name in parentheses may hold anything; user and system time are the 12th and 13th after it.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) * (1_000_000 / TICKS))
+}
+
+/// A server's counters.
+pub(crate) async fn ask(address: &str) -> Result<Snapshot, Failure> {
+    let answer = tokio::time::timeout(PATIENCE, async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /status HTTP/1.1\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.take(MOST).read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    });
+    let answer = answer.await??;
+    let (_, body) = answer.split_once("\r\n\r\n").ok_or("a server's answer is no HTTP")?;
+    Ok(serde_json::from_str(body)?)
+}

@@ -1,0 +1,138 @@
+//! The measurement: both services run all the time, and rounds on one and the other take turns, so
+//! that a machine that drifts drifts for both (speed.md, lesson 10).
+
+use crate::Failure;
+use crate::caller::{Caller, Plain, Replicated};
+use crate::cli::Plan;
+use crate::load::{Controls, Load};
+use crate::marks::Mark;
+use crate::processes::{Scratch, Server};
+use crate::report::{Round, report};
+use bytes::Bytes;
+use std::time::Duration;
+use tokio::task::LocalSet;
+use troth_auth::Ed25519Signer;
+use troth_link::{Identity, LinkKey, PeerId, Settings, connect};
+use troth_node::config::{ClientSecret, Cluster};
+use troth_types::{ClientId, ReplicaId};
+
+/// How long each round runs before it is measured.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// What starting, connecting and draining may take besides the rounds.
+const OVERHEAD: Duration = Duration::from_secs(60);
+/// How long the last outcomes of a round may take.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// Measures, prints, and tells whether the claim holds.
+pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
+    let rounds = Duration::from_secs(plan.seconds) + WARM_UP;
+    let limit = rounds * (2 * plan.rounds) + OVERHEAD;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let measured = LocalSet::new().block_on(&runtime, async {
+        tokio::time::timeout(limit, measure(plan))
+            .await
+            .unwrap_or_else(|_| Err(format!("not done after {} s", limit.as_secs()).into()))
+    });
+    let (replicated, direct) = measured?;
+    Ok(report(plan, &replicated, &direct))
+}
+
+async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
+    let scratch = Scratch::new(plan.f, plan.connections)?;
+    let cluster = Cluster::load(&scratch.layout.cluster())?;
+    let replicas = start_replicas(&scratch, &cluster).await?;
+    let direct = [start_direct(&scratch).await?];
+
+    let addresses: Vec<(String, ReplicaId)> =
+        cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
+    let operation = Bytes::from(vec![0; plan.bytes as usize]);
+    let mut many = Load::new(operation.clone());
+    let mut one = Load::new(operation);
+    for number in 0..plan.connections {
+        let client = ClientId(u64::from(number) + 1);
+        let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
+        let signer = || Ed25519Signer::from_seed(secret.seed);
+        let caller = Replicated::new(cluster.group, client, cluster.limits, signer());
+        many.add(caller, links(&cluster, &secret, &addresses).await?, plan.share(number));
+        let caller = Plain::new(cluster.group, client, cluster.limits, signer());
+        let only = [(scratch.direct.0.clone(), ReplicaId(0))];
+        one.add(caller, links(&cluster, &secret, &only).await?, plan.share(number));
+    }
+
+    let (mut replicated, mut unreplicated) = (Vec::new(), Vec::new());
+    for number in 1..=plan.rounds {
+        replicated.push(round(&mut many, &replicas, plan).await?);
+        say(number, "replicated", replicated.last());
+        unreplicated.push(round(&mut one, &direct, plan).await?);
+        say(number, "unreplicated", unreplicated.last());
+    }
+    Ok((replicated, unreplicated))
+}
+
+async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Result<Vec<Server>, Failure> {
+    let dir = scratch.layout.root().to_string_lossy();
+    let mut servers = Vec::new();
+    for replica in cluster.group.all() {
+        let http = cluster.replica(replica).http.clone().expect("made with one");
+        let words = ["replica", "--dir", &dir, "--id", &replica.0.to_string()];
+        servers.push(Server::start(&words, &scratch.layout.replica(replica), &http)?);
+    }
+    let others = cluster.group.n() - 1;
+    for server in &mut servers {
+        server.wait(|snapshot| snapshot.peers.len() == others).await?;
+    }
+    Ok(servers)
+}
+
+async fn start_direct(scratch: &Scratch) -> Result<Server, Failure> {
+    let (address, http) = &scratch.direct;
+    let dir = scratch.layout.root().to_string_lossy();
+    let words = ["direct", "--dir", &dir, "--address", address, "--http", http];
+    let mut server = Server::start(&words, scratch.layout.root(), http)?;
+    server.wait(|_| true).await?;
+    Ok(server)
+}
+
+/// A client's connections to these servers.
+async fn links(
+    cluster: &Cluster,
+    secret: &ClientSecret,
+    servers: &[(String, ReplicaId)],
+) -> Result<Vec<(troth_link::LinkReader, troth_link::LinkWriter)>, Failure> {
+    let identity = Identity::new(PeerId::Client(secret.client), secret.link);
+    let settings = Settings::new(cluster.group.id());
+    let mut links = Vec::new();
+    for (address, replica) in servers {
+        let key = LinkKey(cluster.replica(*replica).link_key);
+        links.push(connect(address.as_str(), &identity, &key, &settings).await?);
+    }
+    Ok(links)
+}
+
+/// One warm-up and one measurement.
+async fn round<C: Caller>(load: &mut Load<C>, servers: &[Server], plan: &Plan) -> Result<Round, Failure> {
+    let controls = Controls::default();
+    controls.go_on.set(true);
+    let watch = async {
+        tokio::time::sleep(WARM_UP).await;
+        let before = Mark::take(servers, &controls).await?;
+        controls.keep.set(true);
+        tokio::time::sleep(Duration::from_secs(plan.seconds)).await;
+        controls.keep.set(false);
+        let after = Mark::take(servers, &controls).await?;
+        controls.go_on.set(false);
+        Ok((before, after))
+    };
+    let limit = WARM_UP + Duration::from_secs(plan.seconds) + DRAIN;
+    let both = async { tokio::try_join!(load.run(&controls), watch) };
+    let ((), (before, after)) = tokio::time::timeout(limit, both)
+        .await
+        .map_err(|_| "requests of a round have no outcome; the servers are stuck or far too slow")??;
+    Ok(Round::new(&before, &after, &controls.latencies.borrow()))
+}
+
+fn say(number: u32, service: &str, round: Option<&Round>) {
+    if let Some(round) = round {
+        println!("round {number}, {service:<12} {:>9.0} operations per second", round.rate);
+    }
+}

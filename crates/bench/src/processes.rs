@@ -1,0 +1,118 @@
+//! The servers as child processes. They end with this process, however it ends: each watches its
+//! standard input, whose other end only this process holds.
+
+use crate::Failure;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use troth_node::Snapshot;
+use troth_node::config::{Layout, Plan, Service, TrustedKind, free_ports, make};
+
+/// How long a stopped server may take to end before it is killed.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How long the servers may take to find each other.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks at something that is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A cluster's files in a directory of their own, removed in the end.
+pub(crate) struct Scratch {
+    pub(crate) layout: Layout,
+    /// Where the unreplicated service listens, for clients and for askers.
+    pub(crate) direct: (String, String),
+}
+
+impl Scratch {
+    /// A new cluster that serves nothing, on free ports of 127.0.0.1.
+    pub(crate) fn new(faults: u16, clients: u16) -> Result<Self, Failure> {
+        let root = std::env::temp_dir().join(format!("troth-bench-{}", std::process::id()));
+        let replicas = 2 * usize::from(faults) + 1;
+        let addresses: Vec<String> = free_ports(2 * replicas + 2)?
+            .into_iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
+        let mut pairs = addresses.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+        let direct = pairs.next().expect("two ports more than the replicas need");
+        let plan = Plan {
+            faults,
+            service: Service::Null,
+            trusted: TrustedKind::Hmac,
+            clients,
+            addresses: pairs.collect(),
+            timing: String::new(),
+        };
+        let scratch = Self { layout: Layout::new(root), direct };
+        make(&scratch.layout, &plan)?;
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays behind is a few small files below the system's own directory for such.
+        let _ = std::fs::remove_dir_all(self.layout.root());
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    log: PathBuf,
+    /// Where it tells its counters.
+    pub(crate) http: String,
+}
+
+impl Server {
+    /// Starts this program again with these words; it writes to a log in `directory`.
+    pub(crate) fn start(words: &[&str], directory: &Path, http: &str) -> Result<Self, Failure> {
+        let log = directory.join("bench.log");
+        let file = File::create(&log)?;
+        let child = Command::new(std::env::current_exe()?)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()?;
+        Ok(Self { child, log, http: http.to_owned() })
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it answers and `ready` says that the answer is good.
+    pub(crate) async fn wait(&mut self, ready: impl Fn(&Snapshot) -> bool) -> Result<(), Failure> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+                return Err(format!("a server ended at once ({status}):\n{}", said.trim_end()).into());
+            }
+            if crate::marks::ask(&self.http).await.is_ok_and(|snapshot| ready(&snapshot)) {
+                return Ok(());
+            }
+            if Instant::now() > give_up {
+                return Err(format!("a server is not ready after {} s", PATIENCE.as_secs()).into());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let give_up = Instant::now() + FAREWELL;
+        while !matches!(self.child.try_wait(), Ok(Some(_))) {
+            if Instant::now() > give_up {
+                // Either may fail only where it has ended meanwhile.
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}

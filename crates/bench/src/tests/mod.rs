@@ -1,0 +1,2 @@
+//! Tests of what needs no servers.
+mod report;
