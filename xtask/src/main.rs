@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod bench;
 mod check;
 mod claims;
 mod cli;
@@ -23,7 +24,8 @@ use cli::{Arguments, Command};
 use std::process::ExitCode;
 
 /// All commands, in the order in which help lists them.
-const COMMANDS: &[Command] = &[check::COMMAND, paper::COMMAND, mutants::COMMAND, claims::COMMAND];
+const COMMANDS: &[Command] =
+    &[check::COMMAND, paper::COMMAND, mutants::COMMAND, bench::COMMAND, claims::COMMAND];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -54,7 +54,9 @@ impl Replicated {
     fn encode(&mut self, message: &ToReplica, frames: &mut u64) -> Bytes {
         let ToReplica::Request { frame, full } = message else { return message.to_wire() };
         match &self.encoded {
-            Some((known, known_full, bytes)) if Arc::ptr_eq(known, frame) && known_full == full => bytes.clone(),
+            Some((known, known_full, bytes)) if Arc::ptr_eq(known, frame) && known_full == full => {
+                bytes.clone()
+            }
             _ => {
                 *frames += u64::from(!full);
                 let bytes = message.to_wire();

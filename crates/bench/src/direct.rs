@@ -93,13 +93,7 @@ async fn listen(
     }
 }
 
-fn join(
-    direct: &RefCell<Direct>,
-    hub: &Rc<Hub>,
-    client: ClientId,
-    reader: LinkReader,
-    writer: LinkWriter,
-) {
+fn join(direct: &RefCell<Direct>, hub: &Rc<Hub>, client: ClientId, reader: LinkReader, writer: LinkWriter) {
     let links = &mut direct.borrow_mut().links;
     hub.read(links.len(), reader);
     links.push(Link { client, writer, dirty: false });

@@ -211,12 +211,7 @@ impl<C: Caller> Load<C> {
 }
 
 /// Notes how long requests took.
-fn note(
-    bursts: &mut VecDeque<Burst>,
-    done: impl Iterator<Item = u64>,
-    now: Instant,
-    controls: &Controls,
-) {
+fn note(bursts: &mut VecDeque<Burst>, done: impl Iterator<Item = u64>, now: Instant, controls: &Controls) {
     let mut latencies = controls.latencies.borrow_mut();
     for number in done {
         let index = bursts.partition_point(|burst| burst.end <= number);

@@ -56,6 +56,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
+    #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
     let options = Options { until_stdin_ends: true, ..Options::default() };
     Ok(serve(cluster, secret, &layout.started(server.id()), options)?)
 }

@@ -28,10 +28,8 @@ impl Scratch {
     pub(crate) fn new(faults: u16, clients: u16) -> Result<Self, Failure> {
         let root = std::env::temp_dir().join(format!("troth-bench-{}", std::process::id()));
         let replicas = 2 * usize::from(faults) + 1;
-        let addresses: Vec<String> = free_ports(2 * replicas + 2)?
-            .into_iter()
-            .map(|port| format!("127.0.0.1:{port}"))
-            .collect();
+        let addresses: Vec<String> =
+            free_ports(2 * replicas + 2)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let mut pairs = addresses.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {

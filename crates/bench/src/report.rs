@@ -133,8 +133,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     for (title, _, decimals, value) in COLUMNS {
         let cell = |rounds: &[Round]| {
             let of = || rounds.iter().map(value);
-            let (low, high) =
-                (of().fold(f64::INFINITY, f64::min), of().fold(f64::NEG_INFINITY, f64::max));
+            let (low, high) = (of().fold(f64::INFINITY, f64::min), of().fold(f64::NEG_INFINITY, f64::max));
             format!("{:.decimals$} ({low:.decimals$} to {high:.decimals$})", median(of()))
         };
         println!("{title:<38} {:>26} {:>26}", cell(replicated), cell(direct));

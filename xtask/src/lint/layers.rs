@@ -98,9 +98,7 @@ pub fn check(metadata: &Value, root: &str) -> Vec<Finding> {
             }
             let ours = dependency["path"].is_string();
             let allowed = if ours { layer.ours } else { layer.others };
-            let top = ours
-                && TOP.contains(&name)
-                && !matches!(place, "crates/troth" | "crates/node" | "crates/sim");
+            let top = ours && TOP.contains(&name) && !TOP_PLACES.contains(&place);
             if top || !permits(allowed, name, optional) {
                 report(format!("must not depend on {name}{}", if optional { " (optional)" } else { "" }));
             }
