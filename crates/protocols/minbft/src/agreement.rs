@@ -131,7 +131,8 @@ impl Agreement for MinBft {
             self.peer(self.me).log.iter().map(|logged| Message::Certified(logged.message.clone())).collect();
         let mut records = vec![Record::Stable(self.stable_proof.clone())];
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
-        records.extend(self.new_views.values().cloned().map(Record::NewView));
+        records.extend(self.known_views.all().cloned().map(Record::NewView));
+        records.extend(self.known_views.accepts().cloned().map(Record::Accepted));
         (own, records)
     }
 
@@ -196,7 +197,7 @@ impl MinBft {
             self.requested.count(),
             self.due_view_change.is_some(),
             self.changes.iter().map(|(from, change)| (*from, change.value().view())).collect::<Vec<_>>(),
-            self.wants,
+            self.known_views.wanted(0),
         )
     }
 }

@@ -5,7 +5,7 @@ use crate::message::{Body, Certified, Checkpoint, StableProof};
 use crate::state::{MinBft, Timer, Verdict};
 use std::sync::Arc;
 use troth_core::{Cx, Note, rule};
-use troth_types::{Digest, ReplicaId, Seq};
+use troth_types::{Digest, ReplicaId, Seq, View};
 
 impl MinBft {
     /// The digest of an own checkpoint is known.
@@ -40,7 +40,7 @@ impl MinBft {
         message: &Arc<Certified>,
         checkpoint: &Checkpoint,
     ) -> Verdict {
-        let view = troth_types::View(message.value().view());
+        let view = View(message.value().view());
         if view > self.view || (view == self.view && !self.active()) {
             return Verdict::Wait;
         }
@@ -90,7 +90,7 @@ impl MinBft {
         self.slots = self.slots.split_off(&self.delivered.next());
         self.frames.stable(seq.min(self.delivered));
         let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
-        self.new_views.retain(|view, _| oldest.is_none_or(|oldest| view.0 >= oldest));
+        self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
         self.back_off.progressed();
         cx.stable(seq, digest);
         self.compare_with_stable(cx);

@@ -13,6 +13,7 @@ mod checkpoint;
 pub mod choose;
 mod config;
 pub mod evidence;
+mod known_views;
 mod message;
 mod new_view;
 mod normal;

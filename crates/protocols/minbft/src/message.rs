@@ -252,7 +252,7 @@ pub enum Message {
     Status(Status),
     /// The proof of a stable checkpoint, for one who is behind.
     Stable(Arc<StableProof>),
-    /// A NEW-VIEW of an earlier view, as evidence.
+    /// A NEW-VIEW of an earlier view, or a commitment to it, as evidence.
     Evidence(Arc<Certified>),
 }
 
@@ -473,8 +473,8 @@ impl Authentic for Message {
             Self::Status(_) => Ok(()),
             Self::Stable(proof) => proof.claims(group, claims),
             Self::Evidence(message) => match message.body {
-                Body::NewView(_) => message.claims(group, claims),
-                _ => Err(Malformed::Invalid("evidence is a NEW-VIEW")),
+                Body::NewView(_) | Body::AcceptNewView(_) => message.claims(group, claims),
+                _ => Err(Malformed::Invalid("evidence is a NEW-VIEW or a commitment to one")),
             },
         }
     }
@@ -737,6 +737,8 @@ pub enum Record {
     NewView(Arc<Certified>),
     /// The proof of the last stable checkpoint.
     Stable(Arc<StableProof>),
+    /// A commitment to a NEW-VIEW that this replica keeps.
+    Accepted(Arc<Certified>),
 }
 
 impl Wire for Record {
@@ -754,6 +756,10 @@ impl Wire for Record {
                 out.push(2);
                 proof.encode(out);
             }
+            Self::Accepted(message) => {
+                out.push(3);
+                message.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -761,6 +767,7 @@ impl Wire for Record {
             0 => Self::Frame(Wire::decode(reader)?),
             1 => Self::NewView(Wire::decode(reader)?),
             2 => Self::Stable(Wire::decode(reader)?),
+            3 => Self::Accepted(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a MinBFT record", u64::from(other))),
         })
     }

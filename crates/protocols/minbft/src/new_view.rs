@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::{Cx, Note, rule};
-use troth_types::{Digest, Seq, View};
+use troth_types::{Digest, Seq};
 
 impl MinBft {
     /// NEW-VIEW ⟨v', V, S⟩_UI(p').
@@ -30,14 +30,14 @@ impl MinBft {
             }
             return Verdict::Done;
         }
-        match self.judge_new_view(message, new_view) {
-            Judgement::Valid => {}
+        let rests_on = match self.judge_new_view(message, new_view) {
+            Judgement::Valid { rests_on } => rests_on,
             Judgement::Needs(view) => {
-                self.wants = self.wants.max(Some(view));
+                self.known_views.want(view);
                 return Verdict::Wait;
             }
             Judgement::Invalid(why) => return Verdict::Condemn(why),
-        }
+        };
         // The VIEW-CHANGEs inside justify that this replica leaves its view, too.
         for change in &new_view.changes {
             if let Some(inner) = change.view_change() {
@@ -56,6 +56,7 @@ impl MinBft {
             return Verdict::Wait;
         }
         self.adopt_base(cx, new_view);
+        self.known_views.hold(new_view.view, message.clone(), rests_on);
         self.enter_view(cx, message, new_view);
         Verdict::Done
     }
@@ -80,7 +81,7 @@ impl MinBft {
         if self.stable.0 >= base {
             return;
         }
-        let earlier: Vec<Arc<Certified>> = self.new_views.values().cloned().collect();
+        let earlier: Vec<Arc<Certified>> = self.known_views.all().cloned().collect();
         let changes =
             earlier.iter().filter_map(|message| message.new_view()).flat_map(|earlier| &earlier.changes);
         for change in changes.filter_map(|change| change.view_change()) {
@@ -98,7 +99,6 @@ impl MinBft {
         self.phase = Phase::Active;
         self.begin(message.digest, message.from, new_view);
         self.follow_start(message.from);
-        self.new_views.insert(new_view.view, message.clone());
         cx.persist(Record::NewView(message.clone()));
         for batch in &new_view.chosen {
             self.log_frames(cx, &batch.frames);
@@ -112,7 +112,7 @@ impl MinBft {
             new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
         self.pool.restart(|digest| carried.contains(digest));
         self.timed = None;
-        self.wants = None;
+        self.known_views.want_nothing();
         cx.cancel_timer(Timer::NewView);
         cx.note(Note::ViewEntered { view: self.view });
         if self.delivered < self.started.base {
@@ -140,7 +140,7 @@ impl MinBft {
     /// COMMIT(NEW-VIEW) ⟨v', H(NEW-VIEW)⟩_UI(i).
     pub(crate) fn on_accept_new_view(
         &mut self,
-        _: &mut Cx<'_, Self>,
+        cx: &mut Cx<'_, Self>,
         message: &Arc<Certified>,
         accept: &AcceptNewView,
     ) -> Verdict {
@@ -162,11 +162,9 @@ impl MinBft {
         }
         self.peer_mut(message.from).walk.last = Some((accept.view, started.1));
         self.started.accepted.insert(message.from);
+        if self.known_views.accept(message) {
+            cx.persist(Record::Accepted(message.clone()));
+        }
         Verdict::Done
-    }
-
-    /// The highest view whose start this replica could show others.
-    pub(crate) fn shown_view(&self, view: View) -> Option<&Arc<Certified>> {
-        self.new_views.get(&view)
     }
 }

@@ -42,7 +42,8 @@ impl MinBft {
             }
             let frames = self.pool.propose(self.config.limits.batch_frames);
             let deadline = self.deadline_due(cx);
-            if frames.is_empty() && !(deadline && under_way == 0) {
+            let idle = under_way == 0 && self.reached.seq == self.delivered;
+            if frames.is_empty() && !(deadline && idle) {
                 return;
             }
             self.frames.name(seq, &frames);
@@ -76,7 +77,7 @@ impl MinBft {
         if let Err(why) = self.peer_mut(message.from).walk.commit(&config, prepare.view, prepare.seq) {
             return Verdict::Condemn(why);
         }
-        if prepare.view == self.view && prepare.seq > self.delivered {
+        if prepare.view == self.view && self.is_open(prepare.seq) {
             self.frames.name(prepare.seq, &prepare.batch.frames);
             self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
         }
@@ -107,10 +108,17 @@ impl MinBft {
         if let Err(why) = self.peer_mut(message.from).walk.commit(&config, view, seq) {
             return Verdict::Condemn(why);
         }
-        if view == self.view && seq > self.delivered {
+        if view == self.view && self.is_open(seq) {
             self.slots.entry(seq).or_default().commits.insert(message.from, commit.prepare.value());
         }
         Verdict::Done
+    }
+
+    /// Whether this replica may yet execute this number itself: not what it executed, and not what a state
+    /// transfer will bring.
+    fn is_open(&self, seq: Seq) -> bool {
+        let transferred = self.delivered.0 + self.config.window <= self.stable.0.0;
+        seq > if transferred { self.stable.0 } else { self.delivered }
     }
 
     /// A commitment counts in the view it is made in, after that view's start is known, and within the

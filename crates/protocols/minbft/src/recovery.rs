@@ -1,6 +1,7 @@
 //! A start from the log: the replica goes on from its own certified messages, which bind it.
 
 use crate::evidence::Walk;
+use crate::known_views::rests_on;
 use crate::message::{Body, Certified, Message, Record};
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
@@ -32,8 +33,12 @@ impl MinBft {
                 }
                 Record::NewView(message) => {
                     if let Some(new_view) = message.new_view() {
-                        self.new_views.insert(new_view.view, message);
+                        let rests_on = rests_on(&self.group, &self.config, &message);
+                        self.known_views.hold(new_view.view, message.clone(), rests_on);
                     }
+                }
+                Record::Accepted(message) => {
+                    self.known_views.accept(&message);
                 }
                 Record::Stable(proof) => {
                     self.stable = proof.target();
@@ -108,7 +113,8 @@ impl MinBft {
                 }
             }
             Body::NewView(new_view) => {
-                self.new_views.insert(new_view.view, message.clone());
+                let rests_on = rests_on(&self.group, &self.config, message);
+                self.known_views.hold(new_view.view, message.clone(), rests_on);
                 self.back_in_view(walk, new_view.view, me);
             }
             Body::AcceptNewView(accept) => self.back_in_view(walk, accept.view, me),
@@ -120,7 +126,7 @@ impl MinBft {
         if view > self.view || (view == self.view && self.active()) {
             // The log may begin in the middle of a view, after its start.
             if view > self.view
-                && let Some(message) = self.new_views.get(&view).cloned()
+                && let Some(message) = self.known_views.get(view).cloned()
             {
                 self.resume_view(&message);
             }
@@ -131,7 +137,7 @@ impl MinBft {
     }
 
     fn back_in_view(&mut self, walk: &mut Walk, view: View, me: ReplicaId) {
-        if let Some(message) = self.new_views.get(&view).cloned() {
+        if let Some(message) = self.known_views.get(view).cloned() {
             self.view = view;
             self.phase = Phase::Active;
             self.resume_view(&message);

@@ -45,7 +45,7 @@ impl MinBft {
         !self.pool.is_empty()
             || !self.active()
             || beyond_stable
-            || self.wants.is_some()
+            || self.known_views.wanted(0).is_some()
             || self.peers.iter().any(|peer| peer.gate.held() > 0)
     }
 
@@ -56,7 +56,7 @@ impl MinBft {
             stable: self.stable.0,
             executed: self.delivered,
             round: self.round,
-            wants: self.wants,
+            wants: self.known_views.wanted(self.round),
         }
     }
 
@@ -76,8 +76,8 @@ impl MinBft {
         {
             cx.send(to, Message::RequestViewChange(request.clone()));
         }
-        if let Some(evidence) = status.wants.and_then(|view| self.shown_view(view)) {
-            cx.send(to, Message::Evidence(evidence.clone()));
+        for evidence in status.wants.map(|view| self.known_views.shown(view)).unwrap_or_default() {
+            cx.send(to, Message::Evidence(evidence));
         }
         // What was sent less than half an interval ago is probably on its way.
         let settled = cx.now().0.saturating_sub(self.config.status_interval / 2);

@@ -1,5 +1,6 @@
 //! The state of a MinBFT replica, and how certified messages pass through it in order.
 
+use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, SignedRequest, StableProof};
 use crate::peer::{Logged, Peer};
 use crate::{Config, evidence};
@@ -124,10 +125,8 @@ pub struct MinBft {
     pub(crate) changes: BTreeMap<ReplicaId, Arc<Certified>>,
     /// Whether this replica, as primary of its view, has asked to have its NEW-VIEW certified.
     pub(crate) proposed_view: bool,
-    /// Valid NEW-VIEWs that commitments in somebody's log may refer to.
-    pub(crate) new_views: BTreeMap<View, Arc<Certified>>,
-    /// A NEW-VIEW needed as evidence.
-    pub(crate) wants: Option<View>,
+    /// Valid NEW-VIEWs that commitments in somebody's log may refer to, and those that are needed.
+    pub(crate) known_views: KnownViews,
     pub(crate) back_off: BackOff,
     /// Until this is executed, no reads are answered (F-M11).
     pub(crate) read_barrier: Seq,
@@ -186,8 +185,7 @@ impl MinBft {
             due_view_change: None,
             changes: BTreeMap::new(),
             proposed_view: false,
-            new_views: BTreeMap::new(),
-            wants: None,
+            known_views: KnownViews::default(),
             back_off: BackOff::default(),
             read_barrier: Seq(0),
             suspicions: 0,

@@ -76,9 +76,9 @@ impl MinBft {
         let evidence = evidence(&self.group, &self.config, message).ok()?;
         if let Some(view) = evidence.view
             && view > View(0)
-            && !self.new_views.contains_key(&view)
+            && self.known_views.get(view).is_none()
         {
-            self.wants = self.wants.max(Some(view));
+            self.known_views.want(view);
             return None;
         }
         let above = evidence.stable.0.max(self.delivered);
@@ -147,28 +147,37 @@ impl MinBft {
     /// What these VIEW-CHANGEs make a new view start from.
     pub(crate) fn choice(&self, evidence: &[Evidence]) -> Option<Choice> {
         choose(&self.config, evidence, |view| {
-            self.new_views.get(&view).and_then(|message| message.new_view())
+            self.known_views.get(view).and_then(|message| message.new_view())
         })
     }
 
-    /// Keeps a NEW-VIEW of an earlier view as evidence, if it is valid: its VIEW-CHANGEs hold and lead
-    /// to what it carries. Where that rests on a still earlier one, this is fetched first.
+    /// Takes evidence for an earlier view whose start is needed: its NEW-VIEW, or a commitment to it. The
+    /// start is known once f+1 replicas stand behind it, or once it is judged to follow from its
+    /// VIEW-CHANGEs; where these rest on a still earlier view, that is fetched first.
     pub(crate) fn on_evidence(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) {
-        let Some(new_view) = message.new_view() else { return };
-        if self.wants.is_none_or(|wanted| wanted < new_view.view)
-            || self.new_views.contains_key(&new_view.view)
-        {
+        rule!("MINBFT-V17");
+        if crate::evidence::misplaced(&self.group, &self.config, message).is_some() {
             return;
         }
-        match self.judge_new_view(message, new_view) {
-            Judgement::Valid => {
-                self.new_views.insert(new_view.view, message.clone());
-                self.wants = None;
-                self.recheck = true;
-                self.settle(cx);
+        self.known_views.offer(message);
+        let mut learned = false;
+        while self.known_views.take_accepted(&self.group, &self.config) {
+            learned = true;
+        }
+        for message in self.known_views.to_judge() {
+            let Some(new_view) = message.new_view() else { continue };
+            match self.judge_new_view(&message, new_view) {
+                Judgement::Valid { rests_on } => {
+                    self.known_views.hold(new_view.view, message, rests_on);
+                    learned = true;
+                }
+                Judgement::Needs(view) => self.known_views.want(view),
+                Judgement::Invalid(why) => self.condemn(cx, message.from, why),
             }
-            Judgement::Needs(view) => self.wants = Some(view),
-            Judgement::Invalid(why) => self.condemn(cx, message.from, why),
+        }
+        if learned {
+            self.recheck = true;
+            self.settle(cx);
         }
     }
 
@@ -199,12 +208,12 @@ impl MinBft {
             }
         }
         let highest = shown.iter().filter_map(|evidence| evidence.view).max();
-        if let Some(view) = highest.filter(|view| *view > View(0) && !self.new_views.contains_key(view)) {
+        if let Some(view) = highest.filter(|view| *view > View(0) && self.known_views.get(*view).is_none()) {
             return Judgement::Needs(view);
         }
         match self.choice(&shown) {
             Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
-                Judgement::Valid
+                Judgement::Valid { rests_on: highest.filter(|view| *view > View(0)) }
             }
             _ => Judgement::Invalid("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
         }
@@ -214,7 +223,10 @@ impl MinBft {
 /// What a replica thinks of a NEW-VIEW.
 pub(crate) enum Judgement {
     /// It follows from what it shows.
-    Valid,
+    Valid {
+        /// The earlier view, above 0, whose start it rests on.
+        rests_on: Option<View>,
+    },
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
     /// It proves that its sender broke a rule.

@@ -1,0 +1,167 @@
+//! The starts of views that this replica knows to be valid, and those that it needs to know: what a
+//! commitment in somebody's log refers to.
+//!
+//! A NEW-VIEW is valid because it follows from its VIEW-CHANGEs, and these may refer to the start of an
+//! earlier view, and so on. The chain ends at a view that f+1 replicas committed to: one of them is
+//! correct and judged it. So what is kept stays bounded by the views that nobody could agree on.
+
+use crate::Config;
+use crate::evidence::evidence;
+use crate::message::{AcceptNewView, Body, Certified};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_blocks::Voters;
+use troth_types::{Group, ReplicaId, View};
+
+/// The most NEW-VIEWs that are held while what they rest on is fetched.
+const MOST_ASKED: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    message: Arc<Certified>,
+    rests_on: Option<View>,
+    accepts: BTreeMap<ReplicaId, Arc<Certified>>,
+}
+
+/// A NEW-VIEW that was asked for, as far as it is here.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+struct Asked {
+    message: Option<Arc<Certified>>,
+    accepts: BTreeMap<ReplicaId, Arc<Certified>>,
+}
+
+/// Known and wanted starts of views.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct KnownViews {
+    held: BTreeMap<View, Held>,
+    asked: BTreeMap<View, Asked>,
+}
+
+/// The highest earlier view, above 0, in which the VIEW-CHANGEs of a NEW-VIEW show a commitment.
+pub(crate) fn rests_on(group: &Group, config: &Config, message: &Certified) -> Option<View> {
+    let changes = &message.new_view()?.changes;
+    let views = changes.iter().filter_map(|change| evidence(group, config, change).ok()?.view);
+    views.max().filter(|view| *view > View(0))
+}
+
+impl KnownViews {
+    /// The valid NEW-VIEW of a view.
+    pub(crate) fn get(&self, view: View) -> Option<&Arc<Certified>> {
+        self.held.get(&view).map(|held| &held.message)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Certified>> {
+        self.held.values().map(|held| &held.message)
+    }
+
+    /// Keeps a valid NEW-VIEW.
+    pub(crate) fn hold(&mut self, view: View, message: Arc<Certified>, rests_on: Option<View>) {
+        let accepts = self.asked.remove(&view).map(|asked| asked.accepts).unwrap_or_default();
+        self.held.entry(view).or_insert(Held { message, rests_on, accepts });
+    }
+
+    /// Keeps a replica's commitment to a NEW-VIEW that is held; says whether it is news.
+    pub(crate) fn accept(&mut self, message: &Arc<Certified>) -> bool {
+        let Body::AcceptNewView(AcceptNewView { view, new_view }) = &message.body else { return false };
+        let Some(held) = self.held.get_mut(view) else { return false };
+        held.message.digest == *new_view && held.accepts.insert(message.from, message.clone()).is_none()
+    }
+
+    /// What shows others that a NEW-VIEW is valid: itself, and the commitments to it.
+    pub(crate) fn shown(&self, view: View) -> Vec<Arc<Certified>> {
+        let Some(held) = self.held.get(&view) else { return Vec::new() };
+        std::iter::once(&held.message).chain(held.accepts.values()).cloned().collect()
+    }
+
+    /// The commitments that are kept.
+    pub(crate) fn accepts(&self) -> impl Iterator<Item = &Arc<Certified>> {
+        self.held.values().flat_map(|held| held.accepts.values())
+    }
+
+    /// Drops what no log refers to any more: views below `oldest`, unless a kept one rests on them and
+    /// cannot show f+1 commitments instead.
+    pub(crate) fn retain(&mut self, group: &Group, oldest: View) {
+        let mut needed: Vec<View> = Vec::new();
+        let mut frontier: Vec<View> = self.held.range(oldest..).map(|(view, _)| *view).collect();
+        while let Some(view) = frontier.pop() {
+            let Some(held) = self.held.get(&view) else { continue };
+            if needed.contains(&view) {
+                continue;
+            }
+            needed.push(view);
+            if !accepted(group, &held.message, &held.accepts) {
+                frontier.extend(held.rests_on);
+            }
+        }
+        self.held.retain(|view, _| needed.contains(view));
+    }
+
+    /// The start of this view is needed.
+    pub(crate) fn want(&mut self, view: View) {
+        if !self.held.contains_key(&view) && self.asked.len() < MOST_ASKED {
+            self.asked.entry(view).or_default();
+        }
+    }
+
+    /// Nothing is needed any more.
+    pub(crate) fn want_nothing(&mut self) {
+        self.asked.clear();
+    }
+
+    /// What to ask for in this round: each in turn, for a faulty replica may refer to a view that nobody
+    /// knows.
+    pub(crate) fn wanted(&self, round: u64) -> Option<View> {
+        let turn = round.checked_rem(self.asked.len() as u64)?;
+        self.asked.keys().nth(usize::try_from(turn).ok()?).copied()
+    }
+
+    /// Takes a piece of evidence for a wanted view.
+    pub(crate) fn offer(&mut self, message: &Arc<Certified>) {
+        match &message.body {
+            Body::NewView(new_view) => {
+                if let Some(asked) = self.asked.get_mut(&new_view.view) {
+                    asked.message = Some(message.clone());
+                }
+            }
+            Body::AcceptNewView(accept) => {
+                if let Some(asked) = self.asked.get_mut(&accept.view) {
+                    asked.accepts.insert(message.from, message.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A wanted NEW-VIEW that f+1 replicas committed to: valid without further judgement.
+    pub(crate) fn take_accepted(&mut self, group: &Group, config: &Config) -> bool {
+        let found = self.asked.iter().find_map(|(view, asked)| {
+            let message = asked.message.as_ref()?;
+            accepted(group, message, &asked.accepts).then(|| (*view, message.clone()))
+        });
+        let Some((view, message)) = found else { return false };
+        let rests_on = rests_on(group, config, &message);
+        self.hold(view, message, rests_on);
+        true
+    }
+
+    /// The wanted NEW-VIEWs that are here and wait for judgement, lowest first.
+    pub(crate) fn to_judge(&self) -> Vec<Arc<Certified>> {
+        self.asked.values().filter_map(|asked| asked.message.clone()).collect()
+    }
+}
+
+/// Whether f+1 distinct replicas stand behind a NEW-VIEW; its primary is one of them.
+fn accepted(group: &Group, message: &Certified, accepts: &BTreeMap<ReplicaId, Arc<Certified>>) -> bool {
+    let mut voters = Voters::NONE;
+    voters.insert(message.from);
+    for accept in accepts.values() {
+        match &accept.body {
+            Body::AcceptNewView(body) if body.new_view == message.digest => {
+                voters.insert(accept.from);
+            }
+            _ => {}
+        }
+    }
+    voters.count() >= group.quorum()
+}
