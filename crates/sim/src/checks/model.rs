@@ -30,6 +30,8 @@ pub struct Model {
     slots: BTreeMap<(ClientId, u64), u64>,
     /// Every frame that took effect.
     pub done: BTreeMap<(ClientId, u64), Done>,
+    /// How many frames took effect at each number.
+    pub effects: BTreeMap<Seq, usize>,
     /// Every event's payload, by client and index - 1.
     pub events: BTreeMap<ClientId, Vec<Bytes>>,
 }
@@ -55,6 +57,7 @@ impl Model {
             let events_up_to = self.events.get(&frame.client()).map_or(0, |events| events.len() as u64);
             let operations = frame.operations().to_vec();
             let done = Done { seq: self.seq, operations, results, events_up_to };
+            *self.effects.entry(self.seq).or_default() += 1;
             self.done.insert((frame.client(), frame.number()), done);
         }
     }

@@ -44,7 +44,7 @@ impl ReplyIntegrity {
                 return Err(format!("{name:?} at {}: {reply:?}, the model has {done:?}", ordered.seq));
             }
         }
-        let expected = self.model.done.values().rev().filter(|done| done.seq == ordered.seq).count();
+        let expected = self.model.effects.get(&ordered.seq).copied().unwrap_or(0);
         if expected != outcome.replies.len() {
             let count = outcome.replies.len();
             return Err(format!("{count} requests took effect at {}, the model has {expected}", ordered.seq));

@@ -31,7 +31,9 @@ pub struct Client {
     /// Answered requests still wanted before the healing.
     wanted: u64,
     healed: bool,
+    /// Answered since the healing, and wanted then: what was still open and the fresh ones.
     fresh: u64,
+    fresh_wanted: u64,
     outstanding: usize,
     think: u64,
     keys: u64,
@@ -80,6 +82,7 @@ impl Client {
             wanted: options.requests,
             healed: false,
             fresh: 0,
+            fresh_wanted: FRESH,
             outstanding: options.outstanding,
             think: options.think,
             keys: options.keys,
@@ -101,12 +104,13 @@ impl Client {
     #[must_use]
     pub fn state(&self) -> ClientState {
         let old = self.submissions.values().filter(|submission| !submission.fresh).count();
-        ClientState { client: self.id.0, old, fresh: (self.fresh, FRESH) }
+        ClientState { client: self.id.0, old, fresh: (self.fresh, self.fresh_wanted) }
     }
 
-    /// The faults are over: fresh requests begin.
+    /// The faults are over: fresh requests begin, beside what is left of the old workload.
     pub fn heal(&mut self) {
         self.healed = true;
+        self.fresh_wanted = FRESH + self.wanted;
         self.think = self.think.min(500);
     }
 
@@ -150,7 +154,7 @@ impl Client {
             let ordered = self.submissions.values().filter(|submission| !submission.read).count() as u64;
             let more = if self.healed {
                 let waiting = self.submissions.values().filter(|submission| submission.fresh).count();
-                self.fresh + (waiting as u64) < FRESH
+                self.fresh + (waiting as u64) < self.fresh_wanted
             } else {
                 ordered < self.wanted
             };
@@ -184,7 +188,7 @@ impl Client {
     /// Whether the workload could submit more at once.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.submissions.len() < self.outstanding && (self.healed && self.fresh < FRESH || self.wanted > 0)
+        self.submissions.len() < self.outstanding && (if self.healed { self.fresh < self.fresh_wanted } else { self.wanted > 0 })
     }
 
     /// A replica's message arrives.
