@@ -17,6 +17,7 @@ sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
              [--twice]          run each seed twice and compare the hashes of all events
              [--keep-going]     go on after a violation
              [--seed S]         replay one seed with a trace of its last events
+             [--trace LINES]    with --seed: how much of the end to show, 200 by default
              [--shrink]         with --seed: take away what is not needed for the failure
 exit: 0 nothing found, 1 a violation (or too little happened), 2 could not run";
 
@@ -30,6 +31,7 @@ struct Arguments {
     keep_going: bool,
     seed: Option<u64>,
     shrink: bool,
+    trace: usize,
     overrides: Overrides,
 }
 
@@ -60,6 +62,7 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
         keep_going: false,
         seed: None,
         shrink: false,
+        trace: 200,
         overrides: Overrides::default(),
     };
     let mut words = args.iter();
@@ -81,6 +84,7 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             "--negative" => arguments.overrides.negative = true,
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
+            "--trace" => arguments.trace = number(value()?)? as usize,
             "--shrink" => arguments.shrink = true,
             "--literal" => {
                 let name = value()?;
@@ -155,7 +159,7 @@ fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) 
 }
 
 /// Runs a seed; where panics unwind, one becomes a violation of the seed.
-fn run_caught<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: bool) -> Outcome {
+fn run_caught<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: usize) -> Outcome {
     let caught = std::panic::catch_unwind(|| run_seed::<P>(seed, f, overrides, traced));
     caught.unwrap_or_else(|_| {
         let detail = PANIC.take().unwrap_or_default();
@@ -178,7 +182,7 @@ fn replay<P: Protocol>(arguments: &Arguments, seed: u64) -> ExitCode {
         arguments.overrides.clone()
     };
     let options = Options::draw(seed, arguments.f, P::strategies().len(), &overrides);
-    let outcome = run_caught::<P>(seed, arguments.f, &overrides, true);
+    let outcome = run_caught::<P>(seed, arguments.f, &overrides, arguments.trace);
     for line in &outcome.trace {
         println!("{line}");
     }
@@ -207,6 +211,7 @@ struct Found {
     outcome: Outcome,
 }
 
+#[expect(clippy::disallowed_methods, reason = "wall time measures the simulator and enters no run")]
 fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
     let (f, json) = (arguments.f, arguments.json);
     let mut prefix = reproduce::<P>(arguments, 0);
@@ -229,9 +234,9 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
                         break;
                     }
                     CURRENT.set(seed);
-                    let mut outcome = run_caught::<P>(seed, f, &arguments.overrides, false);
+                    let mut outcome = run_caught::<P>(seed, f, &arguments.overrides, 0);
                     if arguments.twice && outcome.violation.is_none() {
-                        let again = run_caught::<P>(seed, f, &arguments.overrides, false);
+                        let again = run_caught::<P>(seed, f, &arguments.overrides, 0);
                         if again.hash != outcome.hash {
                             let detail = format!("hashes {:016x} and {:016x}", outcome.hash, again.hash);
                             outcome.violation = Some(crate::checks::Violation {
@@ -269,8 +274,8 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
     for one in found {
         let Some(violation) = &one.outcome.violation else { continue };
         if !arguments.json && one.seed == found[0].seed && !arguments.keep_going {
-            let traced = run_caught::<P>(one.seed, arguments.f, &arguments.overrides, true);
-            for line in traced.trace.iter().rev().take(40).rev() {
+            let traced = run_caught::<P>(one.seed, arguments.f, &arguments.overrides, 40);
+            for line in &traced.trace {
                 println!("{line}");
             }
             println!("{}", Options::draw(one.seed, arguments.f, P::strategies().len(), &arguments.overrides));

@@ -16,6 +16,9 @@ pub trait OwnHistory<M> {
     fn all(&self) -> &[M];
 }
 
+/// A written strategy's name and how to make one.
+pub type Named<P> = (&'static str, fn() -> Box<dyn Strategy<P>>);
+
 /// A protocol in the simulated world.
 pub trait Protocol: Sized + 'static {
     /// The agreement.
@@ -32,7 +35,7 @@ pub trait Protocol: Sized + 'static {
     /// The literal rules that can be put in force, by name.
     fn literals() -> Vec<&'static str>;
     /// Its written strategies, by name.
-    fn strategies() -> &'static [(&'static str, fn() -> Box<dyn Strategy<Self>>)];
+    fn strategies() -> &'static [Named<Self>];
 
     /// Who certified a message, and its body; nothing for a message without a certificate of its own.
     fn certified(message: &Message<Self>) -> Option<(ReplicaId, Body<Self>)>;

@@ -2,9 +2,9 @@
 
 use crate::{FaultClass, Options, Outcome, Overrides, Protocol, World};
 
-/// Runs a seed with overrides.
+/// Runs a seed with overrides; keeps the last `traced` lines of what happened.
 #[must_use]
-pub fn run<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: bool) -> Outcome {
+pub fn run<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: usize) -> Outcome {
     let options = Options::draw(seed, f, P::strategies().len(), overrides);
     World::<P>::run(&options, traced)
 }
@@ -12,10 +12,10 @@ pub fn run<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: bool) 
 /// Takes away fault classes, adversaries, clients and requests, one by one, while the same property
 /// still fails; tells each step.
 pub fn shrink<P: Protocol>(seed: u64, f: u16, start: &Overrides, mut tell: impl FnMut(String)) -> Overrides {
-    let Some(first) = run::<P>(seed, f, start, false).violation else { return start.clone() };
+    let Some(first) = run::<P>(seed, f, start, 0).violation else { return start.clone() };
     let mut best = start.clone();
     let fails = |overrides: &Overrides| {
-        run::<P>(seed, f, overrides, false).violation.is_some_and(|found| found.property == first.property)
+        run::<P>(seed, f, overrides, 0).violation.is_some_and(|found| found.property == first.property)
     };
     loop {
         let mut smaller = None;

@@ -81,7 +81,9 @@ impl<P: Protocol> Puppet<P> {
     /// Forgets what a host's fiction says from a value on: it is about to say something else there.
     pub(crate) fn rewind(&mut self, host: usize, counter: CounterId, from: CounterValue) {
         let real = &mut self.fictions[host].real;
-        while let Some((position, _)) = real.range((counter, from)..=(counter, CounterValue(u128::MAX))).next() {
+        while let Some((position, _)) =
+            real.range((counter, from)..=(counter, CounterValue(u128::MAX))).next()
+        {
             let position = *position;
             real.remove(&position);
         }

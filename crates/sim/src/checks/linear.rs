@@ -6,7 +6,7 @@
 //! gives out, need only grow at each key. Both only weaken what is demanded.
 
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use troth_kv::{Answer, Operation};
 
 /// One operation on one key as a client saw it.
@@ -44,7 +44,7 @@ pub struct Linear {
     pub undecided: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Register {
     /// The value with its version; the version of a write with unknown outcome is not known.
     held: Option<(Option<u64>, Bytes)>,
@@ -158,11 +158,11 @@ impl Linear {
 /// Judges one key. What clients do not know of is left out first, except writes that somebody saw;
 /// only where that shows no order, the rest is tried.
 fn judge_key(calls: &[Call]) -> Verdict {
-    let calls = with_seen_writes(calls);
+    let calls = &with_seen_writes(calls);
     let certain: Vec<Call> = calls.iter().filter(|call| call.answer.is_some()).cloned().collect();
     match search(&certain, MAX_STEPS) {
         Verdict::Linearizable => Verdict::Linearizable,
-        _ => search(&calls, MAX_STEPS),
+        _ => search(calls, MAX_STEPS),
     }
 }
 
@@ -216,6 +216,7 @@ fn written_version(call: &Call) -> Option<u64> {
 
 /// Looks for an order of one key's calls.
 pub(crate) fn search(calls: &[Call], max_steps: usize) -> Verdict {
+    let calls = with_seen_writes(calls);
     let mut calls: Vec<&Call> = calls.iter().filter(|call| matters(call)).collect();
     calls.sort_by_key(|call| (call.invoked, call.returned.unwrap_or(u64::MAX)));
     let mut versions: Vec<(u64, usize)> =
@@ -223,7 +224,7 @@ pub(crate) fn search(calls: &[Call], max_steps: usize) -> Verdict {
     versions.sort_unstable();
     let known = calls.iter().filter(|call| call.returned.is_some()).count();
     let mut taken = vec![0u64; calls.len().div_ceil(64)];
-    let mut visited: HashSet<(Vec<u64>, Register)> = HashSet::new();
+    let mut visited: BTreeSet<(Vec<u64>, Register)> = BTreeSet::new();
     let mut steps = 0;
     // Each level: the candidates not yet tried (call, register after).
     let mut levels = vec![candidates(&calls, &versions, &taken, &Register::default())];
@@ -290,6 +291,14 @@ fn candidates(
             }
         }
     }
+    // Writes that nobody saw are alike, and so are deletions without an answer: the earliest stands for
+    // all of its kind.
+    let (mut put, mut delete) = (false, false);
+    found.retain(|(_, call)| match (&call.operation, &call.answer) {
+        (Operation::Put { .. }, None) => !std::mem::replace(&mut put, true),
+        (Operation::Delete { .. }, None) => !std::mem::replace(&mut delete, true),
+        _ => true,
+    });
     // Known outcomes before unknown ones.
     found.sort_by_key(|(_, call)| std::cmp::Reverse(call.returned.unwrap_or(u64::MAX)));
     found

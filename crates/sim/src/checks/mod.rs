@@ -23,6 +23,8 @@ pub use agreement::Agreed;
 pub use bounds::Bounded;
 pub use checkpoints::EqualCheckpoints;
 pub use events::EventOrder;
+#[cfg(test)]
+pub(crate) use linear::search;
 pub use linear::{Call, Linear, Verdict};
 pub use liveness::{ClientState, Liveness};
 pub use model::Model;

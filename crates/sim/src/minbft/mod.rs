@@ -3,9 +3,10 @@
 mod relabel;
 mod strategies;
 
-use crate::adversary::Strategy;
+use crate::protocol::Named;
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol};
+use troth_core::Agreement;
 use troth_minbft::{Config, Flaw, Message as Minbft, MinBft};
 use troth_trusted::CounterId;
 use troth_types::{Group, GroupId, ReplicaId};
@@ -54,7 +55,7 @@ impl Protocol for MinBftWorld {
         Flaw::ALL.iter().map(|(_, name)| *name).collect()
     }
 
-    fn strategies() -> &'static [(&'static str, fn() -> Box<dyn Strategy<Self>>)] {
+    fn strategies() -> &'static [Named<Self>] {
         strategies::ALL
     }
 
@@ -99,7 +100,18 @@ impl Protocol for MinBftWorld {
         matches!(Self::kind(message), "VIEW-CHANGE" | "NEW-VIEW")
     }
 
-    fn excess(_agreement: &MinBft, _options: &Options) -> Option<String> {
-        None
+    fn excess(agreement: &MinBft, options: &Options) -> Option<String> {
+        let pending = agreement.status().pending as u64;
+        let clients = (options.clients + options.byzantine_clients) as u64;
+        if pending > clients * options.client_window {
+            return Some(format!("{pending} requests pending of {clients} clients"));
+        }
+        // A commitment per number of two windows, a checkpoint per interval, and what each of the view
+        // changes since the last checkpoint adds.
+        let views = agreement.view().0;
+        let most = 2 * options.window + 2 * options.window / options.interval + 3 * views + 16;
+        let (messages, _) = agreement.retained();
+        (messages.len() as u64 > most)
+            .then(|| format!("{} own messages kept, at most {most}", messages.len()))
     }
 }

@@ -1,1 +1,8 @@
 //! Tests of the simulator itself.
+
+mod checkers;
+mod histories;
+mod networks;
+mod random;
+mod runs;
+mod storages;

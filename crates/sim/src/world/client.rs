@@ -188,7 +188,8 @@ impl Client {
     /// Whether the workload could submit more at once.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.submissions.len() < self.outstanding && (if self.healed { self.fresh < self.fresh_wanted } else { self.wanted > 0 })
+        self.submissions.len() < self.outstanding
+            && (if self.healed { self.fresh < self.fresh_wanted } else { self.wanted > 0 })
     }
 
     /// A replica's message arrives.

@@ -140,7 +140,7 @@ impl<P: Protocol> Agenda<P> {
     }
 
     /// The next event; the clock moves to it.
-    pub fn next(&mut self) -> Option<Event<P>> {
+    pub fn take_next(&mut self) -> Option<Event<P>> {
         let Reverse(entry) = self.heap.pop()?;
         self.now = entry.at;
         Some(entry.event)

@@ -65,7 +65,7 @@ fn strategy<P: Protocol>(options: &Options, kind: FaultyKind) -> Box<dyn Strateg
 }
 
 impl<P: Protocol> World<P> {
-    pub(super) fn new(options: &Options, traced: bool) -> Self {
+    pub(super) fn new(options: &Options, traced: usize) -> Self {
         let group = P::group(options.f);
         let limits = limits(options);
         let keys = Keys::new(options);

@@ -5,22 +5,21 @@ use std::collections::VecDeque;
 /// A ring of lines; empty and free where no trace was asked for.
 #[derive(Debug, Default)]
 pub struct Trace {
-    wanted: bool,
+    most: usize,
     lines: VecDeque<String>,
 }
 
-const LINES: usize = 400;
-
 impl Trace {
-    pub fn new(wanted: bool) -> Self {
-        Self { wanted, lines: VecDeque::new() }
+    /// Keeps at most so many lines.
+    pub fn new(most: usize) -> Self {
+        Self { most, lines: VecDeque::new() }
     }
 
     pub fn note(&mut self, now: u64, line: impl FnOnce() -> String) {
-        if !self.wanted {
+        if self.most == 0 {
             return;
         }
-        if self.lines.len() == LINES {
+        if self.lines.len() == self.most {
             self.lines.pop_front();
         }
         let mut text = line();

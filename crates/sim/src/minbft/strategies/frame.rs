@@ -71,7 +71,9 @@ impl Strategy<MinBftWorld> for Framer {
             let to = hand.rng.pick(&others);
             let changed = match &message {
                 PeerMessage::Protocol(Message::Certified(certified)) => match &certified.body {
-                    Body::Prepare(_) => Some(PeerMessage::Protocol(Message::Certified(corrupted(hand, certified)))),
+                    Body::Prepare(_) => {
+                        Some(PeerMessage::Protocol(Message::Certified(corrupted(hand, certified))))
+                    }
                     Body::Commit(commit) => {
                         let prepare = corrupted(hand, &commit.prepare);
                         let body = Body::Commit(Commit { prepare });

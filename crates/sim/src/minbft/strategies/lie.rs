@@ -16,7 +16,7 @@ pub struct Liar {
 }
 
 fn lie_about(hand: &mut MinBftHand<'_>, body: &ReplyBody) -> ReplyBody {
-    let invented = Bytes::from(Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire());
+    let invented = Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire();
     match (hand.rng.below(4), body) {
         (0, _) => ReplyBody::Digest(Digest([1; 32])),
         (1, ReplyBody::Full(results)) => ReplyBody::Full(vec![invented; results.len()]),
@@ -65,7 +65,8 @@ impl Strategy<MinBftWorld> for Liar {
     fn tick(&mut self, hand: &mut MinBftHand<'_>) {
         let Some((client, number)) = self.last.filter(|_| hand.rng.one_in(3)) else { return };
         let ahead = number + hand.rng.below(3);
-        let reason = hand.rng.pick(&[RefusalReason::TooOld, RefusalReason::Unauthorised, RefusalReason::TooLarge]);
+        let reason =
+            hand.rng.pick(&[RefusalReason::TooOld, RefusalReason::Unauthorised, RefusalReason::TooLarge]);
         let message = match hand.rng.below(3) {
             0 => ToClient::Refusal(Refusal { client, number: ahead, read: false, reason }),
             1 => {

@@ -11,7 +11,8 @@ mod select;
 mod view_sets;
 
 use super::MinBftWorld;
-use crate::adversary::{Hand, Strategy};
+use crate::adversary::Hand;
+use crate::protocol::Named;
 use crate::{Message, Protocol};
 use troth_core::PeerMessage;
 
@@ -19,7 +20,7 @@ type Peer = PeerMessage<Message<MinBftWorld>>;
 type MinBftHand<'a> = Hand<'a, MinBftWorld>;
 
 /// All of them, by name.
-pub const ALL: &[(&str, fn() -> Box<dyn Strategy<MinBftWorld>>)] = &[
+pub const ALL: &[Named<MinBftWorld>] = &[
     ("equivocating primary", || Box::new(equivocate::Equivocator::default())),
     ("selective sender", || Box::new(select::Selective::default())),
     ("counter holder-back", || Box::new(hold_back::HolderBack::default())),

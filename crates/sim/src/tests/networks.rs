@@ -1,0 +1,55 @@
+//! The network does what its options say.
+
+use crate::world::Network;
+use crate::{Options, Overrides};
+
+fn network(change: impl FnOnce(&mut Options)) -> Network {
+    let mut options = Options::draw(5, 1, 0, &Overrides::default());
+    change(&mut options);
+    Network::new(&options)
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_without_those_faults() {
+    let mut network = network(|options| (options.loss, options.duplication) = (0, 0));
+    assert!((0..1000).all(|_| matches!(network.copies(), [Some(_), None])));
+}
+
+#[test]
+fn everything_is_lost_and_doubled_at_the_limits() {
+    let mut lossy = network(|options| options.loss = 1_000_000);
+    assert!((0..100).all(|_| lossy.copies() == [None, None]));
+    let mut doubling = network(|options| (options.loss, options.duplication) = (0, 1_000_000));
+    assert!((0..100).all(|_| matches!(doubling.copies(), [Some(_), Some(_)])));
+}
+
+#[test]
+fn messages_overtake_each_other() {
+    let mut network = network(|options| (options.loss, options.delay_mean) = (0, 500));
+    let delays: Vec<u64> = (0..100).filter_map(|_| network.copies()[0]).collect();
+    assert!(delays.windows(2).any(|pair| pair[0] > pair[1] + 100));
+}
+
+#[test]
+fn links_are_deaf_until_their_time_and_healing_ends_it() {
+    let mut network = network(|_| {});
+    network.confine(0b001, 1000);
+    assert!(!network.hears(999, 0, 1) && !network.hears(999, 2, 0), "across the border nothing passes");
+    assert!(network.hears(999, 1, 2) && network.hears(1000, 0, 1));
+    network.confine(0b001, 1000);
+    network.heal();
+    assert!(network.hears(0, 0, 1));
+}
+
+#[test]
+fn a_cut_may_deafen_one_direction_alone() {
+    let mut one_way = false;
+    for seed in 0..50 {
+        let mut options = Options::draw(seed, 1, 0, &Overrides::default());
+        options.loss = 0;
+        let mut network = Network::new(&options);
+        network.cut(1000);
+        one_way |= network.hears(0, 0, 1) != network.hears(0, 1, 0);
+    }
+    assert!(one_way);
+}
