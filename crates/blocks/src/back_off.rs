@@ -7,8 +7,9 @@ pub struct BackOff {
 }
 
 impl BackOff {
-    /// Doubling stops here: 2^10 times the base.
-    const MOST: u32 = 10;
+    /// Doubling stops here, at 64 times the base: beyond, a group that has healed would wait longer than
+    /// any operator.
+    const MOST: u32 = 6;
 
     /// One more failure.
     pub fn failed(&mut self) {

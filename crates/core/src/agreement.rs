@@ -116,6 +116,10 @@ pub trait Agreement: Clone + Debug + Eq {
     fn view(&self) -> View;
     /// What a person wants to see.
     fn status(&self) -> Status;
+    /// Where the replica stands and what it waits for, in one line for a person who debugs.
+    fn describe(&self) -> String {
+        format!("{:?}", self.status())
+    }
     /// Panics where the state contradicts itself: our bug, never an input's doing.
     fn invariants(&self) {}
 }

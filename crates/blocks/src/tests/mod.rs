@@ -99,5 +99,5 @@ fn the_back_off_doubles_and_takes_one_step_back_per_progress() {
     for _ in 0..100 {
         back_off.failed();
     }
-    assert_eq!(back_off.of(1), 1024);
+    assert_eq!(back_off.of(1), 64);
 }

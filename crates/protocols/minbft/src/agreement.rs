@@ -56,7 +56,7 @@ impl Agreement for MinBft {
                 self.settle(cx);
             }
         }
-        let at = self.from_now(cx, self.config.status_interval);
+        let at = self.after(cx, self.config.status_interval);
         cx.set_timer(Timer::Status, at);
     }
 
@@ -154,21 +154,7 @@ impl Agreement for MinBft {
         }
     }
 
-    fn invariants(&self) {
-        assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
-        let slots = u64::try_from(self.slots.len()).expect("a length fits");
-        assert!(slots <= 2 * self.config.window + 2, "slots stay within the window");
-        for peer in &self.peers {
-            let held = u64::try_from(peer.gate.held()).expect("a length fits");
-            assert!(held <= 4 * self.config.window + 64, "the hold-back is bounded");
-        }
-    }
-}
-
-impl MinBft {
-    /// One line for a person who debugs: where this replica stands and what it waits for.
-    #[must_use]
-    pub fn brief(&self) -> String {
+    fn describe(&self) -> String {
         let peers: Vec<String> = self
             .peers
             .iter()
@@ -199,5 +185,15 @@ impl MinBft {
             self.changes.iter().map(|(from, change)| (*from, change.value().view())).collect::<Vec<_>>(),
             self.known_views.wanted(0),
         )
+    }
+
+    fn invariants(&self) {
+        assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
+        let slots = u64::try_from(self.slots.len()).expect("a length fits");
+        assert!(slots <= 2 * self.config.window + 2, "slots stay within the window");
+        for peer in &self.peers {
+            let held = u64::try_from(peer.gate.held()).expect("a length fits");
+            assert!(held <= 4 * self.config.window + 64, "the hold-back is bounded");
+        }
     }
 }

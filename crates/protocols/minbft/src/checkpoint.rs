@@ -28,6 +28,7 @@ impl MinBft {
             if seq > self.own_checkpoint {
                 rule!("MINBFT-C3");
                 self.own_checkpoint = seq;
+                self.committed = self.committed.max(seq);
                 self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest }));
             }
         }
@@ -119,7 +120,7 @@ impl MinBft {
             self.fetch_stable_state(cx);
         } else if !self.behind {
             self.behind = true;
-            let at = self.from_now(cx, 4 * self.config.status_interval);
+            let at = self.after(cx, 4 * self.config.status_interval);
             cx.set_timer(Timer::Behind, at);
         }
     }
@@ -136,12 +137,16 @@ impl MinBft {
     pub(crate) fn fetch_stable_state(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("MINBFT-T1");
         let (seq, digest) = self.stable;
+        // Those who vouch first; but they may be faulty, and any other may have it, too.
         let mut sources: Vec<ReplicaId> = self.stable_proof.votes.iter().map(|vote| vote.from).collect();
-        sources.sort();
-        sources.dedup();
+        for replica in self.group.all() {
+            if !sources.contains(&replica) {
+                sources.push(replica);
+            }
+        }
         cx.fetch_state(seq, digest, sources);
         self.behind = true;
-        let at = self.from_now(cx, 16 * self.config.status_interval);
+        let at = self.after(cx, 16 * self.config.status_interval);
         cx.set_timer(Timer::Behind, at);
     }
 

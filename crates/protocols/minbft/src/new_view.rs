@@ -21,7 +21,16 @@ impl MinBft {
             return Verdict::Condemn("a NEW-VIEW by a backup");
         }
         if new_view.view < self.view {
-            return Verdict::Done;
+            // Its sender's log refers to it from now on, and this replica's own VIEW-CHANGEs, too, if it is
+            // its own.
+            return match self.judge_new_view(message, new_view) {
+                Judgement::Valid { rests_on } => {
+                    self.known_views.hold(new_view.view, message.clone(), rests_on);
+                    Verdict::Done
+                }
+                Judgement::Needs(_) => Verdict::Done,
+                Judgement::Invalid(why) => Verdict::Condemn(why),
+            };
         }
         if new_view.view == self.view && self.active() {
             // A replica that restarted in this view meets its NEW-VIEW again.
@@ -30,14 +39,21 @@ impl MinBft {
             }
             return Verdict::Done;
         }
-        let rests_on = match self.judge_new_view(message, new_view) {
-            Judgement::Valid { rests_on } => rests_on,
-            Judgement::Needs(view) => {
-                self.known_views.want(view);
-                return Verdict::Wait;
+        if self.known_views.get(new_view.view).is_none_or(|known| known.digest != message.digest) {
+            match self.judge_new_view(message, new_view) {
+                Judgement::Valid { rests_on } => {
+                    self.known_views.hold(new_view.view, message.clone(), rests_on);
+                }
+                Judgement::Needs(view) => {
+                    // Either the view it rests on or f+1 commitments to this one will do.
+                    self.known_views.want(new_view.view);
+                    self.known_views.offer(message);
+                    self.known_views.want(view);
+                    return Verdict::Wait;
+                }
+                Judgement::Invalid(why) => return Verdict::Condemn(why),
             }
-            Judgement::Invalid(why) => return Verdict::Condemn(why),
-        };
+        }
         // The VIEW-CHANGEs inside justify that this replica leaves its view, too.
         for change in &new_view.changes {
             if let Some(inner) = change.view_change() {
@@ -56,9 +72,52 @@ impl MinBft {
             return Verdict::Wait;
         }
         self.adopt_base(cx, new_view);
-        self.known_views.hold(new_view.view, message.clone(), rests_on);
         self.enter_view(cx, message, new_view);
+        self.follow_start(message.from);
         Verdict::Done
+    }
+
+    /// Enters the view that this replica moved to by its NEW-VIEW as evidence: where it passed over a gap in
+    /// the primary's messages, the NEW-VIEW itself was among what others have dropped.
+    pub(crate) fn try_enter_known(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.active()
+            || self.is_primary()
+            || self.due_view_change.is_some()
+            || !self.caught_up_with_itself()
+        {
+            return;
+        }
+        if !self.passed_over_start() {
+            return;
+        }
+        let Some(message) = self.known_views.get(self.view).cloned() else {
+            return self.known_views.want(self.view);
+        };
+        let Some(new_view) = message.new_view() else { return };
+        if !self.can_stand_for(cx, new_view) {
+            return;
+        }
+        rule!("MINBFT-T4");
+        for change in &new_view.changes {
+            if let Some(inner) = change.view_change() {
+                self.learn_from(cx, change, inner);
+            }
+        }
+        if new_view.view < self.view {
+            return;
+        }
+        self.adopt_base(cx, new_view);
+        self.enter_view(cx, &message, new_view);
+        let accepted: Vec<_> = self.known_views.shown(self.view).iter().map(|shown| shown.from).collect();
+        for replica in accepted {
+            self.started.accepted.insert(replica);
+        }
+    }
+
+    /// Whether the primary's NEW-VIEW of this view lies behind what was processed of the primary.
+    fn passed_over_start(&self) -> bool {
+        let processed = self.peer(self.primary()).gate.processed();
+        processed.view() == self.view.0 && processed.count() >= 1
     }
 
     /// Whether this replica holds what the NEW-VIEW carries over, and its times are not ahead of the
@@ -98,12 +157,12 @@ impl MinBft {
         rule!("MINBFT-V15");
         self.phase = Phase::Active;
         self.begin(message.digest, message.from, new_view);
-        self.follow_start(message.from);
         cx.persist(Record::NewView(message.clone()));
         for batch in &new_view.chosen {
             self.log_frames(cx, &batch.frames);
         }
-        self.committed = self.started.end();
+        // An own checkpoint above the start, from a state transfer, stands for the numbers below it.
+        self.committed = self.started.end().max(self.own_checkpoint);
         if !self.is_primary() {
             let accept = AcceptNewView { view: self.view, new_view: message.digest };
             self.certify(cx, Body::AcceptNewView(accept));

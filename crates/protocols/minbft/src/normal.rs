@@ -30,7 +30,7 @@ impl MinBft {
     /// As primary: proposes what waits, as soon as there is room (adaptive batching: no delay, and the
     /// batch is whatever waits).
     pub(crate) fn try_propose(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active() || !self.is_primary() || !self.view_agreed() {
+        if !self.active() || !self.is_primary() || !self.start_executed() {
             return;
         }
         rule!("MINBFT-N2");
@@ -201,11 +201,20 @@ impl MinBft {
         accepted.count() >= self.group.quorum() && accepted.contains(self.me)
     }
 
+    /// Whether nothing that the view carried over is left to execute, or all of it may be executed. What
+    /// lies beyond needs no count of its own: whoever commits in a view has committed to its start before.
+    fn start_executed(&self) -> bool {
+        self.delivered >= self.started.end() || self.view_agreed()
+    }
+
     /// Executes what is accepted, in order: first what the view started with, then f+1 commitments each.
     pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
-        while self.active() && self.view_agreed() && !self.behind_base() {
+        while self.active() && !self.behind_base() {
             let seq = self.delivered.next();
             let batch = if seq <= self.started.end() {
+                if !self.view_agreed() {
+                    return;
+                }
                 self.started.chosen[(seq.0 - self.started.base.0 - 1) as usize].clone()
             } else {
                 let Some(slot) = self.slots.get(&seq) else { return };
@@ -275,7 +284,7 @@ impl MinBft {
     }
 
     /// A local time in the future.
-    pub(crate) fn from_now(&self, cx: &Cx<'_, Self>, micros: u64) -> Time {
+    pub(crate) fn after(&self, cx: &Cx<'_, Self>, micros: u64) -> Time {
         cx.now().after(micros)
     }
 }

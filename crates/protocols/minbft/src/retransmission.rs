@@ -35,7 +35,7 @@ impl MinBft {
         } else {
             self.progress(cx);
         }
-        let at = self.from_now(cx, self.config.status_interval);
+        let at = self.after(cx, self.config.status_interval);
         cx.set_timer(Timer::Status, at);
     }
 

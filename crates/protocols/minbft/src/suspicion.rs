@@ -22,8 +22,8 @@ impl MinBft {
         self.timed = oldest;
         if oldest.is_some() {
             let patience = self.request_patience();
-            cx.set_timer(Timer::Forward, self.from_now(cx, patience / 2));
-            cx.set_timer(Timer::Request, self.from_now(cx, patience));
+            cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
+            cx.set_timer(Timer::Request, self.after(cx, patience));
         } else {
             cx.cancel_timer(Timer::Forward);
             cx.cancel_timer(Timer::Request);
@@ -48,7 +48,7 @@ impl MinBft {
     /// Waits for the NEW-VIEW of the present view, twice as long for each view that failed.
     pub(crate) fn watch_new_view(&mut self, cx: &mut Cx<'_, Self>) {
         let patience = self.back_off.of(self.config.view_timeout);
-        cx.set_timer(Timer::NewView, self.from_now(cx, patience));
+        cx.set_timer(Timer::NewView, self.after(cx, patience));
     }
 
     /// Wants the next view: REQ-VIEW-CHANGE to all.
