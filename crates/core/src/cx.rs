@@ -86,6 +86,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.effects.push(Effect::Persist(record));
     }
 
+    /// Puts a record into the log with whatever is made durable next.
+    pub fn remember(&mut self, record: A::Record) {
+        self.effects.push(Effect::Remember(record));
+    }
+
     /// Asks for the bodies of frames.
     pub fn fetch_frames(&mut self, to: To, digests: Vec<Digest>) {
         self.effects.push(Effect::FetchFrames { to, digests });

@@ -56,6 +56,8 @@ pub enum Effect<A: Agreement> {
     CancelTimer(A::Timer),
     /// Make a record durable before anything later leaves.
     Persist(A::Record),
+    /// Put a record into the log with whatever is made durable next; nothing waits for it.
+    Remember(A::Record),
     /// Ask others for the bodies of frames.
     FetchFrames {
         /// Whom to ask.

@@ -81,6 +81,8 @@ pub struct Host<M: Machine> {
     durable: bool,
     outputs: Vec<Output<M>>,
     appends: Vec<Bytes>,
+    /// Whether anything that waits for the log is among the appends.
+    urgent: bool,
     waiting: Vec<Command<M>>,
     wanted: VecDeque<Wanted<M>>,
     run: Vec<Wanted<M>>,
@@ -143,6 +145,7 @@ impl<M: Machine> Host<M> {
             durable,
             outputs: Vec::new(),
             appends: Vec::new(),
+            urgent: false,
             waiting: Vec::new(),
             wanted: VecDeque::new(),
             run: Vec::new(),
@@ -234,6 +237,12 @@ impl<M: Machine> Host<M> {
             Output::CancelTimer(timer) => self.ready.push_back(Command::CancelTimer(timer)),
             Output::Persist(record) => {
                 if self.durable {
+                    self.urgent = true;
+                    self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
+                }
+            }
+            Output::Remember(record) => {
+                if self.durable {
                     self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
                 }
             }
@@ -259,9 +268,10 @@ impl<M: Machine> Host<M> {
             if self.durable {
                 let bodies: Vec<Bytes> = self.run.iter().map(|wanted| wanted.record().to_wire()).collect();
                 self.appends.extend(bodies);
+                self.urgent = true;
             }
         }
-        if !self.appends.is_empty() {
+        if std::mem::take(&mut self.urgent) {
             self.ready.extend(self.appends.drain(..).map(Command::Append));
             self.ready.push_back(Command::Sync);
         }
@@ -288,6 +298,7 @@ impl<M: Machine> Host<M> {
         let bodies = self.run.iter().map(|wanted| wanted.record().to_wire());
         let all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
         self.appends.splice(0..0, all);
+        self.urgent = true;
     }
 
     /// Takes the longest run of consecutive values from the front of what is wanted. A jump stands

@@ -144,6 +144,8 @@ pub enum Output<M: Machine> {
     CancelTimer(M::Timer),
     /// Make durable before anything later leaves.
     Persist(M::Record),
+    /// Put into the log with whatever is made durable next.
+    Remember(M::Record),
     /// The log may start afresh from the snapshot at this checkpoint.
     Compact(Seq),
     /// Tell the observers.

@@ -116,6 +116,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::CancelTimer(timer) => out.push(Output::CancelTimer(ReplicaTimer::Protocol(timer))),
                 Effect::Persist(record) => out.push(Output::Persist(record)),
+                Effect::Remember(record) => out.push(Output::Remember(record)),
                 Effect::FetchFrames { to, digests } => {
                     for some in digests.chunks(MAX_FRAMES) {
                         out.push(Output::Peer { to, message: PeerMessage::FetchFrames(some.to_vec()) });

@@ -131,6 +131,7 @@ impl Agreement for MinBft {
             self.peer(self.me).log.iter().map(|logged| Message::Certified(logged.message.clone())).collect();
         let mut records = vec![Record::Stable(self.stable_proof.clone())];
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
+        records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
         records.extend(self.known_views.all().cloned().map(Record::NewView));
         records.extend(self.known_views.accepts().cloned().map(Record::Accepted));
         (own, records)

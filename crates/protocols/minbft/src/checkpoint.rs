@@ -88,6 +88,7 @@ impl MinBft {
         }
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
         self.own_digests = self.own_digests.split_off(&seq);
+        self.decided = self.decided.split_off(&seq.next());
         self.slots = self.slots.split_off(&self.delivered.next());
         self.frames.stable(seq.min(self.delivered));
         let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());

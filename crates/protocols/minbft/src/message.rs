@@ -739,6 +739,8 @@ pub enum Record {
     Stable(Arc<StableProof>),
     /// A commitment to a NEW-VIEW that this replica keeps.
     Accepted(Arc<Certified>),
+    /// A batch that this replica executed: it is decided, so a restart executes it again.
+    Executed(Seq, Batch),
 }
 
 impl Wire for Record {
@@ -760,6 +762,11 @@ impl Wire for Record {
                 out.push(3);
                 message.encode(out);
             }
+            Self::Executed(seq, batch) => {
+                out.push(4);
+                seq.encode(out);
+                batch.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -768,6 +775,7 @@ impl Wire for Record {
             1 => Self::NewView(Wire::decode(reader)?),
             2 => Self::Stable(Wire::decode(reader)?),
             3 => Self::Accepted(Wire::decode(reader)?),
+            4 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a MinBFT record", u64::from(other))),
         })
     }

@@ -231,6 +231,8 @@ impl MinBft {
             self.delivered = seq;
             self.slots.remove(&seq);
             cx.deliver(ordered);
+            cx.remember(Record::Executed(seq, batch.clone()));
+            self.decided.insert(seq, batch);
             rule!("MINBFT-C1");
             let forced = seq == self.started.end() && self.view.0 > 0;
             if seq.0.is_multiple_of(self.config.interval) || forced {
@@ -244,7 +246,7 @@ impl MinBft {
         self.delivered < self.started.base
     }
 
-    fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
+    pub(crate) fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
         let frames: Option<Vec<VerifiedFrame>> =
             batch.frames.iter().map(|digest| self.frames.get(digest).cloned()).collect();
         let mut seed = Hasher::new("troth/seed/v1");

@@ -40,6 +40,9 @@ impl MinBft {
                 Record::Accepted(message) => {
                     self.known_views.accept(&message);
                 }
+                Record::Executed(seq, batch) => {
+                    self.decided.insert(seq, batch);
+                }
                 Record::Stable(proof) => {
                     self.stable = proof.target();
                     self.stable_proof = proof;
@@ -54,11 +57,38 @@ impl MinBft {
             })
             .collect();
         self.follow_own(cx, &own);
+        self.execute_decided(cx);
         // A state that came by transfer may be ahead of everything this replica certified: it goes on
         // there, and its own CHECKPOINT comes first.
         self.committed = self.committed.max(self.delivered);
         if snapshot.0 > self.own_checkpoint {
             self.due_checkpoints.push_back(snapshot);
+        }
+    }
+
+    /// Executes again what was executed before: the checkpoints that this replica has certified since its
+    /// snapshot may be stable, and it must be able to show their states.
+    fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("MINBFT-R6");
+        let certified: std::collections::BTreeSet<Seq> = self
+            .peer(self.me)
+            .log
+            .iter()
+            .filter_map(|logged| match &logged.message.body {
+                Body::Checkpoint(checkpoint) => Some(checkpoint.seq),
+                _ => None,
+            })
+            .collect();
+        while let Some(batch) = self.decided.get(&self.delivered.next()).cloned() {
+            let seq = self.delivered.next();
+            self.frames.name(seq, &batch.frames);
+            let Some(ordered) = self.ordered(seq, &batch) else { return };
+            self.delivered = seq;
+            self.slots.remove(&seq);
+            cx.deliver(ordered);
+            if seq.0.is_multiple_of(self.config.interval) || certified.contains(&seq) {
+                cx.checkpoint();
+            }
         }
     }
 

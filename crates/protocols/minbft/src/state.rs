@@ -109,6 +109,8 @@ pub struct MinBft {
     /// The last batch handed to the executor, and what the executor reached.
     pub(crate) delivered: Seq,
     pub(crate) reached: Reached,
+    /// The batches executed above the stable checkpoint.
+    pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
     pub(crate) frames: FrameStore,
     /// The pending request that the timers run for.
@@ -174,6 +176,7 @@ impl MinBft {
             slots: BTreeMap::new(),
             delivered: Seq(0),
             reached: Reached::default(),
+            decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window),
             frames: FrameStore::default(),
             timed: None,
