@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod certified;
 mod checkpoint;
 pub mod choose;
 mod config;
@@ -23,6 +24,7 @@ mod retransmission;
 mod state;
 mod suspicion;
 mod view_change;
+mod wire;
 
 pub use config::{Config, Flaw};
 pub use message::{
