@@ -2,10 +2,10 @@
 
 use super::craft::batch;
 use super::harness::{Fate, Kind, SMALL, World, covers, kind, r};
+use crate::Timer;
 use crate::choose::{Choice, choose};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, Message, StableProof, ViewChange};
-use crate::Timer;
 use std::sync::Arc;
 use troth_core::ReplicaTimer;
 use troth_trusted::CounterValue;

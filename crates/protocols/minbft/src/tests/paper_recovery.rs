@@ -1,0 +1,407 @@
+//! MINBFT-T and MINBFT-R: state transfer, retransmission and restart.
+
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use crate::message::{Body, Message, Status};
+use std::sync::Arc;
+use troth_core::{Agreement, LogRecord, Note};
+use troth_trusted::CounterValue;
+use troth_types::{ClientId, Digest, Read, Seq, ToClient, View, Wire};
+
+/// All of a small group's replicas but `late` order this many requests; nothing reaches `late`.
+fn one_missed_them(n: u16, late: u16, count: u64) -> World {
+    let mut world = World::all(n, SMALL);
+    world.links(move |flight| if flight.to == r(late) { Fate::Lose } else { Fate::Pass });
+    let others: Vec<u16> = (0..n).filter(|other| *other != late).collect();
+    for number in 1..=count {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request(&others, &frame);
+    }
+    world
+}
+
+// MINBFT-T1 "A replica that is behind a stable checkpoint and does not catch up, or is a whole window
+// behind, fetches that checkpoint's state from those who vouch for it."
+#[test]
+fn a_whole_window_behind_fetches_the_state() {
+    covers!("MINBFT-T1");
+    for n in [3, 5] {
+        let mut world = one_missed_them(n, n - 1, 20);
+        assert_eq!(world.executed(n - 1), 0);
+        world.open();
+        world.pass(1_500_000);
+        assert_eq!(world.journal(n - 1).len(), 20);
+        assert!(world.sent.iter().any(|flight| flight.kind() == Kind::StatePiece));
+        assert!(world.node(n - 1).notes.iter().any(|note| matches!(note, Note::TransferDone { .. })));
+        assert!(world.accused_nobody(n - 1));
+    }
+}
+
+#[test]
+fn a_little_behind_catches_up_by_messages_first() {
+    covers!("MINBFT-R3");
+    // The client sent it the frames; the others drop those below what is stable.
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| if flight.to == r(2) { Fate::Lose } else { Fate::Pass });
+    world.frames_held(5, &[0, 1, 2]);
+    assert_eq!((world.stable(0), world.executed(2)), (Seq(4), 0));
+    world.open();
+    world.pass(1_500_000);
+    assert_eq!(world.journal(2).len(), 5);
+    assert!(!world.sent.iter().any(|flight| flight.kind() == Kind::FetchState), "no transfer");
+}
+
+#[test]
+fn one_who_does_not_catch_up_fetches_the_state() {
+    covers!("MINBFT-T1");
+    let mut world = one_missed_them(3, 2, 5);
+    world.links(|flight| match flight.kind() {
+        Kind::Frames if flight.to == r(2) => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    world.pass(3_000_000);
+    assert_eq!(world.stable(2), Seq(4));
+    assert_eq!(world.executed(2), 4, "by transfer, for it never got the frames");
+    let asked: Vec<_> = world
+        .sent
+        .iter()
+        .filter(|flight| flight.kind() == Kind::FetchState)
+        .map(|flight| flight.to)
+        .collect();
+    let vouching: Vec<_> = world.minbft(2).stable_proof.votes.iter().map(|vote| vote.from).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|to| vouching.contains(to)));
+}
+
+// MINBFT-T2 (guard) "It goes on with each sender at an own CHECKPOINT(p) of that sender with p + L ≤ h,
+// and only there may it pass over a gap."
+#[test]
+fn a_gap_is_passed_over_at_a_covering_checkpoint_only() {
+    covers!("MINBFT-T2");
+    for (checkpoint, passes) in [(8, true), (9, false), (u64::MAX, false), (0, true)] {
+        let mut world = World::with(5, SMALL, &[4]);
+        let before = world.prepare(0, 1, &[]);
+        world.commit(1, &before);
+        let anchor = world.checkpoint(1, checkpoint, Digest([1; 32]));
+        let proof = world.stable_proof(&[0, 2, 3], 16, Digest([1; 32]));
+        world.say(4, &anchor);
+        world.inject(0, 4, Message::Stable(Arc::new(proof)));
+        assert_eq!(world.stable(4), Seq(16));
+        let processed = world.minbft(4).peer(r(1)).gate.processed();
+        assert_eq!(processed == anchor.value(), passes, "CHECKPOINT({checkpoint}) when 16 is stable");
+        assert!(passes || processed == CounterValue(0));
+    }
+}
+
+#[test]
+fn nothing_but_a_checkpoint_passes_over_a_gap() {
+    let mut world = World::with(5, SMALL, &[4]);
+    world.prepare(0, 1, &[]);
+    let second = world.prepare(0, 2, &[]);
+    world.view_change(0, 1);
+    let proof = world.stable_proof(&[1, 2, 3], 16, Digest([1; 32]));
+    world.inject(1, 4, Message::Stable(Arc::new(proof)));
+    world.say(4, &second);
+    let change = world.said(0)[2].clone();
+    world.say(4, &change);
+    assert_eq!(world.minbft(4).peer(r(0)).gate.processed(), CounterValue(0));
+}
+
+#[test]
+fn after_a_transfer_the_others_are_counted_again() {
+    covers!("MINBFT-T2");
+    let mut world = one_missed_them(3, 2, 20);
+    world.open();
+    world.pass(1_500_000);
+    assert_eq!(world.executed(2), 20);
+    // Without replica 1 the group needs the one that was late, and it needs the primary's messages.
+    world.crash(1);
+    for number in 21..=30 {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request(&[0, 2], &frame);
+    }
+    world.pass(1_000_000);
+    assert_eq!((world.executed(0), world.executed(2)), (30, 30));
+    assert_eq!(world.minbft(0).view, View(0));
+    assert!(world.accused_nobody(0) && world.accused_nobody(2));
+}
+
+// MINBFT-T3 "After the installation it certifies its own CHECKPOINT and tries again everything that
+// waited."
+#[test]
+fn after_the_installation_it_certifies_its_checkpoint() {
+    covers!("MINBFT-T3");
+    let mut world = one_missed_them(3, 2, 20);
+    world.open();
+    world.pass(1_500_000);
+    let first = &world.sent_by(2, Kind::Checkpoint)[0];
+    let Body::Checkpoint(checkpoint) = &first.body else { panic!("a CHECKPOINT") };
+    assert_eq!(checkpoint.seq, Seq(20));
+    assert_eq!(checkpoint.digest, world.minbft(0).stable.1);
+}
+
+#[test]
+fn what_waited_for_the_state_is_tried_again() {
+    covers!("MINBFT-T3");
+    // Replica 2 misses the frame of 2, so it stands at 1 while 3 and more are in its slots.
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| match flight.kind() {
+        Kind::Frames if flight.to == r(2) => Fate::Lose,
+        Kind::FetchState => Fate::Hold,
+        _ => Fate::Pass,
+    });
+    for number in 1..=6 {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        let to: &[u16] = if number == 2 { &[0, 1] } else { &[0, 1, 2] };
+        world.request(to, &frame);
+    }
+    world.pass(600_000);
+    assert_eq!((world.executed(2), world.stable(2)), (1, Seq(4)));
+    assert!(!world.held.is_empty(), "it asks for the state at 4");
+    world.open();
+    world.run();
+    assert_eq!(world.executed(2), 6, "4 by transfer, 5 and 6 from its slots");
+    for replica in 0..3 {
+        assert!(world.accused_nobody(replica), "COMMIT(5) follows CHECKPOINT(4)");
+    }
+    let order: Vec<_> = world.minbft(2).peer(r(2)).log.iter().map(|l| l.message.body.kind()).collect();
+    let own_checkpoint = order.iter().position(|kind| *kind == "CHECKPOINT");
+    assert!(own_checkpoint < order.iter().rposition(|kind| *kind == "COMMIT"));
+}
+
+// MINBFT-R1 "Frames are durable before the commitment that names them, and every body is durable before
+// its identifier exists."
+#[test]
+fn frames_and_bodies_are_durable_before_the_identifier() {
+    covers!("MINBFT-R1");
+    for (me, stalled) in [(0, false), (1, false), (0, true), (1, true)] {
+        let mut world = World::all(3, SMALL);
+        world.node_mut(me).stalled = stalled;
+        let frame = world.frame(1, 1, "a");
+        world.request_all(&frame);
+        // The component has been asked or has answered: the log holds the frame, and then the body.
+        let log = &world.node(me).disk.log;
+        let at = |want: &dyn Fn(&LogRecord) -> bool| {
+            log.iter().position(|bytes| want(&LogRecord::from_wire(bytes).expect("a record")))
+        };
+        let frame_at = at(&|record| match record {
+            LogRecord::Machine(bytes) => matches!(
+                crate::Record::from_wire(bytes),
+                Ok(crate::Record::Frame(logged)) if logged.digest() == frame.digest()
+            ),
+            _ => false,
+        });
+        let body_at = at(&|record| matches!(record, LogRecord::Own { new: CounterValue(1), .. }));
+        assert!(frame_at.is_some() && body_at.is_some() && frame_at < body_at, "replica {me}: {stalled}");
+    }
+}
+
+#[test]
+fn a_new_primary_holds_what_its_new_view_names() {
+    covers!("MINBFT-R1");
+    // Replica 1 has the frame from the client and never committed to it; puppet 0's log shows it.
+    let mut world = World::with(3, SMALL, &[1]);
+    let frame = world.frame(1, 1, "a");
+    world.request(&[1], &frame);
+    world.wishes(&[0, 2], 1, 1);
+    let prepare = world.prepare(0, 1, &[&frame]);
+    world.say(1, &prepare);
+    let change = world.view_change(0, 1);
+    world.node_mut(1).stalled = true;
+    world.say(1, &change);
+    let logged = world.node(1).disk.log.iter().any(|bytes| match LogRecord::from_wire(bytes) {
+        Ok(LogRecord::Machine(bytes)) => matches!(
+            crate::Record::from_wire(&bytes),
+            Ok(crate::Record::Frame(logged)) if logged.digest() == frame.digest()
+        ),
+        _ => false,
+    });
+    assert!(world.minbft(1).proposed_view, "the component is asked for the NEW-VIEW");
+    assert!(logged, "its NEW-VIEW commits it to a frame that a crash would lose");
+}
+
+// MINBFT-R2 "Frames that a processed batch or a VIEW-CHANGE names and that are missing are asked for
+// until they are here."
+#[test]
+fn missing_frames_are_asked_for_until_they_come() {
+    covers!("MINBFT-R2");
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| if flight.kind() == Kind::Frames { Fate::Lose } else { Fate::Pass });
+    let frame = world.frame(1, 1, "a");
+    world.request(&[0, 1], &frame);
+    let asked =
+        |world: &World| world.sent.iter().filter(|f| f.kind() == Kind::FetchFrames && f.from == r(2)).count();
+    assert_eq!(world.executed(2), 0);
+    world.pass(SMALL.status_interval);
+    let once = asked(&world);
+    assert!(once > 0);
+    world.pass(SMALL.status_interval * 3);
+    assert!(asked(&world) >= 3 * once, "again and again");
+    world.open();
+    world.pass(SMALL.status_interval);
+    assert_eq!(world.journal(2), ["a"]);
+    let now = asked(&world);
+    world.pass(SMALL.status_interval * 3);
+    assert_eq!(asked(&world), now, "and no longer than needed");
+}
+
+// MINBFT-R3 "A STATUS is answered with what its sender lacks: own messages, the proof of a higher stable
+// checkpoint, and in turn third parties' messages."
+#[test]
+fn a_status_is_answered_with_what_its_sender_lacks() {
+    covers!("MINBFT-R3");
+    let mut world = World::all(5, SMALL);
+    for number in 1..=5 {
+        let frame = world.frame(1, number, "op");
+        world.request_all(&frame);
+    }
+    world.now += SMALL.status_interval;
+    let mut turns = [0; 5];
+    for round in 0..4 {
+        for me in 1..4 {
+            let before = world.sent.len();
+            let status = Status {
+                view: View(0),
+                processed: vec![0; 5],
+                stable: Seq(0),
+                executed: Seq(0),
+                round,
+                wants: None,
+            };
+            world.links(|flight| if flight.to == r(4) { Fate::Lose } else { Fate::Pass });
+            world.inject(4, me, Message::Status(status));
+            let answered = &world.sent[before..];
+            assert!(answered.iter().all(|flight| flight.to == r(4)));
+            assert!(answered.iter().any(|flight| flight.kind() == Kind::Stable));
+            let of = |replica| answered.iter().filter_map(|f| f.certified()).any(|m| m.from == r(replica));
+            assert!(of(me), "its own always");
+            for (third, count) in turns.iter_mut().enumerate() {
+                *count += usize::from(third as u16 != me && of(third as u16));
+            }
+        }
+    }
+    // Three of the others took their turns for each third party; a fourth turn was the asker's.
+    assert_eq!(turns[0], 3, "{turns:?}");
+    assert_eq!(turns[4], 0, "not its own");
+    // Who lacks nothing gets nothing.
+    let before = world.sent.len();
+    let processed = world.minbft(1).peers.iter().map(|peer| peer.gate.processed().0).collect();
+    let status = Status { view: View(0), processed, stable: Seq(4), executed: Seq(5), round: 0, wants: None };
+    world.inject(4, 1, Message::Status(status));
+    assert_eq!(world.sent.len(), before);
+}
+
+#[test]
+fn lost_messages_are_made_up_for() {
+    covers!("MINBFT-R3");
+    for n in [3, 5] {
+        for kind in [Kind::Prepare, Kind::Commit, Kind::Checkpoint] {
+            let mut world = World::all(n, SMALL);
+            world.links(move |flight| if flight.kind() == kind { Fate::Lose } else { Fate::Pass });
+            for number in 1..=4 {
+                let frame = world.frame(1, number, "op");
+                world.request_all(&frame);
+            }
+            world.open();
+            world.pass(SMALL.status_interval * 4);
+            for replica in 0..n {
+                assert_eq!((world.executed(replica), world.stable(replica)), (4, Seq(4)), "{kind:?}");
+                assert_eq!(world.minbft(replica).view, View(0));
+            }
+        }
+    }
+}
+
+// MINBFT-R4 "A restarted replica goes on from its own certified messages: it stays in the view they show,
+// and never certifies anything that contradicts them."
+#[test]
+fn a_restarted_replica_goes_on_where_it_was() {
+    covers!("MINBFT-R4");
+    for n in [3, 5] {
+        for me in 0..n {
+            let mut world = World::all(n, SMALL);
+            for number in 1..=6 {
+                let frame = world.frame(1, number, &format!("op{number}"));
+                world.request_all(&frame);
+            }
+            world.wishes(&[0, 1, 2], 1, 1);
+            world.run();
+            for number in 7..=9 {
+                let frame = world.frame(1, number, &format!("op{number}"));
+                world.request_all(&frame);
+            }
+            assert!(world.works_in(me, 1));
+            let before = (world.minbft(me).requested, world.minbft(me).committed);
+            world.crash(me);
+            world.restart(me);
+            assert!(world.works_in(me, 1), "it stays in the view");
+            assert_eq!((world.minbft(me).requested, world.minbft(me).committed), before);
+            world.pass(1_000_000);
+            for number in 10..=14 {
+                let frame = world.frame(1, number, &format!("op{number}"));
+                world.request_all(&frame);
+            }
+            world.pass(500_000);
+            for replica in 0..n {
+                assert_eq!(world.journal(replica).len(), 14, "{replica} after the restart of {me}");
+                assert!(world.accused_nobody(replica));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_replica_restarted_in_a_view_change_stays_in_it() {
+    covers!("MINBFT-R4");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frames = world.frames_held(1, &[2]);
+    let prepare = world.prepare(0, 1, &[&frames[0]]);
+    world.say(2, &prepare);
+    world.wishes(&[0, 1], 2, 1);
+    world.crash(2);
+    world.restart(2);
+    assert_eq!((world.minbft(2).view, world.minbft(2).active()), (View(1), false));
+    // Nothing of the view it left is committed to any more.
+    let second = world.prepare(0, 2, &[&frames[0]]);
+    world.say(2, &prepare);
+    world.say(2, &second);
+    assert_eq!(world.commits(2), [1]);
+    // And it wants the next when no NEW-VIEW comes.
+    world.pass(2_100_000);
+    assert_eq!(world.wanted(2), 2);
+}
+
+// MINBFT-R5 (guard) "After a restart it answers no read before it has executed everything up to its
+// highest own commitment."
+#[test]
+fn no_read_before_it_has_caught_up_with_itself() {
+    covers!("MINBFT-R5");
+    let mut world = World::all(3, SMALL);
+    for number in 1..=3 {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request_all(&frame);
+    }
+    let answered = |world: &mut World| {
+        let read = Read { client: ClientId(1), number: 1, operation: Default::default() };
+        let before = world.node(0).answers.len();
+        world.input(r(0), troth_core::Input::Read(read));
+        match &world.node(0).answers[before..] {
+            [ToClient::ReadReply(_)] => true,
+            [ToClient::Refusal(_)] => false,
+            other => panic!("one answer: {other:?}"),
+        }
+    };
+    assert!(answered(&mut world));
+    world.crash(0);
+    world.links(|_| Fate::Lose);
+    world.restart(0);
+    // The last batch's record was not durable yet; the commitment to it was.
+    assert_eq!((world.executed(0), world.minbft(0).committed), (2, Seq(3)));
+    assert!(!answered(&mut world), "its PREPAREs may have been executed by others");
+    world.open();
+    world.pass(500_000);
+    assert_eq!(world.executed(0), 3);
+    assert!(answered(&mut world));
+    // A fresh replica has promised nothing.
+    let mut fresh = World::with(3, SMALL, &[0]);
+    assert!(answered(&mut fresh));
+    assert!(fresh.minbft(0).may_answer_reads());
+}
