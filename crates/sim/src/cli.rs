@@ -13,6 +13,7 @@ use std::time::Instant;
 pub const USAGE: &str = "\
 sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
              [--literal RULE]   follow a printed rule literally; only general adversaries
+             [--views V]        end a run when a correct replica enters view V
              [--negative]       faulty replicas clone their trusted component: must find violations
              [--twice]          run each seed twice and compare the hashes of all events
              [--keep-going]     go on after a violation
@@ -84,6 +85,7 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             "--negative" => arguments.overrides.negative = true,
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
+            "--views" => arguments.overrides.views = Some(number(value()?)?),
             "--trace" => arguments.trace = number(value()?)? as usize,
             "--shrink" => arguments.shrink = true,
             "--literal" => {
@@ -122,6 +124,9 @@ fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     }
     if arguments.overrides.negative {
         line += " --negative";
+    }
+    if let Some(views) = arguments.overrides.views {
+        line += &format!(" --views {views}");
     }
     if arguments.overrides.trust_blind {
         line += " --trust-blind";

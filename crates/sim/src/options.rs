@@ -79,6 +79,9 @@ pub struct Overrides {
     pub literal: Option<String>,
     /// Every faulty replica is a pair with *cloned* components: outside the fault model.
     pub negative: bool,
+    /// A run ends without a verdict on what follows when a correct replica enters this view: which
+    /// failures need a replica to be primary twice?
+    pub views: Option<u64>,
     /// No checker looks at counter values: what else notices a cloned component?
     pub trust_blind: bool,
 }
@@ -132,6 +135,7 @@ pub struct Options {
     pub literal: Option<String>,
     pub negative: bool,
     pub trust_blind: bool,
+    pub views: Option<u64>,
 }
 
 impl Options {
@@ -191,9 +195,10 @@ impl Options {
             literal: overrides.literal.clone(),
             negative: overrides.negative,
             trust_blind: overrides.trust_blind,
+            views: overrides.views,
             classes,
         };
-        options.requests = (240 / options.clients as u64) + 1;
+        options.requests = (300 / options.clients as u64) + 1;
         options.draw_faulty(strategies, overrides);
         options.apply(overrides);
         options

@@ -112,6 +112,8 @@ pub struct World<P: Protocol> {
     wire_countdown: u64,
     invariants_countdown: u64,
     healed: bool,
+    /// The run has gone as far as it was meant to.
+    over: bool,
     next_look: u64,
     outcome: Outcome,
     trace: Trace,
@@ -123,7 +125,7 @@ impl<P: Protocol> World<P> {
     pub fn run(options: &Options, traced: usize) -> Outcome {
         let mut world = Self::new(options, traced);
         world.start();
-        while world.checks.violation.is_none() && world.step() {}
+        while world.checks.violation.is_none() && !world.over && world.step() {}
         world.finish()
     }
 

@@ -45,7 +45,10 @@ impl<P: Protocol> World<P> {
                 }
                 Command::Attest(call) => self.attest(index, &call),
                 Command::Peer { to, message } => self.outgoing(index, to, message),
-                Command::Client(message) => self.outgoing_client(index, message),
+                Command::Client(message) => {
+                    self.collect_shown(index, &message);
+                    self.outgoing_client(index, message);
+                }
                 Command::SetTimer { timer, at } => {
                     node.timers.insert(timer, at);
                     let due = node.virtual_time(at).max(self.agenda.now + 1);
@@ -137,9 +140,31 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    /// Tells the checkers what a node's executor did.
+    /// Tells the checkers what a node's executor did. A replica executes nothing before its own
+    /// commitment to it is durable, so this holds against it at once, crash or not. A printed rule may
+    /// break that; there only what a reply shows counts, see [`World::collect_shown`].
     pub(super) fn collect(&mut self, index: usize) {
-        let observations = std::mem::take(&mut *self.nodes[index].tap.borrow_mut());
+        if self.options.literal.is_none() {
+            self.observe(index, usize::MAX);
+        }
+    }
+
+    /// Where a printed rule is in force: what a reply that leaves now reveals.
+    fn collect_shown(&mut self, index: usize, message: &ToClient) {
+        let (Some(_), ToClient::Reply(reply)) = (&self.options.literal, message) else { return };
+        let shown = |observation: &Observation| matches!(observation, Observation::Executed { ordered, .. } if ordered.seq <= reply.seq);
+        let last = self.nodes[index].tap.borrow().iter().rposition(shown);
+        if let Some(last) = last {
+            self.observe(index, last + 1);
+        }
+    }
+
+    fn observe(&mut self, index: usize, count: usize) {
+        let observations: Vec<Observation> = {
+            let mut tap = self.nodes[index].tap.borrow_mut();
+            let count = count.min(tap.len());
+            tap.drain(..count).collect()
+        };
         if self.nodes[index].adversary.is_some() {
             return;
         }
@@ -172,6 +197,7 @@ impl<P: Protocol> World<P> {
         }
         if let Note::ViewEntered { view } = note {
             self.outcome.view_changes = self.outcome.view_changes.max(view.0);
+            self.over |= self.options.views.is_some_and(|views| view.0 >= views);
         }
         let faulty: Vec<u16> = self.options.faulty.iter().map(|faulty| faulty.replica).collect();
         self.checks.noted(index, note, &|replica| faulty.contains(&replica.0));

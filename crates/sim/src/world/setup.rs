@@ -113,6 +113,7 @@ impl<P: Protocol> World<P> {
             wire_countdown: options.wire_one_in,
             invariants_countdown: 1,
             healed: false,
+            over: false,
             next_look: super::LOOK,
             outcome: Outcome::default(),
             trace: Trace::new(traced),
