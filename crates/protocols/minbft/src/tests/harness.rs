@@ -516,6 +516,11 @@ impl World {
         self.request(&all, frame);
     }
 
+    /// Whether a message is authentic.
+    pub(super) fn authentic(&self, message: &Message) -> Result<(), troth_auth::MessageError> {
+        self.messages.verify(message.clone()).map(drop)
+    }
+
     /// A puppet's message arrives.
     pub(super) fn inject(&mut self, from: u16, to: u16, message: Message) {
         self.messages.verify(message.clone()).expect("a puppet's messages are authentic");

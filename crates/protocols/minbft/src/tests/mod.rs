@@ -13,3 +13,4 @@ mod paper_recovery;
 mod paper_view_change;
 mod schedules;
 mod smoke;
+mod wire;
