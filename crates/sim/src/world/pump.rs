@@ -11,21 +11,21 @@ use bytes::Bytes;
 use std::rc::Rc;
 use troth_core::{Command, Note, PeerMessage, To};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{ReplicaId, ToClient, Wire};
+use troth_types::{ReplicaId, Seq, ToClient, Wire};
 
 impl<P: Protocol> World<P> {
     /// Carries out the commands of a node until it has none or must wait.
     pub(super) fn pump(&mut self, index: usize) {
         loop {
             let node = &mut self.nodes[index];
-            if node.busy || self.checks.violation.is_some() {
+            if node.busy || self.over || self.checks.violation.is_some() {
                 return;
             }
-            if let Some(left) = &mut node.crash_in {
-                *left -= 1;
-                if *left == 0 {
+            if let Some(left) = node.crash_in.take() {
+                if left <= 1 {
                     return self.crash(index);
                 }
+                node.crash_in = Some(left - 1);
             }
             let Some(host) = &mut node.host else { return };
             let Some(command) = host.command() else { return };
@@ -46,7 +46,9 @@ impl<P: Protocol> World<P> {
                 Command::Attest(call) => self.attest(index, &call),
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Client(message) => {
-                    self.collect_shown(index, &message);
+                    if let ToClient::Reply(reply) = &message {
+                        self.collect_shown(index, reply.seq);
+                    }
                     self.outgoing_client(index, message);
                 }
                 Command::SetTimer { timer, at } => {
@@ -149,10 +151,15 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    /// Where a printed rule is in force: what a reply that leaves now reveals.
-    fn collect_shown(&mut self, index: usize, message: &ToClient) {
-        let (Some(_), ToClient::Reply(reply)) = (&self.options.literal, message) else { return };
-        let shown = |observation: &Observation| matches!(observation, Observation::Executed { ordered, .. } if ordered.seq <= reply.seq);
+    /// Where a printed rule is in force: what a reply reveals that leaves now, or what is stable.
+    fn collect_shown(&mut self, index: usize, up_to: Seq) {
+        if self.options.literal.is_none() {
+            return;
+        }
+        let shown = |observation: &Observation| match observation {
+            Observation::Executed { ordered, .. } => ordered.seq <= up_to,
+            _ => false,
+        };
         let last = self.nodes[index].tap.borrow().iter().rposition(shown);
         if let Some(last) = last {
             self.observe(index, last + 1);
@@ -194,6 +201,9 @@ impl<P: Protocol> World<P> {
         self.trace.note(now, || format!("node {index}: {note:?}"));
         if self.nodes[index].adversary.is_some() {
             return;
+        }
+        if let Note::Stable { seq, .. } = note {
+            self.collect_shown(index, *seq);
         }
         if let Note::ViewEntered { view } = note {
             self.outcome.view_changes = self.outcome.view_changes.max(view.0);
