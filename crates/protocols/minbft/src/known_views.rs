@@ -134,15 +134,14 @@ impl KnownViews {
     }
 
     /// A wanted NEW-VIEW that f+1 replicas committed to: valid without further judgement.
-    pub(crate) fn take_accepted(&mut self, group: &Group, config: &Config) -> bool {
-        let found = self.asked.iter().find_map(|(view, asked)| {
+    pub(crate) fn take_accepted(&mut self, group: &Group, config: &Config) -> Option<View> {
+        let (view, message) = self.asked.iter().find_map(|(view, asked)| {
             let message = asked.message.as_ref()?;
             accepted(group, message, &asked.accepts).then(|| (*view, message.clone()))
-        });
-        let Some((view, message)) = found else { return false };
+        })?;
         let rests_on = rests_on(group, config, &message);
         self.hold(view, message, rests_on);
-        true
+        Some(view)
     }
 
     /// The wanted NEW-VIEWs that are here and wait for judgement, lowest first.

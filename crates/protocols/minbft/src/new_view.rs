@@ -26,6 +26,7 @@ impl MinBft {
             return match self.judge_new_view(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
+                    self.remember_view(cx, new_view.view);
                     Verdict::Done
                 }
                 Judgement::Needs(_) => Verdict::Done,
@@ -43,6 +44,7 @@ impl MinBft {
             match self.judge_new_view(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
+                    self.remember_view(cx, new_view.view);
                 }
                 Judgement::Needs(view) => {
                     // Either the view it rests on or f+1 commitments to this one will do.

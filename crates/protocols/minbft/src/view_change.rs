@@ -2,7 +2,7 @@
 
 use crate::choose::{Choice, choose};
 use crate::evidence::{Evidence, evidence};
-use crate::message::{Body, Certified, LogEntry, NewView, ViewChange};
+use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
 use crate::state::{COUNTER, MinBft, Verdict};
 use crate::{Flaw, message};
 use std::sync::Arc;
@@ -161,14 +161,17 @@ impl MinBft {
         }
         self.known_views.offer(message);
         let mut learned = false;
-        while self.known_views.take_accepted(&self.group, &self.config) {
+        while let Some(view) = self.known_views.take_accepted(&self.group, &self.config) {
+            self.remember_view(cx, view);
             learned = true;
         }
         for message in self.known_views.to_judge() {
             let Some(new_view) = message.new_view() else { continue };
             match self.judge_new_view(&message, new_view) {
                 Judgement::Valid { rests_on } => {
-                    self.known_views.hold(new_view.view, message, rests_on);
+                    let view = new_view.view;
+                    self.known_views.hold(view, message, rests_on);
+                    self.remember_view(cx, view);
                     learned = true;
                 }
                 Judgement::Needs(view) => self.known_views.want(view),
@@ -178,6 +181,17 @@ impl MinBft {
         if learned {
             self.recheck = true;
             self.settle(cx);
+        }
+    }
+
+    /// Puts a known start of a view into the log, ahead of anything that this replica certifies on the
+    /// strength of it.
+    pub(crate) fn remember_view(&self, cx: &mut Cx<'_, Self>, view: View) {
+        for message in self.known_views.shown(view) {
+            cx.remember(match message.body {
+                Body::NewView(_) => Record::NewView(message),
+                _ => Record::Accepted(message),
+            });
         }
     }
 
