@@ -5,6 +5,7 @@ use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::message::{Body, Prepare};
 use crate::{Config, Timer};
 use troth_core::ReplicaTimer;
+use troth_trusted::CounterValue;
 use troth_types::{Frame, Seq, View};
 
 const NONE: [u64; 0] = [];
@@ -247,6 +248,36 @@ fn a_prepare_may_come_inside_a_commit() {
         assert_eq!(world.commits(2), [1, 2, 3]);
         assert_eq!(world.journal(2), ["op1", "op2", "op3"]);
     }
+}
+
+// What a COMMIT carries must be a PREPARE of its view's primary, and another replica's.
+#[test]
+fn a_commit_carries_the_primarys_prepare() {
+    covers!("MINBFT-N6");
+    // (who certified the PREPARE, at which value, who commits to it): only the first is well formed.
+    let cases = [(0, 1, 1, true), (1, 1, 3, false), (3, 1, 1, false), (0, 1, 0, false)];
+    for (primary, value, by, good) in cases {
+        let mut world = World::with(5, SMALL, &[4]);
+        let frames = world.frames_held(1, &[4]);
+        let batch = batch(world.wall(), &[&frames[0]]);
+        let body = Body::Prepare(Prepare { view: View(0), seq: Seq(1), batch });
+        let prepare = world.certify_at(primary, CounterValue(value), body);
+        let commit = world.commit(by, &prepare);
+        if by == primary {
+            world.say(4, &prepare);
+        }
+        world.say(4, &commit);
+        assert_eq!(world.condemned(4, by).is_none(), good, "{by} commits to {primary}'s PREPARE");
+        assert_eq!(world.commits(4).len(), usize::from(good || primary == 0));
+        assert_eq!(world.executed(4), u64::from(good));
+    }
+    // A PREPARE of view 0 where only messages of view 1 stand.
+    let mut world = World::with(5, SMALL, &[4]);
+    let body = Body::Prepare(Prepare { view: View(0), seq: Seq(1), batch: batch(world.wall(), &[]) });
+    let misplaced = world.certify_at(0, CounterValue::new(1, 2), body);
+    let commit = world.commit(1, &misplaced);
+    world.say(4, &commit);
+    assert!(world.condemned(4, 1).is_some());
 }
 
 // MINBFT-N7 (guard) "A backup commits to a batch whose time is not ahead of its clock by more than the
