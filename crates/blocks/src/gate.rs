@@ -50,6 +50,11 @@ impl<M: Clone> CounterGate<M> {
         self.held.len()
     }
 
+    /// The held messages, in counter order.
+    pub fn waiting(&self) -> impl Iterator<Item = &M> {
+        self.held.values().map(|(_, message)| message)
+    }
+
     /// Takes a message in. Where there is no room, a message nearer to its turn displaces the farthest.
     pub fn offer(&mut self, predecessor: CounterValue, value: CounterValue, message: M) -> Offered {
         if value <= self.processed || predecessor < self.processed || self.held.contains_key(&predecessor) {

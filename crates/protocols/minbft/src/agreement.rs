@@ -127,8 +127,10 @@ impl Agreement for MinBft {
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
-        let own =
-            self.peer(self.me).log.iter().map(|logged| Message::Certified(logged.message.clone())).collect();
+        let mine = self.peer(self.me);
+        let processed = mine.log.iter().map(|logged| &logged.message);
+        // A certified message may wait for its turn, its own NEW-VIEW for a clock: it binds all the same.
+        let own = processed.chain(mine.gate.waiting()).cloned().map(Message::Certified).collect();
         let mut records = vec![Record::Stable(self.stable_proof.clone())];
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));

@@ -455,3 +455,33 @@ fn a_number_beyond_everything_hides_nothing() {
     assert!(world.minbft(1).slots.len() <= 1);
     let _ = batch(world.wall(), &[]);
 }
+
+/// The time of day steps back while a NEW-VIEW is with the component, so that it waits in its own
+/// sender's order; meanwhile the log begins a fresh segment, and the replica crashes.
+#[test]
+fn an_own_message_that_waits_is_in_every_segment() {
+    let mut world = World::with(3, SMALL, &[1]);
+    let frames = world.frames_held(5, &[1]);
+    world.ordered_by_puppet(&[1], &frames[..4]);
+    assert_eq!(world.executed(1), 4);
+    world.wishes(&[0, 2], 1, 1);
+    let edge = super::craft::batch(world.wall().after(SMALL.clock_bound), &[&frames[4]]);
+    let prepare = world.prepare_batch(0, 5, edge);
+    world.say(1, &prepare);
+    let change = world.view_change(0, 1);
+    world.node_mut(1).stalled = true;
+    world.say(1, &change);
+    assert!(world.minbft(1).proposed_view);
+    world.node_mut(1).skew = -1_000_000;
+    world.unstall(1);
+    assert!(!world.minbft(1).active(), "its own NEW-VIEW waits for the clock");
+    let vote = world.checkpoint(2, 4, world.minbft(1).own_digests[&Seq(4)]);
+    world.say(1, &vote);
+    assert_eq!(world.stable(1), Seq(4));
+    world.pass(SMALL.status_interval);
+    world.crash(1);
+    world.restart(1);
+    world.node_mut(1).skew = 0;
+    world.pass(SMALL.status_interval);
+    assert!(world.works_in(1, 1));
+}
