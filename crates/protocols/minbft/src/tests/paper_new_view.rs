@@ -111,6 +111,58 @@ fn messages_of_a_later_view_wait() {
     assert!(world.accused_nobody(4));
 }
 
+// Nobody needs to have shown a VIEW-CHANGE: a faulty replica's counter may jump over it.
+#[test]
+fn commitments_ahead_of_ones_view_wait_whatever_came_before() {
+    covers!("MINBFT-V11");
+    for changing in [false, true] {
+        let mut world = World::with(5, SMALL, &[4]);
+        if changing {
+            world.wishes(&[0, 2, 3], 4, 1);
+        }
+        let frames = world.frames_held(1, &[4]);
+        let batch = batch(world.wall(), &[&frames[0]]);
+        let body = Body::Prepare(Prepare { view: View(1), seq: Seq(1), batch });
+        let prepare = world.certify_at(1, CounterValue::new(1, 2), body);
+        let body = Body::Commit(crate::Commit { prepare: prepare.clone() });
+        let commit = world.certify_at(2, CounterValue::new(1, 2), body);
+        world.say(4, &prepare);
+        world.say(4, &commit);
+        for puppet in [1, 2] {
+            assert_eq!(world.minbft(4).peer(r(puppet)).gate.processed(), CounterValue(0));
+            assert_eq!(world.minbft(4).peer(r(puppet)).gate.held(), 1);
+        }
+        assert!(world.minbft(4).slots.is_empty());
+        assert!(world.accused_nobody(4));
+    }
+}
+
+// D12: what is ahead of this replica's own window waits in the hold-back; a drop would look like a fault.
+#[test]
+fn commitments_ahead_of_ones_window_wait() {
+    covers!("MINBFT-V11");
+    let mut world = World::with(5, SMALL, &[4]);
+    let frames = world.frames_held(10, &[4]);
+    world.ordered_by_puppet(&[4], &frames[..8]);
+    let digest = Digest([8; 32]);
+    let own = world.checkpoint(0, 4, digest);
+    world.say(4, &own);
+    let ahead = [world.prepare(0, 9, &[&frames[8]]), world.prepare(0, 10, &[&frames[9]])];
+    for prepare in &ahead {
+        world.say(4, prepare);
+    }
+    let minbft = world.minbft(4);
+    assert_eq!(minbft.peer(r(0)).gate.processed(), own.value());
+    assert_eq!((minbft.peer(r(0)).gate.held(), minbft.slots.len()), (2, 8));
+    for other in [1, 2] {
+        let vote = world.checkpoint(other, 4, digest);
+        world.say(4, &vote);
+    }
+    assert_eq!(world.minbft(4).stable.0, Seq(4));
+    assert_eq!(world.minbft(4).peer(r(0)).gate.processed(), ahead[1].value(), "the window moved");
+    assert!(world.accused_nobody(4));
+}
+
 #[test]
 fn messages_of_a_left_view_do_not_count() {
     covers!("MINBFT-V11");
@@ -220,6 +272,24 @@ fn a_new_view_rests_on_starts_that_are_known() {
     world.inject(0, 2, Message::Evidence(new_view));
     let mine = world.sent_by(2, Kind::NewView)[0].new_view().expect("NEW-VIEW").clone();
     assert_eq!(mine.chosen, [prepare.prepare().expect("PREPARE").batch.clone()]);
+}
+
+#[test]
+fn a_start_that_nobody_can_show_stops_no_new_view() {
+    covers!("MINBFT-V12");
+    // Puppet 0 claims to have accepted a view that never began; puppet 2 shows an ordinary log.
+    let mut world = World::with(3, SMALL, &[1]);
+    world.wishes(&[0, 2], 1, 4);
+    let accept = AcceptNewView { view: View(2), new_view: Digest([6; 32]) };
+    world.certify_at(0, CounterValue::new(2, 1), Body::AcceptNewView(accept));
+    world.view_change(0, 4);
+    all_said(&mut world, 0, 1);
+    assert!(world.minbft(1).changes.contains_key(&r(0)), "nothing in it is provably wrong");
+    assert!(world.sent_by(1, Kind::NewView).is_empty());
+    let change = world.view_change(2, 4);
+    world.say(1, &change);
+    let new_view = world.sent_by(1, Kind::NewView)[0].new_view().expect("NEW-VIEW").clone();
+    assert_eq!(new_view.changes.iter().map(|change| change.from).collect::<Vec<_>>(), [r(1), r(2)]);
 }
 
 /// What replica 4 of five thinks of a NEW-VIEW of view 1 that the test may change.

@@ -139,6 +139,21 @@ fn after_the_installation_it_certifies_its_checkpoint() {
 }
 
 #[test]
+fn what_the_state_holds_is_not_pending_any_more() {
+    covers!("MINBFT-T3");
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| if flight.to == r(2) { Fate::Lose } else { Fate::Pass });
+    world.frames_held(20, &[0, 1, 2]);
+    assert_eq!(world.minbft(2).pool.len(), 20);
+    world.open();
+    world.pass(500_000);
+    assert!(world.node(2).notes.iter().any(|note| matches!(note, Note::TransferDone { seq: Seq(20) })));
+    assert!(world.minbft(2).pool.is_empty(), "all twenty are executed");
+    world.pass(5_000_000);
+    assert_eq!(world.wanted(2), 0, "and nobody is suspected for them");
+}
+
+#[test]
 fn what_waited_for_the_state_is_tried_again() {
     covers!("MINBFT-T3");
     // Replica 2 misses the frame of 2, so it stands at 1 while 3 and more are in its slots.
