@@ -37,7 +37,6 @@ pub struct Client {
     outstanding: usize,
     think: u64,
     keys: u64,
-    reads_share: u64,
     made: u64,
     /// The last version seen of each key, for compare-and-swap.
     versions: BTreeMap<Bytes, u64>,
@@ -87,7 +86,6 @@ impl Client {
             outstanding: options.outstanding,
             think: options.think,
             keys: options.keys,
-            reads_share: options.reads,
             made: 0,
             versions: BTreeMap::new(),
             known_frames: BTreeSet::new(),
@@ -163,7 +161,7 @@ impl Client {
             if !more {
                 return;
             }
-            let read = !self.healed && self.rng.below(100) < self.reads_share;
+            let read = !self.healed && self.rng.below(100) < 12;
             let count = if self.rng.one_in(10) { 2 } else { 1 };
             let operations: Vec<Operation> = if read {
                 let key = self.key();
