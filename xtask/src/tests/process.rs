@@ -30,8 +30,16 @@ fn a_program_over_its_limit_is_ended_with_its_children() {
     let ran = bash("sleep 60 & echo $!; sleep 61", Duration::from_millis(300));
     assert_eq!(ran.ending, Ending::TimedOut);
     assert!(began.elapsed() < Duration::from_secs(20));
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", ran.last_line())).unwrap_or_default();
-    assert!(stat.is_empty() || stat.contains(") Z "), "the child still runs: {stat}");
+    // The signal is sent; on a loaded machine the child takes a moment to be gone.
+    let place = format!("/proc/{}/stat", ran.last_line());
+    loop {
+        let stat = std::fs::read_to_string(&place).unwrap_or_default();
+        if stat.is_empty() || stat.contains(") Z ") {
+            return;
+        }
+        assert!(began.elapsed() < LONG, "the child still runs: {stat}");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
