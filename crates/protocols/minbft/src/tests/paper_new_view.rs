@@ -45,6 +45,22 @@ fn what_is_carried_over_waits_for_f_plus_1() {
     assert_eq!(world.journal(4), ["op1"]);
 }
 
+// MINBFT-C1 "A checkpoint is taken … after the last batch that a new view carried over."
+#[test]
+fn a_checkpoint_follows_what_was_carried_over() {
+    covers!("MINBFT-C1");
+    let (mut world, new_view, _) = five_with_a_new_view();
+    for by in [1, 2] {
+        all_said(&mut world, by, 4);
+    }
+    assert!(world.sent_by(4, Kind::Checkpoint).is_empty());
+    let accept = world.accept(2, &new_view);
+    world.say(4, &accept);
+    assert_eq!(world.executed(4), 1);
+    let sent = world.sent_by(4, Kind::Checkpoint);
+    assert!(matches!(&sent[..], [one] if matches!(&one.body, Body::Checkpoint(own) if own.seq == Seq(1))));
+}
+
 #[test]
 fn its_own_acceptance_must_be_certified_first() {
     covers!("MINBFT-V10");

@@ -384,6 +384,36 @@ fn a_replica_restarted_in_a_view_change_stays_in_it() {
     assert_eq!(world.wanted(2), 2);
 }
 
+#[test]
+fn checkpoints_alone_show_the_view() {
+    covers!("MINBFT-R4");
+    // Two transfers in a row, the second covering the first: the log holds nothing but CHECKPOINTs.
+    let mut world = World::with(3, SMALL, &[]);
+    let changes = [world.view_change(0, 1), world.view_change(1, 1)];
+    let new_view = world.new_view(1, &[&changes[1], &changes[0]], &[]);
+    let checkpoint =
+        |seq| Body::Checkpoint(crate::Checkpoint { seq: Seq(seq), digest: Digest([seq as u8; 32]) });
+    let own = [
+        world.certify_at(2, CounterValue::new(1, 40), checkpoint(8)),
+        world.certify_at(2, CounterValue::new(1, 41), checkpoint(16)),
+    ];
+    let mut minbft = crate::MinBft::new(r(2), world.group, world.config);
+    let (env, mut effects) = (world.env(r(2)), Vec::new());
+    let mut cx = troth_core::Cx::new(env.now, env.wall, r(2), &world.group, &mut effects);
+    let reached = troth_core::Reached { seq: Seq(16), ..Default::default() };
+    let start = troth_core::Start::Recovered {
+        own: own.iter().cloned().map(Message::Certified).collect(),
+        records: vec![crate::Record::NewView(new_view.clone())],
+        snapshot: (Seq(16), Digest([16; 32])),
+        reached,
+    };
+    minbft.on_start(&mut cx, start);
+    assert_eq!((minbft.view, minbft.active()), (View(1), true));
+    assert_eq!((minbft.requested, minbft.own_checkpoint), (own[1].value(), Seq(16)));
+    assert_eq!(minbft.started.digest, new_view.digest);
+    assert_eq!(minbft.committed, Seq(16), "its next commitment is to 17");
+}
+
 // MINBFT-R5 (guard) "After a restart it answers no read before it has executed everything up to its
 // highest own commitment."
 #[test]
