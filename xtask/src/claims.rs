@@ -15,7 +15,7 @@ pub const COMMAND: Command = Command {
     summary: "run every claim of the project from a clean clone and write docs/claims.md",
     details: "
 Reads xtask/claims.toml: what is claimed, the command that shows it, the exit code that it must end
-with, and its time limit. Clones the last commit into an empty directory, runs the commands there in
+with, the least that figures of its JSON result must reach, and its time limit. Clones the last commit into an empty directory, runs the commands there in
 order, and writes docs/claims.md in this tree: claim, command, last line of output, result, seconds
 and commit. With --only the other rows of that page stay as they are.",
     options: &[
@@ -44,6 +44,10 @@ pub struct Claim {
     pub command: String,
     /// The exit code that it must end with.
     pub exit: i32,
+    /// Figures in its JSON result, and the least that each must be.
+    pub least: Vec<(String, f64)>,
+    /// What the line to show contains; without it, the last line is shown.
+    pub shows: Option<String>,
     /// The most seconds that it may take.
     pub limit: u64,
 }
@@ -75,10 +79,36 @@ pub fn parse(table: &Table) -> Result<Vec<Claim>, String> {
             text: text("claim")?,
             command: text("command")?,
             exit: entry.get("exit").and_then(Value::as_integer).map_or(0, |exit| exit as i32),
+            least: least(entry.get("least"))
+                .map_err(|why| format!("claims.toml: claim {}: {why}", number + 1))?,
+            shows: entry.get("shows").and_then(Value::as_str).map(str::to_string),
             limit: limit.ok_or(format!("claims.toml: claim {} has no 'limit' in seconds", number + 1))?,
         });
     }
     Ok(claims)
+}
+
+fn least(table: Option<&Value>) -> Result<Vec<(String, f64)>, String> {
+    let Some(table) = table else { return Ok(Vec::new()) };
+    let table = table.as_table().ok_or("'least' is a table of figures")?;
+    let number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    table
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), number(value).ok_or(format!("'{name}' takes a number"))?)))
+        .collect()
+}
+
+/// The figures that the claim falls short of, in words. A figure that is not in the result falls short.
+pub fn short(claim: &Claim, result: Option<&serde_json::Value>) -> Vec<String> {
+    let wrong = claim.least.iter().filter_map(|(name, least)| {
+        let figure = result.and_then(|result| result[name].as_f64());
+        match figure {
+            Some(figure) if figure >= *least => None,
+            Some(figure) => Some(format!("{name} is {figure}, at least {least} is claimed")),
+            None => Some(format!("no {name} in the result")),
+        }
+    });
+    wrong.collect()
 }
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
@@ -187,17 +217,15 @@ fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
     let ran = process::run(&mut bash, Duration::from_secs(claim.limit), &mut |time, line| {
         println!("           … {:.0} s {}", time.as_secs_f64(), shorten(line, 120));
     })?;
-    let ok = ran.ending == Ending::Exit(claim.exit);
-    let said = match ran.json() {
+    let result = ran.json();
+    let short = short(claim, result.as_ref());
+    let ok = ran.ending == Ending::Exit(claim.exit) && short.is_empty();
+    let lines = || ran.stdout.iter().rev().map(|line| line.trim()).filter(|line| !line.is_empty());
+    let wanted = claim.shows.as_ref().and_then(|part| lines().find(|line| line.contains(part)));
+    let said = match wanted {
+        Some(line) => line,
         // The line before the object is the one for people.
-        Some(_) => ran
-            .stdout
-            .iter()
-            .rev()
-            .map(|line| line.trim())
-            .filter(|line| !line.is_empty())
-            .nth(1)
-            .unwrap_or(""),
+        None if result.is_some() => lines().nth(1).unwrap_or(""),
         None if ran.last_line().is_empty() => ran.all.last().map_or("", String::as_str),
         None => ran.last_line(),
     };
@@ -207,7 +235,8 @@ fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
     let line = if ok {
         said.to_string()
     } else {
-        format!("{} (expected exit {}): {said}", ran.ending.describe(), claim.exit)
+        let ending = format!("{} (expected exit {})", ran.ending.describe(), claim.exit);
+        format!("{}: {said}", [vec![ending], short].concat().join("; "))
     };
     Ok(Shown { ok, line, seconds: ran.seconds })
 }

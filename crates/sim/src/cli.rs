@@ -4,6 +4,7 @@ use crate::minbft::MinBftWorld;
 use crate::report::Report;
 use crate::shrink::{run as run_seed, shrink};
 use crate::{Options, Outcome, Overrides, Protocol};
+use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,10 @@ pub fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     match protocol.as_str() {
+        _ if args.iter().any(|word| word == "--help" || word == "-h") => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         MinBftWorld::NAME => command::<MinBftWorld>(rest),
         other => {
             eprintln!("no protocol is called {other}; there is: {}\n{USAGE}", MinBftWorld::NAME);
@@ -134,16 +139,12 @@ fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     line
 }
 
-fn escape(text: &str) -> String {
-    text.chars().flat_map(char::escape_default).collect()
-}
-
 /// Bytes of a worker's stack: as much as a main thread has.
 const STACK: usize = 8 << 20;
 
 /// A panic is a violation too: an assertion of the code under test. The process may be built to abort
 /// on panics, so the hook says which seed it was and ends it.
-fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) {
+fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, as_json: bool) {
     std::panic::set_hook(Box::new(move |info| {
         let actor = crate::world::actor();
         if cfg!(panic = "unwind") {
@@ -152,12 +153,11 @@ fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, json: bool) 
         }
         let line = line();
         println!("VIOLATION of assertions: {actor}: {info}\nREPRODUCE: {line}");
-        if json {
-            println!(
-                "{{\"ok\":false,\"property\":\"assertions\",\"detail\":\"{}\",\"reproduce\":\"{}\"}}",
-                escape(&info.to_string()),
-                escape(&line)
-            );
+        if as_json {
+            let detail = info.to_string();
+            let result =
+                json!({ "ok": false, "property": "assertions", "detail": detail, "reproduce": line });
+            println!("{result}");
         }
         std::process::exit(1);
     }));
@@ -203,10 +203,8 @@ fn replay<P: Protocol>(arguments: &Arguments, seed: u64) -> ExitCode {
     }
     if arguments.json {
         let property = outcome.violation.as_ref().map_or("", |violation| violation.property);
-        println!(
-            "{{\"ok\":{},\"seed\":{seed},\"hash\":\"{:016x}\",\"property\":\"{property}\"}}",
-            !failed, outcome.hash
-        );
+        let hash = format!("{:016x}", outcome.hash);
+        println!("{}", json!({ "ok": !failed, "seed": seed, "hash": hash, "property": property }));
     }
     ExitCode::from(u8::from(failed))
 }
@@ -218,10 +216,10 @@ struct Found {
 
 #[expect(clippy::disallowed_methods, reason = "wall time measures the simulator and enters no run")]
 fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
-    let (f, json) = (arguments.f, arguments.json);
+    let (f, as_json) = (arguments.f, arguments.json);
     let mut prefix = reproduce::<P>(arguments, 0);
     prefix.truncate(prefix.find(" --seed").unwrap_or(prefix.len()));
-    report_panics(move || format!("{prefix} --seed {}", CURRENT.get()), json);
+    report_panics(move || format!("{prefix} --seed {}", CURRENT.get()), as_json);
     let next = AtomicU64::new(arguments.start);
     let end = arguments.start.saturating_add(arguments.seeds);
     let stop = AtomicBool::new(false);
@@ -298,16 +296,15 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
     if arguments.json {
         let first = found.first();
         let violation = first.and_then(|one| one.outcome.violation.as_ref());
-        println!(
-            "{{\"ok\":{ok},\"protocol\":\"{}\",\"f\":{},{},\"seed\":{},\"property\":\"{}\",\"detail\":\"{}\",\"rare\":\"{}\"}}",
-            P::NAME,
-            arguments.f,
-            report.json(seconds, arguments.threads),
-            first.map_or("null".to_owned(), |one| one.seed.to_string()),
-            violation.map_or("", |violation| violation.property),
-            violation.map_or(String::new(), |violation| escape(&violation.detail)),
-            escape(&rare.unwrap_or_default())
-        );
+        let mut result = report.json(seconds, arguments.threads);
+        result["ok"] = json!(ok);
+        result["protocol"] = json!(P::NAME);
+        result["f"] = json!(arguments.f);
+        result["seed"] = json!(first.map(|one| one.seed));
+        result["property"] = json!(violation.map_or("", |violation| violation.property));
+        result["detail"] = json!(violation.map_or("", |violation| &violation.detail));
+        result["rare"] = json!(rare.unwrap_or_default());
+        println!("{result}");
     }
     ExitCode::from(u8::from(!ok))
 }

@@ -125,6 +125,8 @@ pub struct Options {
     pub outstanding: usize,
     pub think: u64,
     pub keys: u64,
+    /// Fast reads among the submissions, in percent.
+    pub reads: u64,
     pub client_window: u64,
     pub client_deadline: u64,
     pub resend_first: u64,
@@ -185,6 +187,7 @@ impl Options {
             outstanding: rng.pick(&[1, 2, 4, 8]),
             think: rng.pick(&[0, 500, 5_000]),
             keys: rng.range(2, 6),
+            reads: Rng::stream(seed, "options", 1).pick(&[10, 30, 60]),
             client_window: rng.pick(&[8, 16, 32]),
             client_deadline: rng.pick(&[200_000, 600_000_000, 600_000_000]),
             resend_first: rng.range(8_000, 30_000),

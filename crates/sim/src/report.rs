@@ -170,33 +170,30 @@ impl Report {
         out
     }
 
-    /// The figures as JSON fields, without braces.
+    /// The figures as a JSON object.
     #[must_use]
-    pub fn json(&self, seconds: f64, threads: usize) -> String {
-        format!(
-            "\"seeds\":{},\"seconds\":{seconds:.2},\"steps\":{},\"steps_per_second_per_core\":{:.0},\"ordered\":{},\
-             \"vacuous\":{},\"view_changes\":{},\"seeds_with_view_changes\":{},\"seeds_with_stable\":{},\
-             \"transfers\":{},\"seeds_with_transfers\":{},\"restarts\":{},\"seeds_with_restarts\":{},\
-             \"effective\":{},\"seeds_with_effective\":{},\"accusations\":{},\"longest_healing_ms\":{},\
-             \"undecided\":{},\"violations\":{}",
-            self.seeds,
-            self.steps,
-            self.steps as f64 / seconds / threads as f64,
-            self.ordered,
-            self.vacuous,
-            self.view_changes,
-            self.seeds_with_view_changes,
-            self.seeds_with_stable,
-            self.transfers,
-            self.seeds_with_transfers,
-            self.restarts,
-            self.seeds_with_restarts,
-            self.effective,
-            self.seeds_with_effective,
-            self.accusations,
-            self.longest_healing / 1000,
-            self.undecided,
-            self.violations
-        )
+    pub fn json(&self, seconds: f64, threads: usize) -> serde_json::Value {
+        let speed = self.steps as f64 / seconds / threads as f64;
+        serde_json::json!({
+            "seeds": self.seeds,
+            "seconds": (seconds * 100.0).round() / 100.0,
+            "steps": self.steps,
+            "steps_per_second_per_core": speed.round(),
+            "ordered": self.ordered,
+            "vacuous": self.vacuous,
+            "view_changes": self.view_changes,
+            "seeds_with_view_changes": self.seeds_with_view_changes,
+            "seeds_with_stable": self.seeds_with_stable,
+            "transfers": self.transfers,
+            "seeds_with_transfers": self.seeds_with_transfers,
+            "restarts": self.restarts,
+            "seeds_with_restarts": self.seeds_with_restarts,
+            "effective": self.effective,
+            "seeds_with_effective": self.seeds_with_effective,
+            "accusations": self.accusations,
+            "longest_healing_ms": self.longest_healing / 1000,
+            "undecided": self.undecided,
+            "violations": self.violations,
+        })
     }
 }

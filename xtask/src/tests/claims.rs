@@ -1,6 +1,7 @@
 //! The page of claims.
 
-use crate::claims::{Claim, Shown, page, parse};
+use crate::claims::{Claim, Shown, page, parse, short};
+use serde_json::json;
 
 fn claims() -> Vec<Claim> {
     let text = "[[claim]]\nid='one'\nclaim='a|b'\ncommand='x | y'\nlimit=5\n[[claim]]\nid='two'\nclaim='c'\ncommand='z'\nexit=1\nlimit=6";
@@ -27,4 +28,16 @@ fn a_row_that_was_not_run_keeps_its_result() {
     assert!(second.contains("| one | a\\|b | `x \\| y` | 5 \\| 5 | holds | 2 | aaa |"), "{second}");
     assert!(second.contains("| two | c | `z` | no | **fails** | 2 | bbb |"), "{second}");
     assert_eq!(page(&claims, &[], "ccc", &second), second);
+}
+
+#[test]
+fn a_figure_must_reach_what_is_claimed() {
+    let table =
+        |least: &str| format!("[[claim]]\nid='one'\nclaim='a'\ncommand='x'\nlimit=5\nleast={least}").parse();
+    let claim = parse(&table("{ speed = 100 }").expect("TOML")).expect("it is complete").remove(0);
+    assert!(short(&claim, Some(&json!({ "speed": 100 }))).is_empty());
+    assert_eq!(short(&claim, Some(&json!({ "speed": 99.5 }))), ["speed is 99.5, at least 100 is claimed"]);
+    assert_eq!(short(&claim, Some(&json!({ "other": 100 }))), ["no speed in the result"]);
+    assert_eq!(short(&claim, None), ["no speed in the result"]);
+    assert!(parse(&table("{ speed = 'fast' }").expect("TOML")).is_err());
 }

@@ -27,15 +27,21 @@ pub(crate) fn view_change_rest(change: &ViewChange) -> Digest {
         encode_names(&change.stable.votes, out);
         u32::try_from(change.log.len()).expect("bounded by the log").encode(out);
         for entry in &change.log {
-            match entry {
-                LogEntry::Whole(message) => encode_name(message, out),
-                LogEntry::ViewChange(view, rest, ui) | LogEntry::NewView(view, rest, ui) => {
-                    view.encode(out);
-                    rest.encode(out);
-                    ui.value().0.encode(out);
+            let (tag, view, rest, ui) = match entry {
+                LogEntry::Whole(message) => {
+                    0u8.encode(out);
+                    encode_name(message, out);
+                    continue;
                 }
-            }
+                LogEntry::ViewChange(view, rest, ui) => (1u8, view, rest, ui),
+                LogEntry::NewView(view, rest, ui) => (2u8, view, rest, ui),
+            };
+            tag.encode(out);
+            view.encode(out);
+            rest.encode(out);
+            ui.value().0.encode(out);
         }
+        u32::try_from(change.requests.len()).expect("bounded by the group").encode(out);
         for request in &change.requests {
             request.digest.encode(out);
             request.signature.encode(out);
@@ -48,6 +54,7 @@ pub(crate) fn new_view_rest(new_view: &NewView) -> Digest {
     wire_digest("troth/minbft/new-view-rest/v1", |out| {
         encode_names(&new_view.changes, out);
         new_view.base.encode(out);
+        u32::try_from(new_view.chosen.len()).expect("bounded by the window").encode(out);
         for batch in &new_view.chosen {
             batch.digest().encode(out);
         }

@@ -19,7 +19,9 @@ pub struct Liveness {
     pub healed_at: u64,
     /// Microseconds until everything must be done.
     pub bound: u64,
-    /// When everything was done.
+    /// When more was asked of the clients after that.
+    pub asked_at: u64,
+    /// When everything was done for the first time.
     pub done_at: Option<u64>,
 }
 
@@ -35,14 +37,19 @@ impl Liveness {
         })
     }
 
+    /// More is wanted of the clients from now on, and the bound begins anew.
+    pub fn more(&mut self, now: u64) {
+        self.asked_at = now;
+    }
+
     /// Judges the present moment.
     pub fn look(&mut self, now: u64, clients: &[ClientState]) -> Result<bool, String> {
         match self.pending(clients) {
             None => {
-                self.done_at = Some(now);
+                self.done_at.get_or_insert(now);
                 Ok(true)
             }
-            Some(missing) if now > self.healed_at + self.bound => {
+            Some(missing) if now > self.healed_at.max(self.asked_at) + self.bound => {
                 Err(format!("{} ms after the healing {missing}", (now - self.healed_at) / 1000))
             }
             Some(_) => Ok(false),

@@ -209,7 +209,7 @@ fn trusted_uniqueness_trips_on_overlapping_certificates() {
 
 #[test]
 fn liveness_trips_after_its_bound_and_names_what_is_missing() {
-    let mut liveness = Liveness { healed_at: 1_000, bound: 500, done_at: None };
+    let mut liveness = Liveness { healed_at: 1_000, bound: 500, ..Liveness::default() };
     let waiting = [ClientState { client: 3, old: 2, fresh: (0, 10) }];
     assert_eq!(liveness.look(1_400, &waiting), Ok(false));
     let found = liveness.look(1_501, &waiting).expect_err("too late");
@@ -217,6 +217,11 @@ fn liveness_trips_after_its_bound_and_names_what_is_missing() {
     let fresh = [ClientState { client: 3, old: 0, fresh: (4, 10) }];
     assert!(liveness.look(1_501, &fresh).expect_err("too late").contains("4 of 10"));
     assert_eq!(liveness.look(1_400, &[ClientState { client: 3, old: 0, fresh: (10, 10) }]), Ok(true));
+    // What is asked later has the same time.
+    liveness.more(1_400);
+    let fresh = [ClientState { client: 3, old: 0, fresh: (10, 20) }];
+    assert_eq!(liveness.look(1_900, &fresh), Ok(false));
+    assert!(liveness.look(1_901, &fresh).is_err());
 }
 
 #[test]

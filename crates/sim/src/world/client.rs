@@ -37,6 +37,7 @@ pub struct Client {
     outstanding: usize,
     think: u64,
     keys: u64,
+    reads_share: u64,
     made: u64,
     /// The last version seen of each key, for compare-and-swap.
     versions: BTreeMap<Bytes, u64>,
@@ -86,6 +87,7 @@ impl Client {
             outstanding: options.outstanding,
             think: options.think,
             keys: options.keys,
+            reads_share: options.reads,
             made: 0,
             versions: BTreeMap::new(),
             known_frames: BTreeSet::new(),
@@ -112,6 +114,11 @@ impl Client {
         self.healed = true;
         self.fresh_wanted = FRESH + self.wanted;
         self.think = self.think.min(500);
+    }
+
+    /// Another round of fresh requests.
+    pub fn more(&mut self) {
+        self.fresh_wanted += FRESH;
     }
 
     fn key(&mut self) -> Bytes {
@@ -161,7 +168,7 @@ impl Client {
             if !more {
                 return;
             }
-            let read = !self.healed && self.rng.below(100) < 12;
+            let read = !self.healed && self.rng.below(100) < self.reads_share;
             let count = if self.rng.one_in(10) { 2 } else { 1 };
             let operations: Vec<Operation> = if read {
                 let key = self.key();

@@ -4,6 +4,7 @@ use super::World;
 use super::event::Event;
 use crate::Protocol;
 use crate::options::FaultClass;
+use crate::report::MIN_REQUESTS;
 use troth_types::ReplicaId;
 
 /// Microseconds between two ticks of the adversaries.
@@ -171,8 +172,31 @@ impl<P: Protocol> World<P> {
             adversary.active = false;
             adversary.silent = !self.options.faulty(adversary.me.0).is_some_and(|faulty| faulty.reforms);
         }
+        for client in &mut self.clients {
+            client.heal();
+        }
+        self.stir_clients();
+    }
+
+    /// Whether everything was answered before enough was ordered: a seed with few requests shows little.
+    /// Clients that give up early and put much into one frame bring that about.
+    pub(super) fn wants_more(&self) -> bool {
+        self.options.literal.is_none() && (self.checks.once.count() as u64) < MIN_REQUESTS
+    }
+
+    /// Every client wants another round of requests.
+    pub(super) fn more(&mut self) {
+        let now = self.agenda.now;
+        self.trace.note(now, || "the clients go on: too little was ordered".to_owned());
+        self.checks.liveness.more(now);
+        for client in &mut self.clients {
+            client.more();
+        }
+        self.stir_clients();
+    }
+
+    fn stir_clients(&mut self) {
         for client in 0..self.clients.len() {
-            self.clients[client].heal();
             for _ in 0..self.options.outstanding {
                 self.agenda.after(1, Event::Think(client));
             }

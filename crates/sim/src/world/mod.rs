@@ -251,6 +251,10 @@ impl<P: Protocol> World<P> {
         }
         let states: Vec<ClientState> = self.clients.iter().map(Client::state).collect();
         match self.checks.liveness.look(now, &states) {
+            Ok(over) if over && self.wants_more() => {
+                self.more();
+                false
+            }
             Ok(over) => over,
             // A printed rule is searched for a wrong answer; the others are judged for missing ones.
             Err(_) if self.options.literal.is_some() => true,
