@@ -117,6 +117,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.note(Note::Stable { seq, digest });
     }
 
+    /// Lets the log begin at an own checkpoint that a stable one covers.
+    pub fn compact(&mut self, seq: Seq) {
+        self.effects.push(Effect::Compact(seq));
+    }
+
     /// Has the state brought to a stable checkpoint.
     pub fn fetch_state(&mut self, seq: Seq, digest: Digest, sources: Vec<ReplicaId>) {
         self.effects.push(Effect::FetchState { seq, digest, sources });

@@ -83,6 +83,8 @@ pub enum Effect<A: Agreement> {
         /// Its digest.
         digest: Digest,
     },
+    /// A later checkpoint is stable, so the log may begin at this one, which this replica took itself.
+    Compact(Seq),
     /// Bring the state to a stable checkpoint from others.
     FetchState {
         /// Its sequence number.

@@ -7,12 +7,18 @@ use crate::{
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Digest, Group, GroupId, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody,
-    Seq, StateFetch, StatePiece, ToClient,
+    ClientId, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply,
+    ReplyBody, Seq, StateFetch, StatePiece, ToClient,
 };
+
+/// Bytes of the frames in one message, unless a single one is larger.
+const FRAMES_MESSAGE: usize = 1 << 20;
+/// Bytes of all the frames in answer to one question, unless the first is larger.
+const FRAMES_ANSWER: usize = 4 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
@@ -150,6 +156,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     self.execution.stable(seq);
                     out.push(Output::Compact(seq));
                 }
+                Effect::Compact(seq) => out.push(Output::Compact(seq)),
                 Effect::FetchState { seq, digest, sources } => {
                     self.begin_transfer(env, seq, digest, sources, out)
                 }
@@ -175,6 +182,33 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if self.hashing {
             out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now });
         }
+    }
+
+    /// The frames that somebody asks for, in messages that any link carries. What exceeds an answer is asked
+    /// for again: a faulty replica must not have this one copy without end.
+    fn frames_for(&self, mut digests: Vec<Digest>) -> Vec<Vec<Arc<Frame>>> {
+        digests.truncate(MAX_FRAMES);
+        digests.sort_unstable();
+        digests.dedup();
+        let (mut messages, mut some, mut total, mut size) = (Vec::new(), Vec::new(), 0, 0);
+        for frame in digests.iter().filter_map(|digest| self.agreement.frame(digest)) {
+            let frame = frame.into_inner();
+            let bytes = frame.size();
+            if total > 0 && total + bytes > FRAMES_ANSWER {
+                break;
+            }
+            if size > 0 && size + bytes > FRAMES_MESSAGE {
+                messages.push(std::mem::take(&mut some));
+                size = 0;
+            }
+            total += bytes;
+            size += bytes;
+            some.push(frame);
+        }
+        if !some.is_empty() {
+            messages.push(some);
+        }
+        messages
     }
 
     /// The reply as this replica sends it: in full from the designated one or when asked.
@@ -333,15 +367,12 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 }
             }
             Input::FetchFrames(from, digests) => {
-                let frames: Vec<_> = digests
-                    .iter()
-                    .take(MAX_FRAMES)
-                    .filter_map(|digest| self.agreement.frame(digest))
-                    .map(troth_auth::Verified::into_inner)
-                    .collect();
-                if !frames.is_empty() {
-                    out.push(Output::Peer { to: To::One(from), message: PeerMessage::Frames(frames) });
-                }
+                out.extend(
+                    self.frames_for(digests).into_iter().map(|frames| Output::Peer {
+                        to: To::One(from),
+                        message: PeerMessage::Frames(frames),
+                    }),
+                );
             }
             Input::FetchState(from, fetch) => {
                 if let Some(piece) = self.execution.serve(&fetch) {

@@ -13,6 +13,12 @@ impl MinBft {
         if seq >= self.stable.0 {
             self.own_digests.insert(seq, digest);
         }
+        if seq <= self.stable.0 {
+            // Those ahead of this replica made it stable already: no later proof will say so of its state,
+            // and without it a replica that is always a little behind would never shorten its log.
+            rule!("MINBFT-C5");
+            cx.compact(seq);
+        }
         self.compare_with_stable(cx);
         self.due_checkpoints.push_back((seq, digest));
         self.settle(cx);
@@ -110,7 +116,7 @@ impl MinBft {
 
     /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a
     /// whole window behind cannot catch up by them.
-    fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
+    pub(crate) fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
         let (stable, _) = self.stable;
         if self.delivered >= stable {
             return;

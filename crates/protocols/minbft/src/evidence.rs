@@ -93,7 +93,18 @@ pub fn committed<'a>(
     if misplaced(group, config, carried).is_some() {
         return Err("a COMMIT whose PREPARE stands at an impossible counter value");
     }
+    within_limits(config, prepare)?;
     Ok(prepare)
+}
+
+/// Whether the batch is one that a correct primary may propose. Every log shows batches again: one of any
+/// size would make them too large to send.
+pub fn within_limits(config: &Config, prepare: &Prepare) -> Result<(), &'static str> {
+    rule!("MINBFT-N9");
+    if prepare.batch.frames.len() > config.limits.batch_frames {
+        return Err("a batch of more frames than the group allows");
+    }
+    Ok(())
 }
 
 /// Follows one sender's commitments through its log: consecutive within a view, within the window of
@@ -272,6 +283,7 @@ impl<'a> Follower<'a> {
                 if self.group.primary(prepare.view) != self.from {
                     return Err("a PREPARE by a backup");
                 }
+                within_limits(self.config, prepare)?;
                 self.walk.commit(self.config, prepare.view, prepare.seq)?;
                 self.committed_in(prepare.view)?;
                 self.prepares.insert((prepare.view, prepare.seq), message.clone());

@@ -70,6 +70,9 @@ impl MinBft {
         if message.from != self.group.primary(prepare.view) {
             return Verdict::Condemn("a PREPARE by a backup");
         }
+        if let Err(why) = evidence::within_limits(&self.config, prepare) {
+            return Verdict::Condemn(why);
+        }
         if let Some(verdict) = self.wait_for_view(message, prepare.view, prepare.seq) {
             return verdict;
         }

@@ -64,6 +64,8 @@ impl MinBft {
         if snapshot.0 > self.own_checkpoint {
             self.due_checkpoints.push_back(snapshot);
         }
+        // The snapshot may be older than what was known to be stable.
+        self.notice_lag(cx);
     }
 
     /// Executes again what was executed before: the checkpoints that this replica has certified since its

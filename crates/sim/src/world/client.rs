@@ -192,6 +192,16 @@ impl Client {
         }
     }
 
+    /// Submits a fast read beside the workload.
+    pub fn read(&mut self, now: u64) {
+        let operations = vec![Operation::Get { key: self.key() }];
+        let encoded: Vec<Bytes> = operations.iter().map(Wire::to_wire).collect();
+        if let Ok(ticket) = self.core.read(Time(now), encoded[0].clone()) {
+            let submission = Submission { operations, encoded, invoked: now, read: true, fresh: false };
+            self.submissions.insert(ticket, submission);
+        }
+    }
+
     /// Whether the workload could submit more at once.
     #[must_use]
     pub fn has_room(&self) -> bool {

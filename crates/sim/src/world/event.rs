@@ -77,6 +77,8 @@ pub enum Event<P: Protocol> {
     ClientWake(usize),
     /// A client has thought long enough.
     Think(usize),
+    /// A client reads now, whatever else it waits for.
+    Read(usize),
     /// A Byzantine client acts.
     ByzantineClient(usize),
     /// A network fault begins.

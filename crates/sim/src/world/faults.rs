@@ -106,6 +106,20 @@ impl<P: Protocol> World<P> {
         self.collect(index);
         self.plan_crash(index);
         self.pump(index);
+        self.read_at_restart();
+    }
+
+    /// Clients happen to read just after a restart, when a replica may know less than it knew.
+    fn read_at_restart(&mut self) {
+        if self.healed {
+            return;
+        }
+        for client in 0..self.clients.len() {
+            if self.fault_rng.one_in(2) {
+                let pause = self.fault_rng.exponential(self.options.delay_mean) + 1;
+                self.agenda.after(pause, Event::Read(client));
+            }
+        }
     }
 
     /// Decides after how many commands a node crashes, if it does.

@@ -196,6 +196,11 @@ impl<P: Protocol> World<P> {
                     self.agenda.after(pause, Event::Think(client));
                 }
             }
+            Event::Read(client) => {
+                self.mix(14, client as u64);
+                self.clients[client].read(self.agenda.now);
+                self.settle_client(client);
+            }
             Event::ByzantineClient(index) => self.byzantine_client(index),
             Event::Fault => self.network_fault(),
             Event::Crash => self.crash_someone(),

@@ -302,3 +302,21 @@ fn what_may_matter_in_a_view_change_is_kept() {
     assert_eq!(own.len(), 9, "eight COMMITs and a CHECKPOINT");
     assert!(world.minbft(4).frames.complete(&frames[4..].iter().map(|f| f.digest()).collect::<Vec<_>>()));
 }
+
+// MINBFT-C5 "A replica that is behind shortens its own log at each of its checkpoints that a stable one
+// covers."
+#[test]
+fn one_that_is_always_behind_shortens_its_log_all_the_same() {
+    covers!("MINBFT-C5");
+    let (world, _) = eight_are_stable();
+    let (env, group) = (world.env(r(2)), world.group);
+    let mut minbft = world.minbft(2).clone();
+    let mut taken = |seq| {
+        let mut effects = Vec::new();
+        let mut cx = Cx::new(env.now, env.wall, r(2), &group, &mut effects);
+        minbft.on_checkpoint(&mut cx, Seq(seq), Digest([9; 32]));
+        effects.iter().any(|effect| matches!(effect, Effect::Compact(at) if at.0 == seq))
+    };
+    assert!(taken(7), "8 is stable, and 7 will never be shown to be");
+    assert!(!taken(9));
+}

@@ -406,3 +406,31 @@ fn its_own_commitment_must_be_certified_first() {
         assert_eq!(world.journal(2), ["op1"]);
     }
 }
+
+// MINBFT-N9 (guard) "A batch names at most as many frames as the group's limits allow; a longer one proves
+// its primary faulty, and whoever committed to it."
+#[test]
+fn a_batch_beyond_the_limits_condemns_its_primary() {
+    covers!("MINBFT-N9");
+    let limit = SMALL.limits.batch_frames;
+    for (frames, sound) in [(limit, true), (limit + 1, false)] {
+        let mut world = World::with(3, SMALL, &[2]);
+        let frame = world.frame(1, 1, "op");
+        let named: Vec<_> = std::iter::repeat_n(&frame, frames).collect();
+        let prepare = world.prepare(0, 1, &named);
+        world.say(2, &prepare);
+        assert_eq!(world.condemned(2, 0).is_none(), sound);
+    }
+}
+
+#[test]
+fn a_commitment_to_a_batch_beyond_the_limits_condemns_its_sender() {
+    covers!("MINBFT-N9");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frame = world.frame(1, 1, "op");
+    let named: Vec<_> = std::iter::repeat_n(&frame, SMALL.limits.batch_frames + 1).collect();
+    let prepare = world.prepare(0, 1, &named);
+    let commit = world.commit(1, &prepare);
+    world.say(2, &commit);
+    assert!(world.condemned(2, 1).is_some());
+}

@@ -258,6 +258,32 @@ fn missing_frames_are_asked_for_until_they_come() {
     assert_eq!(asked(&world), now, "and no longer than needed");
 }
 
+#[test]
+fn asked_frames_come_once_each_and_in_messages_that_links_carry() {
+    let mut world = World::with(3, SMALL, &[2]);
+    let large = "x".repeat(600 << 10);
+    let frames: Vec<_> = (1..=8).map(|number| world.frame(1, number, &large)).collect();
+    for frame in &frames {
+        world.request(&[2], frame);
+    }
+    let digests: Vec<Digest> = frames.iter().map(|frame| frame.digest()).collect();
+    let before = world.sent.len();
+    world.arrive(0, 2, troth_core::PeerMessage::FetchFrames([&digests[..], &digests[..]].concat()));
+    let sent: Vec<Vec<Digest>> = world.sent[before..]
+        .iter()
+        .filter_map(|flight| match &flight.message {
+            troth_core::PeerMessage::Frames(frames) => {
+                Some(frames.iter().map(|frame| frame.digest()).collect())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1; 6], "each below a megabyte, four in all");
+    let mut lowest = digests;
+    lowest.sort_unstable();
+    assert_eq!(sent.concat(), lowest[..6], "the rest is asked for again");
+}
+
 // MINBFT-R3 "A STATUS is answered with what its sender lacks: own messages, the proof of a higher stable
 // checkpoint, and in turn third parties' messages."
 #[test]
