@@ -133,8 +133,9 @@ pub struct Claim<'a> {
 /// The evidence of a [`Claim`].
 #[derive(Clone, Debug)]
 pub enum Evidence<'a> {
-    /// A unique identifier.
-    Ui(&'a Ui),
+    /// A unique identifier, and the counter that it must have moved: each counter of a component would
+    /// give every value once.
+    Ui(CounterId, &'a Ui),
     /// A host's signature.
     Signature(&'a Signature),
 }
@@ -207,8 +208,12 @@ impl MessageVerifier {
     fn check(&self, claim: &Claim<'_>) -> Result<(), MessageError> {
         let key = self.directory.replica(claim.by).ok_or(MessageError::UnknownReplica(claim.by))?;
         let good = match claim.evidence {
-            Evidence::Ui(ui) => certified_digest(&ui.certificate.moved(), ui.proof(), &claim.digest.0)
-                .is_some_and(|covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered)),
+            Evidence::Ui(counter, ui) => {
+                ui.certificate.counter == counter
+                    && certified_digest(&ui.certificate.moved(), ui.proof(), &claim.digest.0).is_some_and(
+                        |covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered),
+                    )
+            }
             Evidence::Signature(signature) => {
                 self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })
             }

@@ -57,10 +57,8 @@ pub trait Protocol: Sized + 'static {
     fn excess(agreement: &Self::Agreement, options: &Options) -> Option<String>;
 
     /// The value that the real component must move to for a body, where it stands at `current` and the
-    /// host's fiction moves to `wanted`. Counters whose upper half is a view jump with the view.
-    fn next_value(current: CounterValue, wanted: CounterValue) -> CounterValue {
-        if wanted.view() > current.view() { wanted } else { current.next().unwrap_or(current) }
-    }
+    /// host's fiction moves to `wanted`. One that is not above `current` cannot be had any more.
+    fn next_value(current: CounterValue, wanted: CounterValue, body: &Body<Self>) -> CounterValue;
     /// The digest that is certified for a body.
     fn digest(body: &Body<Self>, group: &Group, from: ReplicaId) -> Digest {
         Self::Agreement::digest(body, group.id(), from)

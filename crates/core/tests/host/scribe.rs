@@ -87,7 +87,7 @@ impl Authentic for Said {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
         let digest = word_digest(self.word, group, self.from);
         if let Some(ui) = &self.ui {
-            claims.push(Claim { by: self.from, digest, evidence: Evidence::Ui(ui) });
+            claims.push(Claim { by: self.from, digest, evidence: Evidence::Ui(COUNTER, ui) });
         }
         if let Some(signature) = &self.signature {
             claims.push(Claim { by: self.from, digest, evidence: Evidence::Signature(signature) });

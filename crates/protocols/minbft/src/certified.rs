@@ -2,8 +2,10 @@
 //! and what a receiver must verify before it acts on one.
 
 use crate::message::{Body, Certified, LogEntry, Message, NewView, SignedRequest, StableProof, ViewChange};
+use crate::state::COUNTER;
 use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Evidence};
+use troth_core::rule;
 use troth_types::{Digest, GroupId, Hasher, Malformed, ReplicaId, View, Wire};
 
 fn hasher(tag: &'static str, group: GroupId, from: ReplicaId) -> Hasher {
@@ -143,7 +145,8 @@ impl Certified {
         if self.digest != self.body.digest(group, self.from) {
             return Err(Malformed::Invalid("a digest that is not the body's"));
         }
-        claims.push(Claim { by: self.from, digest: self.digest, evidence: Evidence::Ui(&self.ui) });
+        rule!("MINBFT-U4");
+        claims.push(Claim { by: self.from, digest: self.digest, evidence: Evidence::Ui(COUNTER, &self.ui) });
         match &self.body {
             Body::Prepare(_) | Body::Checkpoint(_) | Body::AcceptNewView(_) => Ok(()),
             Body::Commit(commit) => match commit.prepare.body {
@@ -216,7 +219,7 @@ impl ViewChange {
                 LogEntry::NewView(view, rest, ui) => (NEW_VIEW, view, rest, ui),
             };
             let digest = nested_digest(tag, group, from, *view, rest);
-            claims.push(Claim { by: from, digest, evidence: Evidence::Ui(ui) });
+            claims.push(Claim { by: from, digest, evidence: Evidence::Ui(COUNTER, ui) });
         }
         Ok(())
     }

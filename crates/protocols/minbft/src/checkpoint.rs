@@ -2,6 +2,7 @@
 
 use crate::evidence;
 use crate::message::{Body, Certified, Checkpoint, StableProof};
+use crate::place::Place;
 use crate::state::{MinBft, Timer, Verdict};
 use std::sync::Arc;
 use troth_core::{Cx, Note, rule};
@@ -30,10 +31,16 @@ impl MinBft {
         if !self.active() {
             return;
         }
+        rule!("MINBFT-C3");
+        let (last, digest) = self.own_checkpoint;
+        let plain = self.config.follows(crate::Flaw::AdoptCounters);
+        if !plain && last > Place::of(self.requested).checkpoint {
+            // The first in a new view: it is what bounds this replica's commitments there.
+            self.certify(cx, Body::Checkpoint(Checkpoint { seq: last, digest }));
+        }
         while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
-            if seq > self.own_checkpoint {
-                rule!("MINBFT-C3");
-                self.own_checkpoint = seq;
+            if seq > self.own_checkpoint.0 {
+                self.own_checkpoint = (seq, digest);
                 self.committed = self.committed.max(seq);
                 self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest }));
             }
@@ -58,6 +65,12 @@ impl MinBft {
         }
         if let Err(why) = self.peer_mut(message.from).walk.checkpoint(checkpoint.seq) {
             return Verdict::Condemn(why);
+        }
+        if view == self.view {
+            // Its COMMIT(NEW-VIEW) may have been passed over. This binds it as much: from now on each of its
+            // logs shows that it worked in the view.
+            rule!("MINBFT-V18");
+            self.started.accepted.insert(message.from);
         }
         if checkpoint.seq > self.stable.0 {
             let votes = self.checkpoint_votes.entry(checkpoint.seq).or_default();

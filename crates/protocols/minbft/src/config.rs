@@ -2,6 +2,9 @@
 
 use troth_types::Limits;
 
+/// The largest window: a counter value has room for the commitments between two checkpoints of it.
+const MAX_WINDOW: u64 = 1 << 16;
+
 /// The parameters of a MinBFT group. All replicas of a group use the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -51,6 +54,9 @@ impl Config {
             return Err(
                 "the window must be at least twice the checkpoint interval, or ordering stalls at its edge",
             );
+        }
+        if self.window > MAX_WINDOW {
+            return Err("the window must be at most 65536 batches");
         }
         if self.pipeline == 0 {
             return Err("the pipeline must be at least 1");

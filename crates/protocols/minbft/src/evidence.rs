@@ -3,6 +3,7 @@
 //! judges it alike.
 
 use crate::message::{AcceptNewView, Body, Certified, Commit, LogEntry, Prepare, StableProof, ViewChange};
+use crate::place::Place;
 use crate::{Config, Flaw};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,30 +46,28 @@ pub fn check_stable(group: &Group, proof: &StableProof) -> Result<(Seq, Digest),
     if voters.count() < group.quorum() { Err("a checkpoint certificate below quorum") } else { Ok(target) }
 }
 
-/// Why a message may not stand at its counter value, if it may not (deviation D2: with [view|count]
-/// values a VIEW-CHANGE stands at [v|0] and a NEW-VIEW or its acceptance at [v|1]).
+/// Why a message may not stand at its counter value, if it may not (deviation D2: in each view the
+/// VIEW-CHANGE, the start and each CHECKPOINT have a place of their own).
 pub fn misplaced(group: &Group, config: &Config, message: &Certified) -> Option<&'static str> {
     if config.follows(Flaw::AdoptCounters) {
         return None;
     }
     rule!("MINBFT-U2");
     let value = message.value();
-    let (view, count) = (View(value.view()), value.count());
-    // The first message of a view above 0 is its NEW-VIEW or the acceptance of it.
-    let working = if view == View(0) { count >= 1 } else { count >= 2 };
+    let place = Place::of(value);
+    let view = place.view;
+    let starts = value == Place::of_start(view) && view > View(0);
     let good = match &message.body {
-        Body::Prepare(prepare) => prepare.view == view && working,
+        Body::Prepare(prepare) => prepare.view == view && place.is_working(),
         Body::Commit(commit) => {
-            commit.prepare.prepare().is_some_and(|prepare| prepare.view == view) && working
+            commit.prepare.prepare().is_some_and(|prepare| prepare.view == view) && place.is_working()
         }
-        Body::Checkpoint(_) => working,
-        Body::ViewChange(change) => change.to == view && count == 0 && view > View(0),
-        Body::NewView(new_view) => {
-            new_view.view == view && count == 1 && view > View(0) && group.primary(view) == message.from
+        Body::Checkpoint(checkpoint) => Place::of_checkpoint(view, checkpoint.seq) == Some(value),
+        Body::ViewChange(change) => {
+            change.to == view && value == Place::of_view_change(view) && view > View(0)
         }
-        Body::AcceptNewView(accept) => {
-            accept.view == view && count == 1 && view > View(0) && group.primary(view) != message.from
-        }
+        Body::NewView(new_view) => new_view.view == view && starts && group.primary(view) == message.from,
+        Body::AcceptNewView(accept) => accept.view == view && starts && group.primary(view) != message.from,
         Body::RequestViewChange(_) => false,
     };
     if good { None } else { Some("a message at a counter value that its kind may not hold") }
@@ -121,8 +120,14 @@ impl Walk {
     /// Before the first message.
     pub const START: Self = Self { last: Some((View(0), Seq(0))), checkpoint: Seq(0) };
 
-    /// One commitment. An error is a proof against the sender.
-    pub fn commit(&mut self, config: &Config, view: View, seq: Seq) -> Result<(), &'static str> {
+    /// One commitment, at a counter value. An error is a proof against the sender.
+    pub fn commit(
+        &mut self,
+        config: &Config,
+        value: CounterValue,
+        view: View,
+        seq: Seq,
+    ) -> Result<(), &'static str> {
         rule!("MINBFT-N4");
         if let Some((last_view, last)) = self.last {
             if view < last_view {
@@ -133,8 +138,11 @@ impl Walk {
                 return Err("a skipped commitment");
             }
         }
+        // The value tells, not the messages before it: a receiver may have passed over some of them.
+        let plain = config.follows(Flaw::AdoptCounters);
+        let checkpoint = if plain { self.checkpoint } else { Place::of(value).checkpoint };
         rule!("MINBFT-W1");
-        if seq.0 > self.checkpoint.0.saturating_add(config.window) {
+        if seq.0 > checkpoint.0.saturating_add(config.window) {
             return Err("a commitment beyond the window of its sender's own checkpoint");
         }
         self.last = Some((view, seq));
@@ -143,8 +151,8 @@ impl Walk {
 
     /// One own checkpoint.
     pub fn checkpoint(&mut self, seq: Seq) -> Result<(), &'static str> {
-        if seq <= self.checkpoint && self.checkpoint > Seq(0) {
-            return Err("an own checkpoint that is not above the last");
+        if seq < self.checkpoint {
+            return Err("an own checkpoint below the last");
         }
         self.checkpoint = seq;
         Ok(())
@@ -212,8 +220,9 @@ fn check_anchor(
     Ok(None)
 }
 
-/// Whether an own checkpoint may be an anchor once `stable` is stable: every commitment that precedes
-/// it is then below `stable`.
+/// Whether an own checkpoint may be an anchor once `stable` is stable: every commitment of the same view
+/// that precedes it is then not above `stable`, because its counter value bounds it (W1). What precedes it
+/// in earlier views entered the start of its view.
 pub fn covers(config: &Config, checkpoint: Seq, stable: Seq) -> bool {
     if config.follows(Flaw::CutUnderPipelining) {
         return checkpoint <= stable;
@@ -251,13 +260,13 @@ impl<'a> Follower<'a> {
                 if *view >= self.to {
                     return Err("a VIEW-CHANGE after one for a later view");
                 }
-                self.stub_place(*view, ui.value(), 0)
+                self.stub_place(ui.value(), Place::of_view_change(*view))
             }
             LogEntry::NewView(view, _, ui) => {
                 if self.group.primary(*view) != self.from {
                     return Err("a NEW-VIEW by a backup");
                 }
-                self.stub_place(*view, ui.value(), 1)?;
+                self.stub_place(ui.value(), Place::of_start(*view))?;
                 // Where the view starts is in the NEW-VIEW; the stub does not tell.
                 self.walk.last = None;
                 self.committed_in(*view)
@@ -266,9 +275,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn stub_place(&self, view: View, value: CounterValue, count: u64) -> Result<(), &'static str> {
+    fn stub_place(&self, value: CounterValue, place: CounterValue) -> Result<(), &'static str> {
         let plain = self.config.follows(Flaw::AdoptCounters);
-        if !plain && value != CounterValue::new(view.0, count) {
+        if !plain && value != place {
             return Err("a stub at a counter value that its kind may not hold");
         }
         Ok(())
@@ -284,19 +293,23 @@ impl<'a> Follower<'a> {
                     return Err("a PREPARE by a backup");
                 }
                 within_limits(self.config, prepare)?;
-                self.walk.commit(self.config, prepare.view, prepare.seq)?;
+                self.walk.commit(self.config, message.value(), prepare.view, prepare.seq)?;
                 self.committed_in(prepare.view)?;
                 self.prepares.insert((prepare.view, prepare.seq), message.clone());
                 Ok(())
             }
             Body::Commit(commit) => {
                 let prepare = committed(self.group, self.config, self.from, commit)?;
-                self.walk.commit(self.config, prepare.view, prepare.seq)?;
+                self.walk.commit(self.config, message.value(), prepare.view, prepare.seq)?;
                 self.committed_in(prepare.view)?;
                 self.prepares.insert((prepare.view, prepare.seq), commit.prepare.clone());
                 Ok(())
             }
-            Body::Checkpoint(checkpoint) => self.walk.checkpoint(checkpoint.seq),
+            Body::Checkpoint(checkpoint) => {
+                self.walk.checkpoint(checkpoint.seq)?;
+                // Who works in a view has accepted its start, though the log may begin behind that.
+                self.committed_in(View(message.value().view()))
+            }
             Body::AcceptNewView(AcceptNewView { view, .. }) => {
                 self.walk.last = None;
                 self.committed_in(*view)

@@ -19,6 +19,7 @@ mod message;
 mod new_view;
 mod normal;
 mod peer;
+pub mod place;
 mod recovery;
 mod retransmission;
 mod state;

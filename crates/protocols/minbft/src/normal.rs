@@ -77,10 +77,12 @@ impl MinBft {
             return verdict;
         }
         let config = self.config;
-        if let Err(why) = self.peer_mut(message.from).walk.commit(&config, prepare.view, prepare.seq) {
+        if let Err(why) =
+            self.peer_mut(message.from).walk.commit(&config, message.value(), prepare.view, prepare.seq)
+        {
             return Verdict::Condemn(why);
         }
-        if prepare.view == self.view && self.is_open(prepare.seq) {
+        if prepare.view == self.view && self.counts(message.from, prepare.seq) {
             self.frames.name(prepare.seq, &prepare.batch.frames);
             self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
         }
@@ -108,13 +110,20 @@ impl MinBft {
             return verdict;
         }
         let config = self.config;
-        if let Err(why) = self.peer_mut(message.from).walk.commit(&config, view, seq) {
+        if let Err(why) = self.peer_mut(message.from).walk.commit(&config, message.value(), view, seq) {
             return Verdict::Condemn(why);
         }
-        if view == self.view && self.is_open(seq) {
-            self.slots.entry(seq).or_default().commits.insert(message.from, commit.prepare.value());
+        if view == self.view && self.counts(message.from, seq) {
+            let to = (commit.prepare.value(), commit.prepare.digest);
+            self.slots.entry(seq).or_default().commits.insert(message.from, to);
         }
         Verdict::Done
+    }
+
+    /// Whether a commitment by this sender counts towards the execution of a number.
+    fn counts(&self, from: troth_types::ReplicaId, seq: Seq) -> bool {
+        rule!("MINBFT-T5");
+        self.is_open(seq) && seq > self.peer(from).floor
     }
 
     /// Whether this replica may yet execute this number itself: not what it executed, and not what a state

@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) log: VecDeque<Logged>,
     /// Its commitments and checkpoints so far.
     pub(crate) walk: Walk,
+    /// Its commitments up to here count for nothing: others that contradict them may have been passed over.
+    pub(crate) floor: Seq,
     /// The highest view it moved to by a VIEW-CHANGE.
     pub(crate) view: View,
     /// The rule that it provably broke; nothing of it is processed any more.
@@ -38,6 +40,7 @@ impl Peer {
             gate: CounterGate::new(bound),
             log: VecDeque::new(),
             walk: Walk::START,
+            floor: Seq(0),
             view: View(0),
             condemned: None,
         }

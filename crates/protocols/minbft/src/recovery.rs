@@ -61,7 +61,7 @@ impl MinBft {
         // A state that came by transfer may be ahead of everything this replica certified: it goes on
         // there, and its own CHECKPOINT comes first.
         self.committed = self.committed.max(self.delivered);
-        if snapshot.0 > self.own_checkpoint {
+        if snapshot.0 > self.own_checkpoint.0 {
             self.due_checkpoints.push_back(snapshot);
         }
         // The snapshot may be older than what was known to be stable.
@@ -111,7 +111,6 @@ impl MinBft {
             self.peer_mut(me).log.push_back(crate::peer::Logged { message: message.clone(), at });
         }
         self.peer_mut(me).walk = walk;
-        self.own_checkpoint = walk.checkpoint;
         self.wanted_view = self.view;
         self.read_barrier = self.committed.max(self.delivered);
         self.name_committed(own);
@@ -132,6 +131,7 @@ impl MinBft {
             }
             Body::Checkpoint(checkpoint) => {
                 walk.checkpoint = walk.checkpoint.max(checkpoint.seq);
+                self.own_checkpoint = (walk.checkpoint, checkpoint.digest);
                 // The log may hold nothing else of its view.
                 self.in_view(View(message.value().view()), Seq(0));
             }
@@ -198,7 +198,9 @@ impl MinBft {
         for message in own {
             let (prepare, mine) = match &message.body {
                 Body::Prepare(_) => (message, None),
-                Body::Commit(commit) => (&commit.prepare, Some(commit.prepare.value())),
+                Body::Commit(commit) => {
+                    (&commit.prepare, Some((commit.prepare.value(), commit.prepare.digest)))
+                }
                 _ => continue,
             };
             let Some(inner) = prepare.prepare() else { continue };
@@ -210,8 +212,8 @@ impl MinBft {
                 let me = self.me;
                 let slot = self.slots.entry(inner.seq).or_default();
                 match mine {
-                    Some(value) => {
-                        slot.commits.insert(me, value);
+                    Some(to) => {
+                        slot.commits.insert(me, to);
                     }
                     None => slot.prepare = Some(prepare.clone()),
                 }

@@ -3,6 +3,7 @@
 use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, SignedRequest, StableProof};
 use crate::peer::{Logged, Peer};
+use crate::place::Place;
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,8 +46,8 @@ pub(crate) enum Phase {
 pub(crate) struct Slot {
     /// The primary's PREPARE.
     pub(crate) prepare: Option<Arc<Certified>>,
-    /// Who committed, and to the PREPARE at which counter value.
-    pub(crate) commits: BTreeMap<ReplicaId, CounterValue>,
+    /// Who committed, and to which PREPARE: its counter value and its digest.
+    pub(crate) commits: BTreeMap<ReplicaId, (CounterValue, Digest)>,
 }
 
 impl Slot {
@@ -58,7 +59,7 @@ impl Slot {
     /// Who committed to the PREPARE that this replica processed; the primary did by sending it.
     pub(crate) fn voters(&self) -> Voters {
         let Some(prepare) = &self.prepare else { return Voters::NONE };
-        let same = self.commits.iter().filter(|(_, value)| **value == prepare.value());
+        let same = self.commits.iter().filter(|(_, to)| **to == (prepare.value(), prepare.digest));
         let mut voters: Voters = same.map(|(replica, _)| *replica).collect();
         voters.insert(prepare.from);
         voters
@@ -100,7 +101,7 @@ pub struct MinBft {
     /// The last number this replica committed to (as primary: proposed) in its view.
     pub(crate) committed: Seq,
     /// The last own checkpoint this replica asked to have certified.
-    pub(crate) own_checkpoint: Seq,
+    pub(crate) own_checkpoint: (Seq, Digest),
     /// Own checkpoints whose CHECKPOINT waits: none is certified while a view changes.
     pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
     /// The digests of own checkpoints not below the stable one.
@@ -170,7 +171,7 @@ impl MinBft {
             peers: group.all().map(|_| Peer::new(&config)).collect(),
             requested: CounterValue(0),
             committed: Seq(0),
-            own_checkpoint: Seq(0),
+            own_checkpoint: (Seq(0), Digest::ZERO),
             due_checkpoints: VecDeque::new(),
             own_digests: BTreeMap::new(),
             slots: BTreeMap::new(),
@@ -222,13 +223,21 @@ impl MinBft {
     /// and of the own one.
     pub(crate) fn highest(&self) -> Seq {
         rule!("MINBFT-W2");
-        Seq(self.stable.0.min(self.own_checkpoint).0 + self.config.window)
+        let plain = self.config.follows(crate::Flaw::AdoptCounters);
+        let own = if plain { self.own_checkpoint.0 } else { Place::of(self.requested).checkpoint };
+        Seq(self.stable.0.min(own).0 + self.config.window)
     }
 
     /// Asks for the next counter value in the present view for a body.
     pub(crate) fn certify(&mut self, cx: &mut Cx<'_, Self>, body: Body) {
         rule!("MINBFT-U1");
-        let new = self.requested.next().expect("a counter of 128 bits is never spent");
+        let plain = self.config.follows(crate::Flaw::AdoptCounters);
+        let new = match &body {
+            Body::Checkpoint(checkpoint) if !plain => {
+                Place::of_checkpoint(self.view, checkpoint.seq).expect("a group ends before its 2^44th batch")
+            }
+            _ => self.requested.next().expect("a counter of 128 bits is never spent"),
+        };
         cx.certify(COUNTER, self.requested, new, body, troth_core::To::Others);
         self.requested = new;
     }
@@ -294,8 +303,10 @@ impl MinBft {
     }
 
     /// A replica that was brought up by state transfer misses what others dropped. It goes on at a
-    /// sender's own checkpoint that covers: every commitment passed over is below what is stable, and
-    /// no older view can hide there, because counter values order views (deviation D2, F-M3).
+    /// sender's own checkpoint that covers: every commitment passed over is not above what is stable, and
+    /// no older view can hide there, because counter values order views (deviation D2, F-M3). What the
+    /// sender commits to later at a number that is stable may contradict what was passed over: it is
+    /// followed, and counts for nothing.
     fn pass_over_gap(&mut self, from: ReplicaId) -> bool {
         if !self.peer(from).gate.has_gap() {
             return false;
@@ -313,6 +324,7 @@ impl MinBft {
             rule!("MINBFT-T2");
             peer.walk.last = None;
             peer.walk.checkpoint = Seq(0);
+            peer.floor = stable;
             peer.log.clear();
         }
         jumped

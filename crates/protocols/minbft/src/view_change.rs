@@ -3,11 +3,11 @@
 use crate::choose::{Choice, choose};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
+use crate::place::Place;
 use crate::state::{COUNTER, MinBft, Verdict};
 use crate::{Flaw, message};
 use std::sync::Arc;
 use troth_core::{Cx, To, rule};
-use troth_trusted::CounterValue;
 use troth_types::View;
 
 impl MinBft {
@@ -26,7 +26,7 @@ impl MinBft {
         let new = if self.config.follows(Flaw::AdoptCounters) {
             self.requested.next().expect("a counter of 128 bits is never spent")
         } else {
-            CounterValue::new(self.view.0, 0)
+            Place::of_view_change(self.view)
         };
         cx.certify(COUNTER, self.requested, new, body, To::Others);
         self.requested = new;

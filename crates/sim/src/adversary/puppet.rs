@@ -18,7 +18,7 @@ pub struct Puppet<P: Protocol> {
     component: Component,
     signer: ModelSigner,
     all: Vec<Message<P>>,
-    digests: BTreeMap<CounterValue, Digest>,
+    moves: BTreeMap<CounterValue, (CounterValue, Digest)>,
     fictions: Vec<Fiction<P>>,
 }
 
@@ -57,7 +57,7 @@ impl<P: Protocol> Puppet<P> {
     #[must_use]
     pub fn new(me: ReplicaId, group: Group, component: Component, signer: ModelSigner, hosts: usize) -> Self {
         let fictions = (0..hosts).map(|_| Fiction { real: BTreeMap::new(), own: BTreeMap::new() }).collect();
-        Self { me, group, component, signer, all: Vec::new(), digests: BTreeMap::new(), fictions }
+        Self { me, group, component, signer, all: Vec::new(), moves: BTreeMap::new(), fictions }
     }
 
     /// Every message that the real component certified.
@@ -110,13 +110,27 @@ impl<P: Protocol> Puppet<P> {
         body: Body<P>,
     ) -> Option<Message<P>> {
         let (counter, wanted) = P::Agreement::position(message)?;
-        let real = self.certify(counter, wanted, body)?;
+        let (index, real) = match self.certify(counter, wanted, body.clone()) {
+            Some(real) => (self.all.len() - 1, real),
+            // Where a message has one place only, another host may have had the same one certified.
+            None => self.said(&body)?,
+        };
         let fiction = &mut self.fictions[host];
-        fiction.real.insert((counter, wanted), self.all.len() - 1);
+        fiction.real.insert((counter, wanted), index);
         if let Some(position) = P::Agreement::position(&real) {
             fiction.own.insert(position, message.clone());
         }
         Some(real)
+    }
+
+    /// The message with this very body, if it was certified before.
+    fn said(&self, body: &Body<P>) -> Option<(usize, Message<P>)> {
+        let digest = P::digest(body, &self.group, self.me);
+        let same = |message: &Message<P>| {
+            P::certified(message).is_some_and(|(_, said)| P::digest(&said, &self.group, self.me) == digest)
+        };
+        let index = self.all.iter().rposition(same)?;
+        Some((index, self.all[index].clone()))
     }
 
     /// Certifies a body that no host asked for.
@@ -133,7 +147,10 @@ impl<P: Protocol> Puppet<P> {
             return true;
         }
         claims.iter().filter(|claim| claim.by == self.me).all(|claim| match claim.evidence {
-            Evidence::Ui(ui) => ui.run.is_none() && self.digests.get(&ui.value()) == Some(&claim.digest),
+            Evidence::Ui(_, ui) => {
+                // A fiction may say the same at the same value, and name another predecessor.
+                ui.run.is_none() && self.moves.get(&ui.value()) == Some(&(ui.predecessor(), claim.digest))
+            }
             Evidence::Signature(_) => true,
         })
     }
@@ -149,12 +166,12 @@ impl<P: Protocol> Puppet<P> {
         let Answer::Value(previous) = self.component.call(&[Call::Read { counter }]).pop()? else {
             return None;
         };
-        let new = P::next_value(previous, wanted);
+        let new = P::next_value(previous, wanted, &body);
         let call = Call::Attest { counter, previous, new, digest: digest.0 };
         let Answer::Attested(certificate) = self.component.call(&[call]).pop()? else { return None };
         let message = P::seal(body, digest, self.me, Seal::Ui(Ui { certificate, run: None }));
         self.all.push(message.clone());
-        self.digests.insert(new, digest);
+        self.moves.insert(new, (previous, digest));
         Some(message)
     }
 }

@@ -7,9 +7,10 @@ use crate::protocol::Named;
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol};
 use troth_core::Agreement;
+use troth_minbft::place::Place;
 use troth_minbft::{Config, Flaw, Message as Minbft, MinBft};
-use troth_trusted::CounterId;
-use troth_types::{Group, GroupId, ReplicaId};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Group, GroupId, ReplicaId, View};
 
 /// The plug-in.
 #[derive(Debug)]
@@ -76,6 +77,18 @@ impl Protocol for MinBftWorld {
         own: &dyn OwnHistory<Message<Self>>,
     ) -> Message<Self> {
         relabel::message(message, me, own)
+    }
+
+    fn next_value(current: CounterValue, wanted: CounterValue, body: &Body<Self>) -> CounterValue {
+        let view = wanted.view().max(current.view());
+        match body {
+            // A CHECKPOINT has one place in a view.
+            troth_minbft::Body::Checkpoint(checkpoint) => {
+                Place::of_checkpoint(View(view), checkpoint.seq).unwrap_or(current)
+            }
+            _ if wanted.view() > current.view() => wanted,
+            _ => current.next().unwrap_or(current),
+        }
     }
 
     fn kind(message: &Message<Self>) -> &'static str {

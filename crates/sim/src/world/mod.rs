@@ -30,6 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use trace::Trace;
 use troth_auth::{FrameVerifier, MessageVerifier};
+use troth_core::Agreement as _;
 use troth_types::ReplicaId;
 
 /// Virtual microseconds between two looks at the whole.
@@ -265,6 +266,12 @@ impl<P: Protocol> World<P> {
             Err(_) if self.options.literal.is_some() => true,
             Err(missing) => {
                 let described = self.describe();
+                let now = self.agenda.now;
+                for node in self.nodes.iter().filter(|node| node.adversary.is_none()) {
+                    if let Some(host) = &node.host {
+                        self.trace.note(now, || host.machine().agreement().describe());
+                    }
+                }
                 self.checks.judge("liveness", &[], Err(format!("{missing}; {described}")));
                 true
             }

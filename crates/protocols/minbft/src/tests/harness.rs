@@ -4,6 +4,7 @@
 
 use super::journal::Journal;
 use crate::message::{Body, Certified, Message, RequestViewChange, SignedRequest};
+use crate::place::Place;
 use crate::{Config, MinBft, Timer};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -554,9 +555,14 @@ impl World {
         }
     }
 
-    /// Certifies anything in a replica's name at the next value of its counter.
+    /// Certifies anything in a replica's name at the next value of its counter, a CHECKPOINT at its place.
     pub(super) fn certify(&mut self, replica: u16, body: Body) -> Arc<Certified> {
-        let next = self.counter(replica).next().expect("not spent");
+        let now = self.counter(replica);
+        let place = match &body {
+            Body::Checkpoint(checkpoint) => Place::of_checkpoint(View(now.view()), checkpoint.seq),
+            _ => None,
+        };
+        let next = place.filter(|place| *place > now).unwrap_or(now.next().expect("not spent"));
         self.certify_at(replica, next, body)
     }
 

@@ -24,8 +24,7 @@ fn eight_are_stable() -> (World, Vec<Arc<crate::Certified>>) {
     (world, prepares)
 }
 
-// MINBFT-W1 (guard) "A commitment to n is processed only if n ≤ (the sender's own last CHECKPOINT) + L;
-// beyond that it proves the sender faulty."
+// MINBFT-W1 (guard) "A commitment at [v|p|k] is to an n ≤ p + L; beyond that it proves the sender faulty. …"
 #[test]
 fn a_commitment_beyond_the_senders_window_condemns_it() {
     covers!("MINBFT-W1");
@@ -104,7 +103,7 @@ fn what_is_stable_bounds_its_proposals() {
         world.say(0, &commit);
     }
     assert_eq!(world.executed(0), 8);
-    assert_eq!(world.minbft(0).own_checkpoint, Seq(8), "its own is ahead");
+    assert_eq!(world.minbft(0).own_checkpoint.0, Seq(8), "its own is ahead");
     assert_eq!(world.sent_by(0, Kind::Prepare).len(), 8, "9 > min(0, 8) + 8");
     let vote = world.checkpoint(1, 4, world.minbft(0).own_digests[&Seq(4)]);
     world.say(0, &vote);
@@ -137,7 +136,7 @@ fn checkpoints_are_taken_every_k_and_at_the_start_of_a_view() {
     assert!(world.works_in(1, 1) && world.works_in(2, 1));
     assert_eq!(world.minbft(1).started.end(), Seq(9));
     for replica in [0, 1, 2] {
-        assert_eq!(seqs(&world, replica), [4, 8, 9], "replica {replica}");
+        assert_eq!(seqs(&world, replica), [4, 8, 8, 9], "replica {replica}, 8 once in each view");
     }
     assert_eq!(world.stable(1), Seq(9));
 }
@@ -200,8 +199,9 @@ fn a_bad_proof_moves_nobody() {
     assert_eq!(world.stable(4), Seq(4));
 }
 
-// MINBFT-C3 (guard) "CHECKPOINT(n) is certified once per n, in ascending order, and never between a
-// VIEW-CHANGE and the acceptance of the NEW-VIEW."
+// MINBFT-C3 (guard) "CHECKPOINT(n) is certified in ascending order, and never between a VIEW-CHANGE and the
+// acceptance of the NEW-VIEW; the last one is certified again in each new view, before any commitment, because
+// it bounds them (W1)."
 #[test]
 fn checkpoints_ascend() {
     covers!("MINBFT-C3");

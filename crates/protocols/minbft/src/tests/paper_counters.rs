@@ -2,11 +2,15 @@
 
 use super::harness::{Kind, SMALL, World, covers, kind, r};
 use crate::message::{AcceptNewView, Body, Checkpoint, Commit, NewView, Prepare};
-use troth_trusted::CounterValue;
+use crate::place::Place;
+use troth_auth::{Seal, Ui};
+use troth_trusted::{CounterId, CounterValue};
+use troth_trusted_host::{Call, TrustedComponent};
 use troth_types::{Batch, Digest, Seq, View};
 
 // MINBFT-U1 "Every certified message takes the next value of the sender's counter, in the order in
-// which the protocol asked; a view change moves the counter to [v'|0]."
+// which the protocol asked; a VIEW-CHANGE(v') moves the counter to [v'|0|0],
+// a CHECKPOINT(n) to [v|n|0]."
 #[test]
 fn counters_go_up_by_one_and_jump_at_a_view_change() {
     covers!("MINBFT-U1");
@@ -17,7 +21,8 @@ fn counters_go_up_by_one_and_jump_at_a_view_change() {
     }
     let all = world.minbft(2).peer(r(1)).log.clone();
     let values: Vec<u128> = all.iter().map(|logged| logged.message.value().0).collect();
-    assert_eq!(values, (1..=values.len() as u128).collect::<Vec<_>>());
+    let four = Place::of_checkpoint(View(0), Seq(4)).expect("possible").0;
+    assert_eq!(values, [1, 2, 3, 4, four, four + 1, four + 2]);
     let kinds: Vec<Kind> = all.iter().map(|logged| kind(&logged.message.body)).collect();
     use Kind::{Checkpoint, Commit};
     assert_eq!(kinds, [Commit, Commit, Commit, Commit, Checkpoint, Commit, Commit]);
@@ -27,7 +32,7 @@ fn counters_go_up_by_one_and_jump_at_a_view_change() {
     world.pass(2_000_000);
     let change = &world.sent_by(1, Kind::ViewChange)[0];
     assert_eq!(change.value(), CounterValue::new(1, 0));
-    assert_eq!(change.ui.predecessor(), CounterValue(7), "the jump names the last value before it");
+    assert_eq!(change.ui.predecessor(), CounterValue(four + 2), "the jump names the last value before it");
     let new_view = &world.sent_by(1, Kind::NewView)[0];
     assert_eq!((new_view.value(), new_view.ui.predecessor()), (CounterValue::new(1, 1), change.value()));
     let prepare = &world.sent_by(1, Kind::Prepare)[0];
@@ -37,6 +42,8 @@ fn counters_go_up_by_one_and_jump_at_a_view_change() {
 /// Every kind of message of view 0 or 1, and where it may stand.
 fn placed(world: &mut World) -> Vec<(u16, Body, Vec<CounterValue>)> {
     let at = CounterValue::new;
+    let four = |view| Place::of_checkpoint(View(view), Seq(4)).expect("possible");
+    let behind = |view| four(view).next().expect("not spent");
     let prepare = |view| Prepare { view: View(view), seq: Seq(1), batch: Batch::default() };
     // The PREPAREs inside the COMMITs come from primaries of a world of their own.
     let mut other = World::with(3, SMALL, &[]);
@@ -46,14 +53,14 @@ fn placed(world: &mut World) -> Vec<(u16, Body, Vec<CounterValue>)> {
     let new_view =
         NewView { view: View(1), changes: Vec::new(), base: (Seq(0), Digest::ZERO), chosen: Vec::new() };
     vec![
-        (0, Body::Prepare(prepare(0)), vec![at(0, 1), at(0, 9)]),
-        (1, Body::Prepare(prepare(1)), vec![at(1, 2), at(1, 9)]),
-        (1, Body::Commit(Commit { prepare: zero }), vec![at(0, 1), at(0, 9)]),
-        (2, Body::Commit(Commit { prepare: one }), vec![at(1, 2), at(1, 9)]),
+        (0, Body::Prepare(prepare(0)), vec![at(0, 1), at(0, 9), behind(0)]),
+        (1, Body::Prepare(prepare(1)), vec![at(1, 2), at(1, 9), behind(1)]),
+        (1, Body::Commit(Commit { prepare: zero }), vec![at(0, 1), at(0, 9), behind(0)]),
+        (2, Body::Commit(Commit { prepare: one }), vec![at(1, 2), at(1, 9), behind(1)]),
         (
             1,
             Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest::ZERO }),
-            vec![at(0, 1), at(0, 9), at(1, 2), at(1, 9), at(2, 2)],
+            vec![four(0), four(1), four(2)],
         ),
         (1, Body::ViewChange(change), vec![at(1, 0)]),
         (1, Body::NewView(new_view), vec![at(1, 1)]),
@@ -61,16 +68,26 @@ fn placed(world: &mut World) -> Vec<(u16, Body, Vec<CounterValue>)> {
     ]
 }
 
-// MINBFT-U2 (guard) "A message stands only at a counter value that its kind may hold: VIEW-CHANGE(v')
-// at [v'|0], NEW-VIEW(v') and COMMIT(NEW-VIEW) at [v'|1], everything else of view v above that and
-// below [v+1|0]. A breach proves the sender faulty."
+// MINBFT-U2 (guard) "A message stands only at a counter value that its kind may hold: VIEW-CHANGE(v') at
+// [v'|0|0], NEW-VIEW(v') and COMMIT(NEW-VIEW) at [v'|0|1], CHECKPOINT(n) of view v at [v|n|0], commitments
+// of view v at the others of it. A breach proves the sender faulty."
 #[test]
 fn every_kind_has_its_places() {
     covers!("MINBFT-U2");
     let mut world = World::with(3, SMALL, &[]);
-    let values: Vec<CounterValue> = [(0, 1), (0, 9), (1, 0), (1, 1), (1, 2), (1, 9), (2, 0), (2, 1), (2, 2)]
-        .map(|(view, count)| CounterValue::new(view, count))
-        .to_vec();
+    let mut values: Vec<CounterValue> =
+        [(0, 1), (0, 9), (1, 0), (1, 1), (1, 2), (1, 9), (2, 0), (2, 1), (2, 2)]
+            .map(|(view, count)| CounterValue::new(view, count))
+            .to_vec();
+    for view in 0..3 {
+        for seq in [3, 4, 5] {
+            let place = Place::of_checkpoint(View(view), Seq(seq)).expect("possible");
+            values.push(place);
+            if seq == 4 {
+                values.push(place.next().expect("not spent"));
+            }
+        }
+    }
     for (by, body, good) in placed(&mut world) {
         for value in &values {
             let mut fresh = World::with(3, SMALL, &[]);
@@ -79,6 +96,17 @@ fn every_kind_has_its_places() {
             let may = good.contains(value);
             assert_eq!(verdict.is_none(), may, "{:?} at {:?}", kind(&message.body), value);
         }
+    }
+}
+
+#[test]
+fn genesis_and_what_no_group_reaches_have_no_checkpoint() {
+    covers!("MINBFT-U2");
+    for seq in [0, 1 << 44, u64::MAX] {
+        let mut world = World::with(3, SMALL, &[2]);
+        let checkpoint = world.checkpoint(1, seq, Digest::ZERO);
+        world.say(2, &checkpoint);
+        assert!(world.condemned(2, 1).is_some(), "{seq}");
     }
 }
 
@@ -148,4 +176,22 @@ fn an_inner_prepare_takes_its_senders_order() {
     world.say(2, &first);
     assert_eq!(world.journal(2), ["op1"]);
     assert!(world.condemned(2, 0).is_some(), "two PREPAREs for one number");
+}
+
+// MINBFT-U4 (guard) "A unique identifier is of the one counter that MinBFT uses. …"
+#[test]
+fn another_counter_identifies_nothing() {
+    covers!("MINBFT-U4");
+    let mut world = World::with(3, SMALL, &[2]);
+    for (counter, good) in [(CounterId(0), true), (CounterId(1), false), (CounterId(7), false)] {
+        let body = Body::Prepare(Prepare { view: View(0), seq: Seq(1), batch: Batch::default() });
+        let digest = body.digest(world.group.id(), r(0));
+        let (previous, new) = (CounterValue(0), CounterValue(1));
+        let call = Call::Attest { counter, previous, new, digest: digest.0 };
+        let answer = world.node_mut(0).component.call(&[call]).pop().expect("one answer");
+        let certificate = answer.attested().expect("each counter gives every value once").clone();
+        let seal = Seal::Ui(Ui { certificate, run: None });
+        let message = <crate::MinBft as troth_core::Agreement>::seal(body, digest, r(0), seal);
+        assert_eq!(world.authentic(&message).is_ok(), good, "{counter:?}");
+    }
 }

@@ -3,6 +3,7 @@
 use super::craft::batch;
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::message::{AcceptNewView, Body, Certified, Message, NewView, Prepare};
+use crate::place::Place;
 use crate::view_change::Judgement;
 use std::sync::Arc;
 use troth_trusted::CounterValue;
@@ -59,6 +60,22 @@ fn a_checkpoint_follows_what_was_carried_over() {
     assert_eq!(world.executed(4), 1);
     let sent = world.sent_by(4, Kind::Checkpoint);
     assert!(matches!(&sent[..], [one] if matches!(&one.body, Body::Checkpoint(own) if own.seq == Seq(1))));
+}
+
+// MINBFT-V18 "A CHECKPOINT at a counter value of this view counts as its sender's commitment to the NEW-VIEW …"
+#[test]
+fn a_checkpoint_of_the_view_counts_as_acceptance() {
+    covers!("MINBFT-V18");
+    let (mut world, _, _) = five_with_a_new_view();
+    for by in [1, 2] {
+        all_said(&mut world, by, 4);
+    }
+    assert_eq!(world.executed(4), 0, "the primary and itself");
+    let place = Place::of_checkpoint(View(1), Seq(4)).expect("possible");
+    let body = Body::Checkpoint(crate::Checkpoint { seq: Seq(4), digest: Digest::ZERO });
+    let checkpoint = world.certify_at(2, place, body);
+    world.say(4, &checkpoint);
+    assert_eq!(world.executed(4), 1);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::Timer;
 use crate::choose::{Choice, choose};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, Message, StableProof, ViewChange};
+use crate::place::Place;
 use std::sync::Arc;
 use troth_core::ReplicaTimer;
 use troth_trusted::CounterValue;
@@ -397,4 +398,25 @@ fn requests_are_repeated_to_those_who_missed_them() {
     world.open();
     world.pass(300_000);
     assert_eq!(world.journal(2), ["a"], "STATUS brought the requests");
+}
+
+// MINBFT-V8 "Commitments of the highest view that occurs rule …": whoever certified a CHECKPOINT in a view has
+// accepted its start, though that lies before the anchor.
+#[test]
+fn a_checkpoint_alone_shows_the_view_that_its_sender_worked_in() {
+    covers!("MINBFT-V3");
+    let mut world = World::with(3, SMALL, &[]);
+    let stable = world.stable_proof(&[0, 2], 16, troth_types::Digest([1; 32]));
+    world.certify_at(
+        1,
+        Place::of_view_change(View(3)),
+        Body::Checkpoint(crate::Checkpoint { seq: Seq(2), digest: Digest::ZERO }),
+    );
+    let anchor = world.checkpoint(1, 1, Digest::ZERO);
+    assert_eq!(Place::of(anchor.value()), Place { view: View(3), checkpoint: Seq(1), count: 0 });
+    let mut change = world.change_body(1, 5, stable);
+    change.log = vec![LogEntry::Whole(anchor)];
+    let message = world.certify_change(1, change);
+    let shown = evidence(&world.group, &world.config, &message).expect("a log may begin here");
+    assert_eq!(shown.view, Some(View(3)));
 }
