@@ -87,6 +87,35 @@ async fn a_writer_holds_a_bounded_amount() {
 }
 
 #[tokio::test]
+async fn a_reader_that_is_always_behind_does_not_make_the_writer_grow() {
+    const UNSENT: usize = 1 << 20;
+    const MESSAGE: usize = 64 << 10;
+    let tight = Settings { max_unsent: UNSENT, ..settings() };
+    // The kernel must not take all that the writer may hold.
+    let (near, far) = super::narrow_sockets(64 << 10).await;
+    let (caller, answering) = (super::client(), super::replica());
+    let key = answering.public_key();
+    let (near, far) = tokio::join!(
+        crate::initiate(near, &caller, &key, &tight),
+        crate::accept(far, &answering, &tight, super::directory)
+    );
+    let ((_near_reader, mut writer), (_, mut reader, _far_writer)) = (near.unwrap(), far.unwrap());
+    let (message, mut most) = (pattern(MESSAGE), 0);
+    // As a replica does: queue whatever comes, and write what the socket takes. One message is read
+    // whenever it takes no more, so the writer always has something left to write.
+    for _ in 0..1_000 {
+        while writer.queue(&message).is_ok() {}
+        tokio::select! {
+            biased;
+            flushed = writer.flush() => flushed.unwrap(),
+            read = reader.next() => assert_eq!(read.unwrap().unwrap().len(), MESSAGE),
+        }
+        most = most.max(writer.held());
+    }
+    assert!(most <= 2 * UNSENT + MESSAGE, "{most} bytes held for {UNSENT} unsent");
+}
+
+#[tokio::test]
 async fn a_flush_that_was_dropped_goes_on_where_it_stopped() {
     let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
     let size = 12_000_000;
