@@ -87,6 +87,12 @@ impl LinkReader {
         self.counters
     }
 
+    /// The socket, to look at its options.
+    #[cfg(test)]
+    pub(crate) fn socket(&self) -> &tokio::net::TcpStream {
+        self.input.as_ref()
+    }
+
     fn split_message(&mut self) -> Result<Option<Bytes>, LinkError> {
         let Some(header) = self.plain.first_chunk::<MESSAGE_HEADER>() else { return Ok(None) };
         let bytes = u32::from_le_bytes(*header) as usize;
