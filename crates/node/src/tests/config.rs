@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
 
 /// A directory of this test alone, removed at its end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("troth-config-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
@@ -23,7 +23,7 @@ impl Drop for Scratch {
     }
 }
 
-fn plan(trusted: TrustedKind) -> Plan {
+pub(super) fn plan(trusted: TrustedKind) -> Plan {
     Plan {
         faults: 1,
         service: Service::Kv,

@@ -1,4 +1,5 @@
 mod config;
+mod engine;
 mod http;
 mod inbox;
 mod marker;
