@@ -5,22 +5,22 @@
 
 use crate::config::{Cluster, ReplicaSecret};
 use crate::inbox::{Inbox, Lane, Party};
+use crate::places::Places;
 use crate::runtime::Shared;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use troth_core::{Agreement, Execution};
 use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, connect};
 use troth_types::{ClientId, ReplicaId};
 
-/// Handshakes under way at a time; other callers wait in the listener's backlog.
-const MOST_HANDSHAKES: usize = 64;
+/// Handshakes under way at a time; one more and the oldest is given up.
+pub(crate) const MOST_HANDSHAKES: usize = 64;
 /// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
 const REPLICA_UNSENT: usize = 64 << 20;
 /// Bytes that may wait for a client. Beyond, messages are dropped: the client asks again.
@@ -172,20 +172,22 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     meeting: Rc<Meeting>,
     listener: TcpListener,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_HANDSHAKES));
+    let places = Places::new(MOST_HANDSHAKES);
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (shared, meeting) = (Rc::clone(&shared), Rc::clone(&meeting));
+                let place = places.take();
                 tokio::task::spawn_local(async move {
-                    let met = meet(&meeting, stream).await;
-                    drop(place);
-                    match met {
-                        Ok((party, reader, writer)) => converse(&shared, party, reader, writer).await,
-                        Err(why) => {
+                    match place.hold(meet(&meeting, stream)).await {
+                        Some(Ok((party, reader, writer))) => converse(&shared, party, reader, writer).await,
+                        Some(Err(why)) => {
                             shared.engine.borrow_mut().counters.connections_refused += 1;
                             tracing::debug!(%why, "refused a connection");
+                        }
+                        None => {
+                            shared.engine.borrow_mut().counters.connections_refused += 1;
+                            tracing::debug!("gave up the oldest of too many handshakes");
                         }
                     }
                 });

@@ -2,7 +2,7 @@
 
 use super::config::{Scratch, plan};
 use crate::clock::Clock;
-use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
+use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use crate::runtime::engine;
@@ -12,13 +12,20 @@ use troth_kv::Null;
 use troth_minbft::MinBft;
 use troth_types::{ClientId, Read, ReplicaId, ToReplica, Wire};
 
-/// Replica 0 of a fresh group, which answers everything with so many bytes.
-fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
+/// The files of a fresh group, as replica 0 and client 1 read them.
+pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
     let scratch = Scratch::new(name);
     let layout = Layout::new(&scratch.0);
     make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
     let secret = ReplicaSecret::load(&layout.replica_secret(ReplicaId(0)), &cluster).expect("just made");
+    let client = ClientSecret::load(&layout.client_secret(ClientId(1)), &cluster).expect("just made");
+    (cluster, secret, client)
+}
+
+/// Replica 0 of a fresh group, which answers everything with so many bytes.
+fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
+    let (cluster, secret, _) = files(name);
     let executor = Executor::new(Null::new(result_bytes), cluster.limits);
     engine(&cluster, secret, executor, Clock::new()).expect("a fresh replica starts")
 }
