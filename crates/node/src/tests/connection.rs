@@ -3,8 +3,9 @@
 use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{MOST_HANDSHAKES, Meeting, listen};
+use crate::connection::{MOST_HANDSHAKES, Meeting, largest_message, listen};
 use crate::inbox::Inbox;
+use crate::links::Links;
 use crate::runtime::{Shared, engine};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,8 +14,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use troth_exec::Executor;
 use troth_kv::Null;
-use troth_link::{Identity, LinkKey, PeerId, Settings, initiate};
+use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, initiate};
 use troth_minbft::MinBft;
+use troth_types::ReplicaId;
 
 type Replica = Rc<Shared<MinBft, Executor<Null>>>;
 
@@ -35,6 +37,63 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     });
 }
 
+/// Client 1's connection to the replica at `address`.
+async fn call(address: &str, cluster: &Cluster, client: &ClientSecret) -> (LinkReader, LinkWriter) {
+    // Far less than the time that silent callers have.
+    let settings =
+        Settings { handshake_timeout: Duration::from_secs(2), ..Settings::new(cluster.group.id()) };
+    let identity = Identity::new(PeerId::Client(client.client), client.link);
+    let stream = TcpStream::connect(address).await.expect("the port is open");
+    let key = LinkKey(cluster.replicas[0].link_key);
+    initiate(stream, &identity, &key, &settings).await.expect("a caller that the configuration knows")
+}
+
+#[test]
+fn a_client_s_messages_are_limited_by_the_client_s_limits() {
+    beside_a_replica("client-message", async |shared, address, cluster, client| {
+        let largest = cluster.limits.frame_bytes;
+        let (_, mut writer) = call(&address, &cluster, &client).await;
+        writer.queue(&vec![0; largest]).expect("within the link's own limit");
+        writer.flush().await.expect("the replica reads");
+        shared.inbox.woken().await;
+        assert!(!shared.inbox.is_empty(), "a frame of the largest size passes");
+        shared.inbox.take_clients(|_, message| {
+            assert_eq!(message.len(), largest);
+            true
+        });
+        let (mut reader, mut writer) = call(&address, &cluster, &client).await;
+        writer.queue(&vec![0; largest + (64 << 10) + 1]).expect("within the link's own limit");
+        // The replica may hang up before it has read all.
+        let _ = writer.flush().await;
+        let ended = tokio::time::timeout(Duration::from_secs(2), reader.next()).await;
+        assert!(!matches!(ended, Err(_) | Ok(Ok(Some(_)))), "the replica hangs up");
+        assert!(shared.inbox.is_empty(), "and takes nothing");
+    });
+}
+
+#[test]
+fn the_largest_message_holds_an_honest_log_of_every_configuration() {
+    let (mut cluster, ..) = files("largest");
+    for (interval, window) in [(1, 2), (64, 256), (100, 200), (1024, 2048)] {
+        cluster.timing.checkpoint_interval = interval;
+        cluster.timing.window = window;
+        let digests = 32 * cluster.limits.batch_frames as u64;
+        let commitments = 2 * window + interval;
+        let least = commitments * (1024 + digests) + commitments / interval * 512;
+        let bound = largest_message(&cluster) as u64;
+        assert!(bound >= 2 * least, "interval {interval}, window {window}: {bound} for two logs of {least}");
+    }
+}
+
+#[test]
+fn a_message_between_replicas_that_is_too_large_is_named_once_per_replica() {
+    let (cluster, ..) = files("too-large");
+    let mut links = Links::new(ReplicaId(0), &cluster.group);
+    let why = LinkError::TooLarge { bytes: 2, limit: 1 };
+    let first: Vec<bool> = [1, 1, 2, 1, 2].map(|other| links.too_large(ReplicaId(other), &why)).to_vec();
+    assert_eq!(first, [true, false, true, false, false]);
+}
+
 #[test]
 fn silent_callers_lock_nobody_out() {
     beside_a_replica("silent", async |shared, address, cluster, client| {
@@ -42,14 +101,7 @@ fn silent_callers_lock_nobody_out() {
         for _ in 0..2 * MOST_HANDSHAKES {
             silent.push(TcpStream::connect(&address).await.expect("the port is open"));
         }
-        // Far less than the time that the silent ones have.
-        let settings =
-            Settings { handshake_timeout: Duration::from_secs(2), ..Settings::new(cluster.group.id()) };
-        let identity = Identity::new(PeerId::Client(client.client), client.link);
-        let stream = TcpStream::connect(&address).await.expect("the port is open");
-        let key = LinkKey(cluster.replicas[0].link_key);
-        let link = initiate(stream, &identity, &key, &settings).await;
-        assert!(link.is_ok(), "{:?}", link.err());
+        let _link = call(&address, &cluster, &client).await;
         assert!(shared.engine.borrow().counters.connections_refused >= MOST_HANDSHAKES as u64);
     });
 }
