@@ -97,6 +97,44 @@ fn values_out_of_place_are_found_at_their_line() {
 }
 
 #[test]
+fn too_many_replicas_are_refused_and_not_cut_off() {
+    let scratch = Scratch::new("many");
+    let layout = Layout::new(&scratch.0);
+    let mut large = plan(TrustedKind::Hmac);
+    large.faults = 50;
+    large.addresses = (0..101).map(|i| (format!("h{i}:4700"), format!("h{i}:4800"))).collect();
+    make(&layout, &large).expect("101 are allowed");
+    let mut text = std::fs::read_to_string(layout.cluster()).expect("just written");
+    let line = text.lines().count() + 2;
+    for id in 101..103 {
+        let keys = format!("link_key = \"{id:064x}\"\nhost_key = \"{id:064x}\"");
+        text += &format!("\n[[replica]]\nid = {id}\naddress = \"h{id}:1\"\n{keys}\nepoch = 1\n");
+    }
+    std::fs::write(layout.cluster(), text).expect("our own directory");
+    let error = Cluster::load(&layout.cluster()).expect_err("103 replicas");
+    assert!(error.problem.contains("103") && error.mend.contains("at most 101"), "{error}");
+    assert_eq!(error.place.map(|(at, _)| at), Some(line), "{error}");
+}
+
+#[test]
+fn what_the_protocol_judges_makes_another_group_and_patience_does_not() {
+    let scratch = Scratch::new("group-id");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    let good = std::fs::read_to_string(layout.cluster()).expect("just written");
+    let group = |timing: &str| {
+        let text = good.replacen("\n[[replica]]", &format!("\n[timing]\n{timing}\n\n[[replica]]"), 1);
+        std::fs::write(layout.cluster(), text).expect("our own directory");
+        Cluster::load(&layout.cluster()).expect("good").group.id()
+    };
+    let default = group("");
+    assert_eq!(group("checkpoint_interval = 64\nwindow = 256"), default, "written out or not");
+    assert_eq!(group("suspect_after_ms = 5000\nstatus_interval_ms = 7\npipeline = 2"), default);
+    assert_ne!(group("checkpoint_interval = 32"), default);
+    assert_ne!(group("window = 512"), default);
+}
+
+#[test]
 fn an_even_number_of_replicas_is_refused() {
     let scratch = Scratch::new("even");
     let layout = Layout::new(&scratch.0);
