@@ -1,7 +1,7 @@
 //! Configuration: what is written is read back, and every error points at its line.
 
 use crate::config::{
-    ClientSecret, Cluster, ConfigError, Layout, Plan, ReplicaSecret, Service, TrustedKind, make,
+    ClientSecret, Cluster, ConfigError, Layout, MakeError, Plan, ReplicaSecret, Service, TrustedKind, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
@@ -132,6 +132,56 @@ fn what_the_protocol_judges_makes_another_group_and_patience_does_not() {
     assert_eq!(group("suspect_after_ms = 5000\nstatus_interval_ms = 7\npipeline = 2"), default);
     assert_ne!(group("checkpoint_interval = 32"), default);
     assert_ne!(group("window = 512"), default);
+}
+
+/// What `make` says to a plan with these addresses for its three replicas; it must write nothing.
+fn refused(name: &str, addresses: [(&str, &str); 3]) -> String {
+    let scratch = Scratch::new(name);
+    let mut bad = plan(TrustedKind::Hmac);
+    bad.addresses = addresses.map(|(group, http)| (group.to_owned(), http.to_owned())).to_vec();
+    let error = make(&Layout::new(&scratch.0), &bad).expect_err("no cluster can be made of it");
+    assert!(!scratch.0.exists(), "nothing is left behind");
+    error.to_string()
+}
+
+#[test]
+fn a_plan_that_makes_no_cluster_is_refused_before_anything_is_written() {
+    let same = refused("same", [("a:1", "a:2"), ("a:1", "a:2"), ("b:1", "b:2")]);
+    assert!(same.contains("replica 0's group address and replica 1's group address are both a:1"), "{same}");
+    let clash = refused("clash", [("a:1", "a:3"), ("a:2", "a:4"), ("a:3", "a:5")]);
+    assert!(clash.contains("replica 0's /status address and replica 2's group address"), "{clash}");
+    let empty = refused("empty", [("a:1", "a:2"), (":1", ":2"), ("b:1", "b:2")]);
+    assert!(empty.contains("replica 1 has no host"), "{empty}");
+    for (index, host) in ["a\"b", "a b", "a\\b", "a\nb", "ä"].into_iter().enumerate() {
+        let address = format!("{host}:1");
+        let strange =
+            refused(&format!("strange-{index}"), [("a:1", "a:2"), ("b:1", "b:2"), (&address, "c:2")]);
+        assert!(strange.contains("replica 2's host"), "{strange}");
+    }
+    // What only the file's checks know.
+    let port = refused("port", [("a:1", "a:2"), ("b:0", "b:2"), ("c:1", "c:2")]);
+    assert!(port.contains("b:0") && port.contains("mend"), "{port}");
+    for faults in [0, 51, u16::MAX] {
+        let scratch = Scratch::new("faults");
+        let bad = Plan { faults, ..plan(TrustedKind::Hmac) };
+        assert!(make(&Layout::new(&scratch.0), &bad).is_err_and(|why| why.to_string().contains("1 to 50")));
+        assert!(!scratch.0.exists());
+    }
+    let few = Plan { faults: 2, ..plan(TrustedKind::Hmac) };
+    let scratch = Scratch::new("few");
+    let error = make(&Layout::new(&scratch.0), &few).expect_err("three addresses for five replicas");
+    assert!(error.to_string().contains("5 replicas"), "{error}");
+}
+
+#[test]
+fn an_unfinished_cluster_is_named_with_the_directory_to_remove() {
+    let scratch = Scratch::new("unfinished");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    std::fs::remove_file(layout.cluster()).expect("just written");
+    let error = make(&layout, &plan(TrustedKind::Hmac)).expect_err("the secrets are there");
+    assert!(matches!(error, MakeError::Unfinished { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("remove {} and", scratch.0.display())), "{error}");
 }
 
 #[test]
