@@ -43,7 +43,9 @@ pub enum MakeError {
     #[error("no cluster can be made so: {}\n  mend: {}", .0.problem, .0.mend)]
     Config(ConfigError),
     /// Files of a cluster are there, but not all.
-    #[error("{file} exists already, of a cluster that was never finished; remove {root} and begin again")]
+    #[error(
+        "{file} exists already, of a cluster that was never finished; remove {root}, if nothing runs from it, and begin again"
+    )]
     Unfinished {
         /// The file in the way.
         file: PathBuf,

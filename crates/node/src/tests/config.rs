@@ -181,7 +181,7 @@ fn an_unfinished_cluster_is_named_with_the_directory_to_remove() {
     std::fs::remove_file(layout.cluster()).expect("just written");
     let error = make(&layout, &plan(TrustedKind::Hmac)).expect_err("the secrets are there");
     assert!(matches!(error, MakeError::Unfinished { .. }), "{error}");
-    assert!(error.to_string().contains(&format!("remove {} and", scratch.0.display())), "{error}");
+    assert!(error.to_string().contains(&format!("remove {}, if", scratch.0.display())), "{error}");
 }
 
 #[test]
