@@ -23,9 +23,18 @@ pub trait Application: Clone + Debug {
     /// Answers an operation that only reads, from the current state.
     fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes;
 
+    /// Whether the operation changes no state and causes no event, whatever the state is: a function of
+    /// the operation alone. Such an operation need not be executed where its result would not be
+    /// shown; see [`Application::too_large`]. "No" is always right.
+    fn only_reads(&self, _operation: &Bytes) -> bool {
+        false
+    }
+
     /// The result put in the place of one over the group's limits (`result_bytes` for one result,
     /// `client_bytes` for all of a frame). What the operation did to the state stays done; services
-    /// bound their results so that this is not met.
+    /// bound their results so that this is not met. Once the operations of a frame have made more
+    /// than `client_bytes` of results, the frame's remaining reads ([`Application::only_reads`]) have
+    /// this result without being executed.
     fn too_large(&self) -> Bytes {
         Bytes::new()
     }

@@ -163,10 +163,20 @@ impl<A: Application> Executor<A> {
         let mut events = Vec::new();
         let mut results = Vec::with_capacity(frame.operations().len());
         let mut result_bytes = 0;
+        // What the operations have made, shown or not. The same at every replica, like all that decides
+        // here: results and their order are.
+        let mut made_bytes = 0;
         for (index, operation) in frame.operations().iter().enumerate() {
+            // A frame of a few bytes per read must not make work without end for results that are
+            // thrown away. Writes are executed all the same: their effect is what was asked for.
+            if made_bytes > self.limits.client_bytes && self.app.only_reads(operation) {
+                results.push(self.app.too_large());
+                continue;
+            }
             let mut cx = OpContext::new(client, number, self.executed, self.time, seed, &mut events);
             cx.index = index;
             let result = self.app.execute(&mut State::new(&mut self.map), &mut cx, operation);
+            made_bytes = made_bytes.saturating_add(result.len());
             results.push(match clients::fits(&self.limits, result_bytes, &result) {
                 Some(total) => {
                     result_bytes = total;

@@ -3,6 +3,7 @@
 use crate::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, RECORD, TAG, WIRE_VERSION};
 use bytes::Bytes;
 use snow::{Builder, HandshakeState, StatelessTransportState};
+use socket2::{SockRef, TcpKeepalive};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,6 +13,13 @@ use troth_types::{GroupId, Wire};
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// The most bytes of a handshake message: two keys, two tags, a name and room to spare.
 const HANDSHAKE_MESSAGE: usize = 256;
+
+/// How long a connection is silent before its peer is asked for a sign of life.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+/// Between two such questions.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long what was sent may stay unacknowledged.
+pub(crate) const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 
 /// What both ends of a group's connections agree on, and the bounds of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +107,7 @@ async fn initiator(
     remote: &LinkKey,
     settings: &Settings,
 ) -> Result<(LinkReader, LinkWriter), LinkError> {
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     let prologue = settings.prologue();
     let mut state = builder(identity, &prologue)?
         .remote_public_key(&remote.0)
@@ -123,7 +131,7 @@ async fn responder(
     settings: &Settings,
     lookup: impl FnOnce(PeerId) -> Option<LinkKey>,
 ) -> Result<(PeerId, LinkReader, LinkWriter), LinkError> {
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     let prologue = settings.prologue();
     let mut state = builder(identity, &prologue)?.build_responder().map_err(|_| LinkError::Handshake)?;
     let payload = receive(&mut stream, &mut state).await?;
@@ -144,6 +152,22 @@ async fn responder(
     cipher.read_message(0, &sealed, &mut []).map_err(|_| LinkError::Handshake)?;
     let (reader, writer) = halves(stream, cipher, settings, 0, 1);
     Ok((peer, reader, writer))
+}
+
+/// Sets a socket up. Small messages leave at once. A peer that is gone without a word (power, cable,
+/// a firewall that forgot) is noticed: with nothing under way by probes, else by what is not
+/// acknowledged. The connection then ends with an error, and whoever owns it dials anew.
+///
+/// A peer that is there and takes nothing for all of [`GIVE_UP_AFTER`] counts as gone too.
+fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_INTERVAL);
+    socket.set_tcp_keepalive(&probes)?;
+    // Where it exists it bounds the probes as well.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(GIVE_UP_AFTER))?;
+    Ok(())
 }
 
 fn builder<'a>(identity: &'a Identity, prologue: &'a [u8]) -> Result<Builder<'a>, LinkError> {

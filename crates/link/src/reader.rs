@@ -37,7 +37,8 @@ impl LinkReader {
     }
 
     /// The next message; `None` when the peer has closed the connection between two messages.
-    /// Messages are slices of the receive buffer: keeping a small one for long keeps up to 64 KiB.
+    /// Messages are slices of the receive buffer: keeping a small one for long keeps up to 256 KiB,
+    /// never what a large one beside it needed.
     /// Dropping the future loses nothing.
     ///
     /// # Errors
@@ -74,10 +75,22 @@ impl LinkReader {
         }
     }
 
+    /// Refuses messages over `max_message` from here on, where the limit was higher: for a peer of
+    /// whom one knows only after the handshake that it has less to say than others.
+    pub fn restrict(&mut self, max_message: usize) {
+        self.max_message = self.max_message.min(max_message);
+    }
+
     /// What came in so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// The socket, to look at its options.
+    #[cfg(test)]
+    pub(crate) fn socket(&self) -> &tokio::net::TcpStream {
+        self.input.as_ref()
     }
 
     fn split_message(&mut self) -> Result<Option<Bytes>, LinkError> {
@@ -90,7 +103,13 @@ impl LinkReader {
             return Ok(None);
         }
         self.plain.advance(MESSAGE_HEADER);
-        Ok(Some(self.plain.split_to(bytes).freeze()))
+        let message = self.plain.split_to(bytes).freeze();
+        if bytes > RECORD {
+            // What follows must not be slices of an allocation of this message's size: a small
+            // message that is kept would keep all of it. The rest is less than a record.
+            self.plain = BytesMut::from(&self.plain[..]);
+        }
+        Ok(Some(message))
     }
 
     /// Opens the next record if it is there whole.

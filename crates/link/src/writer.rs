@@ -110,9 +110,8 @@ impl LinkWriter {
             self.written += count;
             self.counters.calls += 1;
             self.counters.bytes += count as u64;
+            self.drop_written();
         }
-        self.sealed.clear();
-        self.written = 0;
         self.sealed.shrink_to(KEEP);
         self.plain.shrink_to(KEEP);
         Ok(())
@@ -122,6 +121,23 @@ impl LinkWriter {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Gives up the written prefix. A reader that is slow without ever standing still keeps the buffer
+    /// from becoming empty, so to wait for that would let it grow without bound. Half of the buffer is
+    /// the threshold: what is held stays below twice what is unsent, and no byte is moved more often
+    /// than another one is written.
+    fn drop_written(&mut self) {
+        if self.written >= self.sealed.len() / 2 {
+            self.sealed.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
+    /// Bytes in memory, written ones included.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.plain.len() + self.sealed.len()
     }
 
     fn seal(&mut self) {

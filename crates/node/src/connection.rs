@@ -5,24 +5,26 @@
 
 use crate::config::{Cluster, ReplicaSecret};
 use crate::inbox::{Inbox, Lane, Party};
+use crate::places::Places;
 use crate::runtime::Shared;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use troth_core::{Agreement, Execution};
 use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, connect};
 use troth_types::{ClientId, ReplicaId};
 
-/// Handshakes under way at a time; other callers wait in the listener's backlog.
-const MOST_HANDSHAKES: usize = 64;
+/// Handshakes under way at a time; one more and the oldest is given up.
+pub(crate) const MOST_HANDSHAKES: usize = 64;
 /// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
 const REPLICA_UNSENT: usize = 64 << 20;
+/// What a client's message takes on the wire beside the frame or the read in it, and room to spare.
+const CLIENT_OVERHEAD: usize = 64 << 10;
 /// Bytes that may wait for a client. Beyond, messages are dropped: the client asks again.
 const CLIENT_UNSENT: usize = 16 << 20;
 /// The first pause between two attempts to dial; doubles.
@@ -35,6 +37,9 @@ pub(crate) struct Meeting {
     me: ReplicaId,
     identity: Identity,
     settings: Settings,
+    /// The most bytes of one message from a client: replicas' messages are far larger, and a limit for
+    /// them would let every client pin as much.
+    client_message: usize,
     replicas: Vec<LinkKey>,
     clients: Vec<(ClientId, LinkKey)>,
 }
@@ -48,6 +53,7 @@ impl Meeting {
             me: secret.replica,
             identity: Identity::new(PeerId::Replica(secret.replica), secret.link),
             settings,
+            client_message: cluster.limits.frame_bytes + CLIENT_OVERHEAD,
             replicas: cluster.replicas.iter().map(|replica| LinkKey(replica.link_key)).collect(),
             clients: cluster.clients.iter().map(|(id, client)| (*id, LinkKey(client.link_key))).collect(),
         }
@@ -69,12 +75,23 @@ impl Meeting {
 }
 
 /// About the largest message that replicas send: a NEW-VIEW with a quorum of VIEW-CHANGEs, each with
-/// its sender's messages of two windows. A link that refused it would end all progress.
-fn largest_message(cluster: &Cluster) -> usize {
+/// its sender's log. A link that refused it would end all progress.
+///
+/// An honest log begins at the newest own checkpoint that lies a window or more below the stable one
+/// (MINBFT-V5): checkpoints are an interval apart, so up to a window and an interval below. It reaches
+/// to a window above the stable one. Its CHECKPOINTs are counted apart; the least interval has one for
+/// every commitment.
+pub(crate) fn largest_message(cluster: &Cluster) -> usize {
     /// Bytes of a COMMIT with its PREPARE, beside the digests of the batch.
     const COMMIT: usize = 1024;
-    let entries = 2 * usize::try_from(cluster.timing.window).expect("bounded by the configuration");
-    cluster.group.quorum() * entries * (COMMIT + 32 * cluster.limits.batch_frames)
+    /// Bytes of a CHECKPOINT with its certificate.
+    const CHECKPOINT: usize = 512;
+    let bounded = |number| usize::try_from(number).expect("bounded by the configuration");
+    let (window, interval) = (bounded(cluster.timing.window), bounded(cluster.timing.checkpoint_interval));
+    let commitments = 2 * window + interval;
+    let checkpoints = commitments / interval + 1;
+    let log = commitments * (COMMIT + 32 * cluster.limits.batch_frames) + checkpoints * CHECKPOINT;
+    cluster.group.quorum() * log
 }
 
 /// The sending half of a connection: queued to by the loop, written once per turn.
@@ -106,12 +123,19 @@ impl Outgoing {
         })
     }
 
-    /// Queues a message; tells whether it was taken.
-    pub(crate) fn queue(&self, message: &[u8]) -> bool {
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// [`LinkError::Full`] where too much waits, [`LinkError::TooLarge`] where it will never be taken.
+    pub(crate) fn queue(&self, message: &[u8]) -> Result<(), LinkError> {
         let mut writer = self.writer.borrow_mut();
         let waiting = writer.unsent();
-        // One message is taken however large, so that nothing is too large for ever.
-        (waiting == 0 || waiting + message.len() <= self.most_unsent) && writer.queue(message).is_ok()
+        // One message is taken up to the connection's limit however much that is, so that nothing
+        // within it is too large for ever.
+        if waiting > 0 && waiting + message.len() > self.most_unsent {
+            return Err(LinkError::Full);
+        }
+        writer.queue(message)
     }
 
     /// Notes that there is something to write; tells whether that is news.
@@ -172,20 +196,22 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     meeting: Rc<Meeting>,
     listener: TcpListener,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_HANDSHAKES));
+    let places = Places::new(MOST_HANDSHAKES);
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (shared, meeting) = (Rc::clone(&shared), Rc::clone(&meeting));
+                let place = places.take();
                 tokio::task::spawn_local(async move {
-                    let met = meet(&meeting, stream).await;
-                    drop(place);
-                    match met {
-                        Ok((party, reader, writer)) => converse(&shared, party, reader, writer).await,
-                        Err(why) => {
+                    match place.hold(meet(&meeting, stream)).await {
+                        Some(Ok((party, reader, writer))) => converse(&shared, party, reader, writer).await,
+                        Some(Err(why)) => {
                             shared.engine.borrow_mut().counters.connections_refused += 1;
                             tracing::debug!(%why, "refused a connection");
+                        }
+                        None => {
+                            shared.engine.borrow_mut().counters.connections_refused += 1;
+                            tracing::debug!("gave up the oldest of too many handshakes");
                         }
                     }
                 });
@@ -197,11 +223,14 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
 }
 
 async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<(Party, LinkReader, LinkWriter), LinkError> {
-    let (caller, reader, writer) =
+    let (caller, mut reader, writer) =
         accept(stream, &meeting.identity, &meeting.settings, |caller| meeting.key(caller)).await?;
     let party = match caller {
         PeerId::Replica(replica) => Party::Replica(replica),
-        PeerId::Client(client) => Party::Client(client),
+        PeerId::Client(client) => {
+            reader.restrict(meeting.client_message);
+            Party::Client(client)
+        }
     };
     Ok((party, reader, writer))
 }
@@ -251,6 +280,9 @@ async fn converse<A: Agreement, X: Execution>(
     tokio::select! {
         ended = read(shared, &lane, reader) => {
             if let Err(why) = ended {
+                if let (Party::Replica(replica), LinkError::TooLarge { .. }) = (party, &why) {
+                    shared.engine.borrow_mut().links.too_large(replica, &why);
+                }
                 tracing::debug!(?party, %why, "lost a connection");
             }
         }

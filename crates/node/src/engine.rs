@@ -7,12 +7,13 @@ use crate::inbox::{Inbox, Party};
 use crate::links::Links;
 use crate::timers::Timers;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, Note, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::TrustedComponent;
-use troth_types::{ClientId, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
+use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
 /// whole group convoy (speed.md, lesson 6).
@@ -23,6 +24,17 @@ const PEER_CHECKS: usize = 32;
 const PEER_MESSAGES: usize = 128;
 /// Messages of clients taken in one turn, reads included.
 const CLIENT_MESSAGES: usize = 512;
+/// Bytes of clients' messages taken in one turn, about: what is large takes long to check.
+const CLIENT_BYTES: usize = 1 << 20;
+/// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
+/// is small and its answer need not be: a read of large values, a repetition of an old request.
+const ANSWER_BYTES: usize = 1 << 20;
+/// Microseconds after which the turn's round of clients ends: what an answer costs is not its length
+/// where only the digest of a large result is sent.
+const CLIENT_MICROS: u64 = 10_000;
+/// First requests given to the machine before its commands are carried out. They are answered when
+/// they have been ordered, and share a certificate when they stay together.
+const CLIENT_RUN: usize = 16;
 
 type Peers<A> = PeerMessage<<A as Agreement>::Message>;
 type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
@@ -38,16 +50,23 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     pub(crate) links: Links,
+    /// Checked messages of clients that the turns so far had no room for, in the order they came.
+    /// Nothing more is taken from clients before it is empty: it holds what one turn takes.
+    pub(crate) asked: VecDeque<MachineInput<A, X>>,
+    /// Bytes of answers to clients in this turn.
+    pub(crate) answered_bytes: usize,
     #[cfg(feature = "demo-adversary")]
     pub(crate) liar: Option<crate::liar::Liar>,
 }
 
 /// Something taken from a lane; frames wait for the turn's batch of signature checks.
 enum Item<A: Agreement, X: Execution> {
-    /// Ready for the machine.
+    /// A replica's, ready for the machine.
     Ready(MachineInput<A, X>),
     /// The next `0` frames of the batch, which this replica showed.
     Shown(ReplicaId, usize),
+    /// A client's read.
+    Read(Read),
     /// The next frame of the batch, from its client.
     Asked(ClientId, u64, bool),
 }
@@ -56,6 +75,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Does one turn; an error ends the replica.
     pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), ComponentRefusal> {
         self.counters.turns += 1;
+        self.answered_bytes = 0;
         let env = self.clock.env();
         for timer in self.timers.take_due(env.now) {
             self.input(env, Input::Timer(timer));
@@ -63,7 +83,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let mut items = Vec::new();
         let mut frames = Vec::new();
         self.take_replicas(inbox, &mut items, &mut frames);
-        self.take_clients(inbox, &mut items, &mut frames);
+        if self.asked.is_empty() {
+            self.take_clients(inbox, &mut items, &mut frames);
+        }
 
         let mut verdicts = self.frames.verify_all(frames).into_iter();
         for item in items {
@@ -77,10 +99,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     let good = shown.into_iter().flatten().collect();
                     self.input(env, Input::Frames(from, good));
                 }
+                Item::Read(read) => self.asked.push_back(Input::Read(read)),
                 Item::Asked(client, number, full) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
                         self.counters.frames_verified += 1;
-                        self.input(env, Input::Frame { frame, full });
+                        self.asked.push_back(Input::Frame { frame, full });
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
@@ -89,7 +112,34 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 },
             }
         }
+        self.serve_clients(env)?;
         self.commands()
+    }
+
+    /// Whether messages of clients wait for the next turn.
+    pub(crate) fn has_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not
+    /// wait for the work that a few clients can cause. At least one message has its turn.
+    fn serve_clients(&mut self, env: Env) -> Result<(), ComponentRefusal> {
+        let began = self.clock.now();
+        let mut run = 0;
+        while let Some(input) = self.asked.pop_front() {
+            let answered_at_once = !matches!(input, Input::Frame { full: false, .. });
+            self.input(env, input);
+            run += 1;
+            if answered_at_once || run == CLIENT_RUN {
+                self.commands()?;
+                run = 0;
+            }
+            let spent = self.clock.now().0.saturating_sub(began.0);
+            if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn input(&mut self, env: Env, input: MachineInput<A, X>) {
@@ -143,22 +193,24 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     ) {
         let most = frames.len() + CLIENT_CHECKS;
         let mut left = CLIENT_MESSAGES;
+        let mut bytes_left = CLIENT_BYTES;
         inbox.take_clients(|party, bytes| {
             let Party::Client(client) = party else { return true };
             self.counters.client_messages_in += 1;
+            bytes_left = bytes_left.saturating_sub(bytes.len());
             match ToReplica::from_wire(&bytes) {
                 Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
                     items.push(Item::Asked(client, frame.number(), full));
                     frames.push(frame);
                 }
                 Ok(ToReplica::Read(read)) if read.client == client => {
-                    items.push(Item::Ready(Input::Read(read)));
+                    items.push(Item::Read(read));
                 }
                 // A connection speaks for the client whose key opened it, and for no other.
                 Ok(_) | Err(_) => self.counters.malformed += 1,
             }
             left -= 1;
-            left > 0 && frames.len() < most
+            left > 0 && bytes_left > 0 && frames.len() < most
         });
     }
 
@@ -241,7 +293,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             ToClient::Event(event) => event.client,
             ToClient::Refusal(refusal) => refusal.client,
         };
-        if self.links.tell_client(client, &message.to_wire()) {
+        let bytes = message.to_wire();
+        self.answered_bytes += bytes.len();
+        if self.links.tell_client(client, &bytes) {
             self.counters.client_messages_out += 1;
         } else {
             self.counters.client_dropped += 1;

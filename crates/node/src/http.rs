@@ -2,17 +2,16 @@
 //! made only when somebody asks.
 
 use crate::metrics;
+use crate::places::Places;
 use crate::snapshot::Snapshot;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// Askers served at a time; others wait in the listener's backlog.
-const MOST_AT_ONCE: usize = 8;
+/// Askers served at a time; one more and the oldest is given up.
+pub(crate) const MOST_AT_ONCE: usize = 8;
 /// Bytes of a request's head.
 const MOST_HEAD: usize = 8 << 10;
 /// How long an asker may take.
@@ -20,15 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serves until dropped. `look` makes a snapshot.
 pub(crate) async fn serve(listener: TcpListener, look: Rc<dyn Fn() -> Snapshot>) {
-    let places = Arc::new(Semaphore::new(MOST_AT_ONCE));
+    let places = Places::new(MOST_AT_ONCE);
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
         match listener.accept().await {
             Ok((stream, _)) => {
-                let look = Rc::clone(&look);
+                let (look, place) = (Rc::clone(&look), places.take());
                 tokio::task::spawn_local(async move {
-                    let _ = tokio::time::timeout(PATIENCE, answer(stream, look.as_ref())).await;
-                    drop(place);
+                    let answering = tokio::time::timeout(PATIENCE, answer(stream, look.as_ref()));
+                    // Whether it was answered is the asker's concern.
+                    let _ = place.hold(answering).await;
                 });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -27,6 +27,7 @@ mod liar;
 mod links;
 mod marker;
 mod metrics;
+mod places;
 mod runtime;
 mod snapshot;
 mod timers;

@@ -2,8 +2,9 @@
 
 use crate::connection::Outgoing;
 use crate::counters::Counters;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use troth_link::LinkError;
 use troth_types::{ClientId, Group, ReplicaId};
 
 /// The newest connection of each party. An older one of the same party is closed when a newer
@@ -13,11 +14,19 @@ pub(crate) struct Links {
     replicas: Vec<Option<Rc<Outgoing>>>,
     clients: BTreeMap<ClientId, Rc<Outgoing>>,
     dirty: Vec<Rc<Outgoing>>,
+    /// Replicas of whom it was already said that a message to or from them was too large.
+    too_large: BTreeSet<ReplicaId>,
 }
 
 impl Links {
     pub(crate) fn new(me: ReplicaId, group: &Group) -> Self {
-        Self { me, replicas: vec![None; group.n()], clients: BTreeMap::new(), dirty: Vec::new() }
+        Self {
+            me,
+            replicas: vec![None; group.n()],
+            clients: BTreeMap::new(),
+            dirty: Vec::new(),
+            too_large: BTreeSet::new(),
+        }
     }
 
     /// All replicas but this one.
@@ -32,27 +41,45 @@ impl Links {
     /// again for what it misses (STATUS).
     pub(crate) fn tell_replica(&mut self, replica: ReplicaId, message: &[u8]) -> bool {
         match self.replicas.get(usize::from(replica.0)).and_then(Option::as_ref) {
-            Some(link) => Self::queue(&mut self.dirty, link, message),
+            Some(link) => match Self::queue(&mut self.dirty, link, message) {
+                Err(why @ LinkError::TooLarge { .. }) => {
+                    self.too_large(replica, &why);
+                    false
+                }
+                queued => queued.is_ok(),
+            },
             None => false,
         }
+    }
+
+    /// Notes that a message to or from a replica is over the connection's limit, and says so the first
+    /// time: what is dropped so is not repaired by asking again, and may be what all wait for. Tells
+    /// whether it was the first time.
+    pub(crate) fn too_large(&mut self, replica: ReplicaId, why: &LinkError) -> bool {
+        let first = self.too_large.insert(replica);
+        if first {
+            tracing::error!(
+                %replica, %why,
+                "a message between replicas was refused as too large: the replica is faulty, or this is a bug; please report it"
+            );
+        }
+        first
     }
 
     /// As [`Links::tell_replica`]; the client asks again for what it misses.
     pub(crate) fn tell_client(&mut self, client: ClientId, message: &[u8]) -> bool {
         match self.clients.get(&client) {
-            Some(link) => Self::queue(&mut self.dirty, link, message),
+            Some(link) => Self::queue(&mut self.dirty, link, message).is_ok(),
             None => false,
         }
     }
 
-    fn queue(dirty: &mut Vec<Rc<Outgoing>>, link: &Rc<Outgoing>, message: &[u8]) -> bool {
-        if !link.queue(message) {
-            return false;
-        }
+    fn queue(dirty: &mut Vec<Rc<Outgoing>>, link: &Rc<Outgoing>, message: &[u8]) -> Result<(), LinkError> {
+        link.queue(message)?;
         if link.mark_dirty() {
             dirty.push(Rc::clone(link));
         }
-        true
+        Ok(())
     }
 
     /// Writes what was queued: one system call per connection where the socket takes it. What a

@@ -12,6 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::{config::hex, http};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -167,7 +168,8 @@ async fn run<X: Execution + 'static>(
     shared.engine.borrow_mut().flush();
     loop {
         let due = shared.engine.borrow().timers.next();
-        let busy = !shared.inbox.is_empty() || due.is_some_and(|at| at <= clock.now());
+        let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
+        let busy = waiting || due.is_some_and(|at| at <= clock.now());
         tokio::select! {
             biased;
             _ = sockets.interrupt.recv() => break,
@@ -211,7 +213,8 @@ fn cluster_name(group: &troth_types::Group) -> String {
     hex::encode(&group.id().0)
 }
 
-fn engine<X: Execution>(
+/// A replica of the protocol that has not stepped yet.
+pub(crate) fn engine<X: Execution>(
     cluster: &Cluster,
     secret: ReplicaSecret,
     executor: X,
@@ -235,6 +238,8 @@ fn engine<X: Execution>(
         clock,
         counters: Counters::default(),
         links: Links::new(me, &group),
+        asked: VecDeque::new(),
+        answered_bytes: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
     })

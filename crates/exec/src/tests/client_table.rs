@@ -9,7 +9,7 @@ use troth_core::{Execution, Lookup};
 use troth_types::{ClientId, Read, Reply, ReplyBody, Seq, Time};
 
 fn executor() -> Executor<Script> {
-    Executor::new(Script, SMALL)
+    Executor::new(Script::default(), SMALL)
 }
 
 fn results(reply: &Reply) -> Vec<Bytes> {
@@ -96,6 +96,23 @@ fn results_over_the_limits_are_replaced() {
     let read = Read { client: ClientId(5), number: 1, operation: Bytes::from_static(b"a") };
     run(&mut executor, &[frame(5, 2, &[&format!("set a {}", "v".repeat(101))])]);
     assert_eq!(executor.query(&read).body, ReplyBody::Full(vec![Bytes::from_static(b"too large")]));
+}
+
+#[test]
+fn reads_beyond_a_frame_s_results_are_not_executed_and_writes_are() {
+    let mut executor = executor();
+    // 3 * 90 bytes are over the budget of 250: what only reads is answered without being executed.
+    let operations = ["big 90", "big 90", "big 90", "big 90", "add a 1", "big 1", "set b 2"];
+    let outcome = run(&mut executor, &[frame(5, 1, &operations)]);
+    let too_large = Bytes::from_static(b"too large");
+    let shown = [too_large.clone(), too_large.clone(), Bytes::from("1"), too_large, Bytes::from("ok")];
+    assert_eq!(results(&outcome.replies[0])[2..], shown);
+    assert_eq!(executor.application().reads.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(executor.state().get(b"a"), Some(Bytes::from("1")));
+    assert_eq!(executor.state().get(b"b"), Some(Bytes::from("2")));
+    // Results over the limit of one count with what they cost, and the next frame begins anew.
+    run(&mut executor, &[frame(5, 2, &["big 200", "big 200", "big 200"])]);
+    assert_eq!(executor.application().reads.load(std::sync::atomic::Ordering::Relaxed), 5);
 }
 
 #[test]

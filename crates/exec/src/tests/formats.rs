@@ -33,7 +33,7 @@ fn digests_of_content() {
 
 #[test]
 fn a_state_and_its_pieces() {
-    let mut executor = Executor::new(Script, SMALL);
+    let mut executor = Executor::new(Script::default(), SMALL);
     run(&mut executor, &[frame(1, 1, &["set a 1", "tell 2 hi"])]);
     let (seq, digest) = checkpoint(&mut executor);
     assert_eq!(hex(&digest.0), "fed2263e1477ce869aa269eccfc2032fcc60996cd8864078a38aa489f9d4e221");

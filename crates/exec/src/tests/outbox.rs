@@ -7,7 +7,7 @@ use troth_core::Execution;
 use troth_types::{ClientId, Read};
 
 fn executor() -> Executor<Script> {
-    Executor::new(Script, SMALL)
+    Executor::new(Script::default(), SMALL)
 }
 
 fn waiting(executor: &Executor<Script>, after: u64) -> Vec<(u64, Bytes)> {

@@ -8,7 +8,7 @@ use troth_core::{Execution, Lookup};
 use troth_types::{ClientId, Limits, Seq};
 
 fn busy(limits: Limits) -> Executor<Script> {
-    let mut executor = Executor::new(Script, limits);
+    let mut executor = Executor::new(Script::default(), limits);
     for number in 1..=50 {
         let value = "v".repeat(number as usize * 20);
         let set = format!("set key{number} {value}");
@@ -22,7 +22,7 @@ fn a_snapshot_restores_everything() {
     let mut executor = busy(SMALL);
     let (seq, digest) = checkpoint(&mut executor);
     let snapshot = executor.snapshot(seq).expect("kept");
-    let mut other = Executor::new(Script, SMALL);
+    let mut other = Executor::new(Script::default(), SMALL);
     run(&mut other, &[frame(9, 1, &["set junk 1"])]);
     assert_eq!(other.restore(&snapshot), Some((seq, digest)));
     assert_eq!(other.digest_now(), digest);
@@ -39,7 +39,7 @@ fn a_snapshot_restores_everything() {
 
 #[test]
 fn checkpoints_are_kept_until_a_later_one_is_stable() {
-    let mut executor = Executor::new(Script, SMALL);
+    let mut executor = Executor::new(Script::default(), SMALL);
     let (zero, empty) = (Seq(0), executor.digest_now());
     assert!(executor.snapshot(zero).is_some(), "the initial state is a checkpoint");
     let mut digests = vec![empty];
@@ -63,7 +63,7 @@ fn checkpoints_are_kept_until_a_later_one_is_stable() {
 
 #[test]
 fn many_seals_without_a_poll_are_all_answered() {
-    let mut executor = Executor::new(Script, SMALL);
+    let mut executor = Executor::new(Script::default(), SMALL);
     for number in 1..=20 {
         run(&mut executor, &[frame(1, number, &["add a 1"])]);
         executor.checkpoint();
@@ -77,7 +77,7 @@ fn many_seals_without_a_poll_are_all_answered() {
 
 #[test]
 fn time_and_sequence_number_are_in_the_digest() {
-    let mut one = Executor::new(Script, SMALL);
+    let mut one = Executor::new(Script::default(), SMALL);
     let mut two = one.clone();
     let before = one.digest_now();
     run(&mut one, &[]);
@@ -92,7 +92,7 @@ proptest! {
         let mut executor = busy(SMALL);
         let (seq, digest) = checkpoint(&mut executor);
         let snapshot = executor.snapshot(seq).expect("kept");
-        let mut other = Executor::new(Script, SMALL);
+        let mut other = Executor::new(Script::default(), SMALL);
         if cut < snapshot.len() {
             prop_assert_eq!(other.restore(&snapshot.slice(..cut)), None);
             prop_assert_eq!(other.executed(), Seq(0));

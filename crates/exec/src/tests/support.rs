@@ -3,14 +3,18 @@
 use crate::{Application, Executor, OpContext, State, StateView};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
 use troth_core::{Execution, Ordered, Outcome, VerifiedFrame};
 use troth_types::{ClientId, Digest, FrameDraft, GroupId, Limits, Seq, StatePiece, Time};
 
 /// Operations as text: `set k v`, `del k`, `add k n`, `big n`, `tell client text`, `now`, `wake t`.
-/// Everything else is echoed. Values are strings of digits or text.
-#[derive(Clone, Debug)]
-pub struct Script;
+/// Everything else is echoed. Values are strings of digits or text. `big` counts as a read.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// The reads executed in frames by this and all its clones.
+    pub reads: Arc<AtomicU64>,
+}
 
 const ALARM: &[u8] = b"alarm";
 
@@ -29,7 +33,10 @@ impl Application for Script {
                 state.insert(key.as_bytes(), Bytes::from(new.to_string()));
                 return Bytes::from(new.to_string());
             }
-            ["big", n] => return Bytes::from(vec![b'x'; number(n.as_bytes()) as usize]),
+            ["big", n] => {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+                return Bytes::from(vec![b'x'; number(n.as_bytes()) as usize]);
+            }
             ["tell", client, message] => {
                 cx.emit(ClientId(number(client.as_bytes())), Bytes::from(message.to_owned()));
             }
@@ -42,6 +49,10 @@ impl Application for Script {
 
     fn query(&self, state: &StateView<'_>, _client: ClientId, operation: &Bytes) -> Bytes {
         state.get(operation).unwrap_or_default()
+    }
+
+    fn only_reads(&self, operation: &Bytes) -> bool {
+        operation.starts_with(b"big ")
     }
 
     fn too_large(&self) -> Bytes {

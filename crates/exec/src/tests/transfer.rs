@@ -10,7 +10,7 @@ use troth_types::{Digest, Limits, Seq, StateFetch, StatePiece};
 const ROOMY: Limits = Limits { client_window: 4096, result_bytes: 10_000, client_bytes: 100_000, ..SMALL };
 
 fn with(sets: &[(u16, u16)]) -> Executor<Script> {
-    let mut executor = Executor::new(Script, ROOMY);
+    let mut executor = Executor::new(Script::default(), ROOMY);
     for (index, chunk) in sets.chunks(8).enumerate() {
         let operations: Vec<String> = chunk
             .iter()
@@ -73,7 +73,7 @@ proptest! {
         let (seq, digest) = checkpoint(&mut server);
         let path = Bytes::from(path);
         let _ = server.serve(&StateFetch { seq, digest, path: path.clone() });
-        let mut replica = Executor::new(Script, ROOMY);
+        let mut replica = Executor::new(Script::default(), ROOMY);
         replica.begin_install(seq, digest);
         let content = Bytes::from(content);
         let piece = StatePiece { seq, digest, path, content };
@@ -91,7 +91,7 @@ fn only_what_differs_moves() {
     let goal = checkpoint(&mut server);
     let little = transfer(&server, &mut replica, goal, nothing);
     assert_eq!(replica.digest_now(), goal.1);
-    let mut fresh = Executor::new(Script, ROOMY);
+    let mut fresh = Executor::new(Script::default(), ROOMY);
     let all = transfer(&server, &mut fresh, goal, nothing);
     assert_eq!(fresh.digest_now(), goal.1);
     assert!(all > 4000 * 90 && little < all / 20, "{little} of {all} bytes");
@@ -125,7 +125,7 @@ fn a_replica_that_holds_the_target_fetches_the_head_only() {
 fn a_target_that_moves_on_keeps_what_was_brought() {
     let everything: Vec<(u16, u16)> = (0..4000).map(|key| (key, 600)).collect();
     let mut server = with(&everything);
-    let mut replica = Executor::new(Script, ROOMY);
+    let mut replica = Executor::new(Script::default(), ROOMY);
     let (mut moved, mut rounds) = (0, 0);
     let mut number = 0;
     let goal = loop {
@@ -165,7 +165,7 @@ fn pieces_of_another_target_are_not_taken() {
     let first = checkpoint(&mut server);
     run(&mut server, &[frame(2, 1, &["set a b"])]);
     let second = checkpoint(&mut server);
-    let mut replica = Executor::new(Script, ROOMY);
+    let mut replica = Executor::new(Script::default(), ROOMY);
     let old = replica.begin_install(first.0, first.1);
     let new = replica.begin_install(second.0, second.1);
     assert_eq!(replica.wanted(), new, "restarted");

@@ -1,4 +1,5 @@
-use super::{client, directory, replica, settings, shake, sockets};
+use super::{client, directory, link_with, replica, settings, shake, sockets};
+use crate::handshake::GIVE_UP_AFTER;
 use crate::{Identity, LinkError, LinkKey, PeerId, Settings, WIRE_VERSION, accept, connect, generate_secret};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -90,6 +91,19 @@ async fn a_replayed_first_message_does_not_connect() {
     assert!(matches!(accept(far, &replica(), &settings(), directory).await, Err(LinkError::Handshake)));
     drop(middle);
     assert!(connecting.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn both_ends_notice_a_peer_that_is_gone() {
+    let ((near, _), (far, _)) = link_with(settings()).await;
+    for end in [near.socket(), far.socket()] {
+        let socket = socket2::SockRef::from(end);
+        assert!(socket.keepalive().unwrap());
+        assert!(socket.tcp_keepalive_time().unwrap() < GIVE_UP_AFTER);
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(GIVE_UP_AFTER));
+        assert!(socket.tcp_nodelay().unwrap());
+    }
 }
 
 #[test]

@@ -73,6 +73,33 @@ async fn a_message_over_the_limit_is_refused_by_sender_and_receiver() {
 }
 
 #[tokio::test]
+async fn a_limit_can_be_lowered_for_one_peer() {
+    let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
+    reader.restrict(1_000);
+    reader.restrict(2_000);
+    writer.queue(&pattern(1_000)).unwrap();
+    writer.queue(&pattern(1_001)).unwrap();
+    writer.flush().await.unwrap();
+    assert_eq!(reader.next().await.unwrap().unwrap().len(), 1_000);
+    assert!(matches!(reader.next().await, Err(LinkError::TooLarge { bytes: 1_001, limit: 1_000 })));
+}
+
+#[tokio::test]
+async fn a_small_message_does_not_keep_a_large_one_s_memory() {
+    let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
+    for size in [1_000_000, 10, 10] {
+        writer.queue(&pattern(size)).unwrap();
+    }
+    let sending = tokio::spawn(async move { writer.flush().await.unwrap() });
+    let large = reader.next().await.unwrap().unwrap();
+    let small = reader.next().await.unwrap().unwrap();
+    assert_eq!((large.len(), &small[..]), (1_000_000, &pattern(10)[..]));
+    assert!(large.is_unique(), "neither the reader nor the small message holds on to it");
+    assert_eq!(reader.next().await.unwrap().unwrap(), pattern(10));
+    sending.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_writer_holds_a_bounded_amount() {
     let tight = Settings { max_unsent: 1_000, ..settings() };
     let ((_, mut writer), (mut reader, _)) = link_with(tight).await;
@@ -84,6 +111,35 @@ async fn a_writer_holds_a_bounded_amount() {
     writer.flush().await.unwrap();
     assert_eq!(reader.next().await.unwrap().unwrap().len(), 2_000);
     assert_eq!(reader.next().await.unwrap().unwrap().len(), 500);
+}
+
+#[tokio::test]
+async fn a_reader_that_is_always_behind_does_not_make_the_writer_grow() {
+    const UNSENT: usize = 1 << 20;
+    const MESSAGE: usize = 64 << 10;
+    let tight = Settings { max_unsent: UNSENT, ..settings() };
+    // The kernel must not take all that the writer may hold.
+    let (near, far) = super::narrow_sockets(64 << 10).await;
+    let (caller, answering) = (super::client(), super::replica());
+    let key = answering.public_key();
+    let (near, far) = tokio::join!(
+        crate::initiate(near, &caller, &key, &tight),
+        crate::accept(far, &answering, &tight, super::directory)
+    );
+    let ((_near_reader, mut writer), (_, mut reader, _far_writer)) = (near.unwrap(), far.unwrap());
+    let (message, mut most) = (pattern(MESSAGE), 0);
+    // As a replica does: queue whatever comes, and write what the socket takes. One message is read
+    // whenever it takes no more, so the writer always has something left to write.
+    for _ in 0..1_000 {
+        while writer.queue(&message).is_ok() {}
+        tokio::select! {
+            biased;
+            flushed = writer.flush() => flushed.unwrap(),
+            read = reader.next() => assert_eq!(read.unwrap().unwrap().len(), MESSAGE),
+        }
+        most = most.max(writer.held());
+    }
+    assert!(most <= 2 * UNSENT + MESSAGE, "{most} bytes held for {UNSENT} unsent");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod messages;
 
 use crate::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, initiate};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use troth_types::{ClientId, GroupId, ReplicaId};
 
 type Ends =
@@ -30,6 +30,18 @@ fn directory(peer: PeerId) -> Option<LinkKey> {
 async fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    (caller, listener.accept().await.unwrap().0)
+}
+
+/// As [`sockets`], with so many bytes of the kernel's on either side, about.
+async fn narrow_sockets(bytes: u32) -> (TcpStream, TcpStream) {
+    let listening = TcpSocket::new_v4().unwrap();
+    listening.set_recv_buffer_size(bytes).unwrap();
+    listening.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = listening.listen(1).unwrap();
+    let calling = TcpSocket::new_v4().unwrap();
+    calling.set_send_buffer_size(bytes).unwrap();
+    let caller = calling.connect(listener.local_addr().unwrap()).await.unwrap();
     (caller, listener.accept().await.unwrap().0)
 }
 

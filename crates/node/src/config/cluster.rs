@@ -77,7 +77,8 @@ pub struct ClientEntry {
     pub key: PublicKey,
 }
 
-/// How patient the protocol is and how much it keeps in the air. All replicas use the same values.
+/// How patient the protocol is and how much it keeps in the air. All replicas use the same values;
+/// of those for checkpoints and window the group's name makes sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Milliseconds until the oldest pending request makes a replica suspect the primary.
@@ -193,7 +194,7 @@ impl Cluster {
         let clients = clients(&checks, &raw)?;
         checks.distinct_keys(&raw)?;
 
-        let id = group_id(service, trusted, &nonce, &limits, &replicas, &clients);
+        let id = group_id(service, trusted, &nonce, &limits, &timing, &replicas, &clients);
         let count = u16::try_from(replicas.len()).unwrap_or(0);
         let group = Group::hybrid(id, count).map_err(|why| {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
@@ -208,8 +209,13 @@ fn replicas(
     raw: &[Spanned<RawReplica>],
     trusted: TrustedKind,
 ) -> Result<Vec<ReplicaEntry>, ConfigError> {
+    if let Some(beyond) = raw.get(checks::MAX_REPLICAS) {
+        let problem = format!("there are {} [[replica]] tables", raw.len());
+        let mend = format!("have at most {} of them, an odd number", checks::MAX_REPLICAS);
+        return Err(checks.0.error(beyond.span(), problem, mend));
+    }
     let mut replicas = Vec::new();
-    for (index, spanned) in raw.iter().enumerate().take(checks::MAX_REPLICAS) {
+    for (index, spanned) in raw.iter().enumerate() {
         let entry = spanned.get_ref();
         checks.number(
             &entry.id,
@@ -280,17 +286,20 @@ fn clients(checks: &Checks<'_>, raw: &RawCluster) -> Result<BTreeMap<ClientId, C
     Ok(clients)
 }
 
-/// The group's name: a digest over everything that decides what is valid in it. Addresses and
-/// patience may change without making another group.
+/// The group's name: a digest over everything that decides what is valid in it. The checkpoint interval
+/// and the window are part of that: a replica that has others than its peers takes their honest logs for
+/// proofs against them. Addresses, patience and what the primary keeps under way may change without
+/// making another group.
 fn group_id(
     service: Service,
     trusted: TrustedKind,
     nonce: &[u8; 32],
     limits: &Limits,
+    timing: &Timing,
     replicas: &[ReplicaEntry],
     clients: &BTreeMap<ClientId, ClientEntry>,
 ) -> GroupId {
-    let mut hasher = Hasher::new("troth/group/v1");
+    let mut hasher = Hasher::new("troth/group/v2");
     hasher.bytes(b"minbft").bytes(service.name().as_bytes()).bytes(trusted.name().as_bytes()).fixed(nonce);
     hasher
         .number(limits.client_window)
@@ -298,6 +307,7 @@ fn group_id(
         .number(limits.frame_bytes as u64);
     hasher.number(limits.batch_frames as u64).number(limits.result_bytes as u64);
     hasher.number(limits.outbox_events as u64).number(limits.client_bytes as u64);
+    hasher.number(timing.checkpoint_interval).number(timing.window);
     hasher.number(replicas.len() as u64);
     for replica in replicas {
         hasher.fixed(&replica.link_key).fixed(&replica.host_key.0).number(replica.epoch.0);

@@ -1,8 +1,9 @@
 //! Makes a new cluster: keys from the operating system's randomness, and the files that hold them.
 
 use super::secret::link_key;
-use super::{Layout, Service, TrustedKind, hex};
+use super::{ConfigError, Layout, Service, TrustedKind, checks, hex};
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::TcpListener;
@@ -35,6 +36,22 @@ pub enum MakeError {
     /// There is one already.
     #[error("{0} exists already; choose another directory with --dir, or remove it if nothing runs from it")]
     Exists(PathBuf),
+    /// What was asked for is no cluster; nothing was written.
+    #[error("{0}")]
+    Plan(String),
+    /// The cluster's configuration would be refused; nothing was written.
+    #[error("no cluster can be made so: {}\n  mend: {}", .0.problem, .0.mend)]
+    Config(ConfigError),
+    /// Files of a cluster are there, but not all.
+    #[error(
+        "{file} exists already, of a cluster that was never finished; remove {root}, if nothing runs from it, and begin again"
+    )]
+    Unfinished {
+        /// The file in the way.
+        file: PathBuf,
+        /// The cluster's directory.
+        root: PathBuf,
+    },
     /// A file could not be written.
     #[error("cannot write {0}: {1}")]
     File(PathBuf, io::Error),
@@ -54,10 +71,8 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
     if layout.cluster().exists() {
         return Err(MakeError::Exists(layout.cluster()));
     }
-    private_directory(layout.root())?;
-    private_directory(&layout.root().join("clients"))?;
+    plan.check()?;
     let replicas = 2 * plan.faults + 1;
-    assert_eq!(plan.addresses.len(), usize::from(replicas), "one pair of addresses per replica");
 
     let mut cluster = String::from(HEAD);
     let nonce = random()?;
@@ -73,7 +88,6 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
     let mut secrets: Vec<(PathBuf, String)> = Vec::new();
     for number in 0..replicas {
         let replica = ReplicaId(number);
-        private_directory(&layout.replica(replica))?;
         let (link, host) = (random()?, random()?);
         let own: [u8; 32] = if plan.trusted == TrustedKind::Hmac { shared } else { random()? };
         let (address, http) = &plan.addresses[usize::from(number)];
@@ -113,17 +127,75 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
         secrets.push((layout.client_secret(ClientId(number)), secret));
     }
 
-    let group =
-        super::cluster::group_of(&layout.cluster(), &cluster).expect("what is written here is well formed");
+    // Before anything is written, so that what cannot be leaves nothing behind.
+    let group = super::cluster::group_of(&layout.cluster(), &cluster).map_err(MakeError::Config)?;
+    private_directory(layout.root())?;
+    private_directory(&layout.root().join("clients"))?;
+    for number in 0..replicas {
+        private_directory(&layout.replica(ReplicaId(number)))?;
+    }
     for (file, secret) in secrets {
         let text = format!(
             "# Secret: keep it on the one machine that uses it, readable by its user only.\ngroup = \"{}\"\n{secret}",
             hex::encode(&group.0)
         );
-        write_new(&file, text.as_bytes(), 0o600)?;
+        write_new(layout, &file, text.as_bytes(), 0o600)?;
     }
     // Last, so that a directory with a cluster.toml is complete.
-    write_new(&layout.cluster(), cluster.as_bytes(), 0o644)
+    write_new(layout, &layout.cluster(), cluster.as_bytes(), 0o644)
+}
+
+impl Plan {
+    /// Whether there can be such a cluster, in words of who asked for it: the checks of the file would
+    /// name lines of a file that is not there. Addresses are written into it as they are, so nothing in
+    /// them may mean something to it.
+    fn check(&self) -> Result<(), MakeError> {
+        let replicas = 2 * usize::from(self.faults) + 1;
+        if self.faults == 0 || replicas > checks::MAX_REPLICAS {
+            let most = (checks::MAX_REPLICAS - 1) / 2;
+            return Err(MakeError::Plan(format!(
+                "a group cannot bear {} faulty replicas; ask for 1 to {most}",
+                self.faults
+            )));
+        }
+        if self.addresses.len() != replicas {
+            let given = self.addresses.len();
+            return Err(MakeError::Plan(format!(
+                "{replicas} replicas need as many addresses, and there are {given}"
+            )));
+        }
+        let mut whose = BTreeMap::new();
+        for (number, (group, http)) in self.addresses.iter().enumerate() {
+            for (address, use_of) in [(group, "group"), (http, "/status")] {
+                check_address(number, address)?;
+                let place = format!("replica {number}'s {use_of} address");
+                if let Some(other) = whose.insert(address, place.clone()) {
+                    return Err(MakeError::Plan(format!(
+                        "{other} and {place} are both {address}; name each machine once, and on one machine \
+                         have fewer replicas than lie between the group's ports and those of /status"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_address(number: usize, address: &str) -> Result<(), MakeError> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    if host.is_empty() {
+        return Err(MakeError::Plan(format!(
+            "replica {number} has no host; name a machine for every replica, without empty names between commas"
+        )));
+    }
+    // Names, IPv4, and IPv6 in brackets with a zone.
+    let known = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]%".contains(letter);
+    if let Some(strange) = host.chars().find(|letter| !known(*letter)) {
+        return Err(MakeError::Plan(format!(
+            "replica {number}'s host {host:?} has a {strange:?} in it; write a host's name or its IP address"
+        )));
+    }
+    Ok(())
 }
 
 const HEAD: &str = "# A Troth cluster. Public: the same file for every replica and client.
@@ -168,11 +240,17 @@ fn private_directory(path: &Path) -> Result<(), MakeError> {
         .map_err(|why| MakeError::File(path.to_path_buf(), why))
 }
 
-fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), MakeError> {
+fn write_new(layout: &Layout, path: &Path, bytes: &[u8], mode: u32) -> Result<(), MakeError> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
-    write().map_err(|why| MakeError::File(path.to_path_buf(), why))
+    write().map_err(|why| match why.kind() {
+        // There was no cluster.toml, which is written last.
+        io::ErrorKind::AlreadyExists => {
+            MakeError::Unfinished { file: path.to_path_buf(), root: layout.root().to_path_buf() }
+        }
+        _ => MakeError::File(path.to_path_buf(), why),
+    })
 }

@@ -1,16 +1,16 @@
 //! Configuration: what is written is read back, and every error points at its line.
 
 use crate::config::{
-    ClientSecret, Cluster, ConfigError, Layout, Plan, ReplicaSecret, Service, TrustedKind, make,
+    ClientSecret, Cluster, ConfigError, Layout, MakeError, Plan, ReplicaSecret, Service, TrustedKind, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
 
 /// A directory of this test alone, removed at its end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("troth-config-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
@@ -23,7 +23,7 @@ impl Drop for Scratch {
     }
 }
 
-fn plan(trusted: TrustedKind) -> Plan {
+pub(super) fn plan(trusted: TrustedKind) -> Plan {
     Plan {
         faults: 1,
         service: Service::Kv,
@@ -94,6 +94,94 @@ fn values_out_of_place_are_found_at_their_line() {
         assert!(error.problem.contains(word), "{error}");
         assert!(!error.mend.is_empty());
     }
+}
+
+#[test]
+fn too_many_replicas_are_refused_and_not_cut_off() {
+    let scratch = Scratch::new("many");
+    let layout = Layout::new(&scratch.0);
+    let mut large = plan(TrustedKind::Hmac);
+    large.faults = 50;
+    large.addresses = (0..101).map(|i| (format!("h{i}:4700"), format!("h{i}:4800"))).collect();
+    make(&layout, &large).expect("101 are allowed");
+    let mut text = std::fs::read_to_string(layout.cluster()).expect("just written");
+    let line = text.lines().count() + 2;
+    for id in 101..103 {
+        let keys = format!("link_key = \"{id:064x}\"\nhost_key = \"{id:064x}\"");
+        text += &format!("\n[[replica]]\nid = {id}\naddress = \"h{id}:1\"\n{keys}\nepoch = 1\n");
+    }
+    std::fs::write(layout.cluster(), text).expect("our own directory");
+    let error = Cluster::load(&layout.cluster()).expect_err("103 replicas");
+    assert!(error.problem.contains("103") && error.mend.contains("at most 101"), "{error}");
+    assert_eq!(error.place.map(|(at, _)| at), Some(line), "{error}");
+}
+
+#[test]
+fn what_the_protocol_judges_makes_another_group_and_patience_does_not() {
+    let scratch = Scratch::new("group-id");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    let good = std::fs::read_to_string(layout.cluster()).expect("just written");
+    let group = |timing: &str| {
+        let text = good.replacen("\n[[replica]]", &format!("\n[timing]\n{timing}\n\n[[replica]]"), 1);
+        std::fs::write(layout.cluster(), text).expect("our own directory");
+        Cluster::load(&layout.cluster()).expect("good").group.id()
+    };
+    let default = group("");
+    assert_eq!(group("checkpoint_interval = 64\nwindow = 256"), default, "written out or not");
+    assert_eq!(group("suspect_after_ms = 5000\nstatus_interval_ms = 7\npipeline = 2"), default);
+    assert_ne!(group("checkpoint_interval = 32"), default);
+    assert_ne!(group("window = 512"), default);
+}
+
+/// What `make` says to a plan with these addresses for its three replicas; it must write nothing.
+fn refused(name: &str, addresses: [(&str, &str); 3]) -> String {
+    let scratch = Scratch::new(name);
+    let mut bad = plan(TrustedKind::Hmac);
+    bad.addresses = addresses.map(|(group, http)| (group.to_owned(), http.to_owned())).to_vec();
+    let error = make(&Layout::new(&scratch.0), &bad).expect_err("no cluster can be made of it");
+    assert!(!scratch.0.exists(), "nothing is left behind");
+    error.to_string()
+}
+
+#[test]
+fn a_plan_that_makes_no_cluster_is_refused_before_anything_is_written() {
+    let same = refused("same", [("a:1", "a:2"), ("a:1", "a:2"), ("b:1", "b:2")]);
+    assert!(same.contains("replica 0's group address and replica 1's group address are both a:1"), "{same}");
+    let clash = refused("clash", [("a:1", "a:3"), ("a:2", "a:4"), ("a:3", "a:5")]);
+    assert!(clash.contains("replica 0's /status address and replica 2's group address"), "{clash}");
+    let empty = refused("empty", [("a:1", "a:2"), (":1", ":2"), ("b:1", "b:2")]);
+    assert!(empty.contains("replica 1 has no host"), "{empty}");
+    for (index, host) in ["a\"b", "a b", "a\\b", "a\nb", "ä"].into_iter().enumerate() {
+        let address = format!("{host}:1");
+        let strange =
+            refused(&format!("strange-{index}"), [("a:1", "a:2"), ("b:1", "b:2"), (&address, "c:2")]);
+        assert!(strange.contains("replica 2's host"), "{strange}");
+    }
+    // What only the file's checks know.
+    let port = refused("port", [("a:1", "a:2"), ("b:0", "b:2"), ("c:1", "c:2")]);
+    assert!(port.contains("b:0") && port.contains("mend"), "{port}");
+    for faults in [0, 51, u16::MAX] {
+        let scratch = Scratch::new("faults");
+        let bad = Plan { faults, ..plan(TrustedKind::Hmac) };
+        assert!(make(&Layout::new(&scratch.0), &bad).is_err_and(|why| why.to_string().contains("1 to 50")));
+        assert!(!scratch.0.exists());
+    }
+    let few = Plan { faults: 2, ..plan(TrustedKind::Hmac) };
+    let scratch = Scratch::new("few");
+    let error = make(&Layout::new(&scratch.0), &few).expect_err("three addresses for five replicas");
+    assert!(error.to_string().contains("5 replicas"), "{error}");
+}
+
+#[test]
+fn an_unfinished_cluster_is_named_with_the_directory_to_remove() {
+    let scratch = Scratch::new("unfinished");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
+    std::fs::remove_file(layout.cluster()).expect("just written");
+    let error = make(&layout, &plan(TrustedKind::Hmac)).expect_err("the secrets are there");
+    assert!(matches!(error, MakeError::Unfinished { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("remove {}, if", scratch.0.display())), "{error}");
 }
 
 #[test]

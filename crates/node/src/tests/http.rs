@@ -1,5 +1,10 @@
-use crate::http::page;
+use crate::http::{MOST_AT_ONCE, page, serve};
 use crate::snapshot::Snapshot;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
 
 fn look() -> Snapshot {
     Snapshot { view: 3, executed: 42, accused: vec![1], ..Snapshot::default() }
@@ -31,4 +36,26 @@ fn everything_else_is_refused_politely() {
     assert!(page(b"GET /x HTTP/1.1\r\n\r\n", &look).0.starts_with("404"));
     assert!(page(b"POST /status HTTP/1.1\r\n\r\n", &look).0.starts_with("405"));
     assert!(page(b"\xff\xfe", &look).0.starts_with("405"));
+}
+
+#[tokio::test]
+async fn silent_askers_lock_nobody_out() {
+    let local = LocalSet::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    local.spawn_local(serve(listener, Rc::new(look)));
+    let asking = local.run_until(async {
+        let mut silent = Vec::new();
+        for _ in 0..2 * MOST_AT_ONCE {
+            silent.push(TcpStream::connect(address).await.expect("the port is open"));
+        }
+        let mut asker = TcpStream::connect(address).await.expect("the port is open");
+        asker.write_all(b"GET /status HTTP/1.1\r\n\r\n").await.expect("somebody listens");
+        let mut answer = String::new();
+        asker.read_to_string(&mut answer).await.expect("somebody answers");
+        answer
+    });
+    // Less than the time that the silent ones have.
+    let answer = tokio::time::timeout(Duration::from_secs(1), asking).await.expect("nobody was waited for");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

@@ -1,0 +1,107 @@
+//! Callers at a replica that listens, over the loopback interface.
+
+use super::engine::files;
+use crate::clock::Clock;
+use crate::config::{ClientSecret, Cluster};
+use crate::connection::{MOST_HANDSHAKES, Meeting, largest_message, listen};
+use crate::inbox::Inbox;
+use crate::links::Links;
+use crate::runtime::{Shared, engine};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+use troth_exec::Executor;
+use troth_kv::Null;
+use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, initiate};
+use troth_minbft::MinBft;
+use troth_types::ReplicaId;
+
+type Replica = Rc<Shared<MinBft, Executor<Null>>>;
+
+/// Runs `test` beside replica 0 of a fresh group; it gets the replica, where it listens, and client 1's
+/// files.
+fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster, ClientSecret)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let (cluster, secret, client) = files(name);
+        let meeting = Rc::new(Meeting::new(&cluster, &secret));
+        let executor = Executor::new(Null::default(), cluster.limits);
+        let engine = engine(&cluster, secret, executor, Clock::new()).expect("a fresh replica starts");
+        let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        tokio::task::spawn_local(listen(Rc::clone(&shared), meeting, listener));
+        test(shared, address, cluster, client).await;
+    });
+}
+
+/// Client 1's connection to the replica at `address`.
+async fn call(address: &str, cluster: &Cluster, client: &ClientSecret) -> (LinkReader, LinkWriter) {
+    // Far less than the time that silent callers have.
+    let settings =
+        Settings { handshake_timeout: Duration::from_secs(2), ..Settings::new(cluster.group.id()) };
+    let identity = Identity::new(PeerId::Client(client.client), client.link);
+    let stream = TcpStream::connect(address).await.expect("the port is open");
+    let key = LinkKey(cluster.replicas[0].link_key);
+    initiate(stream, &identity, &key, &settings).await.expect("a caller that the configuration knows")
+}
+
+#[test]
+fn a_client_s_messages_are_limited_by_the_client_s_limits() {
+    beside_a_replica("client-message", async |shared, address, cluster, client| {
+        let largest = cluster.limits.frame_bytes;
+        let (_, mut writer) = call(&address, &cluster, &client).await;
+        writer.queue(&vec![0; largest]).expect("within the link's own limit");
+        writer.flush().await.expect("the replica reads");
+        shared.inbox.woken().await;
+        assert!(!shared.inbox.is_empty(), "a frame of the largest size passes");
+        shared.inbox.take_clients(|_, message| {
+            assert_eq!(message.len(), largest);
+            true
+        });
+        let (mut reader, mut writer) = call(&address, &cluster, &client).await;
+        writer.queue(&vec![0; largest + (64 << 10) + 1]).expect("within the link's own limit");
+        // The replica may hang up before it has read all.
+        let _ = writer.flush().await;
+        let ended = tokio::time::timeout(Duration::from_secs(2), reader.next()).await;
+        assert!(!matches!(ended, Err(_) | Ok(Ok(Some(_)))), "the replica hangs up");
+        assert!(shared.inbox.is_empty(), "and takes nothing");
+    });
+}
+
+#[test]
+fn the_largest_message_holds_an_honest_log_of_every_configuration() {
+    let (mut cluster, ..) = files("largest");
+    for (interval, window) in [(1, 2), (64, 256), (100, 200), (1024, 2048)] {
+        cluster.timing.checkpoint_interval = interval;
+        cluster.timing.window = window;
+        let digests = 32 * cluster.limits.batch_frames as u64;
+        let commitments = 2 * window + interval;
+        let least = commitments * (1024 + digests) + commitments / interval * 512;
+        let bound = largest_message(&cluster) as u64;
+        assert!(bound >= 2 * least, "interval {interval}, window {window}: {bound} for two logs of {least}");
+    }
+}
+
+#[test]
+fn a_message_between_replicas_that_is_too_large_is_named_once_per_replica() {
+    let (cluster, ..) = files("too-large");
+    let mut links = Links::new(ReplicaId(0), &cluster.group);
+    let why = LinkError::TooLarge { bytes: 2, limit: 1 };
+    let first: Vec<bool> = [1, 1, 2, 1, 2].map(|other| links.too_large(ReplicaId(other), &why)).to_vec();
+    assert_eq!(first, [true, false, true, false, false]);
+}
+
+#[test]
+fn silent_callers_lock_nobody_out() {
+    beside_a_replica("silent", async |shared, address, cluster, client| {
+        let mut silent = Vec::new();
+        for _ in 0..2 * MOST_HANDSHAKES {
+            silent.push(TcpStream::connect(&address).await.expect("the port is open"));
+        }
+        let _link = call(&address, &cluster, &client).await;
+        assert!(shared.engine.borrow().counters.connections_refused >= MOST_HANDSHAKES as u64);
+    });
+}
