@@ -71,10 +71,18 @@ impl FrameStore {
         digests.iter().all(|digest| self.frames.contains_key(digest))
     }
 
-    /// The frames that are missing, at most `most`.
+    /// The frames that are missing, at most `most`, in each round others: a faulty primary may have named
+    /// any number that nobody has.
     #[must_use]
-    pub fn missing(&self, most: usize) -> Vec<Digest> {
-        self.wanted.keys().take(most).copied().collect()
+    pub fn missing(&self, most: usize, round: u64) -> Vec<Digest> {
+        let parts = self.wanted.len().div_ceil(most).max(1) as u64;
+        let part = usize::try_from(round % parts).unwrap_or(0);
+        self.wanted.keys().skip(part * most).take(most).copied().collect()
+    }
+
+    /// Nothing that is missing is wanted any more, until a batch names it again.
+    pub fn want_nothing(&mut self) {
+        self.wanted.clear();
     }
 
     /// Marks frames as logged; returns those that were not.

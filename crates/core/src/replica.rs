@@ -25,6 +25,13 @@ const HASHING_PER_INPUT: usize = 200;
 /// Microseconds until a state transfer asks another source.
 const TRANSFER_RETRY: u64 = 50_000;
 
+impl Transfer {
+    /// Whose turn it is to answer.
+    fn source(&self) -> ReplicaId {
+        self.sources[self.turn % self.sources.len()]
+    }
+}
+
 /// Names of a replica's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReplicaTimer<T> {
@@ -260,7 +267,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         out: &mut Outputs<A, X>,
     ) {
         sources.retain(|source| *source != self.me);
-        if sources.is_empty() || self.transfer.as_ref().is_some_and(|transfer| transfer.seq >= seq) {
+        let under_way = self.transfer.as_ref().is_some_and(|transfer| transfer.seq >= seq);
+        // An older state must not replace a newer one.
+        if sources.is_empty() || under_way || seq <= self.execution.executed() {
             return;
         }
         let wants = self.execution.begin_install(seq, digest);
@@ -272,7 +281,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     fn ask(&mut self, env: Env, wants: Vec<StateFetch>, out: &mut Outputs<A, X>) {
         let Some(transfer) = &mut self.transfer else { return };
         for fetch in wants {
-            let source = transfer.sources[transfer.turn % transfer.sources.len()];
+            let source = transfer.source();
             out.push(Output::Peer { to: To::One(source), message: PeerMessage::FetchState(fetch) });
         }
         out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at: env.now.after(TRANSFER_RETRY) });
@@ -280,7 +289,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     fn on_piece(&mut self, env: Env, from: ReplicaId, piece: &StatePiece, out: &mut Outputs<A, X>) {
         let Some(transfer) = &mut self.transfer else { return };
-        if (transfer.seq, transfer.digest) != (piece.seq, piece.digest) {
+        // Only the one that is asked may answer: anybody else's rubbish would pass its turn on.
+        if (transfer.seq, transfer.digest) != (piece.seq, piece.digest) || from != transfer.source() {
             return;
         }
         match self.execution.on_piece(piece) {
@@ -299,6 +309,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     replica: from,
                     reason: "a piece of state does not verify",
                 }));
+                let wants = self.execution.wanted();
+                self.ask(env, wants, out);
             }
             Installing::NotWanted => {}
         }

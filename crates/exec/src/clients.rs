@@ -19,6 +19,10 @@ use troth_types::{ClientId, Event, Limits, Malformed, Reader, Reply, ReplyBody, 
 /// The most results or result bytes a slot may claim; its writer keeps far below.
 const DECODE_BOUND: usize = 1 << 26;
 
+/// The most that [`Limits::client_bytes`] may be: a slot holds more than the results, one mark for each that
+/// was too large to show among them.
+pub const MAX_CLIENT_BYTES: usize = crate::MAX_VALUE_BYTES - (2 << 20);
+
 const SLOT: u8 = b's';
 const RECORD: u8 = b'c';
 const EVENT: u8 = b'e';

@@ -4,7 +4,8 @@ use crate::install::{Install, Progress};
 use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
-    Application, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, State, StateView, Tree, clients, snapshot,
+    Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, State, StateView, Tree,
+    clients, snapshot,
 };
 use bytes::Bytes;
 use core::fmt;
@@ -61,13 +62,15 @@ impl<A: Application> Executor<A> {
     /// An executor at the empty initial state, sequence number 0, which it keeps as a checkpoint.
     ///
     /// # Panics
-    /// If the limits leave no room: a window of 0, an outbox below 2 events, or results of one
-    /// client beyond [`MAX_VALUE_BYTES`] less what their slot needs.
+    /// If the limits leave no room: a window of 0, an outbox below 2 events, or results of one client beyond
+    /// [`MAX_CLIENT_BYTES`] or beyond what a frame's slot holds beside the marks of results too large to show.
     #[must_use]
     pub fn new(app: A, limits: Limits) -> Self {
         assert!(limits.client_window > 0, "a client has at least one frame outstanding");
         assert!(limits.outbox_events >= 2, "an outbox holds a marker and an event");
-        assert!(limits.client_bytes <= MAX_VALUE_BYTES - 1024, "a client's results fit one value");
+        assert!(limits.client_bytes <= MAX_CLIENT_BYTES, "a client's results fit one value");
+        let marks = limits.frame_operations.saturating_mul(app.too_large().len() + 4);
+        assert!(marks <= MAX_VALUE_BYTES - MAX_CLIENT_BYTES - 1024, "so do the marks of results too large");
         let mut executor = Self {
             app,
             limits,
@@ -124,9 +127,9 @@ impl<A: Application> Executor<A> {
         let (sealed, seq, time) = self.sealed.pop_front().expect("every seal is a checkpoint");
         assert_eq!(id, sealed, "trees come in the order of the seals");
         let digest = state_digest(seq, time, &tree.digest());
-        if seq >= self.stable {
-            self.kept.insert(seq, Kept { time, tree, digest });
-        }
+        // Below what is stable the newest own state is kept, too: a log may begin there.
+        self.kept.retain(|kept, _| *kept >= self.stable);
+        self.kept.insert(seq, Kept { time, tree, digest });
         self.ready.push_back((seq, digest));
         true
     }

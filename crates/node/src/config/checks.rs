@@ -108,7 +108,7 @@ impl Checks<'_> {
                 &raw.client_bytes,
                 default.client_bytes,
                 1 << 12,
-                troth_exec::MAX_VALUE_BYTES as u64 - 1024,
+                troth_exec::MAX_CLIENT_BYTES as u64,
                 "client_bytes",
             )?,
         })

@@ -52,6 +52,7 @@ impl Agreement for MinBft {
                 if !self.active() {
                     self.watch_new_view(cx);
                 }
+                self.watch_deadline(cx);
                 self.recheck = true;
                 self.settle(cx);
             }
@@ -93,6 +94,7 @@ impl Agreement for MinBft {
             Timer::Status => self.on_status_timer(cx),
             Timer::Behind => self.on_behind(cx),
             Timer::Deadline => self.progress(cx),
+            Timer::Overdue => self.on_overdue(cx),
         }
     }
 

@@ -181,6 +181,7 @@ impl MinBft {
     ) {
         rule!("MINBFT-T3");
         self.reached = reached;
+        self.watch_deadline(cx);
         self.delivered = self.delivered.max(reached.seq);
         self.slots = self.slots.split_off(&self.delivered.next());
         self.committed = self.committed.max(reached.seq);

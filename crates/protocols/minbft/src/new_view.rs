@@ -175,6 +175,8 @@ impl MinBft {
         self.timed = None;
         self.known_views.want_nothing();
         cx.cancel_timer(Timer::NewView);
+        // The new primary has as long for a due deadline as the old one had.
+        self.watch_deadline(cx);
         cx.note(Note::ViewEntered { view: self.view });
         if self.delivered < self.started.base {
             self.fetch_stable_state(cx);

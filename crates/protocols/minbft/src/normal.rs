@@ -268,15 +268,14 @@ impl MinBft {
 
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
-        self.reached = reached;
+        let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         for (client, number) in &outcome.done {
             if let Some(digest) = self.pool.done(*client, *number) {
                 self.frames.settle(&digest);
             }
         }
-        if let Some(deadline) = reached.deadline {
-            let wait = deadline.0.saturating_sub(cx.wall().0);
-            cx.set_timer(Timer::Deadline, cx.now().after(wait));
+        if reached.deadline != deadline {
+            self.watch_deadline(cx);
         }
         self.settle(cx);
     }

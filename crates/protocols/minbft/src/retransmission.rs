@@ -23,7 +23,7 @@ impl MinBft {
         if busy || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
-        let missing = self.frames.missing(MOST_FRAMES);
+        let missing = self.frames.missing(MOST_FRAMES, self.round);
         if !missing.is_empty() {
             rule!("MINBFT-R2");
             cx.fetch_frames(To::Others, missing);

@@ -15,6 +15,10 @@ use troth_types::{Batch, Digest, Group, ReplicaId, Seq, View};
 /// MinBFT uses one counter of the component.
 pub(crate) const COUNTER: CounterId = CounterId(0);
 
+/// VIEW-CHANGEs and NEW-VIEWs of one sender held back ahead of their turn. Each may be as large as a message
+/// can be; what finds no place is served again.
+const MOST_HEAVY: usize = 4;
+
 /// Names of MinBFT's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
@@ -30,6 +34,8 @@ pub enum Timer {
     Behind,
     /// The application's deadline is due.
     Deadline,
+    /// The application's deadline was due a request's patience ago: suspect the primary.
+    Overdue,
 }
 
 /// Where a replica stands in its view.
@@ -271,6 +277,13 @@ impl MinBft {
         rule!("MINBFT-U3");
         let (predecessor, value) = (message.ui.predecessor(), message.value());
         let peer = self.peer_mut(message.from);
+        let heavy = |message: &Certified| matches!(message.body, Body::ViewChange(_) | Body::NewView(_));
+        if heavy(&message)
+            && predecessor != peer.gate.processed()
+            && peer.gate.waiting().filter(|waiting| heavy(waiting)).count() >= MOST_HEAVY
+        {
+            return false;
+        }
         peer.condemned.is_none() && peer.gate.offer(predecessor, value, message) == Offered::Held
     }
 

@@ -11,11 +11,7 @@ impl MinBft {
     /// and for nothing else: progress of other requests does not help one that is starved.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("MINBFT-V1");
-        let oldest = if self.active() {
-            self.pool.oldest().map(|(order, _)| order).or(self.deadline_due(cx).then_some(u64::MAX))
-        } else {
-            None
-        };
+        let oldest = if self.active() { self.pool.oldest().map(|(order, _)| order) } else { None };
         if oldest == self.timed {
             return;
         }
@@ -27,6 +23,26 @@ impl MinBft {
         } else {
             cx.cancel_timer(Timer::Forward);
             cx.cancel_timer(Timer::Request);
+        }
+    }
+
+    /// Runs the timers for the application's deadline, which has nobody who asks for it: a primary that
+    /// orders all requests and lets no time pass is suspected like one that orders nothing.
+    pub(crate) fn watch_deadline(&mut self, cx: &mut Cx<'_, Self>) {
+        let Some(deadline) = self.reached.deadline else {
+            cx.cancel_timer(Timer::Deadline);
+            return cx.cancel_timer(Timer::Overdue);
+        };
+        rule!("MINBFT-V19");
+        let wait = deadline.0.saturating_sub(cx.wall().0);
+        cx.set_timer(Timer::Deadline, self.after(cx, wait));
+        cx.set_timer(Timer::Overdue, self.after(cx, wait.saturating_add(self.request_patience())));
+    }
+
+    /// The deadline has been due for long.
+    pub(crate) fn on_overdue(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.active() && self.deadline_due(cx) {
+            self.suspect(cx, "it lets no agreed time pass");
         }
     }
 
@@ -100,6 +116,9 @@ impl MinBft {
         self.phase = Phase::Changing;
         self.wanted_view = self.wanted_view.max(to);
         self.slots.clear();
+        // What is still needed is named again by the VIEW-CHANGEs; what nobody has must not hide it.
+        self.frames.want_nothing();
+        self.known_views.want_nothing();
         self.proposed_view = false;
         self.due_view_change = Some(grounds);
         self.timed = None;

@@ -191,6 +191,10 @@ impl Application for Kv {
         answer.to_wire()
     }
 
+    fn only_reads(&self, operation: &Bytes) -> bool {
+        matches!(parse(operation), Ok(Operation::Get { .. } | Operation::Scan { .. }))
+    }
+
     fn too_large(&self) -> Bytes {
         Answer::ResultTooLarge.to_wire()
     }

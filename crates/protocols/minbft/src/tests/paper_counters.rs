@@ -195,3 +195,19 @@ fn another_counter_identifies_nothing() {
         assert_eq!(world.authentic(&message).is_ok(), good, "{counter:?}");
     }
 }
+
+#[test]
+fn large_messages_ahead_of_their_turn_are_few() {
+    let mut world = World::with(3, SMALL, &[2]);
+    world.prepare(0, 1, &[]);
+    for to in 1..=9 {
+        let change = world.view_change(0, to);
+        world.say(2, &change);
+    }
+    assert_eq!(world.minbft(2).peer(r(0)).gate.held(), 4);
+    // Served again in order, all are processed.
+    for message in world.said(0) {
+        world.say(2, &message);
+    }
+    assert_eq!(world.minbft(2).peer(r(0)).view, View(9));
+}

@@ -148,6 +148,35 @@ fn after_a_transfer_the_others_are_counted_again() {
     assert!(world.accused_nobody(0) && world.accused_nobody(2));
 }
 
+#[test]
+fn a_source_that_answers_rubbish_does_not_hold_a_transfer_up() {
+    covers!("MINBFT-T1");
+    for liars in [1, 2] {
+        let mut world = one_missed_them(5, 4, 20);
+        world.open();
+        // Those who lie answer each question at once, and whenever they are not asked, too.
+        world.links(move |flight| match &flight.message {
+            troth_core::PeerMessage::StatePiece(_) if flight.from.0 < liars => Fate::Lose,
+            _ => Fate::Pass,
+        });
+        for _ in 0..200 {
+            world.pass(10_000);
+            let asked = world.sent.iter().rev().find_map(|flight| match &flight.message {
+                troth_core::PeerMessage::FetchState(fetch) if flight.from == r(4) => Some(fetch.clone()),
+                _ => None,
+            });
+            let Some(fetch) = asked else { continue };
+            for liar in 0..liars {
+                let content = bytes::Bytes::from_static(b"rubbish");
+                let (seq, digest, path) = (fetch.seq, fetch.digest, fetch.path.clone());
+                let piece = troth_types::StatePiece { seq, digest, path, content };
+                world.arrive(liar, 4, troth_core::PeerMessage::StatePiece(piece));
+            }
+        }
+        assert_eq!(world.executed(4), 20, "{liars} liars");
+    }
+}
+
 // MINBFT-T3 "After the installation it certifies its own CHECKPOINT and tries again everything that
 // waited."
 #[test]
@@ -280,6 +309,31 @@ fn missing_frames_are_asked_for_until_they_come() {
     let now = asked(&world);
     world.pass(SMALL.status_interval * 3);
     assert_eq!(asked(&world), now, "and no longer than needed");
+}
+
+#[test]
+fn frames_that_nobody_has_do_not_hide_those_that_somebody_has() {
+    covers!("MINBFT-R2");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frame = world.frame(1, 1, "op");
+    for seq in 1..=4 {
+        let frames = (0..100).map(|index| Digest([seq as u8 ^ index; 32])).collect();
+        let mut batch = troth_types::Batch { time: world.wall(), frames };
+        if seq == 4 {
+            batch.frames.push(frame.digest());
+        }
+        let prepare = world.certify(0, Body::Prepare(crate::Prepare { view: View(0), seq: Seq(seq), batch }));
+        world.say(2, &prepare);
+    }
+    world.pass(8 * SMALL.status_interval);
+    let asked = world.sent.iter().any(|flight| match &flight.message {
+        troth_core::PeerMessage::FetchFrames(digests) => digests.contains(&frame.digest()),
+        _ => false,
+    });
+    assert!(asked);
+    // What a left view named is not asked for.
+    world.wishes(&[0, 1], 2, 1);
+    assert!(world.minbft(2).frames.missing(128, 0).is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Schedules that the rules are there for, end to end.
 
 use super::craft::batch;
-use super::harness::{Fate, Kind, SMALL, World, r};
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::Config;
 use crate::message::{Body, Certified, Message, StableProof};
 use std::sync::Arc;
@@ -484,4 +484,36 @@ fn an_own_message_that_waits_is_in_every_segment() {
     world.node_mut(1).skew = 0;
     world.pass(SMALL.status_interval);
     assert!(world.works_in(1, 1));
+}
+
+/// A primary that orders every request at once and lets no time pass.
+#[test]
+fn a_deadline_passes_under_a_primary_that_orders_everything_else() {
+    covers!("MINBFT-V19");
+    let mut world = World::with(3, SMALL, &[1, 2]);
+    let due = world.wall().0 + 300_000;
+    for number in 1..40 {
+        let operation = if number == 1 { format!("at:{due}") } else { "op".to_owned() };
+        let frame = world.frame(1, number, &operation);
+        world.request(&[1, 2], &frame);
+        if world.minbft(1).view == View(0) {
+            // Each batch stands at the time of the first one.
+            let batch = troth_types::Batch { time: troth_types::Time(1), frames: vec![frame.digest()] };
+            let prepare =
+                world.certify(0, Body::Prepare(crate::Prepare { view: View(0), seq: Seq(number), batch }));
+            world.say(1, &prepare);
+            world.say(2, &prepare);
+        }
+        world.pass(100_000);
+        if number.is_multiple_of(4) && world.minbft(1).view == View(0) {
+            let digest = world.state_digest(1);
+            let checkpoint = world.checkpoint(0, number, digest);
+            world.say(1, &checkpoint);
+            world.say(2, &checkpoint);
+        }
+    }
+    for replica in [1, 2] {
+        assert!(world.journal(replica).contains(&"tick".to_owned()), "{:?}", world.journal(replica));
+        assert_eq!(world.minbft(replica).view, View(1), "suspected though no request waited");
+    }
 }

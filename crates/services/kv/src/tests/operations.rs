@@ -1,10 +1,10 @@
 //! Get, put, delete, compare-and-swap and scan.
 
 use super::support::{Store, bytes};
-use crate::{Answer, Null, Operation};
+use crate::{Answer, Kv, Null, Operation, Watch};
 use bytes::Bytes;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Seq, Time};
+use troth_types::{ClientId, Digest, Seq, Time, Wire};
 
 fn value(version: u64, value: &'static str) -> Answer {
     Answer::Value { version, value: bytes(value) }
@@ -110,4 +110,23 @@ fn the_null_service_answers_and_keeps_nothing() {
     assert_eq!(null.query(&StateView::new(&map), ClientId(1), &Bytes::new()), result);
     assert_eq!(map.tree_now().digest(), before);
     assert!(events.is_empty());
+}
+
+#[test]
+fn only_gets_and_scans_only_read() {
+    let kv = Kv::default();
+    let key = Bytes::from_static(b"k");
+    let scan = Operation::Scan { start: key.clone(), end: None, limit: 1 };
+    for (operation, reads) in [
+        (Operation::Get { key: key.clone() }, true),
+        (scan, true),
+        (Operation::Put { key: key.clone(), value: key.clone() }, false),
+        (Operation::Delete { key: key.clone() }, false),
+        (swap(None, None), false),
+        (Operation::Watch(Watch::Key(key.clone())), false),
+        (Operation::Unwatch(Watch::Key(key)), false),
+    ] {
+        assert_eq!(kv.only_reads(&operation.to_wire()), reads, "{operation:?}");
+    }
+    assert!(!kv.only_reads(&Bytes::from_static(b"\xff")));
 }
