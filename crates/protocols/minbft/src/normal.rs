@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::message::{Body, Certified, Commit, Prepare, Record};
-use crate::state::{MinBft, Timer, Verdict};
+use crate::state::{MinBft, Verdict};
 use std::sync::Arc;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Ordered, Outcome, Reached, To, VerifiedFrame, rule};
