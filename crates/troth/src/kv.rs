@@ -2,9 +2,10 @@
 
 use crate::cli::{Kv, KvOperation};
 use crate::failure::{Failure, NO, NOT_DONE};
+use crate::print::{self, note};
 use crate::session::Session;
 use bytes::Bytes;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::time::Duration;
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
@@ -33,10 +34,10 @@ async fn operate(client: &Client, operation: &KvOperation) -> Result<(), Failure
         KvOperation::Get { key, version } => match get(client, key).await? {
             Some((number, value)) => {
                 if *version {
-                    print(format!("{number} ").as_bytes())?;
+                    print::output(format!("{number} ").as_bytes())?;
                 }
-                print(&value)?;
-                print(b"\n")
+                print::stored(&value)?;
+                print::output(b"\n")
             }
             None => Err(absent(key)),
         },
@@ -68,10 +69,10 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
         match read(client, &operation).await? {
             Answer::Entries { entries, next } => {
                 for Entry { key, value, .. } in &entries {
-                    print(key)?;
-                    print(b"\t")?;
-                    print(value)?;
-                    print(b"\n")?;
+                    print::stored(key)?;
+                    print::output(b"\t")?;
+                    print::stored(value)?;
+                    print::output(b"\n")?;
                 }
                 left = left.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
                 match next {
@@ -92,7 +93,7 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
         Answer::Watching => {}
         other => return Err(refused(key, &other)),
     }
-    eprintln!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
+    note!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
     let mut left = count;
     while left != Some(0) {
         let event = tokio::select! {
@@ -126,13 +127,14 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
 
 /// Prints a change, with the value where the key still has the version that the change tells of.
 async fn show(client: &Client, change: &Change) -> Result<(), Failure> {
-    let key = String::from_utf8_lossy(&change.key);
+    let key = print::foreign(&String::from_utf8_lossy(&change.key));
     if change.deleted {
         return say(format!("{key} deleted (version {})", change.version));
     }
     match read(client, &Operation::Get { key: change.key.clone() }).await? {
         Answer::Value { version, value } if version == change.version => {
-            say(format!("{key} = {} (version {version})", String::from_utf8_lossy(&value)))
+            let value = print::foreign(&String::from_utf8_lossy(&value));
+            say(format!("{key} = {value} (version {version})"))
         }
         _ => say(format!("{key} written (version {}), and changed again since", change.version)),
     }
@@ -211,11 +213,7 @@ fn value_of(argument: &str) -> Result<Bytes, Failure> {
     Ok(Bytes::from(value))
 }
 
-/// Prints a line. Unlike `println!` it does not panic where nobody reads any more.
+/// Prints a line that was asked for.
 fn say(line: String) -> Result<(), Failure> {
-    print(format!("{line}\n").as_bytes())
-}
-
-fn print(bytes: &[u8]) -> Result<(), Failure> {
-    std::io::stdout().write_all(bytes).map_err(|why| Failure::system("cannot print", &why))
+    print::output(format!("{line}\n").as_bytes())
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
+use crate::print::say;
 use crate::processes::Processes;
 use std::fs::File;
 use std::path::Path;
@@ -60,7 +61,7 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
             mourn(layout, &cluster, replica, processes.running());
         }
     }
-    println!("\nStopping.");
+    say!("\nStopping.");
     processes.stop();
     Ok(())
 }
@@ -72,30 +73,30 @@ fn greet(layout: &Layout, cluster: &Cluster) {
     } else {
         format!(" --dir {}", layout.root().display())
     };
-    println!(
+    say!(
         "{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n"
     );
-    println!("In another terminal:");
+    say!("In another terminal:");
     if cluster.service == Service::Kv {
-        println!("  troth kv{dir} put greeting hello");
-        println!("  troth kv{dir} get greeting");
-        println!("  troth kv{dir} watch greeting");
+        say!("  troth kv{dir} put greeting hello");
+        say!("  troth kv{dir} get greeting");
+        say!("  troth kv{dir} watch greeting");
     }
-    println!("  troth status{dir}");
-    println!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir} --json`\n");
-    println!("Logs: {}/replica-N/replica.log", layout.root().display());
+    say!("  troth status{dir}");
+    say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir} --json`\n");
+    say!("Logs: {}/replica-N/replica.log", layout.root().display());
 }
 
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
-    println!(
+    say!(
         "Replica {} has ended (see {}).",
         replica.0,
         layout.replica(replica).join("replica.log").display()
     );
     if running >= cluster.group.quorum() {
-        println!("{running} are left, and {} suffice.", cluster.group.quorum());
+        say!("{running} are left, and {} suffice.", cluster.group.quorum());
     } else {
-        println!(
+        say!(
             "{running} are left, too few to be sure of anything: the group answers nothing any more, rather than \
              something wrong. Press Ctrl-C and start anew."
         );

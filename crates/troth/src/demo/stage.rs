@@ -3,6 +3,7 @@
 use super::model::Model;
 use crate::ask;
 use crate::failure::{Failure, NOT_DONE};
+use crate::print::say;
 use crate::processes::Processes;
 use crate::session::Session;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ struct Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.keep {
-            println!("Kept: {}", self.path.display());
+            say!("Kept: {}", self.path.display());
         } else {
             // Nothing is left to do where it fails.
             let _ = std::fs::remove_dir_all(&self.path);
