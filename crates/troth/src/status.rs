@@ -10,8 +10,7 @@ use troth_node::config::{Cluster, Layout};
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let cluster = Cluster::load(&Layout::new(&status.dir.dir).cluster())?;
     let answers = ask::all(&cluster);
-    let text =
-        if status.json { print::json(&json(&answers)) + "\n" } else { table(&cluster, &answers) };
+    let text = if status.json { print::json(&json(&answers)) + "\n" } else { table(&cluster, &answers) };
     // What the exit code tells does not depend on a reader that has seen enough.
     if let Err(why) = print::output(text.as_bytes())
         && !why.message.is_empty()

@@ -1,12 +1,8 @@
 //! A cluster's life: it serves, survives its primary, and leaves nothing behind.
 
-use crate::support::{Running, Scratch, good, lives, run, signal, status, troth, until, up};
+use crate::support::{Running, Scratch, good, lives, pid, run, signal, status, troth, until, up};
 use std::io::Write;
 use std::process::Stdio;
-
-fn pid(replica: &serde_json::Value) -> u32 {
-    u32::try_from(replica["pid"].as_u64().expect("a reachable replica says its pid")).expect("a pid")
-}
 
 #[test]
 fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
