@@ -1,16 +1,20 @@
 //! `troth kv`: the key-value service by hand.
 
 use crate::cli::{Kv, KvOperation};
-use crate::failure::{Failure, NO, NOT_DONE};
+use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
 use crate::print::{self, note};
 use crate::session::Session;
 use bytes::Bytes;
 use std::io::Read;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
 use troth_node::config::{Cluster, Layout};
 use troth_types::{ClientId, Wire};
+
+/// How long the group may take to end the watch of somebody who wants to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
     let layout = Layout::new(&kv.dir.dir);
@@ -86,8 +90,31 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Prints changes until there were enough or Ctrl-C, and ends the watch.
 async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> Result<(), Failure> {
     let watch = if prefix { Watch::Prefix(bytes(key)) } else { Watch::Key(bytes(key)) };
+    // Listened to from here to the end, so that a Ctrl-C counts whatever is being waited for.
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(|why| Failure::system("cannot listen for signals", &why))?;
+    let told = tokio::select! {
+        told = follow(client, key, &watch, count) => told.map(|()| true),
+        _ = interrupt.recv() => Ok(false),
+    };
+    // Whoever wants to leave, or has seen the group fail, does not wait for it as long as for an answer.
+    let patience = if matches!(told, Ok(true)) { Duration::MAX } else { FAREWELL };
+    let stays = || Failure::new(UNKNOWN, "the group has not confirmed that the watch has ended");
+    let unwatch = Operation::Unwatch(watch);
+    let ended = tokio::select! {
+        ended = execute(client, &unwatch) => ended.map(drop),
+        () = tokio::time::sleep(patience) => Err(stays()),
+        _ = interrupt.recv() => Err(stays()),
+    };
+    told.and(ended)
+}
+
+/// Has changes told and prints them, until there were enough.
+async fn follow(client: &Client, key: &str, watch: &Watch, count: Option<u64>) -> Result<(), Failure> {
+    let prefix = matches!(watch, Watch::Prefix(_));
     let mut events = client.events().await?;
     match execute(client, &Operation::Watch(watch.clone())).await? {
         Answer::Watching => {}
@@ -96,11 +123,7 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
     note!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
     let mut left = count;
     while left != Some(0) {
-        let event = tokio::select! {
-            event = events.recv() => event,
-            _ = tokio::signal::ctrl_c() => break,
-        };
-        let Some(event) = event else {
+        let Some(event) = events.recv().await else {
             return Err(Failure::new(NOT_DONE, "the session ended"));
         };
         if event.payload.is_empty() {
@@ -121,7 +144,6 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
             left = left.map(|left| left - 1);
         }
     }
-    execute(client, &Operation::Unwatch(watch)).await?;
     Ok(())
 }
 

@@ -6,4 +6,5 @@
 mod life;
 mod printing;
 mod refusals;
+mod stopping;
 mod support;
