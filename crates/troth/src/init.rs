@@ -3,6 +3,7 @@
 use crate::cli::{Init, ServiceName, TrustedName};
 use crate::failure::Failure;
 use crate::print::say;
+use crate::up::OURS;
 use troth_node::config::{Layout, Plan, Service, TrustedKind, make};
 
 /// Where the `/status` port stands from the group's port.
@@ -38,6 +39,13 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         addresses: addresses.collect(),
         timing: String::new(),
     };
+    if layout.root().join(OURS).exists() {
+        return Err(Failure::usage(format!(
+            "{dir} belongs to a `troth up`, which removes what is in it; give another --dir, or remove {dir} if \
+             nothing runs from it",
+            dir = layout.root().display()
+        )));
+    }
     make(&layout, &plan)?;
     let dir = layout.root().display();
     say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);

@@ -71,7 +71,10 @@ impl Stage {
         let mut processes = Processes::start(&layout, &cluster, |replica| {
             if replica == LIAR { vec!["--adversary".to_owned(), "liar".to_owned()] } else { Vec::new() }
         })?;
-        processes.wait_until_serving(&layout, &cluster, PATIENCE)?;
+        processes.wait_until_serving(&layout, &cluster, PATIENCE, |pause| {
+            std::thread::sleep(pause);
+            false
+        })?;
         let mut sessions = Vec::new();
         for number in 1..=2 {
             sessions.push(Session::open(&layout, &cluster, Some(ClientId(number)), PATIENCE).await?);
