@@ -45,6 +45,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
     let head = [
         "replica",
         "address",
+        "pid",
         "view",
         "primary",
         "active",
@@ -59,6 +60,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
         let mut row = vec![index.to_string(), cluster.replicas[index].address.clone()];
         match answer {
             Ok(snapshot) => row.extend([
+                snapshot.pid.to_string(),
                 snapshot.view.to_string(),
                 snapshot.primary.to_string(),
                 if snapshot.active { "yes" } else { "no" }.to_owned(),

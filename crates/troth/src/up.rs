@@ -82,17 +82,18 @@ fn greet(layout: &Layout, cluster: &Cluster) {
         say!("  troth kv{dir} watch greeting");
     }
     say!("  troth status{dir}");
-    say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir} --json`\n");
+    say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir}`\n");
     say!("Logs: {}/replica-N/replica.log", layout.root().display());
 }
 
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
     say!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
+    let left = if running == 1 { "1 is left".to_owned() } else { format!("{running} are left") };
     if running >= cluster.group.quorum() {
-        say!("{running} are left, and {} suffice.", cluster.group.quorum());
+        say!("{left}, and {} suffice.", cluster.group.quorum());
     } else {
         say!(
-            "{running} are left, too few to be sure of anything: the group answers nothing any more, rather than \
+            "{left}, too few to be sure of anything: the group answers nothing any more, rather than \
              something wrong. Press Ctrl-C and start anew."
         );
     }

@@ -37,7 +37,11 @@ fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
     signal(pids[0], "KILL");
 
     good(dir, &["kv", "put", "greeting", "still here"]);
-    assert_eq!(good(dir, &["kv", "get", "greeting"]), "still here\n");
+    assert_eq!(
+        good(dir, &["kv", "get", "greeting", "--wait", "20"]),
+        "still here\n",
+        "options may stand last"
+    );
     assert_eq!(watch.ends(), Some(0), "the watch saw its second change through the view change");
     said("greeting = still here (version 3)").expect("the watch told of the second change");
     let view = until("the others work in a new view", || {
