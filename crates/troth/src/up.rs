@@ -143,10 +143,7 @@ fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
     make(layout, &plan).map_err(|why| {
         match &why {
             // Somebody else makes a cluster here at this moment: nothing here is ours any more.
-            MakeError::Exists(_) => drop(std::fs::remove_file(&mark)),
-            MakeError::File(_, why) if why.kind() == std::io::ErrorKind::AlreadyExists => {
-                drop(std::fs::remove_file(&mark));
-            }
+            MakeError::Exists(_) | MakeError::Unfinished { .. } => drop(std::fs::remove_file(&mark)),
             // The reason it failed matters more than what is left where clearing fails too.
             _ => drop(clear(layout)),
         }
