@@ -2,12 +2,13 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use troth_node::Snapshot;
 use troth_node::config::Cluster;
 
-/// How long a replica may take for each step of its answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a replica may take for all of its answer. Not for each piece: one that sends a byte now and
+/// then would hold whoever asks for as long as it likes.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of an answer.
 const MOST: u64 = 1 << 20;
 
@@ -43,16 +44,37 @@ pub(crate) fn get(address: &str, path: &str) -> std::io::Result<String> {
         .to_socket_addrs()?
         .next()
         .ok_or_else(|| std::io::Error::other("the address names no machine"))?;
+    let give_up = Instant::now() + PATIENCE;
     let mut stream = TcpStream::connect_timeout(&target, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.take(MOST).read_to_string(&mut answer)?;
+    let question = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(question.as_bytes())?;
+    let answer = read_until(stream, give_up)?;
+    let answer = String::from_utf8_lossy(&answer);
     let (head, body) =
         answer.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
     if !head.starts_with("HTTP/1.1 200 ") {
         return Err(std::io::Error::other(head.lines().next().unwrap_or_default().to_owned()));
     }
     Ok(body.to_owned())
+}
+
+/// All that is sent, of [`MOST`] bytes at most.
+fn read_until(stream: TcpStream, give_up: Instant) -> std::io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    let mut stream = stream.take(MOST);
+    loop {
+        let left = give_up.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.get_ref().set_read_timeout(Some(left))?;
+        match stream.read(&mut piece) {
+            Ok(0) => return Ok(answer),
+            Ok(length) => answer.extend_from_slice(&piece[..length]),
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
 }

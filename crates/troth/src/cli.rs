@@ -15,8 +15,13 @@ Try it:
   troth kv get greeting
   troth status
 
-Exit codes: 0 done; 1 the service said no (no such key, another version); 2 wrong usage or configuration;
-3 this replica must not start; 4 the outcome is unknown; 5 not done: the group cannot be reached or refused."
+Exit codes:
+  0  done
+  1  the service said no: no such key, another version
+  2  wrong usage or configuration
+  3  this replica must not start
+  4  the outcome is unknown
+  5  not done: the group cannot be reached, or refused"
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -43,8 +48,9 @@ Then copy cluster.toml to every machine, and each replica's directory to its own
 Example:
   troth replica --dir troth-data --id 0
 
-State lives in memory: a replica that has stopped must not start again (exit code 3), because its trusted
-counter is gone. The group bears f stopped replicas.")]
+State lives in memory: a replica that has stopped must not start again
+(exit code 3), because its trusted counter is gone. The group bears f stopped
+replicas.")]
     Replica(Replica),
     /// Run a whole cluster on this machine until Ctrl-C.
     #[command(after_help = "\
@@ -55,7 +61,7 @@ Examples:
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
-    /// Show every replica: view, primary, progress, suspicions.
+    /// Show every replica: process, view, primary, progress, suspicions.
     #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
     Status(Status),
     /// Watch five replicas stay right while one lies and one is killed; `make demo` builds and runs it.
@@ -66,7 +72,7 @@ Examples:
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Dir {
     /// The cluster's directory.
-    #[arg(long, env = "TROTH_DIR", default_value = "troth-data", value_name = "DIRECTORY")]
+    #[arg(long, global = true, env = "TROTH_DIR", default_value = "troth-data", value_name = "DIRECTORY")]
     pub(crate) dir: PathBuf,
 }
 
@@ -172,10 +178,10 @@ pub(crate) struct Kv {
     #[command(flatten)]
     pub(crate) dir: Dir,
     /// The client to be; a free one where absent. One process at a time may be a client.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) client: Option<u64>,
     /// Seconds to wait for an answer.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) wait: u64,
     #[command(subcommand)]
     pub(crate) operation: KvOperation,

@@ -1,5 +1,6 @@
 //! Why a command failed, and the exit code that says so.
 
+use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::RunError;
@@ -40,7 +41,7 @@ impl Failure {
     /// Prints the message and gives the code.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.message.is_empty() {
-            eprintln!("troth: {}", self.message);
+            note!("troth: {}", self.message);
         }
         ExitCode::from(self.code)
     }

@@ -2,6 +2,8 @@
 
 use crate::cli::{Init, ServiceName, TrustedName};
 use crate::failure::Failure;
+use crate::print::say;
+use crate::up::OURS;
 use troth_node::config::{Layout, Plan, Service, TrustedKind, make};
 
 /// Where the `/status` port stands from the group's port.
@@ -37,15 +39,22 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         addresses: addresses.collect(),
         timing: String::new(),
     };
+    if layout.root().join(OURS).exists() {
+        return Err(Failure::usage(format!(
+            "{dir} belongs to a `troth up`, which removes what is in it; give another --dir, or remove {dir} if \
+             nothing runs from it",
+            dir = layout.root().display()
+        )));
+    }
     make(&layout, &plan)?;
     let dir = layout.root().display();
-    println!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
-    println!();
-    println!("  {dir}/cluster.toml          public: the same on every machine");
-    println!("  {dir}/replica-N/            secret: on replica N's machine only");
-    println!("  {dir}/clients/client-N.toml secret: on client N's machine only");
-    println!();
-    println!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
-    println!("Or all of them here:   troth up --dir {dir}");
+    say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
+    say!("");
+    say!("  {dir}/cluster.toml          public: the same on every machine");
+    say!("  {dir}/replica-N/            secret: on replica N's machine only");
+    say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
+    say!("");
+    say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
+    say!("Or all of them here:   troth up --dir {dir}");
     Ok(())
 }

@@ -1,15 +1,20 @@
 //! `troth kv`: the key-value service by hand.
 
 use crate::cli::{Kv, KvOperation};
-use crate::failure::{Failure, NO, NOT_DONE};
+use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
+use crate::print::{self, note};
 use crate::session::Session;
 use bytes::Bytes;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
 use troth_node::config::{Cluster, Layout};
 use troth_types::{ClientId, Wire};
+
+/// How long the group may take to end the watch of somebody who wants to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
     let layout = Layout::new(&kv.dir.dir);
@@ -33,10 +38,10 @@ async fn operate(client: &Client, operation: &KvOperation) -> Result<(), Failure
         KvOperation::Get { key, version } => match get(client, key).await? {
             Some((number, value)) => {
                 if *version {
-                    print(format!("{number} ").as_bytes())?;
+                    print::output(format!("{number} ").as_bytes())?;
                 }
-                print(&value)?;
-                print(b"\n")
+                print::stored(&value)?;
+                print::output(b"\n")
             }
             None => Err(absent(key)),
         },
@@ -68,10 +73,10 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
         match read(client, &operation).await? {
             Answer::Entries { entries, next } => {
                 for Entry { key, value, .. } in &entries {
-                    print(key)?;
-                    print(b"\t")?;
-                    print(value)?;
-                    print(b"\n")?;
+                    print::stored(key)?;
+                    print::output(b"\t")?;
+                    print::stored(value)?;
+                    print::output(b"\n")?;
                 }
                 left = left.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
                 match next {
@@ -85,21 +90,40 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Prints changes until there were enough or Ctrl-C, and ends the watch.
 async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> Result<(), Failure> {
     let watch = if prefix { Watch::Prefix(bytes(key)) } else { Watch::Key(bytes(key)) };
+    // Listened to from here to the end, so that a Ctrl-C counts whatever is being waited for.
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(|why| Failure::system("cannot listen for signals", &why))?;
+    let told = tokio::select! {
+        told = follow(client, key, &watch, count) => told.map(|()| true),
+        _ = interrupt.recv() => Ok(false),
+    };
+    // Whoever wants to leave, or has seen the group fail, does not wait for it as long as for an answer.
+    let patience = if matches!(told, Ok(true)) { Duration::MAX } else { FAREWELL };
+    let stays = || Failure::new(UNKNOWN, "the group has not confirmed that the watch has ended");
+    let unwatch = Operation::Unwatch(watch);
+    let ended = tokio::select! {
+        ended = execute(client, &unwatch) => ended.map(drop),
+        () = tokio::time::sleep(patience) => Err(stays()),
+        _ = interrupt.recv() => Err(stays()),
+    };
+    told.and(ended)
+}
+
+/// Has changes told and prints them, until there were enough.
+async fn follow(client: &Client, key: &str, watch: &Watch, count: Option<u64>) -> Result<(), Failure> {
+    let prefix = matches!(watch, Watch::Prefix(_));
     let mut events = client.events().await?;
     match execute(client, &Operation::Watch(watch.clone())).await? {
         Answer::Watching => {}
         other => return Err(refused(key, &other)),
     }
-    eprintln!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
+    note!("Watching {key}{}; Ctrl-C ends it.", if prefix { "*" } else { "" });
     let mut left = count;
     while left != Some(0) {
-        let event = tokio::select! {
-            event = events.recv() => event,
-            _ = tokio::signal::ctrl_c() => break,
-        };
-        let Some(event) = event else {
+        let Some(event) = events.recv().await else {
             return Err(Failure::new(NOT_DONE, "the session ended"));
         };
         if event.payload.is_empty() {
@@ -120,19 +144,19 @@ async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> 
             left = left.map(|left| left - 1);
         }
     }
-    execute(client, &Operation::Unwatch(watch)).await?;
     Ok(())
 }
 
 /// Prints a change, with the value where the key still has the version that the change tells of.
 async fn show(client: &Client, change: &Change) -> Result<(), Failure> {
-    let key = String::from_utf8_lossy(&change.key);
+    let key = print::foreign(&String::from_utf8_lossy(&change.key));
     if change.deleted {
         return say(format!("{key} deleted (version {})", change.version));
     }
     match read(client, &Operation::Get { key: change.key.clone() }).await? {
         Answer::Value { version, value } if version == change.version => {
-            say(format!("{key} = {} (version {version})", String::from_utf8_lossy(&value)))
+            let value = print::foreign(&String::from_utf8_lossy(&value));
+            say(format!("{key} = {value} (version {version})"))
         }
         _ => say(format!("{key} written (version {}), and changed again since", change.version)),
     }
@@ -211,11 +235,7 @@ fn value_of(argument: &str) -> Result<Bytes, Failure> {
     Ok(Bytes::from(value))
 }
 
-/// Prints a line. Unlike `println!` it does not panic where nobody reads any more.
+/// Prints a line that was asked for.
 fn say(line: String) -> Result<(), Failure> {
-    print(format!("{line}\n").as_bytes())
-}
-
-fn print(bytes: &[u8]) -> Result<(), Failure> {
-    std::io::stdout().write_all(bytes).map_err(|why| Failure::system("cannot print", &why))
+    print::output(format!("{line}\n").as_bytes())
 }

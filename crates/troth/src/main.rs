@@ -1,5 +1,6 @@
 //! The troth command.
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)] // They panic; see print.rs.
 #![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
 mod ask;
@@ -9,10 +10,13 @@ mod demo;
 mod failure;
 mod init;
 mod kv;
+mod print;
 mod processes;
 mod replica;
 mod session;
 mod status;
+#[cfg(test)]
+mod tests;
 mod up;
 
 use clap::Parser;
@@ -32,7 +36,14 @@ fn main() -> ExitCode {
         Err(why) => return failure::Failure::usage(format!("--log {wanted}: {why}")).report(),
     };
     let colour = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
+    // A line that cannot be written is lost. Reporting that on standard error would panic, mostly for
+    // the same reason, and a full disk under the logs would stop all replicas of a machine at once.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colour)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
     let done = match &cli.command {
         Command::Init(arguments) => init::run(arguments),
         Command::Replica(arguments) => replica::run(arguments),

@@ -51,16 +51,24 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Waits until every replica answers and is connected to every other.
+    /// Waits until every replica answers and is connected to every other: true. Between two looks it
+    /// calls `pause`, which waits so long and tells whether to stop: false.
     pub(crate) fn wait_until_serving(
         &mut self,
         layout: &Layout,
         cluster: &Cluster,
         patience: Duration,
-    ) -> Result<(), Failure> {
+        pause: impl Fn(Duration) -> bool,
+    ) -> Result<bool, Failure> {
         let give_up = Instant::now() + patience;
         loop {
             if let Some((replica, code)) = self.ended() {
+                // Ctrl-C reaches the replicas as it does us, and they may be quicker.
+                if code == 0 && pause(LOOK) {
+                    return Ok(false);
+                }
+                // It ended cleanly; but the cluster does not serve, and that is no success.
+                let code = if code == 0 { NOT_DONE } else { code };
                 let log =
                     std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
                 return Err(Failure::new(
@@ -73,13 +81,15 @@ impl Processes {
                 answer.as_ref().is_ok_and(|snapshot: &troth_node::Snapshot| snapshot.peers.len() == others)
             };
             if ask::all(cluster).iter().all(ready) {
-                return Ok(());
+                return Ok(true);
             }
             if Instant::now() > give_up {
                 let problem = format!("not every replica serves after {} s", patience.as_secs());
                 return Err(Failure::new(NOT_DONE, problem));
             }
-            std::thread::sleep(LOOK);
+            if pause(LOOK) {
+                return Ok(false);
+            }
         }
     }
 

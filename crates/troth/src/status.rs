@@ -3,16 +3,19 @@
 use crate::ask;
 use crate::cli::Status;
 use crate::failure::{Failure, NOT_DONE};
+use crate::print;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
 
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let cluster = Cluster::load(&Layout::new(&status.dir.dir).cluster())?;
     let answers = ask::all(&cluster);
-    if status.json {
-        println!("{}", json(&answers));
-    } else {
-        print!("{}", table(&cluster, &answers));
+    let text = if status.json { print::json(&json(&answers)) + "\n" } else { table(&cluster, &answers) };
+    // What the exit code tells does not depend on a reader that has seen enough.
+    if let Err(why) = print::output(text.as_bytes())
+        && !why.message.is_empty()
+    {
+        return Err(why);
     }
     let reached = answers.iter().filter(|answer| answer.is_ok()).count();
     if reached < cluster.group.weak() {
@@ -42,6 +45,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
     let head = [
         "replica",
         "address",
+        "pid",
         "view",
         "primary",
         "active",
@@ -56,6 +60,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
         let mut row = vec![index.to_string(), cluster.replicas[index].address.clone()];
         match answer {
             Ok(snapshot) => row.extend([
+                snapshot.pid.to_string(),
                 snapshot.view.to_string(),
                 snapshot.primary.to_string(),
                 if snapshot.active { "yes" } else { "no" }.to_owned(),
@@ -65,7 +70,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
                 snapshot.suspicions.to_string(),
                 names(&snapshot.accused),
             ]),
-            Err(why) => row.push(format!("unreachable: {why}")),
+            Err(why) => row.push(format!("unreachable: {}", print::foreign(why))),
         }
         rows.push(row);
     }

@@ -2,15 +2,16 @@
 
 use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
+use crate::print::say;
 use crate::processes::Processes;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use troth_node::config::{Cluster, Layout, Plan, Service, TrustedKind, free_ports, make};
+use troth_node::config::{Cluster, Layout, MakeError, Plan, Service, TrustedKind, free_ports, make};
 use troth_types::ReplicaId;
 
 /// Stands in a directory whose cluster `troth up` made itself and may remove.
-const OURS: &str = "made-by-troth-up";
+pub(crate) const OURS: &str = "made-by-troth-up";
 /// Held locked while a `troth up` runs.
 const LOCK: &str = "troth-up.lock";
 /// Clients of a cluster made here.
@@ -52,15 +53,16 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
         return Err(Failure::usage(problem));
     }
     let mut processes = Processes::start(layout, &cluster, |_| Vec::new())?;
-    processes.wait_until_serving(layout, &cluster, PATIENCE)?;
-    greet(layout, &cluster);
-    while !signals.wait(Duration::from_millis(200)) {
-        if let Some((replica, _)) = processes.ended() {
-            processes.forget(replica);
-            mourn(layout, &cluster, replica, processes.running());
+    if processes.wait_until_serving(layout, &cluster, PATIENCE, |pause| signals.wait(pause))? {
+        greet(layout, &cluster);
+        while !signals.wait(Duration::from_millis(200)) {
+            if let Some((replica, _)) = processes.ended() {
+                processes.forget(replica);
+                mourn(layout, &cluster, replica, processes.running());
+            }
         }
     }
-    println!("\nStopping.");
+    say!("\nStopping.");
     processes.stop();
     Ok(())
 }
@@ -72,31 +74,26 @@ fn greet(layout: &Layout, cluster: &Cluster) {
     } else {
         format!(" --dir {}", layout.root().display())
     };
-    println!(
-        "{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n"
-    );
-    println!("In another terminal:");
+    say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n");
+    say!("In another terminal:");
     if cluster.service == Service::Kv {
-        println!("  troth kv{dir} put greeting hello");
-        println!("  troth kv{dir} get greeting");
-        println!("  troth kv{dir} watch greeting");
+        say!("  troth kv{dir} put greeting hello");
+        say!("  troth kv{dir} get greeting");
+        say!("  troth kv{dir} watch greeting");
     }
-    println!("  troth status{dir}");
-    println!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir} --json`\n");
-    println!("Logs: {}/replica-N/replica.log", layout.root().display());
+    say!("  troth status{dir}");
+    say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir}`\n");
+    say!("Logs: {}/replica-N/replica.log", layout.root().display());
 }
 
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
-    println!(
-        "Replica {} has ended (see {}).",
-        replica.0,
-        layout.replica(replica).join("replica.log").display()
-    );
+    say!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
+    let left = if running == 1 { "1 is left".to_owned() } else { format!("{running} are left") };
     if running >= cluster.group.quorum() {
-        println!("{running} are left, and {} suffice.", cluster.group.quorum());
+        say!("{left}, and {} suffice.", cluster.group.quorum());
     } else {
-        println!(
-            "{running} are left, too few to be sure of anything: the group answers nothing any more, rather than \
+        say!(
+            "{left}, too few to be sure of anything: the group answers nothing any more, rather than \
              something wrong. Press Ctrl-C and start anew."
         );
     }
@@ -132,28 +129,53 @@ fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
         addresses,
         timing: String::new(),
     };
+    // What stands here already is not ours to remove later.
+    if let Some(theirs) = made_names(layout.root())?.into_iter().next() {
+        let problem = format!(
+            "{} is there already and no cluster.toml beside it; give another --dir, or add the cluster.toml",
+            theirs.display()
+        );
+        return Err(Failure::usage(problem));
+    }
     let mark = layout.root().join(OURS);
     std::fs::write(&mark, "`troth up` made this cluster and removes it when it ends or starts again.\n")
         .map_err(|why| Failure::system(&format!("cannot write {}", mark.display()), &why))?;
-    make(layout, &plan)?;
-    Ok(())
+    make(layout, &plan).map_err(|why| {
+        match &why {
+            // Somebody else makes a cluster here at this moment: nothing here is ours any more.
+            MakeError::Exists(_) | MakeError::Unfinished { .. } => drop(std::fs::remove_file(&mark)),
+            // The reason it failed matters more than what is left where clearing fails too.
+            _ => drop(clear(layout)),
+        }
+        why.into()
+    })
+}
+
+/// What is in a directory under the names that [`clear`] removes, but for the mark.
+fn made_names(root: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |why| Failure::system(&format!("cannot read {}", root.display()), &why);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("replica-") || name == "clients" || name == "cluster.toml" {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 /// Removes what a `troth up` made: exactly those files and directories.
 fn clear(layout: &Layout) -> Result<(), Failure> {
     let root = layout.root();
     let failed = |why| Failure::system(&format!("cannot clear {}", root.display()), &why);
-    for entry in std::fs::read_dir(root).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with("replica-") || name == "clients" {
-            std::fs::remove_dir_all(entry.path()).map_err(failed)?;
-        } else if name == "cluster.toml" || name == OURS {
-            std::fs::remove_file(entry.path()).map_err(failed)?;
-        }
+    for path in made_names(root)? {
+        if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }
+            .map_err(failed)?;
     }
-    Ok(())
+    // Last: while it stands, whoever starts here next clears what is left.
+    std::fs::remove_file(root.join(OURS)).map_err(failed)
 }
 
 /// SIGINT and SIGTERM as something to wait for.

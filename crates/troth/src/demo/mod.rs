@@ -7,6 +7,7 @@ mod steps;
 
 use crate::cli::Demo;
 use crate::failure::{Failure, NOT_DONE};
+use crate::print::say;
 use stage::Stage;
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
@@ -69,11 +70,11 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
         }
     });
     match &result {
-        Ok(checked) => println!(
+        Ok(checked) => say!(
             "\nAll {checked} answers were right, in {:.1} s, with two of five replicas failed. Play on: `make up`.",
             began.elapsed().as_secs_f64()
         ),
-        Err(_) => println!("\nThe demonstration FAILED."),
+        Err(_) => say!("\nThe demonstration FAILED."),
     }
     result.map(drop)
 }
@@ -103,10 +104,10 @@ async fn show(demo: &Demo) -> Result<u64, Failure> {
 
 fn announce(index: usize) {
     let step = &STEPS[index];
-    println!("\n[{}/{}] {}", index + 1, STEPS.len(), step.title);
-    println!("      {}", step.words);
+    say!("\n[{}/{}] {}", index + 1, STEPS.len(), step.title);
+    say!("      {}", step.words);
 }
 
 fn done(seen: &str) {
-    println!("      -> {seen}");
+    say!("      -> {seen}");
 }

@@ -3,6 +3,7 @@
 use super::model::Model;
 use crate::ask;
 use crate::failure::{Failure, NOT_DONE};
+use crate::print::say;
 use crate::processes::Processes;
 use crate::session::Session;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ struct Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.keep {
-            println!("Kept: {}", self.path.display());
+            say!("Kept: {}", self.path.display());
         } else {
             // Nothing is left to do where it fails.
             let _ = std::fs::remove_dir_all(&self.path);
@@ -70,7 +71,10 @@ impl Stage {
         let mut processes = Processes::start(&layout, &cluster, |replica| {
             if replica == LIAR { vec!["--adversary".to_owned(), "liar".to_owned()] } else { Vec::new() }
         })?;
-        processes.wait_until_serving(&layout, &cluster, PATIENCE)?;
+        processes.wait_until_serving(&layout, &cluster, PATIENCE, |pause| {
+            std::thread::sleep(pause);
+            false
+        })?;
         let mut sessions = Vec::new();
         for number in 1..=2 {
             sessions.push(Session::open(&layout, &cluster, Some(ClientId(number)), PATIENCE).await?);

@@ -4,9 +4,9 @@ use super::model::wrong;
 use super::stage::{LIAR, Stage};
 use crate::failure::{Failure, NOT_DONE};
 use crate::kv;
+use crate::print::{foreign, part};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Write;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use troth_client::front::Client;
@@ -159,7 +159,7 @@ fn describe(body: &ReplyBody) -> String {
     match body {
         ReplyBody::Full(results) => {
             let words: Vec<_> = results.iter().map(|result| String::from_utf8_lossy(result)).collect();
-            format!("\"{}\"", words.join(", "))
+            format!("\"{}\"", foreign(&words.join(", ")))
         }
         ReplyBody::Digest(_) => "with the digest of something else".to_owned(),
     }
@@ -324,7 +324,7 @@ struct Progress {
 
 impl Progress {
     fn new(total: usize) -> Self {
-        print!("      ");
+        part("      ");
         Self { done: 0, total }
     }
 
@@ -332,12 +332,10 @@ impl Progress {
         self.done += 1;
         let dots = |done: usize| done * 40 / self.total;
         if dots(self.done) > dots(self.done - 1) {
-            print!("{}", ".".repeat(dots(self.done) - dots(self.done - 1)));
-            // Progress that cannot be shown is no failure.
-            let _ = std::io::stdout().flush();
+            part(&".".repeat(dots(self.done) - dots(self.done - 1)));
         }
         if self.done == self.total {
-            println!();
+            part("\n");
         }
     }
 

@@ -1,12 +1,8 @@
 //! A cluster's life: it serves, survives its primary, and leaves nothing behind.
 
-use crate::support::{Running, Scratch, good, lives, run, signal, status, troth, until, up};
+use crate::support::{Running, Scratch, good, lives, pid, run, signal, status, troth, until, up};
 use std::io::Write;
 use std::process::Stdio;
-
-fn pid(replica: &serde_json::Value) -> u32 {
-    u32::try_from(replica["pid"].as_u64().expect("a reachable replica says its pid")).expect("a pid")
-}
 
 #[test]
 fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
@@ -41,7 +37,11 @@ fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
     signal(pids[0], "KILL");
 
     good(dir, &["kv", "put", "greeting", "still here"]);
-    assert_eq!(good(dir, &["kv", "get", "greeting"]), "still here\n");
+    assert_eq!(
+        good(dir, &["kv", "get", "greeting", "--wait", "20"]),
+        "still here\n",
+        "options may stand last"
+    );
     assert_eq!(watch.ends(), Some(0), "the watch saw its second change through the view change");
     said("greeting = still here (version 3)").expect("the watch told of the second change");
     let view = until("the others work in a new view", || {

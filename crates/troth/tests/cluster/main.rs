@@ -4,5 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
 mod life;
+mod printing;
 mod refusals;
+mod stopping;
 mod support;

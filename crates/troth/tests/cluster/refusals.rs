@@ -1,25 +1,8 @@
 //! What a replica refuses, with the exit code and the words that help.
 
-use crate::support::{Running, Scratch, good, run, status, troth, until};
+use crate::support::{Running, Scratch, init, run, status, troth, until};
 use std::path::Path;
 use std::process::Stdio;
-
-/// Makes a cluster on ports that are free now.
-fn init(dir: &Path) {
-    // Processes and time make the port: tests beside each other rarely want the same.
-    for attempt in 0..50 {
-        let base = 10_000 + (std::process::id() * 7 + attempt * 331) % 20_000;
-        let free = (0..3).all(|i| {
-            let port = |offset| u16::try_from(base + i + offset).expect("below 32000");
-            [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        });
-        if free {
-            good(dir, &["init", "--base-port", &base.to_string()]);
-            return;
-        }
-    }
-    panic!("no free ports");
-}
 
 fn replica(dir: &Path, id: &str) -> Running {
     let child = troth(dir)

@@ -1,8 +1,8 @@
 //! A cluster of processes in a directory of its own, and the command to use it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,8 +72,33 @@ pub fn good(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Makes a cluster on ports that are free now; gives the first.
+pub fn init(dir: &Path) -> u16 {
+    // Processes and time make the port: tests beside each other rarely want the same.
+    for attempt in 0..50 {
+        let base = 10_000 + (std::process::id() * 7 + attempt * 331) % 20_000;
+        let free = (0..3).all(|i| {
+            let port = |offset| u16::try_from(base + i + offset).expect("below 32000");
+            [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        });
+        if free {
+            good(dir, &["init", "--base-port", &base.to_string()]);
+            return u16::try_from(base).expect("below 32000");
+        }
+    }
+    panic!("no free ports");
+}
+
 /// Starts `troth up` and waits until it says that the cluster serves.
 pub fn up(dir: &Path, arguments: &[&str]) -> Running {
+    let (running, lines) = up_printing(dir, arguments);
+    // What it says later is not read; a pipe holds far more than it says.
+    std::thread::spawn(move || lines.for_each(drop));
+    running
+}
+
+/// As [`up`], and gives what it says after that.
+pub fn up_printing(dir: &Path, arguments: &[&str]) -> (Running, Lines<BufReader<ChildStdout>>) {
     let mut child = troth(dir)
         .arg("up")
         .args(arguments)
@@ -89,9 +114,7 @@ pub fn up(dir: &Path, arguments: &[&str]) -> Running {
         let _ = running.0.stderr.take().expect("piped").read_to_string(&mut why);
         panic!("the cluster does not serve: {first:?} {why}");
     }
-    // What it says later is not read; a pipe holds far more than it says.
-    std::thread::spawn(move || lines.for_each(drop));
-    running
+    (running, lines)
 }
 
 /// What `troth status --json` says of the replicas.
@@ -99,6 +122,18 @@ pub fn status(dir: &Path) -> Vec<serde_json::Value> {
     let output = run(dir, &["status", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     json["replicas"].as_array().expect("a list").clone()
+}
+
+/// The other end of a pipe that nobody reads.
+pub fn unread() -> std::io::PipeWriter {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer
+}
+
+/// The process that a replica says it is.
+pub fn pid(replica: &serde_json::Value) -> u32 {
+    u32::try_from(replica["pid"].as_u64().expect("a reachable replica says its pid")).expect("a pid")
 }
 
 /// Waits for a condition.

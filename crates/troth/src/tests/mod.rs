@@ -1,0 +1,3 @@
+//! Tests of what needs no process.
+
+mod print;

@@ -1,0 +1,112 @@
+//! Stopping before it has started, and while the group does not answer.
+
+use crate::support::{Running, Scratch, init, lives, pid, run, signal, status, troth, until, up};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+/// Replicas that are stopped, and killed where the test leaves them: they would never end otherwise.
+struct Frozen(Vec<u32>);
+
+impl Frozen {
+    fn freeze(pids: &[u32]) -> Self {
+        pids.iter().for_each(|pid| signal(*pid, "STOP"));
+        Self(pids.to_vec())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.0.iter().filter(|pid| lives(**pid)).for_each(|pid| signal(*pid, "KILL"));
+    }
+}
+
+fn piped(dir: &Path, arguments: &[&str]) -> Running {
+    Running(
+        troth(dir)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts"),
+    )
+}
+
+/// What a process that has ended printed.
+fn said(child: &mut Child) -> String {
+    let mut words = String::new();
+    let (out, err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    out.chain(err).read_to_string(&mut words).expect("text");
+    words
+}
+
+#[test]
+fn ctrl_c_ends_a_watch_although_the_group_does_not_answer() {
+    let scratch = Scratch::new("interrupt");
+    let dir = scratch.0.as_path();
+    let _cluster = up(dir, &[]);
+    let pids: Vec<u32> = status(dir).iter().map(pid).collect();
+    // Far longer than the test waits.
+    let mut watch = piped(dir, &["kv", "--wait", "3600", "watch", "greeting"]);
+    let mut first = [0; 1];
+    watch.0.stderr.as_mut().expect("piped").read_exact(&mut first).expect("it says that it watches");
+    let _frozen = Frozen::freeze(&pids[1..]);
+    watch.signal("INT");
+    assert_eq!(watch.ends(), Some(4), "{}", said(&mut watch.0));
+}
+
+/// Replica 2 serves no `/status`, so `troth up` waits for it in vain.
+fn incomplete(dir: &Path) {
+    init(dir);
+    let file = dir.join("cluster.toml");
+    let text = std::fs::read_to_string(&file).expect("just made");
+    let last = text.rfind("http = ").expect("each replica has one");
+    let end = last + text[last..].find('\n').expect("a line") + 1;
+    std::fs::write(&file, format!("{}{}", &text[..last], &text[end..])).expect("our own file");
+}
+
+#[test]
+fn a_signal_ends_a_cluster_that_is_still_starting() {
+    let scratch = Scratch::new("starting");
+    let dir = scratch.0.as_path();
+    incomplete(dir);
+    let mut cluster = piped(dir, &["up"]);
+    until("replica 0 serves", || status(dir)[0]["pid"].as_u64());
+    cluster.signal("TERM");
+    assert_eq!((cluster.ends(), said(&mut cluster.0).as_str()), (Some(0), "\nStopping.\n"));
+}
+
+#[test]
+fn a_cluster_that_does_not_come_to_serve_is_no_success() {
+    let scratch = Scratch::new("halfway");
+    let dir = scratch.0.as_path();
+    incomplete(dir);
+    let mut cluster = piped(dir, &["up"]);
+    let replica = until("replica 0 serves", || status(dir)[0]["pid"].as_u64());
+    signal(u32::try_from(replica).expect("a pid"), "TERM");
+    assert_eq!(cluster.ends(), Some(5), "the replica ended cleanly, the command did not");
+}
+
+#[test]
+fn up_removes_nothing_that_it_did_not_make() {
+    let scratch = Scratch::new("theirs");
+    let dir = scratch.0.as_path();
+    let theirs = dir.join("clients").join("client-1.toml");
+    std::fs::create_dir_all(dir.join("clients")).expect("our own directory");
+    std::fs::write(&theirs, "a client's machine").expect("our own file");
+    for _ in 0..2 {
+        assert_eq!(piped(dir, &["up"]).ends(), Some(2));
+    }
+    assert!(theirs.exists());
+    assert!(!dir.join("made-by-troth-up").exists());
+}
+
+#[test]
+fn init_makes_nothing_that_up_would_remove() {
+    let scratch = Scratch::new("marked");
+    let dir = scratch.0.as_path();
+    std::fs::create_dir_all(dir).expect("our own directory");
+    std::fs::write(dir.join("made-by-troth-up"), "").expect("our own file");
+    assert_eq!(run(dir, &["init"]).status.code(), Some(2));
+    assert!(!dir.join("cluster.toml").exists());
+}
