@@ -21,7 +21,9 @@ use crate::{Body, Message, Protocol, Rng};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use troth_auth::Ui;
 use troth_core::PeerMessage;
+use troth_trusted::CounterId;
 use troth_types::{Group, ReplicaId, ToClient};
 
 /// Something a faulty replica does.
@@ -68,6 +70,11 @@ impl<P: Protocol> Hand<'_, P> {
     /// Has the real component certify a body, whatever it says.
     pub fn certify(&mut self, body: Body<P>) -> Option<Message<P>> {
         self.puppet.certify_extra(body)
+    }
+
+    /// Has the real component certify a body by another counter, at the place of `like`.
+    pub fn certify_beside(&mut self, counter: CounterId, like: &Ui, body: Body<P>) -> Option<Message<P>> {
+        self.puppet.certify_beside(counter, like, body)
     }
 
     /// Signs a body with the host's key.

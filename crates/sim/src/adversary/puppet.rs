@@ -18,7 +18,7 @@ pub struct Puppet<P: Protocol> {
     component: Component,
     signer: ModelSigner,
     all: Vec<Message<P>>,
-    moves: BTreeMap<CounterValue, (CounterValue, Digest)>,
+    moves: BTreeMap<(CounterId, CounterValue), (CounterValue, Digest)>,
     fictions: Vec<Fiction<P>>,
 }
 
@@ -138,6 +138,27 @@ impl<P: Protocol> Puppet<P> {
         self.certify(P::counters()[0], CounterValue(0), body)
     }
 
+    /// Certifies a body by another counter of the component, after the same predecessor and at the same value
+    /// as `like`, while that counter still stands below both.
+    pub(crate) fn certify_beside(
+        &mut self,
+        counter: CounterId,
+        like: &Ui,
+        body: Body<P>,
+    ) -> Option<Message<P>> {
+        let digest = P::digest(&body, &self.group, self.me);
+        let Answer::Value(now) = self.component.call(&[Call::Read { counter }]).pop()? else { return None };
+        if now < like.predecessor() {
+            let call = Call::Attest { counter, previous: now, new: like.predecessor(), digest: digest.0 };
+            self.component.call(&[call]);
+        }
+        let call =
+            Call::Attest { counter, previous: like.predecessor(), new: like.value(), digest: digest.0 };
+        let Answer::Attested(certificate) = self.component.call(&[call]).pop()? else { return None };
+        self.moves.insert((counter, like.value()), (like.predecessor(), digest));
+        Some(P::seal(body, digest, self.me, Seal::Ui(Ui { certificate, run: None })))
+    }
+
     /// Whether a message holds nothing of a fiction: every certificate of this replica in it is one
     /// that the real component gave. A fiction's certificates would verify, and must not leave.
     pub(crate) fn is_real(&self, message: &Message<P>) -> bool {
@@ -149,7 +170,9 @@ impl<P: Protocol> Puppet<P> {
         claims.iter().filter(|claim| claim.by == self.me).all(|claim| match claim.evidence {
             Evidence::Ui(_, ui) => {
                 // A fiction may say the same at the same value, and name another predecessor.
-                ui.run.is_none() && self.moves.get(&ui.value()) == Some(&(ui.predecessor(), claim.digest))
+                ui.run.is_none()
+                    && self.moves.get(&(ui.certificate.counter, ui.value()))
+                        == Some(&(ui.predecessor(), claim.digest))
             }
             Evidence::Signature(_) => true,
         })
@@ -171,7 +194,7 @@ impl<P: Protocol> Puppet<P> {
         let Answer::Attested(certificate) = self.component.call(&[call]).pop()? else { return None };
         let message = P::seal(body, digest, self.me, Seal::Ui(Ui { certificate, run: None }));
         self.all.push(message.clone());
-        self.moves.insert(new, (previous, digest));
+        self.moves.insert((counter, new), (previous, digest));
         Some(message)
     }
 }

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod collude;
+mod counters;
 mod equivocate;
 mod frame;
 mod hold_back;
@@ -30,6 +31,7 @@ pub const ALL: &[Named<MinBftWorld>] = &[
     ("stale replayer", || Box::new(replay::Replayer::default())),
     ("liar to clients", || Box::new(lie::Liar::default())),
     ("framing relay", || Box::new(frame::Framer)),
+    ("two counters", || Box::new(counters::TwoCounters::default())),
     ("colluders", || Box::new(collude::Colluder::default())),
 ];
 
