@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # other, has replicas that lie; it has its own directory so that it is never taken for a real one.
 demo: toolchain
 	@echo "Building (the first time takes a few minutes) ..."
-	@cargo build --locked --quiet --profile demo --package troth --features demo-adversary
+	@cargo build --locked --profile demo --package troth --features demo-adversary
 	@$(TARGET)/demo/troth demo
 
 # Everything we check.

@@ -78,7 +78,7 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Duration) -> Clien
 
 impl From<ConnectError> for Failure {
     fn from(why: ConnectError) -> Self {
-        let mend = "look with `troth status`; start the group with `troth up`";
+        let mend = "look with `troth status`; `troth up` starts a whole group (end one that still runs with Ctrl-C first)";
         Self::new(NOT_DONE, format!("{why}\n  mend: {mend}"))
     }
 }

@@ -137,8 +137,10 @@ impl Cluster {
     /// # Errors
     /// Names the file, the line and the mend.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let source =
-            Source::read(file, "give the cluster's directory with --dir, or make one with `troth init`")?;
+        let source = Source::read(
+            file,
+            "is this the directory where `troth up` runs? Give the cluster's with --dir, or make one with `troth init`",
+        )?;
         Self::check(&source)
     }
 

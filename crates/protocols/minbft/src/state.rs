@@ -276,9 +276,11 @@ impl MinBft {
     pub(crate) fn offer(&mut self, message: Arc<Certified>) -> bool {
         rule!("MINBFT-U3");
         let (predecessor, value) = (message.ui.predecessor(), message.value());
+        let mine = message.from == self.me;
         let peer = self.peer_mut(message.from);
         let heavy = |message: &Certified| matches!(message.body, Body::ViewChange(_) | Body::NewView(_));
-        if heavy(&message)
+        if !mine
+            && heavy(&message)
             && predecessor != peer.gate.processed()
             && peer.gate.waiting().filter(|waiting| heavy(waiting)).count() >= MOST_HEAVY
         {
