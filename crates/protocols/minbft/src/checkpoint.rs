@@ -184,13 +184,12 @@ impl MinBft {
         self.watch_deadline(cx);
         self.delivered = self.delivered.max(reached.seq);
         self.slots = self.slots.split_off(&self.delivered.next());
-        self.committed = self.committed.max(reached.seq);
         for digest in self.pool.retain(|client, number| !executed(client, number)) {
             self.frames.settle(&digest);
         }
         self.own_digests.insert(reached.seq, digest);
         // A replica that reached a checkpoint by transfer issues its own CHECKPOINT, or it could never
-        // drop what it certified before.
+        // drop what it certified before, nor commit to what follows.
         self.due_checkpoints.push_back((reached.seq, digest));
         if self.stable.0 == reached.seq {
             cx.stable(reached.seq, digest);

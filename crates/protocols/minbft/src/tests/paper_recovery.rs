@@ -156,7 +156,11 @@ fn a_source_that_answers_rubbish_does_not_hold_a_transfer_up() {
         world.open();
         // Those who lie answer each question at once, and whenever they are not asked, too.
         world.links(move |flight| match &flight.message {
-            troth_core::PeerMessage::StatePiece(_) if flight.from.0 < liars => Fate::Lose,
+            troth_core::PeerMessage::StatePiece(piece)
+                if flight.from.0 < liars && piece.content != "rubbish" =>
+            {
+                Fate::Lose
+            }
             _ => Fate::Pass,
         });
         for _ in 0..200 {
@@ -175,6 +179,38 @@ fn a_source_that_answers_rubbish_does_not_hold_a_transfer_up() {
         }
         assert_eq!(world.executed(4), 20, "{liars} liars");
     }
+}
+
+#[test]
+fn only_the_one_that_was_asked_is_judged_by_its_pieces() {
+    let mut world = one_missed_them(5, 4, 20);
+    world.open();
+    world.links(|flight| match &flight.message {
+        troth_core::PeerMessage::StatePiece(piece) if piece.content != "rubbish" => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    world.pass(1_500_000);
+    let questions = |world: &World| -> Vec<(troth_types::ReplicaId, troth_types::StateFetch)> {
+        let asked = world.sent.iter().filter_map(|flight| match &flight.message {
+            troth_core::PeerMessage::FetchState(fetch) if flight.from == r(4) => {
+                Some((flight.to, fetch.clone()))
+            }
+            _ => None,
+        });
+        asked.collect()
+    };
+    let before = questions(&world);
+    let (asked, fetch) = before.last().expect("it is behind").clone();
+    let content = bytes::Bytes::from_static(b"rubbish");
+    let piece = troth_types::StatePiece { seq: fetch.seq, digest: fetch.digest, path: fetch.path, content };
+    for from in (0..4).filter(|from| r(*from) != asked) {
+        world.arrive(from, 4, troth_core::PeerMessage::StatePiece(piece.clone()));
+        assert_eq!(questions(&world).len(), before.len(), "replica {from} was not asked");
+    }
+    world.arrive(asked.0, 4, troth_core::PeerMessage::StatePiece(piece));
+    let after = questions(&world);
+    assert!(after.len() > before.len(), "asked at once");
+    assert_ne!(after[before.len()].0, asked, "the next one");
 }
 
 // MINBFT-T3 "After the installation it certifies its own CHECKPOINT and tries again everything that
@@ -317,7 +353,13 @@ fn frames_that_nobody_has_do_not_hide_those_that_somebody_has() {
     let mut world = World::with(3, SMALL, &[2]);
     let frame = world.frame(1, 1, "op");
     for seq in 1..=4 {
-        let frames = (0..100).map(|index| Digest([seq as u8 ^ index; 32])).collect();
+        // Lower than any real digest.
+        let invented = |index: u8| {
+            let mut digest = [0; 32];
+            (digest[30], digest[31]) = (seq as u8, index);
+            Digest(digest)
+        };
+        let frames = (0..100).map(invented).collect();
         let mut batch = troth_types::Batch { time: world.wall(), frames };
         if seq == 4 {
             batch.frames.push(frame.digest());
