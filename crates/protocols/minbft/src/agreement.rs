@@ -135,6 +135,9 @@ impl Agreement for MinBft {
         let own = processed.chain(mine.gate.waiting()).cloned().map(Message::Certified).collect();
         let mut records = vec![Record::Stable(self.stable_proof.clone())];
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
+        if self.active() {
+            records.push(Record::Committed(self.view, self.committed));
+        }
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
         records.extend(self.known_views.all().cloned().map(Record::NewView));
         records.extend(self.known_views.accepts().cloned().map(Record::Accepted));

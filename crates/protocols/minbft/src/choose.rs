@@ -52,6 +52,10 @@ pub fn choose<'a>(
             batches.insert(Seq(seq), batch.clone());
         }
     }
+    let start = start_of(view, &new_view)?;
+    if evidence.iter().any(|shown| shown.view == Some(view) && !without_hole(config, shown, start)) {
+        return None;
+    }
     for (seq, prepare) in first_prepares(evidence, view) {
         if let Some(prepare) = prepare.prepare() {
             batches.entry(seq).or_insert_with(|| prepare.batch.clone());
@@ -62,6 +66,29 @@ pub fn choose<'a>(
         chosen.push(batch);
     }
     Some(Choice { base, chosen })
+}
+
+/// The last number that a view started with.
+pub fn start_of<'a>(view: View, new_view: impl Fn(View) -> Option<&'a NewView>) -> Option<Seq> {
+    if view == View(0) {
+        return Some(Seq(0));
+    }
+    new_view(view).map(|started| Seq(started.base.0.0 + started.chosen.len() as u64))
+}
+
+/// Whether the commitments that a VIEW-CHANGE shows of its sender's highest view, which started with numbers
+/// up to `start`, follow each other from there, or from the stable checkpoint that it shows. A correct
+/// sender passes over numbers only where the state was transferred to it, below that checkpoint. A hole would
+/// end S before a commitment that somebody else may have executed in the old view.
+pub fn without_hole(config: &Config, shown: &Evidence, start: Seq) -> bool {
+    if config.follows(Flaw::CutUnderPipelining) {
+        return true;
+    }
+    let Some(view) = shown.view else { return true };
+    rule!("MINBFT-V20");
+    let from = shown.stable.0.max(start);
+    let after = shown.prepares.range((view, from.next())..=(view, Seq(u64::MAX)));
+    after.zip(from.0 + 1..).all(|(((_, seq), _), expected)| seq.0 == expected)
 }
 
 /// The PREPAREs of a view in the evidence. Where a faulty primary certified two for one number, the

@@ -57,7 +57,11 @@ impl KnownViews {
 
     /// Keeps a valid NEW-VIEW.
     pub(crate) fn hold(&mut self, view: View, message: Arc<Certified>, rests_on: Option<View>) {
-        let accepts = self.asked.remove(&view).map(|asked| asked.accepts).unwrap_or_default();
+        let mut accepts = self.asked.remove(&view).map(|asked| asked.accepts).unwrap_or_default();
+        // One that accepted another NEW-VIEW says nothing of this one (V16).
+        accepts.retain(|_, accept| {
+            matches!(&accept.body, Body::AcceptNewView(accept) if accept.new_view == message.digest)
+        });
         self.held.entry(view).or_insert(Held { message, rests_on, accepts });
     }
 

@@ -262,6 +262,9 @@ pub enum Record {
     Accepted(Arc<Certified>),
     /// A batch that this replica executed: it is decided, so a restart executes it again.
     Executed(Seq, Batch),
+    /// The view in which this replica works and the last number that it committed to there: its own messages
+    /// that say so may have been dropped, because what is stable covers them.
+    Committed(View, Seq),
 }
 
 /// The view that a VIEW-CHANGE is for.

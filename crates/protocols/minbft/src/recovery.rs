@@ -21,6 +21,7 @@ impl MinBft {
         reached: Reached,
     ) {
         rule!("MINBFT-R4");
+        let mut promised = (View(0), Seq(0));
         self.reached = reached;
         self.delivered = reached.seq;
         if snapshot.0 > Seq(0) {
@@ -43,6 +44,7 @@ impl MinBft {
                 Record::Executed(seq, batch) => {
                     self.decided.insert(seq, batch);
                 }
+                Record::Committed(view, seq) => promised = promised.max((view, seq)),
                 Record::Stable(proof) => {
                     self.stable = proof.target();
                     self.stable_proof = proof;
@@ -60,7 +62,12 @@ impl MinBft {
         self.execute_decided(cx);
         // A state that came by transfer may be ahead of everything this replica certified: it goes on
         // there, and its own CHECKPOINT comes first.
-        self.committed = self.committed.max(self.delivered);
+        self.committed = self.committed.max(self.delivered).max(self.own_checkpoint.0);
+        // The log may have been cut behind the last commitments of this view.
+        self.read_barrier = self.read_barrier.max(promised.1);
+        if promised.0 == self.view && self.active() {
+            self.committed = self.committed.max(promised.1);
+        }
         if snapshot.0 > self.own_checkpoint.0 {
             self.due_checkpoints.push_back(snapshot);
         }

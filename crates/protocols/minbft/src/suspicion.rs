@@ -43,6 +43,9 @@ impl MinBft {
     pub(crate) fn on_overdue(&mut self, cx: &mut Cx<'_, Self>) {
         if self.active() && self.deadline_due(cx) {
             self.suspect(cx, "it lets no agreed time pass");
+        } else if self.active() {
+            // The clock was set back meanwhile.
+            self.watch_deadline(cx);
         }
     }
 

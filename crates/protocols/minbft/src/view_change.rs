@@ -1,6 +1,6 @@
 //! MinBFT §4, view change: VIEW-CHANGE.
 
-use crate::choose::{Choice, choose};
+use crate::choose::{Choice, choose, start_of, without_hole};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
 use crate::place::Place;
@@ -80,6 +80,13 @@ impl MinBft {
         {
             self.known_views.want(view);
             return None;
+        }
+        if let Some(view) = evidence.view {
+            let start = start_of(view, |view| self.known_views.get(view)?.new_view())?;
+            if !without_hole(&self.config, &evidence, start) {
+                cx.ignore(message.from, "a VIEW-CHANGE with a hole in its commitments");
+                return None;
+            }
         }
         let above = evidence.stable.0.max(self.delivered);
         let mut good = true;

@@ -287,6 +287,11 @@ impl Wire for Record {
                 seq.encode(out);
                 batch.encode(out);
             }
+            Self::Committed(view, seq) => {
+                out.push(5);
+                view.encode(out);
+                seq.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -296,6 +301,7 @@ impl Wire for Record {
             2 => Self::Stable(Wire::decode(reader)?),
             3 => Self::Accepted(Wire::decode(reader)?),
             4 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
+            5 => Self::Committed(Wire::decode(reader)?, Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a MinBFT record", u64::from(other))),
         })
     }

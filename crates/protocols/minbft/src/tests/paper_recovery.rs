@@ -596,3 +596,37 @@ fn no_read_before_it_has_caught_up_with_itself() {
     assert!(answered(&mut fresh));
     assert!(fresh.minbft(0).may_answer_reads());
 }
+
+/// A crash after the CHECKPOINT of a transferred state and before any commitment: nothing below it is committed
+/// to again, or the others would see skipped numbers.
+#[test]
+fn an_own_checkpoint_stands_for_what_is_below_it() {
+    covers!("MINBFT-R4");
+    let mut world = World::with(3, SMALL, &[]);
+    let place = Place::of_checkpoint(View(0), Seq(8)).expect("possible");
+    let body = Body::Checkpoint(crate::Checkpoint { seq: Seq(8), digest: Digest([8; 32]) });
+    let own = world.certify_at(2, place, body);
+    let started = |records: Vec<crate::Record>| {
+        let mut minbft = crate::MinBft::new(r(2), world.group, world.config);
+        let (env, mut effects) = (world.env(r(2)), Vec::new());
+        let mut cx = troth_core::Cx::new(env.now, env.wall, r(2), &world.group, &mut effects);
+        let reached = troth_core::Reached { seq: Seq(4), ..Default::default() };
+        let start = troth_core::Start::Recovered {
+            own: vec![Message::Certified(own.clone())],
+            records,
+            snapshot: (Seq(4), Digest([4; 32])),
+            reached,
+        };
+        minbft.on_start(&mut cx, start);
+        minbft
+    };
+    assert_eq!(started(Vec::new()).committed, Seq(8));
+    // Commitments whose messages the log has dropped bind all the same, in their view.
+    let kept = started(vec![crate::Record::Committed(View(0), Seq(12))]);
+    assert_eq!((kept.committed, kept.read_barrier), (Seq(12), Seq(12)));
+    let other = started(vec![crate::Record::Committed(View(1), Seq(12))]);
+    assert_eq!((other.committed, other.read_barrier), (Seq(8), Seq(12)));
+    let world = one_missed_them(3, 2, 5);
+    let (_, records) = world.minbft(0).retained();
+    assert!(records.contains(&crate::Record::Committed(View(0), world.minbft(0).committed)));
+}

@@ -361,9 +361,14 @@ fn the_highest_view_rules() {
     // In one view logs add up, as far as they are consecutive.
     let mut world = World::with(5, SMALL, &[]);
     let one = shows(&mut world, 0, 0, &[(0, 1, "a"), (0, 2, "b")]);
-    let two = shows(&mut world, 1, 0, &[(0, 3, "c"), (0, 5, "e")]);
+    let two = shows(&mut world, 1, 2, &[(0, 3, "c")]);
+    let one = Evidence { stable: (Seq(2), Digest([2; 32])), ..one };
+    let mut three = shows(&mut world, 2, 4, &[(0, 5, "e")]);
+    // Shown by one that is ahead, without what is below its checkpoint: nothing joins it to the others.
+    three.stable = (Seq(2), Digest([2; 32]));
+    assert_eq!(choose(&world.config, &[one.clone(), two.clone(), three], |_| None), None);
     let choice = choose(&world.config, &[one, two], |_| None).expect("view 0 needs no start");
-    assert_eq!(operations(&world, &choice), named(&world, &[(1, "a"), (2, "b"), (3, "c")]));
+    assert_eq!(operations(&world, &choice), named(&world, &[(3, "c")]));
     // What is below the base is left out.
     let mut world = World::with(5, SMALL, &[]);
     let one = shows(&mut world, 0, 2, &[(0, 1, "a"), (0, 2, "b"), (0, 3, "c")]);
@@ -419,4 +424,59 @@ fn a_checkpoint_alone_shows_the_view_that_its_sender_worked_in() {
     let message = world.certify_change(1, change);
     let shown = evidence(&world.group, &world.config, &message).expect("a log may begin here");
     assert_eq!(shown.view, Some(View(3)));
+}
+
+// MINBFT-V20 (guard) "The commitments that a VIEW-CHANGE shows of its highest view follow each other without a
+// hole, from that view's start or from the stable checkpoint shown, whichever is higher. …"
+#[test]
+fn a_hole_in_the_commitments_is_not_used() {
+    covers!("MINBFT-V20");
+    let mut world = World::with(3, SMALL, &[]);
+    let start = crate::NewView {
+        view: View(1),
+        changes: Vec::new(),
+        base: (Seq(4), Digest([4; 32])),
+        chosen: vec![batch(world.wall(), &[]), batch(world.wall(), &[])],
+    };
+    for (view, stable, numbers, good) in [
+        (0, 0, &[1, 2][..], true),
+        (0, 0, &[2], false),
+        (0, 0, &[1, 3], false),
+        (0, 4, &[5, 6], true),
+        (0, 4, &[2, 5], true),
+        (0, 4, &[6], false),
+        (1, 0, &[7, 8], true),
+        (1, 0, &[5], true),
+        (1, 0, &[8], false),
+        (1, 7, &[8], true),
+    ] {
+        let mut world = World::with(3, SMALL, &[]);
+        let prepares: Vec<(u64, u64, &str)> = numbers.iter().map(|number| (view, *number, "op")).collect();
+        let shown = shows(&mut world, 0, stable, &prepares);
+        let choice = choose(&world.config, &[shown], |view| (view == View(1)).then_some(&start));
+        assert_eq!(choice.is_some(), good, "view {view}, {stable} stable, {numbers:?}");
+    }
+}
+
+/// A faulty primary's log jumps to 65 by a checkpoint of a state that nobody had: S would end before 65, and
+/// one who is still in the old view would execute it there.
+#[test]
+fn a_log_that_jumps_by_a_checkpoint_of_its_own_is_not_based_on() {
+    covers!("MINBFT-V20");
+    let mut world = World::with(3, SMALL, &[1]);
+    let frame = world.frame(1, 1, "m");
+    world.request(&[1], &frame);
+    world.checkpoint(0, 4, Digest([9; 32]));
+    world.prepare(0, 5, &[&frame]);
+    let change = world.view_change(0, 1);
+    assert!(evidence(&world.group, &world.config, &change).is_ok(), "nothing in it is out of order");
+    for message in world.said(0) {
+        world.say(1, &message);
+    }
+    world.wishes(&[0, 2], 1, 1);
+    world.pass(200_000);
+    assert!(!world.minbft(1).active() && world.sent_by(1, Kind::NewView).is_empty());
+    let honest = world.view_change(2, 1);
+    world.say(1, &honest);
+    assert_eq!(world.sent_by(1, Kind::NewView).len(), 1, "the others are enough");
 }
