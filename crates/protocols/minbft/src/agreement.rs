@@ -135,9 +135,8 @@ impl Agreement for MinBft {
         let own = processed.chain(mine.gate.waiting()).cloned().map(Message::Certified).collect();
         let mut records = vec![Record::Stable(self.stable_proof.clone())];
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
-        if self.active() {
-            records.push(Record::Committed(self.view, self.committed));
-        }
+        // Only what was certified binds; what was merely asked for may never be.
+        records.extend(mine.walk.last.map(|(view, seq)| Record::Committed(view, seq)));
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
         records.extend(self.known_views.all().cloned().map(Record::NewView));
         records.extend(self.known_views.accepts().cloned().map(Record::Accepted));

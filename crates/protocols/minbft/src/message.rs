@@ -262,8 +262,8 @@ pub enum Record {
     Accepted(Arc<Certified>),
     /// A batch that this replica executed: it is decided, so a restart executes it again.
     Executed(Seq, Batch),
-    /// The view in which this replica works and the last number that it committed to there: its own messages
-    /// that say so may have been dropped, because what is stable covers them.
+    /// The view of this replica's last certified commitment and its number: its own messages that say so may
+    /// have been dropped, because what is stable covers them.
     Committed(View, Seq),
 }
 
