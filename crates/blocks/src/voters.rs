@@ -10,13 +10,10 @@ impl Voters {
     /// Nobody.
     pub const NONE: Self = Self(0);
 
-    /// Adds a voter; says whether it is new.
-    pub fn insert(&mut self, replica: ReplicaId) -> bool {
+    /// Adds a voter.
+    pub fn insert(&mut self, replica: ReplicaId) {
         assert!(replica.0 < 128, "a group has at most 128 replicas");
-        let bit = 1u128 << replica.0;
-        let new = self.0 & bit == 0;
-        self.0 |= bit;
-        new
+        self.0 |= 1u128 << replica.0;
     }
 
     /// Whether a replica is among them.

@@ -101,3 +101,14 @@ fn the_back_off_doubles_and_takes_one_step_back_per_progress() {
     }
     assert_eq!(back_off.of(1), 64);
 }
+
+#[test]
+fn a_replica_votes_once_and_none_beyond_the_largest_group() {
+    let mut voters = Voters::NONE;
+    for replica in [0, 127, 127, 5] {
+        voters.insert(ReplicaId(replica));
+    }
+    assert_eq!(voters.count(), 3);
+    let members: Vec<u16> = (0..=300).filter(|replica| voters.contains(ReplicaId(*replica))).collect();
+    assert_eq!(members, [0, 5, 127]);
+}

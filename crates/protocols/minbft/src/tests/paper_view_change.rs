@@ -431,7 +431,7 @@ fn a_checkpoint_alone_shows_the_view_that_its_sender_worked_in() {
 #[test]
 fn a_hole_in_the_commitments_is_not_used() {
     covers!("MINBFT-V20");
-    let mut world = World::with(3, SMALL, &[]);
+    let world = World::with(3, SMALL, &[]);
     let start = crate::NewView {
         view: View(1),
         changes: Vec::new(),
