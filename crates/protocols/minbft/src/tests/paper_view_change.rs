@@ -369,6 +369,11 @@ fn the_highest_view_rules() {
     assert_eq!(choose(&world.config, &[one.clone(), two.clone(), three], |_| None), None);
     let choice = choose(&world.config, &[one, two], |_| None).expect("view 0 needs no start");
     assert_eq!(operations(&world, &choice), named(&world, &[(3, "c")]));
+    let mut world = World::with(5, SMALL, &[]);
+    let one = shows(&mut world, 0, 0, &[(0, 1, "a"), (0, 2, "b")]);
+    let two = shows(&mut world, 1, 0, &[(0, 1, "a"), (0, 2, "b"), (0, 3, "c")]);
+    let choice = choose(&world.config, &[one, two], |_| None).expect("view 0 needs no start");
+    assert_eq!(operations(&world, &choice), named(&world, &[(1, "a"), (2, "b"), (3, "c")]));
     // What is below the base is left out.
     let mut world = World::with(5, SMALL, &[]);
     let one = shows(&mut world, 0, 2, &[(0, 1, "a"), (0, 2, "b"), (0, 3, "c")]);
