@@ -32,6 +32,10 @@ use std::process::ExitCode;
 use troth_node::config::{Cluster, Layout, ReplicaSecret};
 use troth_node::{Options, serve};
 
+/// The state is millions of small values: the allocator of `troth`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Why a measurement could not be made, for people.
 type Failure = Box<dyn std::error::Error>;
 

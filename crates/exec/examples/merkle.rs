@@ -13,6 +13,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use troth_exec::{MerkleMap, Tree};
 
+/// The one that `troth` runs with.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 100;
 const RAW_BYTES: u64 = KEYS * (16 + VALUE_BYTES as u64);

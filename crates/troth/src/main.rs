@@ -25,6 +25,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
+/// The state is millions of small values: see the workspace table.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Warnings of all, and the few lines that tell a replica's life.
 const DEFAULT_LOG: &str = "warn,troth=info,troth_node=info";
 

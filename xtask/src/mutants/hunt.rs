@@ -19,6 +19,8 @@ const TEST_LIMIT: Duration = Duration::from_secs(180);
 const SEARCH_LIMIT: Duration = Duration::from_secs(300);
 /// Seeds that the search must pass without a bug.
 const BASELINE_SEEDS: u64 = 60;
+/// Seeds of the first search, before the tests: a bug that the simulator finds, it mostly finds in these.
+const FIRST_SEEDS: u64 = 100;
 
 /// What became of a planted bug.
 pub enum Verdict {
@@ -80,12 +82,15 @@ pub struct Hunter {
     build: PathBuf,
     protocol: String,
     threads: usize,
+    /// Search with all seeds before the tests are asked.
+    search_all: bool,
 }
 
 impl Hunter {
-    /// A worker whose searches use this many threads.
-    pub fn new(tree: Tree, build: PathBuf, protocol: &str, threads: usize) -> Self {
-        Self { tree, build, protocol: protocol.to_string(), threads }
+    /// A worker whose searches use this many threads, and with `search_all` all their seeds before the
+    /// tests are asked.
+    pub fn new(tree: Tree, build: PathBuf, protocol: &str, threads: usize, search_all: bool) -> Self {
+        Self { tree, build, protocol: protocol.to_string(), threads, search_all }
     }
 
     /// Runs the hunts of all these bugs, briefly, on the copy without a bug. Anything that fires here
@@ -134,13 +139,21 @@ impl Hunter {
         }
     }
 
+    /// A brief search first, because a checker that fires says most of a bug; then the tests, which take
+    /// seconds; then, for a bug that got past both, the search with all its seeds.
     fn hunt_planted(&self, mutant: &Mutant) -> Verdict {
         let mut verdict = Verdict::Survived("nothing hunts it".to_string());
-        if let Some(search) = &mutant.sim {
-            verdict = self.search(search, mutant.checker.as_deref());
+        let mut left = mutant.sim.as_ref();
+        if let Some(search) = left {
+            let first = if self.search_all { search.seeds } else { search.seeds.min(FIRST_SEEDS) };
+            verdict = self.search(&Search { seeds: first, ..search.clone() }, mutant.checker.as_deref());
+            left = left.filter(|search| search.seeds > first);
         }
         if let (Verdict::Survived(_), Some(package)) = (&verdict, &mutant.tests) {
             verdict = self.test(package);
+        }
+        if let (Verdict::Survived(_), Some(search)) = (&verdict, left) {
+            verdict = self.search(search, mutant.checker.as_deref());
         }
         verdict
     }

@@ -34,13 +34,17 @@ cargo xtask mutants minbft reads xtask/mutants/minbft.toml, an array of [[mutant
   checker  (optional) the checker that must be the one to notice in the search
 
 Each bug is planted in a copy of the workspace below the build directory, built with the profile
-'mutants', and hunted: by the search, which ends at the first violation, and where it survives that, by the tests.
+'mutants', and hunted: by the first 100 seeds of the search, which ends at the first violation; where it
+survives that, by the tests, which take seconds; and where it survives those, by the search with all its
+seeds. With --search all seeds come before the tests (hours, for what the tests of a package see and the
+simulator does not).
 Before that, the copy without a bug must pass the same hunts: a checker that always fires proves
 nothing. The command fails where a bug survives, where one no longer applies or does not compile,
 and where a rule marked '(guard)' in docs/protocols has no bug that names it.",
     options: &[
         Opt { name: "--only", value: "ID,…", help: "plant these only" },
         Opt { name: "--list", value: "", help: "list the bugs, check that each applies, and end" },
+        Opt { name: "--search", value: "", help: "search with all seeds before asking the tests" },
         Opt { name: "--jobs", value: "N", help: "how many to hunt at a time (one per core)" },
     ],
     run,
@@ -71,7 +75,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let jobs = arguments.number("--jobs", cores)?.clamp(1, mutants.len().max(1) as u64) as usize;
-    hunt_all(&root, name, &mutants, jobs)
+    hunt_all(&root, name, &mutants, jobs, arguments.flag("--search"))
 }
 
 /// Rules that accept or ignore something, but whose guard no bug removes.
@@ -115,7 +119,13 @@ fn list(mutants: &[Mutant], wrong: &[String]) -> Report {
     Report { ok: wrong.is_empty(), summary, json: json!({ "bugs": ids, "wrong": wrong }) }
 }
 
-fn hunt_all(root: &Path, protocol: &str, mutants: &[Mutant], jobs: usize) -> Result<Report, String> {
+fn hunt_all(
+    root: &Path,
+    protocol: &str,
+    mutants: &[Mutant],
+    jobs: usize,
+    search_all: bool,
+) -> Result<Report, String> {
     let started = Instant::now();
     let files = workspace::paths(root)?;
     let directory = workspace::target(root).join("mutants");
@@ -127,7 +137,8 @@ fn hunt_all(root: &Path, protocol: &str, mutants: &[Mutant], jobs: usize) -> Res
     let hunters: Result<Vec<hunt::Hunter>, String> = (0..jobs)
         .map(|job| {
             let tree = tree::Tree::sync(root, &files, &directory.join(format!("tree-{job}")))?;
-            Ok(hunt::Hunter::new(tree, directory.join(format!("build-{job}")), protocol, threads))
+            let build = directory.join(format!("build-{job}"));
+            Ok(hunt::Hunter::new(tree, build, protocol, threads, search_all))
         })
         .collect();
     let mut hunters = hunters?;

@@ -25,7 +25,7 @@ pub use tree::Tree;
 use bytes::Bytes;
 use core::fmt;
 use ordered::Ordered;
-use overlay::{Overlay, Write, Written};
+use overlay::{Overlay, Written};
 pub(crate) use position::MAX_DEPTH;
 use position::Position;
 use std::collections::VecDeque;
@@ -60,17 +60,32 @@ pub struct MerkleMap {
     /// The oldest layer has been merged; what remains is hashing.
     hashing: bool,
     order: Option<Ordered>,
-    dropping: Dropping,
+    emptying: Emptying,
 }
 
-/// Writes of a merged layer, to be dropped in slices: freeing a hundred thousand at once is a pause.
-/// A clone of the map has none to drop.
+/// What is left of merged layers. A clone of the map has none of it.
 #[derive(Default)]
-struct Dropping(Vec<Write>);
+struct Emptying {
+    /// Its writes are dropped in slices: freeing a hundred thousand at once is a pause.
+    merged: Option<Overlay>,
+    /// Empty, and with room. A layer in fresh memory costs a page fault for each page of it, which on a
+    /// virtual machine is half the time of its writes.
+    spare: Option<Overlay>,
+}
 
-impl Clone for Dropping {
+impl Clone for Emptying {
     fn clone(&self) -> Self {
         Self::default()
+    }
+}
+
+impl Emptying {
+    /// Drops writes while the budget lasts.
+    fn go_on(&mut self, budget: &mut usize) {
+        let Some(overlay) = &mut self.merged else { return };
+        if overlay.empty_some(budget) {
+            self.spare = self.merged.take().filter(Overlay::is_worth_keeping);
+        }
     }
 }
 
@@ -128,7 +143,7 @@ impl MerkleMap {
             tree: tree.root().clone(),
             hashing: false,
             order,
-            dropping: Dropping::default(),
+            emptying: Emptying::default(),
         }
     }
 
@@ -238,8 +253,8 @@ impl MerkleMap {
         self.release();
         self.seals += 1;
         let id = SealId(self.seals);
-        let fresh = Arc::new(Overlay::sized_like(&self.current));
-        let overlay = core::mem::replace(&mut self.current, fresh);
+        let fresh = self.emptying.spare.take().unwrap_or_else(|| Overlay::sized_like(&self.current));
+        let overlay = core::mem::replace(&mut self.current, Arc::new(fresh));
         self.sealed.push_back(Layer { overlay, id, merged: 0 });
         id
     }
@@ -253,7 +268,7 @@ impl MerkleMap {
     /// Merges and hashes sealed writes while the budget (units of about a microsecond) lasts;
     /// returns the oldest pending seal when its tree is complete and hashed.
     pub fn poll(&mut self, budget: &mut usize) -> Option<(SealId, Tree)> {
-        self.drop_some(budget);
+        self.emptying.go_on(budget);
         let layer = self.sealed.front_mut()?;
         while !self.hashing {
             let Some(write) = layer.overlay.writes().get(layer.merged) else {
@@ -280,20 +295,9 @@ impl MerkleMap {
         self.hashing = false;
         let layer = self.sealed.pop_front().expect("looked at above");
         if let Ok(overlay) = Arc::try_unwrap(layer.overlay) {
-            self.dropping.0 = overlay.into_writes();
+            self.emptying.merged = Some(overlay);
         }
         Some((layer.id, Tree::new(self.tree.clone())))
-    }
-
-    fn drop_some(&mut self, budget: &mut usize) {
-        const PER_UNIT: usize = 16;
-        let left = &mut self.dropping.0;
-        let affordable = budget.saturating_mul(PER_UNIT).min(left.len());
-        left.truncate(left.len() - affordable);
-        *budget -= affordable / PER_UNIT;
-        if left.is_empty() {
-            *left = Vec::new();
-        }
     }
 
     /// The tree of the current content, merged and hashed at once; the map itself is unchanged.

@@ -3,6 +3,11 @@
 use super::position::Position;
 use bytes::Bytes;
 
+/// Writes for which room is made or kept ahead of them.
+const MOST_WRITES: usize = 1 << 16;
+/// Bytes of keys for which room is made or kept.
+const MOST_KEY_BYTES: usize = 32 * MOST_WRITES;
+
 /// What a layer says of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -42,8 +47,7 @@ impl Overlay {
     /// of one size, and growing to it again would cost more than the writes. The room is taken at
     /// the first write, not here.
     pub(crate) fn sized_like(other: &Self) -> Self {
-        const MOST: usize = 1 << 16;
-        let expected = (other.writes.len().min(MOST), other.keys.len().min(32 * MOST));
+        let expected = (other.writes.len().min(MOST_WRITES), other.keys.len().min(MOST_KEY_BYTES));
         Self { expected, ..Self::default() }
     }
 
@@ -57,9 +61,26 @@ impl Overlay {
         &self.keys[write.key_start..write.key_start + write.key_length]
     }
 
-    /// Takes the list out, to be dropped in slices.
-    pub(crate) fn into_writes(self) -> Vec<Write> {
-        self.writes
+    /// Drops writes, from the last to the first, while the budget (units of about a microsecond)
+    /// lasts; says whether the layer is empty now. Until then its table is out of date.
+    pub(crate) fn empty_some(&mut self, budget: &mut usize) -> bool {
+        const WRITES_PER_UNIT: usize = 16;
+        const SLOTS_PER_UNIT: usize = 16 << 10;
+        let affordable = budget.saturating_mul(WRITES_PER_UNIT).min(self.writes.len());
+        self.writes.truncate(self.writes.len() - affordable);
+        *budget -= affordable.div_ceil(WRITES_PER_UNIT);
+        if !self.writes.is_empty() {
+            return false;
+        }
+        self.keys.clear();
+        self.table.fill(0);
+        *budget = budget.saturating_sub(self.table.len() / SLOTS_PER_UNIT);
+        true
+    }
+
+    /// Whether the room of an emptied layer is of a size to be kept for the next.
+    pub(crate) fn is_worth_keeping(&self) -> bool {
+        self.writes.capacity() <= 2 * MOST_WRITES && self.keys.capacity() <= 2 * MOST_KEY_BYTES
     }
 
     /// What the layer says of a key; nothing where it never wrote it.
