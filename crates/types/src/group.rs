@@ -61,7 +61,8 @@ impl Group {
         if replicas < 3 || replicas.is_multiple_of(2) {
             return Err(GroupError::NotHybrid(replicas));
         }
-        let faults = (replicas - 1) / 2;
+        // n is odd, so half of it, rounded down, is f.
+        let faults = replicas / 2;
         Ok(Self { id, replicas, faults, quorum: faults + 1 })
     }
 

@@ -27,3 +27,18 @@ fn the_full_replier_takes_turns_per_client_and_number() {
     assert_eq!(turns, [2, 0, 1, 2, 0].map(ReplicaId));
     assert!(group.contains(group.designated(ClientId(u64::MAX), u64::MAX)));
 }
+
+#[test]
+fn a_group_lists_its_replicas_and_keeps_its_name() {
+    let id = GroupId([0xa1, 0xb2, 0xc3, 0xd4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+    let group = Group::hybrid(id, 5).unwrap();
+    assert_eq!(group.all().collect::<Vec<_>>(), [0, 1, 2, 3, 4].map(ReplicaId));
+    assert_eq!(group.id(), id);
+    assert_eq!(format!("{id:?}"), "g:a1b2c3d4");
+}
+
+#[test]
+fn a_wrong_size_says_which_sizes_are_right() {
+    let text = GroupError::NotHybrid(4).to_string();
+    assert!(text.contains("4 replicas") && text.contains("3, 5, 7"), "{text}");
+}
