@@ -1,6 +1,5 @@
 //! What a replica asks of the executor beside it.
 
-use bytes::Bytes;
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::Verified;
@@ -64,6 +63,10 @@ pub enum Installing {
 /// A deterministic executor with checkpoints: the application, the client table and the outboxes
 /// in one versioned state (design.md §6).
 pub trait Execution: Clone + Debug {
+    /// A kept checkpoint as something that can be held, written to a disk in the background and started
+    /// from. Holding one costs nothing but the memory that later states do not share with it.
+    type Snapshot: Clone + Debug + Eq;
+
     /// The last executed batch.
     fn executed(&self) -> Seq;
     /// The agreed time of the last executed batch.
@@ -103,9 +106,8 @@ pub trait Execution: Clone + Debug {
     /// What is wanted and has not come, to be asked for again.
     fn wanted(&self) -> Vec<StateFetch>;
 
-    /// A kept checkpoint as one snapshot for the disk.
-    fn snapshot(&self, seq: Seq) -> Option<Bytes>;
-    /// Replaces everything by a snapshot; returns where it stands, or nothing where the bytes are
-    /// not a snapshot.
-    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)>;
+    /// The snapshot of a kept checkpoint, in O(1).
+    fn snapshot(&self, seq: Seq) -> Option<Self::Snapshot>;
+    /// Replaces everything by a snapshot; returns where it stands.
+    fn restore(&mut self, snapshot: Self::Snapshot) -> (Seq, Digest);
 }

@@ -13,16 +13,24 @@ use std::sync::Arc;
 use troth_auth::{Seal, Signer, Verified};
 use troth_trusted::{CounterId, CounterValue, Refusal, Resumed, run};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{Digest, Group, ReplicaId, Time, ToClient, Wire};
+use troth_types::{Digest, Group, ReplicaId, Seq, Time, ToClient, Wire};
 
 /// One thing for the host's executor to do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<M: Machine> {
     /// Append a record to the log.
     Append(Bytes),
-    /// Start a fresh segment: at the next sync the snapshot and what is appended from here replace
-    /// everything before, all or nothing.
-    NewSegment(Bytes),
+    /// Start a fresh segment of the log and write this snapshot in the background. When both the
+    /// snapshot and the records up to the next sync are durable, they replace everything before, all or
+    /// nothing; until then everything before stays. Where a snapshot is still being written, this one
+    /// may be passed over: what follows is then no more than records.
+    NewSegment {
+        /// The snapshot.
+        snapshot: M::Snapshot,
+        /// What follows rests on it: it must not be passed over, and the next sync is complete only when
+        /// it is durable.
+        needed: bool,
+    },
     /// Make everything appended durable before going on.
     Sync,
     /// Ask the trusted component; go on with [`Host::attested`].
@@ -87,7 +95,9 @@ pub struct Host<M: Machine> {
     wanted: VecDeque<Wanted<M>>,
     run: Vec<Wanted<M>>,
     tree: run::Tree,
-    compact: Option<troth_types::Seq>,
+    compact: Option<Seq>,
+    /// A checkpoint that nothing in the log leads to.
+    rebase: Option<Seq>,
     ready: VecDeque<Command<M>>,
     own: VecDeque<M::Message>,
 }
@@ -117,7 +127,7 @@ impl<M: Machine> Host<M> {
         group: Group,
         signer: Arc<dyn Signer>,
         env: Env,
-        snapshot: Option<Bytes>,
+        snapshot: Option<M::Snapshot>,
         log: &[Bytes],
         resumed: &[Resumed],
     ) -> Result<Self, RecoveryError> {
@@ -151,6 +161,7 @@ impl<M: Machine> Host<M> {
             run: Vec::new(),
             tree: run::Tree::default(),
             compact: None,
+            rebase: None,
             ready: VecDeque::new(),
             own: VecDeque::new(),
         }
@@ -247,6 +258,7 @@ impl<M: Machine> Host<M> {
                 }
             }
             Output::Compact(seq) => self.compact = Some(seq),
+            Output::Rebase(seq) => self.rebase = Some(seq),
             Output::Note(note) => self.ready.push_back(Command::Note(note)),
         }
     }
@@ -258,11 +270,7 @@ impl<M: Machine> Host<M> {
         if self.waiting.is_empty() && !starts_run {
             return;
         }
-        if self.durable
-            && let Some(snapshot) = self.compact.take().and_then(|seq| self.machine.snapshot(seq))
-        {
-            self.new_segment(snapshot);
-        }
+        self.compact();
         if starts_run {
             self.take_run();
             if self.durable {
@@ -289,14 +297,30 @@ impl<M: Machine> Host<M> {
         }
     }
 
-    fn new_segment(&mut self, snapshot: Bytes) {
-        self.ready.push_back(Command::NewSegment(snapshot));
+    /// Begins a fresh segment where the machine said that one may or must begin. A later checkpoint serves
+    /// for an earlier one, if its state is there.
+    fn compact(&mut self) {
+        let (compact, rebase) = (self.compact.take(), self.rebase.take());
+        if !self.durable {
+            return;
+        }
+        let snapshot = compact.max(rebase).and_then(|seq| self.machine.snapshot(seq));
+        if let Some(snapshot) = snapshot.or_else(|| rebase.and_then(|seq| self.machine.snapshot(seq))) {
+            self.new_segment(snapshot, rebase.is_some());
+        }
+    }
+
+    /// Begins a segment that could stand alone: what still matters of the old one is carried over. The
+    /// mark comes last, so that a segment that is torn before it changes nothing.
+    fn new_segment(&mut self, snapshot: M::Snapshot, needed: bool) {
+        self.ready.push_back(Command::NewSegment { snapshot, needed });
         let (messages, records) = self.machine.retained();
         let sealed = messages.iter().map(|message| LogRecord::Sealed(message.to_wire()).to_wire());
         let kept = records.iter().map(|record| LogRecord::Machine(record.to_wire()).to_wire());
         // A run under way has its bodies in the old segment only.
         let bodies = self.run.iter().map(|wanted| wanted.record().to_wire());
-        let all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
+        let mut all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
+        all.push(LogRecord::CarriedOver(all.len() as u64).to_wire());
         self.appends.splice(0..0, all);
         self.urgent = true;
     }

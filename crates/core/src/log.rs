@@ -33,6 +33,9 @@ pub enum LogRecord {
     Sealed(Bytes),
     /// A record of the machine.
     Machine(Bytes),
+    /// This many records before this one say of the machine's own messages all that still matters; what
+    /// stands before those, the machine has let go.
+    CarriedOver(u64),
 }
 
 impl Wire for LogRecord {
@@ -57,6 +60,10 @@ impl Wire for LogRecord {
                 out.push(3);
                 put_bytes(out, record);
             }
+            Self::CarriedOver(records) => {
+                out.push(4);
+                records.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -70,6 +77,7 @@ impl Wire for LogRecord {
             1 => Self::Certified(decode_certificate(reader)?),
             2 => Self::Sealed(reader.bytes("a logged message", MAX_RECORD)?),
             3 => Self::Machine(reader.bytes("a logged record", MAX_RECORD)?),
+            4 => Self::CarriedOver(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a log record", u64::from(other))),
         })
     }
@@ -142,30 +150,42 @@ pub(crate) fn recover<M: Machine>(
     me: ReplicaId,
     group: GroupId,
 ) -> Result<Recovered<M>, RecoveryError> {
-    let mut sealed = Vec::new();
+    let mut sealed = BTreeMap::new();
+    let mut own = Vec::new();
     let mut records = Vec::new();
     let mut bodies: BTreeMap<(CounterId, CounterValue), (CounterValue, M::Body)> = BTreeMap::new();
     let mut certificates: BTreeMap<(CounterId, CounterValue), Certificate> = BTreeMap::new();
-    let mut newest_sealed: BTreeMap<CounterId, CounterValue> = BTreeMap::new();
-    for bytes in log {
-        match LogRecord::from_wire(bytes)? {
+    let decoded = log.iter().map(LogRecord::from_wire).collect::<Result<Vec<_>, _>>()?;
+    let own_from = decoded.iter().enumerate().rev().find_map(|(index, record)| match record {
+        LogRecord::CarriedOver(records) => {
+            Some(index.saturating_sub(usize::try_from(*records).unwrap_or(index)))
+        }
+        _ => None,
+    });
+    for (index, record) in decoded.into_iter().enumerate() {
+        let let_go = own_from.is_some_and(|own_from| index < own_from);
+        match record {
+            LogRecord::Machine(bytes) => records.push(M::Record::from_wire(&bytes)?),
+            LogRecord::CarriedOver(_) => {}
+            _ if let_go => {}
             LogRecord::Own { counter, previous, new, body } => {
                 bodies.insert((counter, new), (previous, M::Body::from_wire(&body)?));
             }
             LogRecord::Certified(certificate) => {
                 certificates.insert((certificate.counter, certificate.new), certificate);
             }
-            LogRecord::Sealed(bytes) => sealed.push(M::Message::from_wire(&bytes)?),
-            LogRecord::Machine(bytes) => records.push(M::Record::from_wire(&bytes)?),
+            LogRecord::Sealed(bytes) => {
+                let message = M::Message::from_wire(&bytes)?;
+                match M::position(&message) {
+                    // Where a segment was torn before its mark, what it carried over stands here twice.
+                    Some(position) => drop(sealed.insert(position, message)),
+                    None => own.push(message),
+                }
+            }
         }
     }
-    let mut own = sealed;
-    for message in &own {
-        if let Some((counter, value)) = M::position(message) {
-            let newest = newest_sealed.entry(counter).or_insert(value);
-            *newest = (*newest).max(value);
-        }
-    }
+    let newest_sealed: BTreeMap<CounterId, CounterValue> =
+        sealed.keys().map(|(counter, value): &(CounterId, CounterValue)| (*counter, *value)).collect();
     let singles: Vec<_> = resumed
         .iter()
         .filter_map(|last| match last {
@@ -178,32 +198,50 @@ pub(crate) fn recover<M: Machine>(
     }
     let mut tree = run::Tree::default();
     for ((counter, new), certificate) in certificates {
-        if newest_sealed.get(&counter).is_some_and(|newest| *newest >= new) {
-            continue;
-        }
-        let mut covered = Vec::new();
-        let alone =
-            bodies.get(&(counter, new)).is_some_and(|(previous, _)| *previous == certificate.previous);
-        let first = if alone { new } else { certificate.previous.plus(1).unwrap_or(new) };
-        let mut value = first;
-        loop {
-            let (_, body) =
-                bodies.get(&(counter, value)).ok_or(RecoveryError::BodyMissing(counter, value))?.clone();
-            let digest = M::digest(&body, group, me);
-            covered.push((body, digest));
-            if value == new || covered.len() > run::MAX_RUN {
-                break;
-            }
-            value = value.next().ok_or(RecoveryError::BodyMissing(counter, new))?;
-        }
-        let digests: Vec<[u8; 32]> = covered.iter().map(|(_, digest)| digest.0).collect();
-        let root = tree.build(&digests).ok_or(RecoveryError::BodyMissing(counter, new))?;
         let last = singles.iter().find(|(last, _)| (last.counter, last.new) == (counter, new));
-        if last.is_some_and(|(_, digest)| **digest != root) {
-            return Err(RecoveryError::BodyMissing(counter, new));
+        let root = last.map(|(_, digest)| **digest);
+        match rebuild::<M>(&certificate, root, &bodies, &mut tree, me, group) {
+            Ok(messages) => sealed.extend(
+                messages.into_iter().filter_map(|message| M::position(&message).map(|at| (at, message))),
+            ),
+            // Its messages were carried over, or let go with what stood before those.
+            Err(_) if newest_sealed.get(&counter).is_some_and(|newest| *newest >= new) => {}
+            Err(why) => return Err(why),
         }
-        own.extend(seal_run::<M>(&certificate, covered, &tree, me));
     }
+    own.extend(sealed.into_values());
     own.sort_by_key(|message| M::position(message));
     Ok(Recovered { own, records })
+}
+
+/// The messages that a certificate covers, from the logged bodies. `root` is what the component says it
+/// covers, where that is known.
+fn rebuild<M: Machine>(
+    certificate: &Certificate,
+    root: Option<[u8; 32]>,
+    bodies: &BTreeMap<(CounterId, CounterValue), (CounterValue, M::Body)>,
+    tree: &mut run::Tree,
+    me: ReplicaId,
+    group: GroupId,
+) -> Result<Vec<M::Message>, RecoveryError> {
+    let (counter, new) = (certificate.counter, certificate.new);
+    let missing = |value| RecoveryError::BodyMissing(counter, value);
+    let alone = bodies.get(&(counter, new)).is_some_and(|(previous, _)| *previous == certificate.previous);
+    let mut value = if alone { new } else { certificate.previous.plus(1).unwrap_or(new) };
+    let mut covered = Vec::new();
+    loop {
+        let (_, body) = bodies.get(&(counter, value)).ok_or_else(|| missing(value))?.clone();
+        let digest = M::digest(&body, group, me);
+        covered.push((body, digest));
+        if value == new || covered.len() > run::MAX_RUN {
+            break;
+        }
+        value = value.next().ok_or_else(|| missing(new))?;
+    }
+    let digests: Vec<[u8; 32]> = covered.iter().map(|(_, digest)| digest.0).collect();
+    let built = tree.build(&digests).ok_or_else(|| missing(new))?;
+    if root.is_some_and(|root| root != built) {
+        return Err(missing(new));
+    }
+    Ok(seal_run::<M>(certificate, covered, tree, me))
 }

@@ -1,7 +1,6 @@
 //! What a host knows of the machine it drives: inputs in, outputs out, nothing else.
 
 use crate::{Note, To, VerifiedFrame};
-use bytes::Bytes;
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
@@ -148,6 +147,9 @@ pub enum Output<M: Machine> {
     Remember(M::Record),
     /// The log may start afresh from the snapshot at this checkpoint.
     Compact(Seq),
+    /// The state came from others and stands at this checkpoint: nothing in the log leads there, so the
+    /// snapshot is durable before anything later leaves.
+    Rebase(Seq),
     /// Tell the observers.
     Note(Note),
 }
@@ -160,7 +162,7 @@ pub enum MachineStart<M: Machine> {
     /// It ran, and its log is whole.
     Recovered {
         /// The last durable snapshot, if one was taken.
-        snapshot: Option<Bytes>,
+        snapshot: Option<M::Snapshot>,
         /// Its certified messages since the snapshot, in the order of their values.
         own: Vec<M::Message>,
         /// Its records since the snapshot.
@@ -178,6 +180,8 @@ pub trait Machine: Clone + Debug + PartialEq + Eq {
     type Timer: Copy + Ord + Debug;
     /// What must survive a crash.
     type Record: Wire + Clone + Debug + Eq;
+    /// A checkpoint to start from.
+    type Snapshot: Clone + Debug + Eq;
 
     /// Starts; an error where what it starts from contradicts itself.
     fn start(
@@ -195,7 +199,7 @@ pub trait Machine: Clone + Debug + PartialEq + Eq {
     /// The counter and value of a message that the trusted component certified.
     fn position(message: &Self::Message) -> Option<(CounterId, CounterValue)>;
     /// The snapshot of a kept checkpoint.
-    fn snapshot(&self, seq: Seq) -> Option<Bytes>;
+    fn snapshot(&self, seq: Seq) -> Option<Self::Snapshot>;
     /// What a fresh log segment must hold besides the snapshot.
     fn retained(&self) -> (Vec<Self::Message>, Vec<Self::Record>);
 }

@@ -5,7 +5,6 @@ use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
     PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES,
 };
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::Seal;
@@ -301,6 +300,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 self.transfer = None;
                 out.push(Output::CancelTimer(ReplicaTimer::Transfer));
                 out.push(Output::Note(Note::TransferDone { seq }));
+                out.push(Output::Rebase(seq));
                 self.installed(env, digest, out);
             }
             Installing::Rejected => {
@@ -336,6 +336,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
     type Message = A::Message;
     type Timer = ReplicaTimer<A::Timer>;
     type Record = A::Record;
+    type Snapshot = X::Snapshot;
 
     fn start(
         &mut self,
@@ -347,7 +348,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             MachineStart::Fresh => Start::Fresh,
             MachineStart::Recovered { snapshot, own, records } => {
                 let snapshot = match snapshot {
-                    Some(bytes) => self.execution.restore(&bytes).ok_or("the snapshot does not decode")?,
+                    Some(snapshot) => self.execution.restore(snapshot),
                     None => (Seq(0), Digest::ZERO),
                 };
                 Start::Recovered { own, records, snapshot, reached: self.reached() }
@@ -419,7 +420,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
         A::position(message)
     }
 
-    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
+    fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {
         self.execution.snapshot(seq)
     }
 

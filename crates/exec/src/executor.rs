@@ -4,8 +4,8 @@ use crate::install::{Install, Progress};
 use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
-    Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, State, StateView, Tree,
-    clients, snapshot,
+    Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, Snapshot, State, StateView,
+    Tree, clients,
 };
 use bytes::Bytes;
 use core::fmt;
@@ -205,6 +205,8 @@ impl<A: Application> Executor<A> {
 }
 
 impl<A: Application> Execution for Executor<A> {
+    type Snapshot = Snapshot;
+
     fn executed(&self) -> Seq {
         self.executed
     }
@@ -314,14 +316,14 @@ impl<A: Application> Execution for Executor<A> {
         self.install.as_ref().map_or_else(Vec::new, Install::wanted)
     }
 
-    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
-        self.kept.get(&seq).map(|kept| snapshot::encode(seq, kept.time, &kept.tree))
+    fn snapshot(&self, seq: Seq) -> Option<Snapshot> {
+        self.kept.get(&seq).map(|kept| Snapshot::new(seq, kept.time, kept.tree.clone()))
     }
 
-    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)> {
-        let (seq, time, tree) = snapshot::decode(snapshot)?;
+    fn restore(&mut self, snapshot: Snapshot) -> (Seq, Digest) {
         self.kept.clear();
         self.ready.clear();
-        Some((seq, self.stand_at(seq, time, tree)))
+        let (seq, time) = (snapshot.seq(), snapshot.time());
+        (seq, self.stand_at(seq, time, snapshot.into_tree()))
     }
 }

@@ -1,45 +1,215 @@
-//! A whole state as bytes for the disk: `version ‖ seq ‖ time ‖ entries ‖ (key ‖ value)…`, entries
-//! in the order of the tree, so that equal states have equal snapshots.
+//! A kept checkpoint that can leave the executor: held in memory at the price of what later states do
+//! not share with it, encoded as a whole (`version ‖ seq ‖ time ‖ entries ‖ (key ‖ value)…`, entries in
+//! the order of the tree, so that equal states have equal bytes), or in parts, of which a later snapshot
+//! needs only those that an earlier one has not.
 
-use crate::map::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::map::{
+    Body, Children, MAX_DEPTH, MAX_KEY_BYTES, MAX_VALUE_BYTES, Node, Page, check_blob, check_branch, entries,
+    node_digest,
+};
+use crate::place::state_digest;
 use crate::{MerkleMap, Tree};
 use bytes::Bytes;
-use troth_types::{Reader, Seq, Time, Wire, put_bytes};
+use std::sync::Arc;
+use thiserror::Error;
+use troth_types::{Digest, Reader, Seq, Time, Wire, put_bytes};
 
 const VERSION: u16 = 1;
 
-/// Encodes a state.
-pub(crate) fn encode(seq: Seq, time: Time, tree: &Tree) -> Bytes {
-    let mut out = Vec::new();
-    VERSION.encode(&mut out);
-    seq.encode(&mut out);
-    time.encode(&mut out);
-    tree.entries().encode(&mut out);
-    tree.for_each(|key, value| {
-        put_bytes(&mut out, key);
-        put_bytes(&mut out, &value);
-    });
-    Bytes::from(out)
+/// A checkpoint's content and its place in the order.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    seq: Seq,
+    time: Time,
+    tree: Tree,
 }
 
-/// The state that a snapshot encodes; nothing where the bytes are not one.
-pub(crate) fn decode(bytes: &Bytes) -> Option<(Seq, Time, Tree)> {
-    let mut reader = Reader::new(bytes);
-    if u16::decode(&mut reader).ok()? != VERSION {
-        return None;
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Self) -> bool {
+        (self.seq, self.digest()) == (other.seq, other.digest())
     }
-    let seq = Wire::decode(&mut reader).ok()?;
-    let time = Wire::decode(&mut reader).ok()?;
-    let entries = u64::decode(&mut reader).ok()?;
-    let mut map = MerkleMap::new();
-    for _ in 0..entries {
-        let key = reader.bytes("a key", MAX_KEY_BYTES).ok()?;
-        let value = reader.bytes("a value", MAX_VALUE_BYTES).ok()?;
-        // A copy, so that a small value does not hold the whole snapshot in memory.
-        map.insert(&key, Bytes::copy_from_slice(&value));
+}
+
+impl Eq for Snapshot {}
+
+/// Why parts are not the snapshot that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PartError {
+    /// A part is not there.
+    #[error("the part {0:?} is missing")]
+    Missing(Digest),
+    /// A part's bytes are not what its digest names, or no part at all.
+    #[error("the part {0:?} is damaged")]
+    Damaged(Digest),
+}
+
+impl Snapshot {
+    pub(crate) fn new(seq: Seq, time: Time, tree: Tree) -> Self {
+        Self { seq, time, tree }
     }
-    reader.finish().ok()?;
-    let tree = map.tree_now();
-    // Fewer entries than were read: a key stood there twice.
-    (tree.entries() == entries).then_some((seq, time, tree))
+
+    pub(crate) fn into_tree(self) -> Tree {
+        self.tree
+    }
+
+    /// The last batch that it holds.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The agreed time of that batch.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
+    /// The digest of the tree alone: with it [`Snapshot::from_parts`] finds everything else.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        self.tree.digest()
+    }
+
+    /// The digest that checkpoints are compared by.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        state_digest(self.seq, self.time, &self.tree.digest())
+    }
+
+    /// The whole as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        VERSION.encode(&mut out);
+        self.seq.encode(&mut out);
+        self.time.encode(&mut out);
+        self.tree.entries().encode(&mut out);
+        self.tree.for_each(|key, value| {
+            put_bytes(&mut out, key);
+            put_bytes(&mut out, &value);
+        });
+        Bytes::from(out)
+    }
+
+    /// What [`Snapshot::encode`] wrote; nothing where the bytes are not a snapshot.
+    #[must_use]
+    pub fn decode(bytes: &Bytes) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        if u16::decode(&mut reader).ok()? != VERSION {
+            return None;
+        }
+        let seq = Wire::decode(&mut reader).ok()?;
+        let time = Wire::decode(&mut reader).ok()?;
+        let entries = u64::decode(&mut reader).ok()?;
+        let mut map = MerkleMap::new();
+        for _ in 0..entries {
+            let key = reader.bytes("a key", MAX_KEY_BYTES).ok()?;
+            let value = reader.bytes("a value", MAX_VALUE_BYTES).ok()?;
+            // A copy, so that a small value does not hold the whole snapshot in memory.
+            map.insert(&key, Bytes::copy_from_slice(&value));
+        }
+        reader.finish().ok()?;
+        let tree = map.tree_now();
+        // Fewer entries than were read: a key stood there twice.
+        (tree.entries() == entries).then_some(Self { seq, time, tree })
+    }
+
+    /// Visits the parts that `older` does not have, each with the digest that names it; all where there is
+    /// no older one. Parts that moved within the tree are visited again: what a reader keeps by digest is
+    /// right either way. A visit that says `false` ends the walk, and so does this.
+    pub fn parts_beyond(&self, older: Option<&Self>, visit: &mut impl FnMut(Digest, &[u8]) -> bool) -> bool {
+        beyond(self.tree.root(), older.map(|older| older.tree.root()), visit)
+    }
+
+    /// The snapshot whose tree has this root, from its parts by digest. Every part is verified, so the
+    /// result is exactly what was written or an error.
+    ///
+    /// # Errors
+    /// The first part that is missing or damaged.
+    pub fn from_parts(
+        seq: Seq,
+        time: Time,
+        root: Digest,
+        part: &impl Fn(&Digest) -> Option<Bytes>,
+    ) -> Result<Self, PartError> {
+        Ok(Self { seq, time, tree: Tree::new(built(root, 0, part)?) })
+    }
+}
+
+fn beyond(
+    node: &Arc<Node>,
+    older: Option<&Arc<Node>>,
+    visit: &mut impl FnMut(Digest, &[u8]) -> bool,
+) -> bool {
+    if older.is_some_and(|older| Arc::ptr_eq(older, node) || older.digest() == node.digest()) {
+        return true;
+    }
+    match node.body() {
+        Body::Page(page) => {
+            for entry in page.entries() {
+                let Some(value) = entry.blob.and_then(|index| page.blob(index)) else { continue };
+                let digest = entry.blob_digest();
+                let held = older.is_some_and(|older| has_blob(older, &digest));
+                if !held && !visit(digest, value) {
+                    return false;
+                }
+            }
+        }
+        Body::Branch(_, children) => {
+            for (nibble, child) in (0_u8..).zip(children.iter()) {
+                let Some(child) = child else { continue };
+                if !beyond(child, older.and_then(|older| older.at(&[nibble])), visit) {
+                    return false;
+                }
+            }
+        }
+    }
+    visit(node.digest(), &node.encoding())
+}
+
+/// Whether a page holds a large value with this digest.
+fn has_blob(node: &Node, digest: &Digest) -> bool {
+    match node.body() {
+        Body::Page(page) => {
+            page.entries().any(|entry| entry.blob.is_some() && entry.blob_digest() == *digest)
+        }
+        Body::Branch(..) => false,
+    }
+}
+
+fn built(
+    digest: Digest,
+    depth: usize,
+    part: &impl Fn(&Digest) -> Option<Bytes>,
+) -> Result<Arc<Node>, PartError> {
+    let bytes = part(&digest).ok_or(PartError::Missing(digest))?;
+    let damaged = PartError::Damaged(digest);
+    if node_digest(&bytes) != digest {
+        return Err(damaged);
+    }
+    let body = if Page::check(&bytes) {
+        let mut blobs = Vec::new();
+        for entry in entries(&bytes).filter(|entry| entry.blob.is_some()) {
+            let (named, length) = (entry.blob_digest(), entry.blob_length());
+            let value = part(&named).ok_or(PartError::Missing(named))?;
+            if !check_blob(&value, length, &named) {
+                return Err(PartError::Damaged(named));
+            }
+            blobs.push(value);
+        }
+        Body::Page(Page::from_parts(&bytes, blobs))
+    } else {
+        let digests = check_branch(&bytes).filter(|_| depth < MAX_DEPTH).ok_or(damaged)?;
+        let mut children = Children::default();
+        let mut count = 0;
+        for (child, digest) in children.iter_mut().zip(digests) {
+            if let Some(digest) = digest {
+                let node = built(digest, depth + 1, part)?;
+                count += node.entries();
+                *child = Some(node);
+            }
+        }
+        Body::Branch(count, Box::new(children))
+    };
+    Ok(Arc::new(Node::verified(body, digest)))
 }

@@ -228,7 +228,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     pub(crate) fn commands(&mut self) -> Result<(), ComponentRefusal> {
         while let Some(command) = self.host.command() {
             match command {
-                Command::Append(_) | Command::NewSegment(_) | Command::Sync => {
+                Command::Append(_) | Command::NewSegment { .. } | Command::Sync => {
                     unreachable!("a host without durability keeps no log")
                 }
                 Command::Attest(call) => {

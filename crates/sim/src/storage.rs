@@ -5,12 +5,14 @@ use crate::Rng;
 use bytes::Bytes;
 
 /// What a node needs of its log.
-pub trait Storage {
+pub trait Storage<S> {
     /// Appends a record.
     fn append(&mut self, record: Bytes);
-    /// Starts a fresh segment: at the next completed sync the snapshot and what is appended from
-    /// here replace everything before, all or nothing.
-    fn new_segment(&mut self, snapshot: Bytes);
+    /// Starts a fresh segment whose snapshot is durable after so many more completed syncs (one at
+    /// least): then the snapshot and what is appended from here replace everything before, all or nothing.
+    /// Where another snapshot is still being written, this one is passed over. Without a number it is
+    /// needed: it takes the place of another and is durable with the next sync.
+    fn new_segment(&mut self, snapshot: S, syncs: Option<u64>);
     /// A sync begins: from now on a crash may find its work done.
     fn begin_sync(&mut self);
     /// The sync is complete: everything appended before it began is durable.
@@ -18,18 +20,101 @@ pub trait Storage {
     /// Loses what a crash loses.
     fn crash(&mut self, rng: &mut Rng);
     /// What a start finds: the snapshot and the records, in order.
-    fn read(&self) -> (Option<Bytes>, Vec<Bytes>);
+    fn read(&self) -> (Option<S>, Vec<Bytes>);
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Segment {
-    snapshot: Option<Bytes>,
+/// A snapshot that is being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Coming<S> {
+    snapshot: S,
+    /// The first record of its segment.
+    from: usize,
+    /// Completed syncs until it is durable.
+    syncs: u64,
+}
+
+/// A log device in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimStorage<S> {
+    snapshot: Option<S>,
+    /// The records since the snapshot.
     records: Vec<Bytes>,
     /// How many of the records survive every crash.
     durable: usize,
+    coming: Option<Coming<S>>,
+    syncing: bool,
+    synced_records: usize,
 }
 
-impl Segment {
+impl<S> Default for SimStorage<S> {
+    fn default() -> Self {
+        Self {
+            snapshot: None,
+            records: Vec::new(),
+            durable: 0,
+            coming: None,
+            syncing: false,
+            synced_records: 0,
+        }
+    }
+}
+
+impl<S: Clone> Storage<S> for SimStorage<S> {
+    fn append(&mut self, record: Bytes) {
+        self.records.push(record);
+    }
+
+    fn new_segment(&mut self, snapshot: S, syncs: Option<u64>) {
+        if self.coming.is_none() || syncs.is_none() {
+            let syncs = syncs.unwrap_or(1).max(1);
+            self.coming = Some(Coming { snapshot, from: self.records.len(), syncs });
+        }
+    }
+
+    fn begin_sync(&mut self) {
+        self.syncing = true;
+        self.synced_records = self.records.len();
+    }
+
+    fn finish_sync(&mut self) {
+        assert!(self.syncing, "a sync ends after it began");
+        self.syncing = false;
+        self.durable = self.durable.max(self.synced_records);
+        if let Some(coming) = &mut self.coming {
+            coming.syncs -= 1;
+            if coming.syncs == 0 {
+                self.take_over();
+            }
+        }
+    }
+
+    fn crash(&mut self, rng: &mut Rng) {
+        if self.coming.as_ref().is_some_and(|coming| coming.syncs == 1) && self.syncing && rng.one_in(2) {
+            // The snapshot came into force just before; the records of the sync under way were there first.
+            self.durable = self.durable.max(self.synced_records);
+            self.take_over();
+        }
+        self.coming = None;
+        self.syncing = false;
+        self.tear(rng);
+    }
+
+    fn read(&self) -> (Option<S>, Vec<Bytes>) {
+        (self.snapshot.clone(), self.records.clone())
+    }
+}
+
+impl<S> SimStorage<S> {
+    /// The snapshot that was coming is in force, and its segment all there is.
+    fn take_over(&mut self) {
+        if let Some(coming) = self.coming.take() {
+            self.records.drain(..coming.from);
+            self.durable -= coming.from;
+            self.synced_records -= coming.from;
+            self.snapshot = Some(coming.snapshot);
+        }
+    }
+
     /// Each unsynced record was written whole, torn, or not at all; a reader stops at the first that
     /// is not whole, because its checksum says so.
     fn tear(&mut self, rng: &mut Rng) {
@@ -43,64 +128,11 @@ impl Segment {
         self.records.truncate(self.durable + survivors);
         self.durable = self.records.len();
     }
-}
 
-/// A log device in memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SimStorage {
-    current: Segment,
-    /// A segment that no sync has put in force yet.
-    fresh: Option<Segment>,
-    syncing: bool,
-    synced_records: usize,
-}
-
-impl Storage for SimStorage {
-    fn append(&mut self, record: Bytes) {
-        self.fresh.as_mut().unwrap_or(&mut self.current).records.push(record);
-    }
-
-    fn new_segment(&mut self, snapshot: Bytes) {
-        self.fresh = Some(Segment { snapshot: Some(snapshot), records: Vec::new(), durable: 0 });
-    }
-
-    fn begin_sync(&mut self) {
-        self.syncing = true;
-        self.synced_records = self.fresh.as_ref().unwrap_or(&self.current).records.len();
-    }
-
-    fn finish_sync(&mut self) {
-        assert!(self.syncing, "a sync ends after it began");
-        self.syncing = false;
-        if let Some(fresh) = self.fresh.take() {
-            self.current = fresh;
-        }
-        self.current.durable = self.current.durable.max(self.synced_records);
-    }
-
-    fn crash(&mut self, rng: &mut Rng) {
-        if let Some(mut fresh) = self.fresh.take()
-            && self.syncing
-            && rng.one_in(2)
-        {
-            // The switch to the new segment was made just before; with it all that it holds.
-            fresh.durable = fresh.records.len();
-            self.current = fresh;
-        }
-        self.syncing = false;
-        self.current.tear(rng);
-    }
-
-    fn read(&self) -> (Option<Bytes>, Vec<Bytes>) {
-        (self.current.snapshot.clone(), self.current.records.clone())
-    }
-}
-
-impl SimStorage {
-    /// Records in the log, durable or not.
+    /// Records in the log, durable or not, from where it would begin if the snapshot under way were there.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.current.records.len() + self.fresh.as_ref().map_or(0, |fresh| fresh.records.len())
+        self.records.len() - self.coming.as_ref().map_or(0, |coming| coming.from)
     }
 
     /// Whether there is no record.

@@ -1,7 +1,6 @@
 //! The executor with an observer beside it: every batch that a replica executes, every checkpoint
 //! and every state that it takes over, told to the checkers and changed in nothing.
 
-use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
 use troth_core::{Execution, Installing, Lookup, Ordered, Outcome};
@@ -67,6 +66,8 @@ impl<X: Execution> Watched<X> {
 }
 
 impl<X: Execution> Execution for Watched<X> {
+    type Snapshot = X::Snapshot;
+
     fn executed(&self) -> Seq {
         self.inner.executed()
     }
@@ -120,12 +121,12 @@ impl<X: Execution> Execution for Watched<X> {
     fn wanted(&self) -> Vec<StateFetch> {
         self.inner.wanted()
     }
-    fn snapshot(&self, seq: Seq) -> Option<Bytes> {
+    fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {
         self.inner.snapshot(seq)
     }
-    fn restore(&mut self, snapshot: &Bytes) -> Option<(Seq, Digest)> {
-        let (seq, digest) = self.inner.restore(snapshot)?;
+    fn restore(&mut self, snapshot: X::Snapshot) -> (Seq, Digest) {
+        let (seq, digest) = self.inner.restore(snapshot);
         self.tell(Observation::Restored { seq, digest });
-        Some((seq, digest))
+        (seq, digest)
     }
 }

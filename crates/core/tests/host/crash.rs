@@ -223,6 +223,91 @@ fn a_fresh_segment_holds_what_matters() {
 }
 
 #[test]
+fn a_segment_beside_the_old_one_changes_nothing_wherever_it_is_torn() {
+    for under_way in [0, 1, 3] {
+        let mut home = Home::new(true);
+        home.ask(Ask::Everything);
+        home.ask(Ask::Certify(5));
+        home.run();
+        if under_way > 0 {
+            home.ask(Ask::Certify(under_way));
+            home.run_until_asked();
+        }
+        let (before, old) = (home.scribe().clone(), home.log.clone());
+        home.ask(Ask::Compact);
+        home.ask(Ask::Send);
+        let carried: Vec<bytes::Bytes> = home
+            .run()
+            .into_iter()
+            .filter_map(|command| match command {
+                Command::Append(bytes) => Some(bytes),
+                _ => None,
+            })
+            .collect();
+        assert!(carried.len() > 6, "the messages, the records, the bodies under way and the mark");
+        // The snapshot is not there yet, so the old segment still is.
+        for kept in 0..=carried.len() {
+            home.snapshot = None;
+            home.log = [&old[..], &carried[..kept]].concat();
+            home.again().unwrap_or_else(|why| panic!("{kept} of {}: {why}", carried.len()));
+            assert_eq!(home.scribe().own, before.own, "{kept} of {}", carried.len());
+            let mut records = home.scribe().records.clone();
+            records.sort_unstable();
+            records.dedup();
+            assert_eq!(records, before.records, "no record is lost; one may be there twice");
+        }
+        // The mark says that the messages before it are not needed.
+        home.log = carried;
+        home.again().expect("the segment stands alone");
+        assert_eq!(home.scribe().own, before.own);
+        consistent(&mut home, &format!("{under_way} under way"));
+    }
+}
+
+#[test]
+fn a_state_from_others_is_durable_before_what_rests_on_it() {
+    for (asks, needed) in [
+        (&[Ask::Compact][..], Some(false)),
+        (&[Ask::Rebase], Some(true)),
+        (&[Ask::Rebase, Ask::Compact], Some(true)),
+        (&[Ask::Compact, Ask::Rebase], Some(true)),
+        (&[Ask::Rebase, Ask::CompactAhead], Some(true)),
+        (&[Ask::CompactAhead], None),
+    ] {
+        let mut home = Home::new(true);
+        for ask in asks {
+            home.ask(*ask);
+        }
+        home.ask(Ask::Certify(1));
+        let done = home.run();
+        let expected: &[&str] = match needed {
+            Some(_) => &["segment", "append", "append", "sync", "attest", "certified"],
+            None => &["append", "sync", "attest", "certified"],
+        };
+        assert_eq!(names(&done), expected, "{asks:?}");
+        let begun = done.iter().find_map(|command| match command {
+            Command::NewSegment { needed, .. } => Some(*needed),
+            _ => None,
+        });
+        assert_eq!(begun, needed, "{asks:?}");
+    }
+}
+
+#[test]
+fn a_mark_lets_go_of_what_the_machine_let_go() {
+    let mut home = Home::new(true);
+    home.ask(Ask::Certify(4));
+    home.run();
+    let mut log = home.log.clone();
+    let last = home.scribe().own.last().expect("it said four words").clone();
+    log.push(LogRecord::Sealed(last.to_wire()).to_wire());
+    log.push(LogRecord::CarriedOver(1).to_wire());
+    home.log = log;
+    home.again().expect("its log is whole");
+    assert_eq!(home.scribe().own, [last]);
+}
+
+#[test]
 fn a_segment_begun_while_a_run_is_under_way_holds_its_bodies() {
     for (count, certified) in [(1, false), (1, true), (7, false), (7, true)] {
         let mut home = Home::new(true);

@@ -37,8 +37,12 @@ pub enum Ask {
     Persist,
     /// Keep a record with whatever is made durable next.
     Remember,
-    /// Start the log afresh.
+    /// Start the log afresh at 4, a state that is there.
     Compact,
+    /// Start the log afresh at 5, a state that is not.
+    CompactAhead,
+    /// The state at 4 came from others.
+    Rebase,
     /// Set and cancel a timer, tell the observers.
     Small,
     /// A record, words and a message at once.
@@ -138,6 +142,7 @@ impl Machine for Scribe {
     type Message = Said;
     type Timer = Ask;
     type Record = u64;
+    type Snapshot = Bytes;
 
     fn start(
         &mut self,
@@ -203,6 +208,8 @@ impl Machine for Scribe {
                 out.push(Output::Remember(record));
             }
             Ask::Compact => out.push(Output::Compact(Seq(4))),
+            Ask::CompactAhead => out.push(Output::Compact(Seq(5))),
+            Ask::Rebase => out.push(Output::Rebase(Seq(4))),
             Ask::Small => {
                 out.push(Output::SetTimer { timer: Ask::Small, at: Time(9) });
                 out.push(Output::CancelTimer(Ask::Send));
@@ -299,7 +306,7 @@ impl Home {
     pub fn obey(&mut self, command: Todo) {
         match command {
             Command::Append(bytes) => self.unsynced.push((false, bytes)),
-            Command::NewSegment(bytes) => self.unsynced.push((true, bytes)),
+            Command::NewSegment { snapshot: bytes, .. } => self.unsynced.push((true, bytes)),
             Command::Sync => {
                 for (segment, bytes) in self.unsynced.drain(..) {
                     if segment {
@@ -377,7 +384,7 @@ impl Home {
 pub fn name(command: &Todo) -> &'static str {
     match command {
         Command::Append(_) => "append",
-        Command::NewSegment(_) => "segment",
+        Command::NewSegment { .. } => "segment",
         Command::Sync => "sync",
         Command::Attest(_) => "attest",
         Command::Peer { message: PeerMessage::Protocol(said), .. } if said.ui.is_some() => "certified",

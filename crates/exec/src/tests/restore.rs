@@ -1,11 +1,12 @@
 //! Snapshots and kept checkpoints.
 
 use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
-use crate::Executor;
+use crate::{Executor, PartError, Snapshot};
 use bytes::Bytes;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use troth_core::{Execution, Lookup};
-use troth_types::{ClientId, Limits, Seq};
+use troth_types::{ClientId, Digest, Limits, Seq};
 
 fn busy(limits: Limits) -> Executor<Script> {
     let mut executor = Executor::new(Script::default(), limits);
@@ -24,14 +25,17 @@ fn a_snapshot_restores_everything() {
     let snapshot = executor.snapshot(seq).expect("kept");
     let mut other = Executor::new(Script::default(), SMALL);
     run(&mut other, &[frame(9, 1, &["set junk 1"])]);
-    assert_eq!(other.restore(&snapshot), Some((seq, digest)));
+    let bytes = snapshot.encode();
+    let decoded = Snapshot::decode(&bytes).expect("it was encoded here");
+    assert_eq!((&decoded, decoded.digest()), (&snapshot, digest));
+    assert_eq!(other.restore(decoded), (seq, digest));
     assert_eq!(other.digest_now(), digest);
     assert_eq!((other.executed(), other.last_time()), (executor.executed(), executor.last_time()));
     assert_eq!(scan(&other), scan(&executor), "the ordered index is rebuilt");
     assert_eq!(other.events_after(ClientId(2), 0), executor.events_after(ClientId(2), 0));
     assert_eq!(other.lookup(ClientId(1), 50), executor.lookup(ClientId(1), 50));
     assert!(matches!(other.lookup(ClientId(2), 50), Lookup::Executed(_)));
-    assert_eq!(other.snapshot(seq), Some(snapshot), "it is kept and encodes the same");
+    assert_eq!(other.snapshot(seq).map(|kept| kept.encode()), Some(bytes), "it is kept and encodes the same");
     let next = [frame_seen(2, 51, 40, &["add n 1"])];
     assert_eq!(run(&mut other, &next), run(&mut executor, &next));
     assert_eq!(other.digest_now(), executor.digest_now());
@@ -93,16 +97,83 @@ proptest! {
     fn bytes_that_are_no_snapshot_change_nothing(cut in 0_usize..40_000, flip in any::<(u16, u8)>()) {
         let mut executor = busy(SMALL);
         let (seq, digest) = checkpoint(&mut executor);
-        let snapshot = executor.snapshot(seq).expect("kept");
-        let mut other = Executor::new(Script::default(), SMALL);
+        let snapshot = executor.snapshot(seq).expect("kept").encode();
         if cut < snapshot.len() {
-            prop_assert_eq!(other.restore(&snapshot.slice(..cut)), None);
-            prop_assert_eq!(other.executed(), Seq(0));
+            prop_assert_eq!(Snapshot::decode(&snapshot.slice(..cut)), None);
         }
         let mut bytes = snapshot.to_vec();
         let at = usize::from(flip.0) % bytes.len();
         bytes[at] ^= flip.1;
-        let restored = other.restore(&Bytes::from(bytes));
-        prop_assert!(flip.1 == 0 || restored != Some((seq, digest)));
+        let decoded = Snapshot::decode(&Bytes::from(bytes)).map(|decoded| (decoded.seq(), decoded.digest()));
+        prop_assert!(flip.1 == 0 || decoded != Some((seq, digest)));
     }
+}
+
+/// All parts of a snapshot that an older one does not have.
+fn parts(snapshot: &Snapshot, older: Option<&Snapshot>) -> BTreeMap<Digest, Bytes> {
+    let mut parts = BTreeMap::new();
+    assert!(snapshot.parts_beyond(older, &mut |digest, bytes| {
+        parts.insert(digest, Bytes::copy_from_slice(bytes));
+        true
+    }));
+    parts
+}
+
+fn assembled(snapshot: &Snapshot, parts: &BTreeMap<Digest, Bytes>) -> Result<Snapshot, PartError> {
+    Snapshot::from_parts(snapshot.seq(), snapshot.time(), snapshot.root(), &|digest| {
+        parts.get(digest).cloned()
+    })
+}
+
+#[test]
+fn a_later_snapshot_needs_only_the_parts_that_are_new() {
+    // Large values are parts of their own.
+    let mut executor = busy(Limits::default());
+    run(&mut executor, &[frame(3, 1, &[&format!("set large {}", "x".repeat(9_000))])]);
+    let (first, _) = checkpoint(&mut executor);
+    let first = executor.snapshot(first).expect("kept");
+    run(&mut executor, &[frame(1, 51, &["set key7 other"]), frame(3, 2, &["set more 1"])]);
+    let (second, digest) = checkpoint(&mut executor);
+    let second = executor.snapshot(second).expect("kept");
+
+    let mut held = parts(&first, None);
+    assert_eq!(assembled(&first, &held).as_ref(), Ok(&first));
+    assert!(assembled(&second, &held).is_err(), "it needs what changed");
+    let new = parts(&second, Some(&first));
+    assert!(new.len() < held.len() / 2, "{} of {} parts", new.len(), held.len());
+    assert!(!new.values().any(|part| part.len() > 8_000), "the large value was there before");
+    held.extend(new);
+    let again = assembled(&second, &held).expect("all parts are there");
+    assert_eq!((again.digest(), again.encode()), (digest, second.encode()));
+    assert!(parts(&second, Some(&second)).is_empty());
+    let mut restored = Executor::new(Script::default(), Limits::default());
+    assert_eq!(restored.restore(again), (second.seq(), digest));
+    assert_eq!(scan(&restored), scan(&executor));
+}
+
+#[test]
+fn a_part_that_is_missing_or_damaged_is_named() {
+    let mut executor = busy(Limits::default());
+    run(&mut executor, &[frame(3, 1, &[&format!("set large {}", "x".repeat(9_000))])]);
+    let (seq, _) = checkpoint(&mut executor);
+    let snapshot = executor.snapshot(seq).expect("kept");
+    let whole = parts(&snapshot, None);
+    for (digest, bytes) in &whole {
+        let mut without = whole.clone();
+        without.remove(digest);
+        assert_eq!(assembled(&snapshot, &without), Err(PartError::Missing(*digest)));
+        let mut damaged = bytes.to_vec();
+        damaged[bytes.len() / 2] ^= 1;
+        without.insert(*digest, Bytes::from(damaged));
+        assert_eq!(assembled(&snapshot, &without), Err(PartError::Damaged(*digest)));
+    }
+    let mut visited = 0;
+    assert!(
+        !snapshot.parts_beyond(None, &mut |_, _| {
+            visited += 1;
+            visited < 3
+        }),
+        "it ends when told"
+    );
+    assert_eq!(visited, 3);
 }

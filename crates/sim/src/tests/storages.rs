@@ -9,13 +9,13 @@ fn record(name: &str) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
 }
 
-fn sync(storage: &mut SimStorage) {
+fn sync(storage: &mut SimStorage<Bytes>) {
     storage.begin_sync();
     storage.finish_sync();
 }
 
 /// Every outcome of crashing clones of `storage` with many seeds.
-fn outcomes(storage: &SimStorage) -> BTreeSet<(Option<Bytes>, Vec<Bytes>)> {
+fn outcomes(storage: &SimStorage<Bytes>) -> BTreeSet<(Option<Bytes>, Vec<Bytes>)> {
     (0..200)
         .map(|seed| {
             let mut crashed = storage.clone();
@@ -27,7 +27,7 @@ fn outcomes(storage: &SimStorage) -> BTreeSet<(Option<Bytes>, Vec<Bytes>)> {
 
 #[test]
 fn synced_records_survive_and_of_the_others_any_prefix() {
-    let mut storage = SimStorage::default();
+    let mut storage = SimStorage::<Bytes>::default();
     storage.append(record("a"));
     sync(&mut storage);
     storage.append(record("b"));
@@ -40,7 +40,7 @@ fn synced_records_survive_and_of_the_others_any_prefix() {
 
 #[test]
 fn what_is_appended_during_a_sync_is_not_covered_by_it() {
-    let mut storage = SimStorage::default();
+    let mut storage = SimStorage::<Bytes>::default();
     storage.append(record("a"));
     storage.begin_sync();
     storage.append(record("b"));
@@ -50,23 +50,58 @@ fn what_is_appended_during_a_sync_is_not_covered_by_it() {
 
 #[test]
 fn a_fresh_segment_takes_over_whole_or_not_at_all() {
-    let mut storage = SimStorage::default();
-    storage.append(record("old"));
+    for syncs in 1..=3 {
+        let mut storage = SimStorage::<Bytes>::default();
+        storage.append(record("old"));
+        sync(&mut storage);
+        storage.new_segment(record("snapshot"), Some(syncs));
+        storage.append(record("new"));
+        let old = (None, vec![record("old")]);
+        let both = (None, vec![record("old"), record("new")]);
+        let new = (Some(record("snapshot")), vec![record("new")]);
+        assert_eq!(
+            outcomes(&storage),
+            BTreeSet::from([old.clone(), both.clone()]),
+            "before its sync it never does"
+        );
+        for _ in 1..syncs {
+            sync(&mut storage);
+            assert_eq!(outcomes(&storage), BTreeSet::from([both.clone()]), "the snapshot is not there yet");
+        }
+        storage.begin_sync();
+        let during = outcomes(&storage);
+        assert!(during.contains(&both) && during.contains(&new), "during the last sync, it may");
+        storage.finish_sync();
+        assert_eq!(outcomes(&storage), BTreeSet::from([new]), "afterwards it has");
+    }
+}
+
+#[test]
+fn one_snapshot_is_written_at_a_time() {
+    let mut storage = SimStorage::<Bytes>::default();
+    storage.new_segment(record("first"), Some(2));
+    storage.append(record("a"));
     sync(&mut storage);
-    storage.new_segment(record("snapshot"));
-    storage.append(record("new"));
-    let old = (None, vec![record("old")]);
-    let new = (Some(record("snapshot")), vec![record("new")]);
-    assert_eq!(outcomes(&storage), BTreeSet::from([old.clone()]), "before its sync it never does");
-    storage.begin_sync();
-    assert_eq!(outcomes(&storage), BTreeSet::from([old, new.clone()]), "during it, it may");
-    storage.finish_sync();
-    assert_eq!(outcomes(&storage), BTreeSet::from([new]), "afterwards it has");
+    storage.new_segment(record("second"), Some(1));
+    storage.append(record("b"));
+    sync(&mut storage);
+    assert_eq!(storage.read(), (Some(record("first")), vec![record("a"), record("b")]));
+}
+
+#[test]
+fn a_snapshot_that_is_needed_comes_with_the_next_sync() {
+    let mut storage = SimStorage::<Bytes>::default();
+    storage.new_segment(record("slow"), Some(9));
+    storage.append(record("a"));
+    storage.new_segment(record("needed"), None);
+    storage.append(record("b"));
+    sync(&mut storage);
+    assert_eq!(outcomes(&storage), BTreeSet::from([(Some(record("needed")), vec![record("b")])]));
 }
 
 #[test]
 fn a_crash_ends_a_sync() {
-    let mut storage = SimStorage::default();
+    let mut storage = SimStorage::<Bytes>::default();
     storage.append(record("a"));
     storage.begin_sync();
     storage.crash(&mut Rng::stream(0, "storage", 0));

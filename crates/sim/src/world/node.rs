@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::Signer;
 use troth_core::{Env, Host, RecoveryError, Replica};
-use troth_exec::Executor;
+use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
 use troth_trusted::{Refusal, Resumed};
 use troth_trusted_host::{Answer, Call, TrustedComponent};
@@ -33,7 +33,7 @@ pub struct Node<P: Protocol> {
     /// The host; none while it is down.
     pub host: Option<Host<Machine<P>>>,
     /// Its log.
-    pub storage: SimStorage,
+    pub storage: SimStorage<Snapshot>,
     /// Its trusted component; a faulty replica's real one is with its puppet.
     pub component: Component,
     /// What its executor did, not collected yet.
@@ -153,6 +153,11 @@ impl<P: Protocol> Node<P> {
         let machine = blueprint.machine::<P>(self.replica, &self.tap);
         let signer = blueprint.signer(self.replica);
         let (snapshot, log) = self.storage.read();
+        // What a disk holds are bytes.
+        let snapshot = match snapshot.map(|snapshot| Snapshot::decode(&snapshot.encode())) {
+            Some(None) => return Err(RecoveryError::Machine("the snapshot does not decode")),
+            decoded => decoded.flatten(),
+        };
         let env = self.env(now);
         let host =
             Host::recover(machine, self.replica, blueprint.group, signer, env, snapshot, &log, &resumed)?;

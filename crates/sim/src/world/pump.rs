@@ -13,6 +13,9 @@ use troth_core::{Command, Note, PeerMessage, To};
 use troth_trusted_host::{Answer, Call};
 use troth_types::{ReplicaId, Seq, ToClient, Wire};
 
+/// Completed syncs that a snapshot takes to be written, on average.
+const SNAPSHOT_SYNCS: u64 = 4;
+
 impl<P: Protocol> World<P> {
     /// Carries out the commands of a node until it has none or must wait.
     pub(super) fn pump(&mut self, index: usize) {
@@ -31,7 +34,10 @@ impl<P: Protocol> World<P> {
             let Some(command) = host.command() else { return };
             match command {
                 Command::Append(record) => node.storage.append(record),
-                Command::NewSegment(snapshot) => node.storage.new_segment(snapshot),
+                Command::NewSegment { snapshot, needed } => {
+                    let syncs = (!needed).then(|| 1 + self.storage_rng.exponential(SNAPSHOT_SYNCS));
+                    node.storage.new_segment(snapshot, syncs);
+                }
                 Command::Sync => {
                     node.storage.begin_sync();
                     if self.options.sync == 0 {

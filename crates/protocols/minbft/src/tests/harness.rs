@@ -13,7 +13,7 @@ use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSi
 use troth_core::{
     Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Replica, ReplicaTimer, To,
 };
-use troth_exec::Executor;
+use troth_exec::{Executor, Snapshot};
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Resumed, TrustedCore, VolatileStore,
 };
@@ -139,19 +139,26 @@ type Filter = Box<dyn Fn(&Flight) -> Fate>;
 /// A disk: what is durable, and what was appended since the last sync.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
-    pub(super) snapshot: Option<Bytes>,
+    pub(super) snapshot: Option<Snapshot>,
     pub(super) log: Vec<Bytes>,
-    unsynced: Vec<(bool, Bytes)>,
+    unsynced: Vec<Unsynced>,
+}
+
+#[derive(Clone, Debug)]
+enum Unsynced {
+    Segment(Snapshot),
+    Record(Bytes),
 }
 
 impl Disk {
     fn sync(&mut self) {
-        for (segment, bytes) in self.unsynced.drain(..) {
-            if segment {
-                self.snapshot = Some(bytes);
-                self.log.clear();
-            } else {
-                self.log.push(bytes);
+        for unsynced in self.unsynced.drain(..) {
+            match unsynced {
+                Unsynced::Segment(snapshot) => {
+                    self.snapshot = Some(snapshot);
+                    self.log.clear();
+                }
+                Unsynced::Record(bytes) => self.log.push(bytes),
             }
         }
     }
@@ -373,8 +380,8 @@ impl World {
                 *left -= 1;
             }
             match command {
-                Command::Append(bytes) => node.disk.unsynced.push((false, bytes)),
-                Command::NewSegment(bytes) => node.disk.unsynced.push((true, bytes)),
+                Command::Append(bytes) => node.disk.unsynced.push(Unsynced::Record(bytes)),
+                Command::NewSegment { snapshot, .. } => node.disk.unsynced.push(Unsynced::Segment(snapshot)),
                 Command::Sync => node.disk.sync(),
                 Command::Attest(call) if node.stalled => node.question = Some(call),
                 Command::Attest(call) => {
