@@ -51,6 +51,8 @@ pub enum Rule {
     BatchOrder,
     /// A component started again from its store knows its counters and last certificates.
     ResumeAfterRestart,
+    /// However often a component is started again, it goes on from exactly its last move.
+    ResumeAfterEveryRestart,
     /// After its store failed a component certifies nothing more.
     HaltedAfterFailingStore,
     /// Certificates of another epoch are void, also with the epoch rewritten.
@@ -62,7 +64,7 @@ pub enum Rule {
 }
 
 /// All rules, in the order in which they are examined.
-pub const RULES: [Rule; 12] = [
+pub const RULES: [Rule; 13] = [
     Rule::FreshStart,
     Rule::Uniqueness,
     Rule::CompareAndSet,
@@ -71,6 +73,7 @@ pub const RULES: [Rule; 12] = [
     Rule::RefusalChangesNothing,
     Rule::BatchOrder,
     Rule::ResumeAfterRestart,
+    Rule::ResumeAfterEveryRestart,
     Rule::HaltedAfterFailingStore,
     Rule::EpochBinding,
     Rule::DomainSeparation,
@@ -126,6 +129,7 @@ pub fn conformance(home: &mut dyn Home, verifier: &dyn CertificateVerifier) -> R
             Rule::RefusalChangesNothing => counters::refusal_changes_nothing(&mut probe),
             Rule::BatchOrder => counters::batch_order(&mut probe),
             Rule::ResumeAfterRestart => durability::resume_after_restart(&mut probe),
+            Rule::ResumeAfterEveryRestart => durability::resume_after_every_restart(&mut probe),
             Rule::HaltedAfterFailingStore => durability::halted_after_failing_store(&mut probe),
             Rule::EpochBinding => certificates::epoch_binding(&mut probe),
             Rule::DomainSeparation => certificates::domain_separation(&mut probe),

@@ -1,7 +1,7 @@
 //! Components with one planted fault each: the suite must name the rule that catches it. A rule that
 //! no fault trips is not trusted.
 
-use crate::support::{IDENTITY, MemoryHome, VolatileHome, mac, verifier};
+use crate::support::{IDENTITY, Memory, MemoryHome, VolatileHome, mac, verifier};
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Epoch, Identity, Refusal, TrustedCore, VolatileStore,
 };
@@ -31,6 +31,8 @@ enum Fault {
     MovesOnRefusal,
     /// Comes back from a restart with everything at zero.
     Amnesia,
+    /// Comes back from the second restart as from the first.
+    StaleRestart,
     /// Goes on after its store failed.
     IgnoresStore,
     /// Certifies under the configured epoch, whatever its own.
@@ -132,6 +134,14 @@ impl TrustedComponent for Broken {
 struct BrokenHome {
     fault: Fault,
     sound: MemoryHome,
+    /// What the first restart found, for [`Fault::StaleRestart`].
+    first_found: Option<Memory>,
+}
+
+impl BrokenHome {
+    fn new(fault: Fault) -> Self {
+        Self { fault, sound: MemoryHome::new(mac()), first_found: None }
+    }
 }
 
 impl Home for BrokenHome {
@@ -140,12 +150,18 @@ impl Home for BrokenHome {
     }
 
     fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedComponent> {
+        self.first_found = None;
         Box::new(Broken { fault: self.fault, inner: self.sound.fresh(epoch) })
     }
 
     fn restart(&mut self) -> Option<Box<dyn TrustedComponent>> {
         if self.fault == Fault::Amnesia {
             return Some(self.sound.fresh(IDENTITY.epoch));
+        }
+        if self.fault == Fault::StaleRestart {
+            let now = self.sound.store.with(|memory| memory.clone());
+            let first = self.first_found.get_or_insert(now).clone();
+            self.sound.store.with(|memory| *memory = first);
         }
         let inner = self.sound.restart()?;
         Some(Box::new(Broken { fault: self.fault, inner }))
@@ -157,7 +173,7 @@ impl Home for BrokenHome {
 }
 
 fn caught_by(fault: Fault) -> Rule {
-    let mut home = BrokenHome { fault, sound: MemoryHome::new(mac()) };
+    let mut home = BrokenHome::new(fault);
     let report = conformance(&mut home, &verifier(&mac()));
     report.expect_err("the suite sees every planted fault").rule
 }
@@ -175,6 +191,7 @@ fn every_planted_fault_of_a_component_is_caught_by_its_rule() {
         (Fault::HalfMulti, Rule::MultiAtomicity),
         (Fault::MovesOnRefusal, Rule::RefusalChangesNothing),
         (Fault::Amnesia, Rule::ResumeAfterRestart),
+        (Fault::StaleRestart, Rule::ResumeAfterEveryRestart),
         (Fault::IgnoresStore, Rule::HaltedAfterFailingStore),
         (Fault::WrongEpoch, Rule::EpochBinding),
     ] {
@@ -247,7 +264,7 @@ fn every_planted_fault_of_a_verifier_is_caught_by_its_rule() {
 
 #[test]
 fn a_violation_names_its_rule_and_what_was_seen() {
-    let mut home = BrokenHome { fault: Fault::Misnamed, sound: MemoryHome::new(mac()) };
+    let mut home = BrokenHome::new(Fault::Misnamed);
     let violation = conformance(&mut home, &verifier(&mac())).expect_err("misnamed");
     assert_eq!(violation.to_string(), "FreshStart: the component names another identity than its home");
 }
