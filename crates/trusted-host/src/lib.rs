@@ -10,6 +10,7 @@
 mod component;
 pub mod conformance;
 mod in_process;
+pub mod store;
 mod verifier;
 
 pub use component::{Answer, Call, TrustedComponent};

@@ -2,5 +2,6 @@
 
 mod broken;
 mod homes;
+mod store;
 mod support;
 mod verifiers;

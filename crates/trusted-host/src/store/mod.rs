@@ -1,0 +1,318 @@
+//! The durable store of a trusted component: one preallocated file of records, in a directory of its
+//! own.
+//!
+//! A component that came back with an older state than its last would certify a second digest under a
+//! value that it has used, and one such component is enough to break agreement. So the store resumes
+//! the very last state or nothing: what a crash of this program cannot have left is refused, and the
+//! replica comes back under a new epoch instead.
+//!
+//! **How it writes.** Each [`DiskStore::store`] is one write and one fdatasync into a file of fixed
+//! length that was filled with zeros before, so that no metadata changes with it. A record stands twice
+//! in a block of its own, so a write that is interrupted never touches an acknowledged one, and one
+//! damaged place never hides one. A full file is followed by one of the next generation: written and
+//! synced under another name, renamed, entered in a marker, and only then the older one is removed.
+//!
+//! **How it starts.** The newest record of the newest generation, after which there may be nothing but
+//! zeros or one interrupted write. That write was never acknowledged; it is cleared and synced, and a
+//! record of the start itself is written, before anything is certified.
+//!
+//! **What it finds**: a file or marker that is shorter or longer by any number of bytes, or missing; a
+//! byte that was changed, anywhere; records that are missing, repeated or out of order; files of
+//! another replica, of an epoch that is over, of two generations that do not follow from each other.
+//!
+//! **What no software store can find**: the whole directory replaced by an older copy of itself (a
+//! restored backup, a virtual machine set back), the newest records overwritten by zeros, or all files
+//! removed, which looks like an epoch that never started. Whoever can write to the directory or to the
+//! disk below it can do that; only a counter in hardware would tell. Nor does it help against a disk
+//! that acknowledges a sync and loses the data.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`directory`] | what is asked of the machine |
+//! | `real` | the machine itself |
+//! | `format` | the bytes of header, record and marker |
+//! | `scan` | reading one file, and what it may hold |
+//! | `opening` | from what a directory holds to a running store |
+//! | `error` | why a store was refused, and how to go on |
+
+pub mod directory;
+mod error;
+mod format;
+mod opening;
+mod real;
+mod scan;
+
+pub use error::StoreError;
+pub use real::RealDirectory;
+
+use directory::{BootId, Directory, StoreFile};
+use format::{BLOCK, Block, Header, Record};
+use std::fmt;
+use std::path::Path;
+use troth_trusted::{Epoch, Identity, State, Store, StoreFailed};
+
+/// Slots of a store file: with its header 4 MiB. A new generation costs some milliseconds once in so
+/// many stores (`examples/store.rs` measures it); more slots make that pause rarer and longer.
+pub const SLOTS: u32 = 1023;
+/// The most slots that a file may have.
+pub const MOST_SLOTS: u32 = 65_535;
+/// The fewest: the first record and the one that the start writes.
+pub const FEWEST_SLOTS: u32 = 2;
+
+/// The file that says which epoch has started.
+const MARKER: &str = "started";
+/// The marker while it is written.
+const NEW_MARKER: &str = "started.new";
+/// A store file while it is written.
+const NEW_FILE: &str = "counters.new";
+/// How the name of a store file begins; epoch and generation follow.
+const FILE: &str = "counters-";
+
+/// When a state is durable (design.md §9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// At the end of each store: survives the end of the process and of the machine.
+    Always,
+    /// In the system's memory at the end of each store: survives the end of the process, and is void
+    /// once the machine has started anew.
+    Interval,
+    /// As long as the process runs: a store that is opened again is void.
+    Memory,
+}
+
+impl Policy {
+    fn code(self) -> u8 {
+        match self {
+            Self::Always => 1,
+            Self::Interval => 2,
+            Self::Memory => 3,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::Always, Self::Interval, Self::Memory].into_iter().find(|policy| policy.code() == code)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Always => "always",
+            Self::Interval => "interval",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+/// How a store was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// This epoch never started here.
+    Fresh,
+    /// The last state is the one resumed; all writes had reached their end.
+    Resumed,
+    /// The last write was interrupted before it was acknowledged. The state is the one before it, or,
+    /// where the record could be read all the same, the one that it was to store.
+    Torn,
+}
+
+/// A store that is ready, and what it held.
+pub struct Opened<D: Directory = RealDirectory> {
+    /// The store.
+    pub store: DiskStore<D>,
+    /// The last state: start the component with [`TrustedCore::restart`](troth_trusted::TrustedCore).
+    /// `None` only where this epoch never started: use `TrustedCore::start`.
+    pub last: Option<State>,
+    /// How it was found.
+    pub how: How,
+    /// Whether the machine still runs since the store was last open: then the process was ended, else
+    /// the machine was. `true` for a fresh one.
+    pub same_boot: bool,
+}
+
+/// The store of one component on a disk.
+///
+/// After a failure it stores nothing more; what is durable is then found out by opening it again.
+pub struct DiskStore<D: Directory = RealDirectory> {
+    directory: D,
+    file: D::File,
+    header: Header,
+    /// The boot of this run.
+    boot: BootId,
+    /// The slot that the next record goes to.
+    next_slot: u32,
+    /// The last state stored.
+    last: State,
+    block: Box<Block>,
+    failed: bool,
+}
+
+impl DiskStore {
+    /// Opens the store in `directory`, which must exist and be for this component only; for an epoch
+    /// that never started there, a store is made.
+    ///
+    /// # Errors
+    /// [`StoreError`]. Under [`Policy::Interval`] and [`Policy::Memory`] it is
+    /// [`StoreError::Unproven`] where the last state may be lost, so that nothing can go on from it by
+    /// oversight.
+    pub fn open(directory: &Path, identity: Identity, policy: Policy) -> Result<Opened, StoreError> {
+        let opened = RealDirectory::new(directory);
+        let opened =
+            opened.map_err(|source| StoreError::NoDirectory { path: directory.to_path_buf(), source })?;
+        Self::open_in(opened, identity, policy, SLOTS)
+    }
+}
+
+impl<D: Directory> DiskStore<D> {
+    /// Opens the store in this directory as [`DiskStore::open`] does, with new files of `slots` slots.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_in(
+        directory: D,
+        identity: Identity,
+        policy: Policy,
+        slots: u32,
+    ) -> Result<Opened<D>, StoreError> {
+        opening::open(directory, identity, policy, slots)
+    }
+
+    /// Makes everything stored so far durable, whatever the policy.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], after which the store has failed; [`StoreError::Halted`] if it had before.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.attempt(|store| store.sync_file())
+    }
+
+    /// The generation of the present file: one more each time that a file was full.
+    pub fn generation(&self) -> u64 {
+        self.header.generation
+    }
+
+    fn sync_file(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(StoreError::io("sync", &file_name(&self.header)))
+    }
+
+    /// Does something of which it is unknown what it left if it fails.
+    fn attempt(&mut self, act: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Halted);
+        }
+        let done = act(self);
+        self.failed = done.is_err();
+        done
+    }
+
+    /// Stores a state: in the next slot, or in a new file where there is none.
+    fn put(&mut self, state: &State) -> Result<(), StoreError> {
+        if state.identity != self.header.identity || !covers(state, &self.last) {
+            return Err(StoreError::Contradiction { what: "a state that does not follow the last one" });
+        }
+        if self.next_slot == self.header.slots {
+            self.turn(state, self.header.policy, self.header.slots)?;
+        } else {
+            self.append(state)?;
+            if self.header.policy == Policy::Always {
+                self.sync_file()?;
+            }
+        }
+        self.last = state.clone();
+        Ok(())
+    }
+
+    fn append(&mut self, state: &State) -> Result<(), StoreError> {
+        let record = Record {
+            generation: self.header.generation,
+            index: self.header.index_of(self.next_slot).ok_or(SPENT)?,
+            boot: self.boot,
+            state: state.clone(),
+        };
+        record.fill(&mut self.block);
+        let written = self.file.write_at(&self.block[..], slot_offset(self.next_slot));
+        written.map_err(StoreError::io("write", &file_name(&self.header)))?;
+        self.next_slot += 1;
+        Ok(())
+    }
+
+    /// Goes on in a file of the next generation, whose first record is `state`. All is durable when
+    /// this returns, whatever the policy: once in so many stores, and then no crash can leave a name
+    /// without its content.
+    fn turn(&mut self, state: &State, policy: Policy, slots: u32) -> Result<(), StoreError> {
+        let older = file_name(&self.header);
+        let header = Header {
+            policy,
+            slots,
+            generation: self.header.generation.checked_add(1).ok_or(SPENT)?,
+            first_index: self.header.index_of(self.next_slot).ok_or(SPENT)?,
+            identity: self.header.identity,
+            boot: self.boot,
+        };
+        self.file = opening::make_file(&self.directory, &header, state)?;
+        (self.header, self.next_slot) = (header, 1);
+        opening::mark(&self.directory, &header)?;
+        self.directory.remove(&older).map_err(StoreError::io("remove", &older))?;
+        self.directory.sync().map_err(StoreError::io("sync", "the directory"))
+    }
+}
+
+impl<D: Directory> Store for DiskStore<D> {
+    fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
+        self.attempt(|store| store.put(state)).map_err(|_| StoreFailed)
+    }
+}
+
+impl<D: Directory> fmt::Debug for Opened<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("store", &self.store)
+            .field("last", &self.last)
+            .field("how", &self.how)
+            .field("same_boot", &self.same_boot)
+            .finish()
+    }
+}
+
+impl<D: Directory> fmt::Debug for DiskStore<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskStore")
+            .field("header", &self.header)
+            .field("next_slot", &self.next_slot)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
+const SPENT: StoreError = StoreError::Contradiction { what: "its numbers are at their end" };
+
+impl Header {
+    /// The index of the record in a slot, unless numbers are spent.
+    fn index_of(&self, slot: u32) -> Option<u64> {
+        self.first_index.checked_add(u64::from(slot))
+    }
+}
+
+fn slot_offset(slot: u32) -> u64 {
+    (u64::from(slot) + 1) * BLOCK as u64
+}
+
+fn file_name(header: &Header) -> String {
+    name_of(header.identity.epoch, header.generation)
+}
+
+fn name_of(epoch: Epoch, generation: u64) -> String {
+    format!("{FILE}{:016x}-{generation:016x}", epoch.0)
+}
+
+/// The epoch and generation that the name of a store file states.
+fn parse_name(name: &str) -> Option<(Epoch, u64)> {
+    let (epoch, generation) = name.strip_prefix(FILE)?.split_once('-')?;
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    let parsed = (Epoch(number(epoch)?), number(generation)?);
+    (name_of(parsed.0, parsed.1) == name).then_some(parsed)
+}
+
+/// Whether no counter of `newer` stands below its value in `older`.
+fn covers(newer: &State, older: &State) -> bool {
+    newer.counters.iter().zip(&older.counters).all(|(newer, older)| newer.value >= older.value)
+}

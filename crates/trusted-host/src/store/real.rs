@@ -1,0 +1,143 @@
+//! The real directory: plain system calls, the same few for every write.
+//!
+//! After a store is open it needs `pwrite64` and `fdatasync`, and for a new generation also `openat`,
+//! `rename`, `unlink`, `fsync` and `close`: what an allow-list must let through.
+
+use super::directory::{BootId, Directory, StoreFile};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel tells which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// More names than a store's own directory ever has.
+const MOST_NAMES: usize = 256;
+/// Zeros that are written at once.
+const CHUNK: usize = 1 << 18;
+
+/// A directory of this machine.
+#[derive(Debug)]
+pub struct RealDirectory {
+    path: PathBuf,
+    /// The open directory: carries the lock, and is what is synced.
+    handle: File,
+}
+
+impl RealDirectory {
+    /// The directory at `path`, which must be there: if an absent one were made, then a disk that is
+    /// not mounted would look like a component that never started.
+    ///
+    /// # Errors
+    /// As the machine reports them.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_path_buf(), handle: File::open(path)? })
+    }
+
+    /// Makes a directory that only its owner can enter, for a component that never started.
+    ///
+    /// # Errors
+    /// As the machine reports them; [`io::ErrorKind::AlreadyExists`] if it is there.
+    pub fn make(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        Self::new(path)
+    }
+}
+
+impl Directory for RealDirectory {
+    type File = File;
+
+    fn lock(&mut self) -> io::Result<bool> {
+        match self.handle.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn boot(&self) -> io::Result<BootId> {
+        let mut text = String::new();
+        File::open(BOOT_ID)?.take(64).read_to_string(&mut text)?;
+        parse_boot_id(text.trim_end())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's boot id is no UUID"))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            if names.len() == MOST_NAMES {
+                let what = format!("more than {MOST_NAMES} files, so it is no store's own directory");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            // The store's own names are plain ASCII, so a name that is no text is none of them.
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(self.path.join(name))
+    }
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(self.path.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+}
+
+impl StoreFile for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    // Zeros are written rather than reserved with fallocate: the first write to a block that is merely
+    // reserved changes metadata, which every fdatasync would then have to write too.
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        let zeros = vec![0; CHUNK];
+        let mut offset = 0;
+        while offset < size {
+            let left = usize::try_from(size - offset).unwrap_or(CHUNK).min(CHUNK);
+            self.write_all_at(&zeros[..left], offset)?;
+            offset += left as u64;
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+}
+
+/// The 16 bytes of a UUID in its usual form of 36 characters.
+fn parse_boot_id(text: &str) -> Option<BootId> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    if text.len() != 36 || digits.len() != 32 {
+        return None;
+    }
+    let mut id = [0; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = u8::try_from(high << 4 | low).ok()?;
+    }
+    Some(BootId(id))
+}

@@ -1,0 +1,10 @@
+//! Tests of the durable store: what it survives, and what it refuses.
+
+mod crashes;
+mod damage;
+mod disk;
+mod fixture;
+mod homes;
+mod machine;
+mod rules;
+mod support;
