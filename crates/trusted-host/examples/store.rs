@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p troth-trusted-host --example store -- [directory] [stores]`: makes a
 //! directory of its own below the given one (default: the present one) and removes it. The kinds take
-//! turns of a hundred, so that a disk whose speed changes is the same for all.
+//! turns of a hundred, so that a disk whose speed changes is the same for all. Then, for files of several
+//! sizes, what those stores take that begin a new file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -91,6 +92,34 @@ fn measure(kinds: &mut [Kind], stores: u64) -> Outcome<()> {
     Ok(())
 }
 
+/// New files to measure of each size.
+const FILES: u64 = 20;
+
+/// What a store takes that finds its file full and begins the next one.
+fn measure_new_files(scratch: &Path) -> Outcome<Vec<(u32, Vec<f64>)>> {
+    let mut sizes: Vec<(u32, Vec<f64>)> = [255, 1023, 4095].map(|slots| (slots, Vec::new())).into();
+    let mut stores = Vec::new();
+    for (slots, _) in &sizes {
+        // Without a sync at each store, to come to the end of the file soon; a new file is synced anyhow.
+        stores.push(store(&scratch.join(format!("files-{slots}")), Policy::Interval, *slots)?);
+    }
+    for file in 0..FILES {
+        for ((slots, microseconds), store) in sizes.iter_mut().zip(&mut stores) {
+            let slots = u64::from(*slots);
+            // The first file has one record from the start, as each later one has.
+            let full = file * slots..(file + 1) * slots - 1;
+            for count in full.clone() {
+                store(count)?;
+            }
+            #[expect(clippy::disallowed_methods, reason = "this program measures time")]
+            let start = Instant::now();
+            store(full.end)?;
+            microseconds.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    Ok(sizes)
+}
+
 fn print(kinds: &mut [Kind]) {
     println!("{:<52}{:>9}{:>9}{:>9}{:>9}", "microseconds", "mean", "p50", "p99", "most");
     for kind in kinds {
@@ -112,9 +141,18 @@ fn main() -> Outcome<()> {
     let scratch = Path::new(&below).join(format!("store-example-{}", std::process::id()));
     fs::create_dir(&scratch)?;
     let mut kinds = kinds(&scratch, stores)?;
-    let measured = measure(&mut kinds, stores);
+    let measured = measure(&mut kinds, stores).and_then(|()| measure_new_files(&scratch));
     fs::remove_dir_all(&scratch)?;
-    measured?;
+    let new_files = measured?;
     print(&mut kinds);
+    for (slots, mut microseconds) in new_files {
+        microseconds.sort_by(f64::total_cmp);
+        let half = microseconds[microseconds.len() / 2];
+        println!(
+            "a new file of {slots} slots: p50 {half:.0}, most {:.0}; shared by its stores {:.1} each",
+            microseconds[microseconds.len() - 1],
+            half / f64::from(slots)
+        );
+    }
     Ok(())
 }
