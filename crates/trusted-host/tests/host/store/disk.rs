@@ -112,6 +112,19 @@ impl Model {
         }
     }
 
+    /// Drops the content of files that no name leads to, now or after a crash.
+    fn forget_unnamed(&mut self) {
+        let Self { contents, names, durable_names, pending_names, .. } = self;
+        let pending = |inode: &u64| {
+            pending_names.iter().any(|change| match change {
+                NameChange::Set(_, named) | NameChange::Move(_, _, named) => named == inode,
+                NameChange::Remove(_) => false,
+            })
+        };
+        let named = |inode: &u64| names.values().chain(durable_names.values()).any(|named| named == inode);
+        contents.retain(|inode, _| named(inode) || pending(inode));
+    }
+
     fn rename_all(&mut self, change: NameChange) {
         change.apply(&mut self.names);
         self.pending_names.push(change);
@@ -175,6 +188,7 @@ impl Disk {
     pub fn copied(&self) -> Self {
         let mut model = self.model().clone();
         model.locked = false;
+        model.forget_unnamed();
         Self(Arc::new(Mutex::new(model)))
     }
 
