@@ -45,6 +45,7 @@ fn a_crash_at_any_call_loses_nothing_that_was_certified() {
             for crash in outcomes() {
                 let context = format!("crash at call {call} of {calls}, cut at {cut}, {crash:?}");
                 let (disk, mut ledger) = (disk.after(crash), ledger.clone());
+                ledger.context = context.clone();
                 for moves in [5, 0, 4] {
                     let opened = open(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
                     torn += u32::from(opened.how == How::Torn);
@@ -90,6 +91,7 @@ fn a_crash_amid_the_start_after_a_crash_loses_nothing_either() {
                     let context =
                         format!("crashes at call {call}, cut at {cut}, and {second} of the start, {crash:?}");
                     let (disk, mut ledger) = (disk.after(crash), ledger.clone());
+                    ledger.context = context.clone();
                     let opened = open(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
                     ledger.live(opened, 3);
                     ledger.live(open(&disk).unwrap_or_else(|error| panic!("{context}: {error}")), 0);
@@ -111,6 +113,7 @@ fn every_cut_of_a_write_under_way_resumes_what_was_acknowledged_or_what_was_writ
         ledger.live(opened, 1);
         for crash in [Crash::Killed, Crash::LostNothing] {
             let (disk, mut ledger) = (disk.after(crash), ledger.clone());
+            ledger.context = format!("cut at {cut}, {crash:?}");
             let opened = open(&disk).expect("one interrupted write is no damage");
             assert_eq!(opened.how == How::Torn, (1..2048 + 664).contains(&cut), "cut at {cut}");
             ledger.live(opened, 3);

@@ -67,6 +67,8 @@ pub fn store_file(disk: &Disk) -> String {
 pub struct Ledger {
     certified: BTreeMap<u128, Digest>,
     lives: u8,
+    /// What was done to the disk, with its seed; every failure prints it.
+    pub context: String,
 }
 
 /// The counter that is moved.
@@ -75,7 +77,7 @@ const COUNTER: CounterId = CounterId(0);
 impl Ledger {
     fn enter(&mut self, value: CounterValue, digest: Digest) {
         let known = *self.certified.entry(value.0).or_insert(digest);
-        assert_eq!(known, digest, "value {} was certified for two digests", value.0);
+        assert_eq!(known, digest, "value {} was certified for two digests; {}", value.0, self.context);
     }
 
     /// Lives one life of a component: starts or restarts it, holds what it resumed against all that was
@@ -86,16 +88,17 @@ impl Ledger {
         let Opened { store, last, .. } = opened;
         let mut core = match last {
             None => {
-                assert_eq!(highest, None, "a component that certified came back as one that never started");
+                assert_eq!(highest, None, "a component that certified came back as new; {}", self.context);
                 TrustedCore::start(IDENTITY, mac(), store)
             }
             Some(state) => TrustedCore::restart(IDENTITY, mac(), store, state).expect("its own state"),
         };
         let Ok(stands) = core.read(COUNTER) else { panic!("a fresh core answers") };
         match core.resume(COUNTER).expect("a fresh core answers") {
-            Resumed::Unmoved => assert_eq!(highest, None, "an older state was resumed"),
+            Resumed::Unmoved => assert_eq!(highest, None, "an older state was resumed; {}", self.context),
             Resumed::One { certificate, digest } => {
-                assert!(highest.is_none_or(|(highest, _)| highest <= stands.0), "an older state was resumed");
+                let kept = highest.is_none_or(|(highest, _)| highest <= stands.0);
+                assert!(kept, "an older state was resumed; {}", self.context);
                 self.enter(certificate.new, digest);
             }
             other => panic!("{other:?}"),
