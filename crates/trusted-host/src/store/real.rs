@@ -1,7 +1,8 @@
 //! The real directory: plain system calls, the same few for every write.
 //!
 //! After a store is open it needs `pwrite64` and `fdatasync`, and for a new generation also `openat`,
-//! `rename`, `unlink`, `fsync` and `close`: what an allow-list must let through.
+//! `rename`, `unlink`, `fsync` and `close`: what an allow-list must let through, with those that manage
+//! memory and, where debug assertions are on, the `fcntl` with which the library checks what it closes.
 
 use super::directory::{BootId, Directory, StoreFile};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
