@@ -59,6 +59,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
+    Layer { place: "crates/disk", ours: &[], others: &["bytes", "crc32c", "rustix", "thiserror"] },
     Layer { place: "crates/node", ours: ANY, others: ANY },
     Layer { place: "crates/bench", ours: ANY, others: ANY },
     Layer { place: "crates/troth", ours: ANY, others: ANY },
@@ -71,7 +72,7 @@ const TOP: &[&str] = &["troth-node", "troth-sim", "troth-bench", "troth"];
 /// Where they may be used.
 const TOP_PLACES: &[&str] = &["crates/troth", "crates/node", "crates/sim", "crates/bench"];
 /// Features that only tests, simulation and demonstration may switch on.
-const TEST_FEATURES: &[&str] = &["adversary", "model", "marks"];
+const TEST_FEATURES: &[&str] = &["adversary", "model", "marks", "faults"];
 /// Where they may be switched on in a normal dependency.
 const TEST_PLACES: &[&str] = &["crates/sim"];
 

@@ -1,0 +1,211 @@
+//! The segment that is being written: what is only in memory, what is in the file, what is durable.
+
+use super::format::{self, HEADER, Header, Kind};
+use crate::{Disk, DiskError, DiskFile};
+
+/// More bytes than this that were written and not synced are not kept in memory: from then on a sync that
+/// finds the disk full is fatal, because what it lost cannot be written again.
+const MOST_KEPT: usize = 1 << 26;
+/// Memory that is kept for later records where none waits.
+const MOST_SPARE: usize = 1 << 22;
+
+pub(super) struct Segment<F> {
+    file: F,
+    pub(super) header: Header,
+    /// Records and marks appended, which is the next one's index.
+    count: u64,
+    /// Everything before is durable.
+    synced: u64,
+    /// Everything before was given to the file.
+    written: u64,
+    /// The file has this length: room that was made ends here.
+    room: u64,
+    /// The bytes that end the segment: from `synced` on, or from `written` on where too much was not synced.
+    kept: Vec<u8>,
+    /// Where they begin.
+    kept_from: u64,
+    /// Whether the next record is to have a mark in front.
+    mark_due: bool,
+}
+
+/// Makes a segment that is in force, and durable with everything in it, when this returns. `records` are
+/// its first, `count` of them. After [`DiskError::Full`] nothing is left of it.
+pub(super) fn begin<D: Disk>(
+    disk: &D,
+    mut header: Header,
+    records: &[u8],
+    count: u64,
+) -> Result<Segment<D::File>, DiskError> {
+    let (new, name) = (format::new_name(header.segment), format::name(header.segment));
+    let end = (HEADER + records.len()) as u64;
+    header.whole = end;
+    let fill = || {
+        let mut file = disk.create(&new)?;
+        file.write_at(0, &header.encode())?;
+        if !records.is_empty() {
+            file.write_at(HEADER as u64, records)?;
+        }
+        file.sync_data()?;
+        disk.rename(&new, &name)?;
+        Ok(file)
+    };
+    let file = match fill() {
+        Ok(file) => file,
+        Err(DiskError::Full { what, file }) => {
+            match disk.remove(&new) {
+                // There is nothing to remove where not even the making succeeded.
+                Ok(()) => {}
+                Err(DiskError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(why) => return Err(why),
+            }
+            return Err(DiskError::Full { what, file });
+        }
+        Err(why) => return Err(why),
+    };
+    disk.sync_directory().map_err(no_way_back)?;
+    let mut segment = Segment::resumed(file, header, count, end, end);
+    segment.mark_due = false;
+    Ok(segment)
+}
+
+/// An error after which the state of the disk is not known, also where the disk was merely full.
+fn no_way_back(why: DiskError) -> DiskError {
+    match why {
+        DiskError::Full { what, file } => {
+            DiskError::Io { what, file, source: std::io::Error::other("no space, at a point of no return") }
+        }
+        other => other,
+    }
+}
+
+impl<F: DiskFile> Segment<F> {
+    /// A segment all of which is durable.
+    pub(super) fn resumed(file: F, header: Header, count: u64, end: u64, room: u64) -> Self {
+        Self {
+            file,
+            header,
+            count,
+            synced: end,
+            written: end,
+            room,
+            kept: Vec::new(),
+            kept_from: end,
+            mark_due: count > 0,
+        }
+    }
+
+    /// Where the segment ends, with what is only in memory.
+    pub(super) fn end(&self) -> u64 {
+        self.kept_from + self.kept.len() as u64
+    }
+
+    /// Bytes that were not given to the file.
+    pub(super) fn unwritten(&self) -> usize {
+        (self.end() - self.written) as usize
+    }
+
+    pub(super) fn all_synced(&self) -> bool {
+        self.synced == self.end()
+    }
+
+    pub(super) fn append(&mut self, payload: &[u8]) {
+        self.mark();
+        self.header.put_record(&mut self.kept, self.count, Kind::Record, payload);
+        self.count += 1;
+    }
+
+    /// Says that all before was durable, where nothing says so yet.
+    pub(super) fn mark(&mut self) {
+        if self.mark_due && self.all_synced() {
+            let offset = self.end();
+            self.header.put_mark(&mut self.kept, self.count, offset);
+            self.count += 1;
+            self.mark_due = false;
+        }
+    }
+
+    /// Gives everything to the file in one call.
+    pub(super) fn write(&mut self, step: u64) -> Result<(), DiskError> {
+        if self.unwritten() == 0 {
+            return Ok(());
+        }
+        let from = (self.written - self.kept_from) as usize;
+        match self.file.write_at(self.written, &self.kept[from..]) {
+            Ok(()) => {}
+            Err(why) if why.is_full() => {
+                self.cut_to(self.written)?;
+                return Err(why);
+            }
+            Err(why) => return Err(why),
+        }
+        self.written = self.end();
+        if self.written > self.room {
+            self.room = self.written;
+            self.make_room(step)?;
+        }
+        if self.kept.len() > MOST_KEPT {
+            self.kept = Vec::new();
+            self.kept_from = self.written;
+        }
+        Ok(())
+    }
+
+    /// Makes room for what is to come, where there is space for so much.
+    fn make_room(&mut self, step: u64) -> Result<(), DiskError> {
+        let to = self.room.saturating_add(step);
+        match self.file.reserve(self.room, to) {
+            Ok(()) => self.room = to,
+            Err(why) if why.is_full() => self.cut_to(self.room)?,
+            Err(why) => return Err(why),
+        }
+        Ok(())
+    }
+
+    /// Makes room and makes it durable, where little is left, so that no later sync has to.
+    pub(super) fn make_room_early(&mut self, step: u64) -> Result<(), DiskError> {
+        if self.room.saturating_sub(self.end()) < step / 2 {
+            self.make_room(step)?;
+            self.file.sync_data().map_err(no_way_back)?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything that was given to the file durable.
+    pub(super) fn sync(&mut self) -> Result<(), DiskError> {
+        if self.synced == self.written {
+            return Ok(());
+        }
+        match self.file.sync_data() {
+            Ok(()) => {}
+            Err(why) if why.is_full() && self.kept_from == self.synced => {
+                // The kernel has forgotten what it could not write: it has to be written again, from memory.
+                self.cut_to(self.synced)?;
+                self.written = self.synced;
+                return Err(why);
+            }
+            Err(why) => return Err(no_way_back(why)),
+        }
+        self.synced = self.written;
+        let done = (self.synced - self.kept_from) as usize;
+        self.kept.drain(..done);
+        if self.kept.is_empty() && self.kept.capacity() > MOST_SPARE {
+            self.kept = Vec::new();
+        }
+        self.kept_from = self.synced;
+        self.mark_due = true;
+        Ok(())
+    }
+
+    /// Takes back everything from `offset` on.
+    fn cut_to(&mut self, offset: u64) -> Result<(), DiskError> {
+        self.file.set_len(offset).map_err(no_way_back)?;
+        self.room = offset;
+        Ok(())
+    }
+
+    /// Gives back the room behind the end of a segment that will not grow.
+    pub(super) fn trim(&mut self) -> Result<(), DiskError> {
+        let end = self.end();
+        if self.room > end { self.cut_to(end) } else { Ok(()) }
+    }
+}
