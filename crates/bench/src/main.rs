@@ -62,5 +62,5 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
     let options = Options { until_stdin_ends: true, ..Options::default() };
-    Ok(serve(cluster, secret, &layout.started(server.id()), options)?)
+    Ok(serve(cluster, secret, &layout, options)?)
 }

@@ -22,13 +22,12 @@ pub enum Command<M: Machine> {
     Append(Bytes),
     /// Start a fresh segment of the log and write this snapshot in the background. When both the
     /// snapshot and the records up to the next sync are durable, they replace everything before, all or
-    /// nothing; until then everything before stays. Where a snapshot is still being written, this one
-    /// may be passed over: what follows is then no more than records.
+    /// nothing; until then everything before stays.
     NewSegment {
         /// The snapshot.
         snapshot: M::Snapshot,
-        /// What follows rests on it: it must not be passed over, and the next sync is complete only when
-        /// it is durable.
+        /// What follows rests on it: it takes the place of one that is still being written, and the next
+        /// sync is complete only when it is durable. Comes also where [`Host::allow_segments`] says no.
         needed: bool,
     },
     /// Make everything appended durable before going on.
@@ -98,6 +97,8 @@ pub struct Host<M: Machine> {
     compact: Option<Seq>,
     /// A checkpoint that nothing in the log leads to.
     rebase: Option<Seq>,
+    /// Whether the log may be compacted now.
+    segments: bool,
     ready: VecDeque<Command<M>>,
     own: VecDeque<M::Message>,
 }
@@ -162,6 +163,7 @@ impl<M: Machine> Host<M> {
             tree: run::Tree::default(),
             compact: None,
             rebase: None,
+            segments: true,
             ready: VecDeque::new(),
             own: VecDeque::new(),
         }
@@ -171,6 +173,19 @@ impl<M: Machine> Host<M> {
     #[must_use]
     pub fn machine(&self) -> &M {
         &self.machine
+    }
+
+    /// Says whether a fresh segment is welcome: not while a snapshot is being written, nor so soon after the
+    /// last that a start would gain little. What is needed comes all the same.
+    pub fn allow_segments(&mut self, allowed: bool) {
+        self.segments = allowed;
+    }
+
+    /// Commands and certificates that wait, about: what to bound while the disk or the component does
+    /// not answer.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.ready.len() + self.waiting.len() + self.wanted.len() + self.appends.len()
     }
 
     /// The machine, for adversaries that change a replica's mind. Nothing that serves calls this.
@@ -300,10 +315,10 @@ impl<M: Machine> Host<M> {
     /// Begins a fresh segment where the machine said that one may or must begin. A later checkpoint serves
     /// for an earlier one, if its state is there.
     fn compact(&mut self) {
-        let (compact, rebase) = (self.compact.take(), self.rebase.take());
-        if !self.durable {
+        if !self.durable || (!self.segments && self.rebase.is_none()) {
             return;
         }
+        let (compact, rebase) = (self.compact.take(), self.rebase.take());
         let snapshot = compact.max(rebase).and_then(|seq| self.machine.snapshot(seq));
         if let Some(snapshot) = snapshot.or_else(|| rebase.and_then(|seq| self.machine.snapshot(seq))) {
             self.new_segment(snapshot, rebase.is_some());

@@ -40,6 +40,8 @@ pub struct Counters {
     pub peer_dropped: u64,
     /// Messages to clients dropped: not connected, or the queue was full.
     pub client_dropped: u64,
+    /// Syncs of the log that were waited for.
+    pub syncs: u64,
     /// Calls to the trusted component.
     pub attestations: u64,
     /// Inputs that the protocol ignored.
@@ -61,7 +63,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 25] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 26] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -80,6 +82,7 @@ impl Counters {
             ("malformed", "Messages that did not decode or were out of place", self.malformed),
             ("peer_messages_dropped", "Messages to replicas dropped", self.peer_dropped),
             ("client_messages_dropped", "Messages to clients dropped", self.client_dropped),
+            ("syncs", "Syncs of the log that were waited for", self.syncs),
             ("attestations", "Calls to the trusted component", self.attestations),
             ("ignored", "Inputs that the protocol ignored", self.ignored),
             ("suspected", "Local judgements against replicas", self.suspected),

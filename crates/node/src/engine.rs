@@ -1,9 +1,11 @@
 //! One turn of the loop: verify what came, step the machine, carry out the host's commands, leave
 //! what goes out in the connections' queues. Synchronous; the only place that touches the host.
 
+use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::inbox::{Inbox, Party};
+use crate::journal::Journal;
 use crate::links::Links;
 use crate::timers::Timers;
 use bytes::Bytes;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, Note, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
-use troth_trusted_host::TrustedComponent;
+use troth_trusted_host::Answer;
 use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
@@ -36,6 +38,10 @@ const CLIENT_MICROS: u64 = 10_000;
 /// they have been ordered, and share a certificate when they stay together.
 const CLIENT_RUN: usize = 16;
 
+/// What may wait for the disk or the component before the turn takes nothing more in. A healthy one
+/// answers long before; where it does not, senders are slowed and nothing is lost.
+const BACKLOG: usize = 8_192;
+
 type Peers<A> = PeerMessage<<A as Agreement>::Message>;
 type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
 
@@ -43,7 +49,15 @@ type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Mac
 pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) me: ReplicaId,
     pub(crate) host: Host<Replica<A, X>>,
-    pub(crate) component: Box<dyn TrustedComponent>,
+    pub(crate) attestor: Attestor,
+    /// Keeps the log and the snapshots, where the replica is durable.
+    pub(crate) journal: Option<Box<dyn Journal<X::Snapshot>>>,
+    /// Where the threads beside the loop leave what they have done.
+    pub(crate) desk: Desk,
+    /// What the host's next command waits for.
+    pub(crate) blocked: Option<Blocked>,
+    /// Whether the disk has no space.
+    pub(crate) disk_full: bool,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -57,6 +71,24 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) answered_bytes: usize,
     #[cfg(feature = "demo-adversary")]
     pub(crate) liar: Option<crate::liar::Liar>,
+}
+
+/// What the host's next command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// A sync of the log.
+    Sync,
+    /// An answer of the component.
+    Attest,
+}
+
+/// Why a replica ends by itself.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// The component no longer follows it.
+    Component(ComponentRefusal),
+    /// Its disk failed.
+    Disk(String),
 }
 
 /// Something taken from a lane; frames wait for the turn's batch of signature checks.
@@ -73,9 +105,13 @@ enum Item<A: Agreement, X: Execution> {
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Does one turn; an error ends the replica.
-    pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), ComponentRefusal> {
+    pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
         self.counters.turns += 1;
         self.answered_bytes = 0;
+        self.take_done()?;
+        if self.is_stuck() {
+            return Ok(());
+        }
         let env = self.clock.env();
         for timer in self.timers.take_due(env.now) {
             self.input(env, Input::Timer(timer));
@@ -116,6 +152,39 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.commands()
     }
 
+    /// Takes what the threads beside the loop have done, and goes on where they were waited for.
+    fn take_done(&mut self) -> Result<(), Stopped> {
+        while let Some(done) = self.desk.take() {
+            match done {
+                Done::Synced => {
+                    assert_eq!(self.blocked.take(), Some(Blocked::Sync), "a sync was asked for");
+                    self.commands()?;
+                }
+                Done::Snapshot(seq) => self.journal().snapshot_done(seq),
+                Done::Attested(answer) => {
+                    assert_eq!(self.blocked.take(), Some(Blocked::Attest), "the component was asked");
+                    self.attested(answer);
+                    self.commands()?;
+                }
+                Done::DiskFull(why) => {
+                    self.disk_full = true;
+                    tracing::error!(why, "the disk is full: waits until there is space; nothing is lost");
+                }
+                Done::DiskSpace => {
+                    self.disk_full = false;
+                    tracing::warn!("the disk has space again: goes on");
+                }
+                Done::DiskFailed(why) => return Err(Stopped::Disk(why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so much waits for the disk or the component that nothing more is taken in.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.blocked.is_some() && self.host.backlog() > BACKLOG
+    }
+
     /// Whether messages of clients wait for the next turn.
     pub(crate) fn has_asked(&self) -> bool {
         !self.asked.is_empty()
@@ -123,7 +192,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not
     /// wait for the work that a few clients can cause. At least one message has its turn.
-    fn serve_clients(&mut self, env: Env) -> Result<(), ComponentRefusal> {
+    fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
         let began = self.clock.now();
         let mut run = 0;
         while let Some(input) = self.asked.pop_front() {
@@ -224,27 +293,45 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.tell_client(ToClient::Refusal(Refusal { client, number, read: false, reason }));
     }
 
-    /// Carries out what the host asks for, until it asks for nothing more.
-    pub(crate) fn commands(&mut self) -> Result<(), ComponentRefusal> {
-        while let Some(command) = self.host.command() {
+    /// Carries out what the host asks for, until it asks for nothing more or must wait.
+    pub(crate) fn commands(&mut self) -> Result<(), Stopped> {
+        while self.blocked.is_none() {
+            if let Some(journal) = &self.journal {
+                self.host.allow_segments(journal.wants_segment());
+            }
+            let Some(command) = self.host.command() else { return Ok(()) };
             match command {
-                Command::Append(_) | Command::NewSegment { .. } | Command::Sync => {
-                    unreachable!("a host without durability keeps no log")
+                Command::Append(record) => self.journal().append(record),
+                Command::NewSegment { snapshot, needed } => self.journal().new_segment(snapshot, needed),
+                Command::Sync => {
+                    self.counters.syncs += 1;
+                    self.blocked = Some(Blocked::Sync);
+                    self.journal().sync();
                 }
                 Command::Attest(call) => {
                     self.counters.attestations += 1;
-                    let answer = self.component.call(&[call]).remove(0);
-                    self.host.attested(self.clock.env(), answer);
+                    match self.attestor.ask(call) {
+                        Some(answer) => self.attested(answer),
+                        None => self.blocked = Some(Blocked::Attest),
+                    }
                 }
                 Command::Peer { to, message } => self.tell_peers(to, &message),
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
                 Command::Note(note) => self.note(&note),
-                Command::Halt(refusal) => return Err(refusal),
+                Command::Halt(refusal) => return Err(Stopped::Component(refusal)),
             }
         }
         Ok(())
+    }
+
+    fn journal(&mut self) -> &mut dyn Journal<X::Snapshot> {
+        self.journal.as_deref_mut().expect("a host without durability keeps no log")
+    }
+
+    fn attested(&mut self, answer: Answer) {
+        self.host.attested(self.clock.env(), answer);
     }
 
     /// Writes what the turn left for the connections, once for each.

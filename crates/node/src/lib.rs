@@ -6,6 +6,8 @@
 //! | `runtime` | the loop: wait, gather, turn, write |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
+//! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
+//! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `marker` | why a replica in `memory` durability runs once |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
@@ -15,13 +17,17 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+mod beside;
 mod clock;
 pub mod config;
 mod connection;
 mod counters;
+mod disk_journal;
+mod durable;
 mod engine;
 mod http;
 mod inbox;
+mod journal;
 #[cfg(feature = "demo-adversary")]
 mod liar;
 mod links;
@@ -30,11 +36,13 @@ mod metrics;
 mod places;
 mod runtime;
 mod snapshot;
+mod snapshots;
 mod timers;
 
 pub use counters::Counters;
+pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};
-pub use runtime::{Options, RunError, serve};
+pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! One replica as a process: one thread that owns the machine, its connections around it.
 
+use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, ReplicaSecret, Service, TrustedKind};
+use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service, TrustedKind};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
-use crate::engine::Engine;
+use crate::durable::{self, DurableError, Found, Standing};
+use crate::engine::{Engine, Stopped};
 use crate::inbox::Inbox;
 use crate::links::Links;
 use crate::marker::{MarkerError, leave_mark};
@@ -14,7 +16,6 @@ use crate::{config::hex, http};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,10 +24,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 use troth_auth::{Ed25519, FrameVerifier, MessageVerifier};
-use troth_core::{Agreement, Execution, Host, RecoveryError, Replica};
-use troth_exec::Executor;
+pub use troth_core::RecoveryError;
+use troth_core::{Agreement, Execution, Host, Replica};
+use troth_exec::{Executor, Snapshot as State};
 use troth_minbft::MinBft;
-use troth_trusted::{Identity, MacKey, Refusal, TrustedCore, VolatileStore};
+use troth_trusted::{MacKey, Refusal, TrustedCore, VolatileStore};
 use troth_trusted_host::{GroupVerifier, InProcess, MemberKey, TwiceConfigured};
 use troth_types::ReplicaId;
 
@@ -57,6 +59,15 @@ pub enum RunError {
     /// The machine did not start.
     #[error("the replica cannot start: {0}")]
     Start(#[from] RecoveryError),
+    /// What is on its disk cannot be continued.
+    #[error(transparent)]
+    Durable(#[from] DurableError),
+    /// Its disk failed while it ran.
+    #[error(
+        "the disk failed: {0}\n  mend: nothing that was acknowledged is lost. Look at the disk and the system's log; then \
+         start the replica again: it goes on from what the disk holds, or says why it cannot"
+    )]
+    Disk(String),
     /// The trusted component no longer follows this replica.
     #[error(
         "the trusted component refused to go on: {0:?}. This replica must not vote any more; leave it stopped"
@@ -75,24 +86,44 @@ pub struct Options {
     pub lie: bool,
 }
 
-/// Runs one replica until SIGINT or SIGTERM. `mark` is where it notes that it ran.
+impl From<Stopped> for RunError {
+    fn from(why: Stopped) -> Self {
+        match why {
+            Stopped::Component(refusal) => Self::Component(refusal),
+            Stopped::Disk(why) => Self::Disk(why),
+        }
+    }
+}
+
+/// Runs one replica until SIGINT or SIGTERM. What it keeps is below its directory in `layout`.
 ///
 /// # Errors
 /// See [`RunError`]; a replica stopped by a signal ends without one.
-pub fn serve(cluster: Cluster, secret: ReplicaSecret, mark: &Path, options: Options) -> Result<(), RunError> {
+pub fn serve(
+    cluster: Cluster,
+    secret: ReplicaSecret,
+    layout: &Layout,
+    options: Options,
+) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let sockets = Sockets::bind(&cluster, secret.replica).await?;
         // Only now is it sure that this process is the one that runs the replica.
-        leave_mark(mark)?;
+        let standing = match cluster.durability {
+            Durability::Memory => {
+                leave_mark(&layout.started(secret.replica))?;
+                Standing::Volatile
+            }
+            Durability::Always => durable::open(&cluster, &secret, layout)?,
+        };
         match cluster.service {
             Service::Kv => {
                 let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
-                run(&cluster, secret, sockets, executor, options).await
+                run(&cluster, secret, sockets, executor, standing, options).await
             }
             Service::Null => {
                 let executor = Executor::new(troth_kv::Null::default(), cluster.limits);
-                run(&cluster, secret, sockets, executor, options).await
+                run(&cluster, secret, sockets, executor, standing, options).await
             }
         }
     })
@@ -130,11 +161,12 @@ pub(crate) struct Shared<A: Agreement, X: Execution> {
     pub(crate) inbox: Inbox,
 }
 
-async fn run<X: Execution + 'static>(
+async fn run<X: Execution<Snapshot = State> + 'static>(
     cluster: &Cluster,
     secret: ReplicaSecret,
     mut sockets: Sockets,
     executor: X,
+    standing: Standing,
     options: Options,
 ) -> Result<(), RunError> {
     let (me, group) = (secret.replica, cluster.group);
@@ -146,7 +178,7 @@ async fn run<X: Execution + 'static>(
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
-        ..engine(cluster, secret, executor, clock)?
+        ..engine(cluster, secret, executor, clock, standing)?
     };
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
@@ -164,27 +196,31 @@ async fn run<X: Execution + 'static>(
 
     let (parent, mut orphaned) = tokio::sync::oneshot::channel::<()>();
     let _parent = if options.until_stdin_ends { watch_stdin(parent) } else { Some(parent) };
-    shared.engine.borrow_mut().commands().map_err(RunError::Component)?;
+    let desk = shared.engine.borrow().desk.clone();
+    shared.engine.borrow_mut().commands()?;
     shared.engine.borrow_mut().flush();
     loop {
         let due = shared.engine.borrow().timers.next();
+        let stuck = shared.engine.borrow().is_stuck();
         let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
-        let busy = waiting || due.is_some_and(|at| at <= clock.now());
+        let busy = !stuck && (waiting || due.is_some_and(|at| at <= clock.now()));
+        let next = due.filter(|_| !stuck);
         tokio::select! {
             biased;
             _ = sockets.interrupt.recv() => break,
             _ = sockets.terminate.recv() => break,
             _ = &mut orphaned => break,
             () = tokio::task::yield_now(), if busy => {}
-            () = shared.inbox.woken() => {}
-            () = tokio::time::sleep_until(due.map_or_else(far, |at| clock.instant(at)).into()), if !busy => {}
+            () = desk.woken() => {}
+            () = shared.inbox.woken(), if !stuck => {}
+            () = tokio::time::sleep_until(next.map_or_else(far, |at| clock.instant(at)).into()), if !busy => {}
         }
         if !busy {
             // Whoever has bytes to read reads them now, so that one turn takes them together.
             tokio::task::yield_now().await;
         }
         let mut engine = shared.engine.borrow_mut();
-        engine.turn(&shared.inbox).map_err(RunError::Component)?;
+        engine.turn(&shared.inbox)?;
         engine.flush();
     }
     tracing::info!(target: "troth", replica = %me, "stops");
@@ -214,24 +250,45 @@ fn cluster_name(group: &troth_types::Group) -> String {
 }
 
 /// A replica of the protocol that has not stepped yet.
-pub(crate) fn engine<X: Execution>(
+pub(crate) fn engine<X: Execution<Snapshot = State>>(
     cluster: &Cluster,
     secret: ReplicaSecret,
     executor: X,
     clock: Clock,
+    standing: Standing,
 ) -> Result<Engine<MinBft, X>, RunError> {
     let (me, group) = (secret.replica, cluster.group);
     let directory = cluster.directory();
     let scheme = Arc::new(Ed25519);
     let certificates = Arc::new(verifier(cluster, secret.mac.as_ref())?);
-    let identity = Identity { group: group.id().0, replica: me.0, epoch: cluster.replica(me).epoch };
-    let component = InProcess::new(TrustedCore::start(identity, secret.trusted, VolatileStore));
     let machine = Replica::new(me, group, MinBft::new(me, group, cluster.minbft()), executor);
-    let host = Host::fresh(machine, me, group, Arc::new(secret.host), false, clock.env())?;
+    let (signer, env) = (Arc::new(secret.host), clock.env());
+    let (host, attestor, journal, desk) = match standing {
+        Standing::Volatile => {
+            let identity = cluster.identity(me);
+            let component = InProcess::new(TrustedCore::start(identity, secret.trusted, VolatileStore));
+            let host = Host::fresh(machine, me, group, signer, false, env)?;
+            (host, Attestor::Here(Box::new(component)), None, Desk::default())
+        }
+        Standing::Durable(opened) => {
+            let host = match opened.found {
+                None => Host::fresh(machine, me, group, signer, true, env)?,
+                Some(Found { snapshot, log, resumed }) => {
+                    Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
+                }
+            };
+            let attestor = Attestor::beside(opened.component, opened.desk.clone())?;
+            (host, attestor, Some(opened.journal), opened.desk)
+        }
+    };
     Ok(Engine {
         me,
         host,
-        component: Box::new(component),
+        attestor,
+        journal,
+        desk,
+        blocked: None,
+        disk_full: false,
         frames: FrameVerifier::new(Arc::clone(&directory), scheme.clone(), cluster.limits),
         messages: MessageVerifier::new(directory, scheme, certificates),
         timers: Timers::new(),
@@ -248,7 +305,7 @@ pub(crate) fn engine<X: Execution>(
 /// Checks the certificates of every component of the group.
 fn verifier(cluster: &Cluster, mac: Option<&MacKey>) -> Result<GroupVerifier, RunError> {
     let members = (0u16..).zip(&cluster.replicas).map(|(replica, entry)| {
-        let identity = Identity { group: cluster.group.id().0, replica, epoch: entry.epoch };
+        let identity = cluster.identity(ReplicaId(replica));
         let key: MemberKey = match cluster.trusted {
             TrustedKind::Hmac => mac.expect("a secret file of an HMAC group holds the key").verifier().into(),
             TrustedKind::Ed25519 => {

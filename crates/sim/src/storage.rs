@@ -8,10 +8,11 @@ use bytes::Bytes;
 pub trait Storage<S> {
     /// Appends a record.
     fn append(&mut self, record: Bytes);
+    /// Whether a fresh segment would be welcome.
+    fn wants_segment(&self) -> bool;
     /// Starts a fresh segment whose snapshot is durable after so many more completed syncs (one at
     /// least): then the snapshot and what is appended from here replace everything before, all or nothing.
-    /// Where another snapshot is still being written, this one is passed over. Without a number it is
-    /// needed: it takes the place of another and is durable with the next sync.
+    /// Without a number it is needed: it takes the place of another and is durable with the next sync.
     fn new_segment(&mut self, snapshot: S, syncs: Option<u64>);
     /// A sync begins: from now on a crash may find its work done.
     fn begin_sync(&mut self);
@@ -64,11 +65,14 @@ impl<S: Clone> Storage<S> for SimStorage<S> {
         self.records.push(record);
     }
 
+    fn wants_segment(&self) -> bool {
+        self.coming.is_none()
+    }
+
     fn new_segment(&mut self, snapshot: S, syncs: Option<u64>) {
-        if self.coming.is_none() || syncs.is_none() {
-            let syncs = syncs.unwrap_or(1).max(1);
-            self.coming = Some(Coming { snapshot, from: self.records.len(), syncs });
-        }
+        assert!(self.wants_segment() || syncs.is_none(), "one snapshot is written at a time");
+        let syncs = syncs.unwrap_or(1).max(1);
+        self.coming = Some(Coming { snapshot, from: self.records.len(), syncs });
     }
 
     fn begin_sync(&mut self) {

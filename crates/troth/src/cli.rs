@@ -105,6 +105,9 @@ pub(crate) struct Init {
     /// How trusted components certify.
     #[arg(long, value_enum, default_value = "hmac")]
     pub(crate) trusted: TrustedName,
+    /// What each replica keeps.
+    #[arg(long, value_enum, default_value = "always")]
+    pub(crate) durability: DurabilityName,
     /// The first replica's port; replica i takes base + i, and its /status and /metrics base + 100 + i.
     #[arg(long, default_value_t = 4700, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     pub(crate) base_port: u16,
@@ -114,6 +117,15 @@ pub(crate) struct Init {
     /// How many clients get keys.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) clients: u16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityName {
+    /// Everything is on disk before anything that depends on it leaves; a replica may be stopped at any
+    /// moment and started again.
+    Always,
+    /// Nothing is on disk; a replica that has stopped never comes back.
+    Memory,
 }
 
 #[derive(Args, Debug)]

@@ -3,8 +3,8 @@
 use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
-use troth_node::RunError;
 use troth_node::config::{ConfigError, MakeError};
+use troth_node::{RecoveryError, RunError};
 
 /// The service said no.
 pub(crate) const NO: u8 = 1;
@@ -64,7 +64,13 @@ impl From<RunError> for Failure {
         let code = match &why {
             RunError::Config(_) | RunError::Listen(..) | RunError::Twice(_) => USAGE,
             RunError::Marker(_) => MUST_NOT_START,
-            RunError::System(_) | RunError::Start(_) | RunError::Component(_) => NOT_DONE,
+            RunError::Durable(why) if why.must_not_vote() => MUST_NOT_START,
+            RunError::Start(RecoveryError::BodyMissing(..)) => MUST_NOT_START,
+            RunError::System(_)
+            | RunError::Start(_)
+            | RunError::Component(_)
+            | RunError::Durable(_)
+            | RunError::Disk(_) => NOT_DONE,
         };
         Self::new(code, why.to_string())
     }

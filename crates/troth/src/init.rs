@@ -1,10 +1,10 @@
 //! `troth init`.
 
-use crate::cli::{Init, ServiceName, TrustedName};
+use crate::cli::{DurabilityName, Init, ServiceName, TrustedName};
 use crate::failure::Failure;
 use crate::print::say;
 use crate::up::OURS;
-use troth_node::config::{Layout, Plan, Service, TrustedKind, make};
+use troth_node::config::{Durability, Layout, Plan, Service, TrustedKind, make};
 
 /// Where the `/status` port stands from the group's port.
 const HTTP_OFFSET: u16 = 100;
@@ -34,6 +34,10 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         trusted: match init.trusted {
             TrustedName::Hmac => TrustedKind::Hmac,
             TrustedName::Ed25519 => TrustedKind::Ed25519,
+        },
+        durability: match init.durability {
+            DurabilityName::Always => Durability::Always,
+            DurabilityName::Memory => Durability::Memory,
         },
         clients: init.clients,
         addresses: addresses.collect(),

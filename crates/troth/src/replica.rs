@@ -27,6 +27,6 @@ pub(crate) fn run(replica: &Replica) -> Result<(), Failure> {
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),
     };
-    serve(cluster, secret, &layout.started(id), options)?;
+    serve(cluster, secret, &layout, options)?;
     Ok(())
 }

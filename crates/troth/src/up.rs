@@ -7,7 +7,9 @@ use crate::processes::Processes;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use troth_node::config::{Cluster, Layout, MakeError, Plan, Service, TrustedKind, free_ports, make};
+use troth_node::config::{
+    Cluster, Durability, Layout, MakeError, Plan, Service, TrustedKind, free_ports, make,
+};
 use troth_types::ReplicaId;
 
 /// Stands in a directory whose cluster `troth up` made itself and may remove.
@@ -125,6 +127,7 @@ fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
         faults,
         service: Service::Kv,
         trusted: TrustedKind::Hmac,
+        durability: Durability::Memory,
         clients: CLIENTS,
         addresses,
         timing: String::new(),

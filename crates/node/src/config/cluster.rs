@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 use troth_auth::{Directory, PublicKey};
-use troth_trusted::{Epoch, SignatureVerifier};
+use troth_trusted::{Epoch, Identity, SignatureVerifier};
 use troth_types::{ClientId, Group, GroupId, Hasher, Limits, ReplicaId};
 
 /// What the replicas serve.
@@ -47,6 +47,27 @@ impl TrustedKind {
         match self {
             Self::Hmac => "hmac",
             Self::Ed25519 => "ed25519",
+        }
+    }
+}
+
+/// What a replica keeps, and when (design.md §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Everything is on disk before anything that depends on it leaves: the replica, or its machine, may
+    /// stop at any moment and come back.
+    Always,
+    /// Nothing is on disk: a replica that has stopped never comes back under its keys.
+    Memory,
+}
+
+impl Durability {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Memory => "memory",
         }
     }
 }
@@ -121,6 +142,8 @@ pub struct Cluster {
     pub service: Service,
     /// How trusted components certify.
     pub trusted: TrustedKind,
+    /// What each replica keeps.
+    pub durability: Durability,
     /// The replicas, by number.
     pub replicas: Vec<ReplicaEntry>,
     /// The clients.
@@ -170,6 +193,12 @@ impl Cluster {
         config
     }
 
+    /// Who a replica's trusted component is.
+    #[must_use]
+    pub fn identity(&self, replica: ReplicaId) -> Identity {
+        Identity { group: self.group.id().0, replica: replica.0, epoch: self.replica(replica).epoch }
+    }
+
     /// A replica's entry.
     ///
     /// # Panics
@@ -184,7 +213,8 @@ impl Cluster {
         let checks = Checks(source);
         checks.number(&raw.version, 1, 1, "the version of the format")?;
         checks.one_of(&raw.protocol, &[("minbft", ())], "protocol")?;
-        checks.one_of(&raw.durability, &[("memory", ())], "durability")?;
+        let known = [("always", Durability::Always), ("memory", Durability::Memory)];
+        let durability = checks.one_of(&raw.durability, &known, "durability")?;
         let service =
             checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
         let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
@@ -202,7 +232,7 @@ impl Cluster {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
             source.error(span, why.to_string(), "have an odd number of [[replica]] tables, three or more")
         })?;
-        Ok(Self { group, service, trusted, replicas, clients, limits, timing })
+        Ok(Self { group, service, trusted, durability, replicas, clients, limits, timing })
     }
 }
 

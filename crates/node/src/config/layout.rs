@@ -40,6 +40,18 @@ impl Layout {
         self.replica(replica).join("secret.toml")
     }
 
+    /// Where a replica keeps its log and its snapshots.
+    #[must_use]
+    pub fn data(&self, replica: ReplicaId) -> PathBuf {
+        self.replica(replica).join("data")
+    }
+
+    /// Where a replica's trusted component keeps its counters.
+    #[must_use]
+    pub fn counters(&self, replica: ReplicaId) -> PathBuf {
+        self.replica(replica).join("counters")
+    }
+
     /// The mark that a replica leaves when it first starts.
     #[must_use]
     pub fn started(&self, replica: ReplicaId) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Makes a new cluster: keys from the operating system's randomness, and the files that hold them.
 
 use super::secret::link_key;
-use super::{ConfigError, Layout, Service, TrustedKind, checks, hex};
+use super::{ConfigError, Durability, Layout, Service, TrustedKind, checks, hex};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
@@ -22,6 +22,8 @@ pub struct Plan {
     pub service: Service,
     /// How trusted components certify.
     pub trusted: TrustedKind,
+    /// What each replica keeps.
+    pub durability: Durability,
     /// How many clients get keys.
     pub clients: u16,
     /// Per replica, where it listens and where it serves `/status` and `/metrics`.
@@ -77,7 +79,7 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
     let mut cluster = String::from(HEAD);
     let nonce = random()?;
     writeln!(cluster, "service = \"{}\"", plan.service.name()).expect("a string takes all");
-    writeln!(cluster, "durability = \"memory\"").expect("a string takes all");
+    writeln!(cluster, "durability = \"{}\"", plan.durability.name()).expect("a string takes all");
     writeln!(cluster, "trusted = \"{}\"", plan.trusted.name()).expect("a string takes all");
     writeln!(cluster, "nonce = \"{}\"", hex::encode(&nonce)).expect("a string takes all");
     if !plan.timing.is_empty() {

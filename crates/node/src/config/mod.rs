@@ -10,7 +10,7 @@ mod make;
 mod raw;
 mod secret;
 
-pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
+pub use cluster::{ClientEntry, Cluster, Durability, ReplicaEntry, Service, Timing, TrustedKind};
 pub use error::ConfigError;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};

@@ -1,7 +1,8 @@
 //! Configuration: what is written is read back, and every error points at its line.
 
 use crate::config::{
-    ClientSecret, Cluster, ConfigError, Layout, MakeError, Plan, ReplicaSecret, Service, TrustedKind, make,
+    ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, ReplicaSecret, Service,
+    TrustedKind, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
@@ -28,6 +29,7 @@ pub(super) fn plan(trusted: TrustedKind) -> Plan {
         faults: 1,
         service: Service::Kv,
         trusted,
+        durability: Durability::Memory,
         clients: 2,
         addresses: (0..3)
             .map(|i| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i)))
@@ -81,7 +83,7 @@ fn an_unknown_key_is_named_with_its_line() {
 #[test]
 fn values_out_of_place_are_found_at_their_line() {
     let cases = [
-        ("durability = \"memory\"", "durability = \"always\"", "durability"),
+        ("durability = \"memory\"", "durability = \"sometimes\"", "durability"),
         ("service = \"kv\"", "service = \"sql\"", "service"),
         ("address = \"127.0.0.1:4701\"", "address = \"127.0.0.1\"", "address"),
         ("address = \"127.0.0.1:4701\"", "address = \"127.0.0.1:4700\"", "same address"),

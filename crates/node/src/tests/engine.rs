@@ -3,6 +3,7 @@
 use super::config::{Scratch, plan};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
+use crate::durable::Standing;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use crate::runtime::engine;
@@ -27,7 +28,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = Executor::new(Null::new(result_bytes), cluster.limits);
-    engine(&cluster, secret, executor, Clock::new()).expect("a fresh replica starts")
+    engine(&cluster, secret, executor, Clock::new(), Standing::Volatile).expect("a fresh replica starts")
 }
 
 /// Puts reads whose results replica 0 sends whole into the lane of client 1.

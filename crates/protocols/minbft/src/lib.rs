@@ -32,7 +32,7 @@ pub use message::{
     AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record,
     RequestViewChange, SignedRequest, StableProof, Status, ViewChange,
 };
-pub use state::{MinBft, Timer};
+pub use state::{COUNTER, MinBft, Timer};
 
 #[cfg(test)]
 mod tests;

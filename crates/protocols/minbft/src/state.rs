@@ -13,7 +13,7 @@ use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Batch, Digest, Group, ReplicaId, Seq, View};
 
 /// MinBFT uses one counter of the component.
-pub(crate) const COUNTER: CounterId = CounterId(0);
+pub const COUNTER: CounterId = CounterId(0);
 
 /// VIEW-CHANGEs and NEW-VIEWs of one sender held back ahead of their turn. Each may be as large as a message
 /// can be; what finds no place is served again.

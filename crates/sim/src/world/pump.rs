@@ -31,6 +31,7 @@ impl<P: Protocol> World<P> {
                 node.crash_in = Some(left - 1);
             }
             let Some(host) = &mut node.host else { return };
+            host.allow_segments(node.storage.wants_segment());
             let Some(command) = host.command() else { return };
             match command {
                 Command::Append(record) => node.storage.append(record),

@@ -1,0 +1,212 @@
+//! The log and the snapshots of a replica on its disk, each on a thread of its own.
+//!
+//! While a snapshot is written the log goes on behind the old base, and what is appended since is held in
+//! memory too. When the snapshot is durable the log begins a base with that: all or nothing, so a crash at
+//! any point leaves a base and everything since.
+
+use crate::beside::{Desk, Done};
+use crate::journal::Journal;
+use crate::snapshots;
+use bytes::Bytes;
+use std::io;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use troth_disk::{Identity, Job, Log, RealDisk, Report, Step, Syncer, SyncerOptions, Ticket};
+use troth_exec::Snapshot;
+use troth_types::Seq;
+
+/// Bytes of log after which a snapshot pays: a start reads what came since.
+const SNAPSHOT_AFTER: usize = 32 << 20;
+/// Until a snapshot is tried again on a full disk.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// A replica's log and snapshots.
+pub(crate) struct DiskJournal {
+    syncer: Syncer<RealDisk>,
+    snapshots: Sender<Task>,
+    steps: Vec<Step>,
+    /// Bytes appended since the base.
+    since_base: usize,
+    coming: Option<Coming>,
+    /// A sync was asked for that waits for the snapshot.
+    asked: bool,
+    state: Arc<Mutex<State>>,
+}
+
+/// What the thread for snapshots does.
+enum Task {
+    /// Write one.
+    Write(Snapshot),
+    /// The log stands on this one: earlier ones go.
+    Retain(Seq),
+}
+
+/// A snapshot that is being written.
+struct Coming {
+    seq: Seq,
+    /// What was appended since.
+    records: Vec<Bytes>,
+    bytes: usize,
+    /// The next sync waits for it.
+    needed: bool,
+}
+
+/// What the threads tell each other.
+#[derive(Default)]
+struct State {
+    /// The sync that the loop waits for.
+    awaited: Option<Ticket>,
+    /// Done, this and all before.
+    done: Option<Ticket>,
+    /// The base that the log was put on last, until it is durable.
+    base: Option<(Ticket, Seq)>,
+    desk: Desk,
+}
+
+impl State {
+    /// Says that what the loop waits for is done, if it is; the base that is durable now, the first time.
+    fn look(&mut self) -> Option<Seq> {
+        if self.awaited.is_some() && self.done >= self.awaited {
+            self.awaited = None;
+            self.desk.leave(Done::Synced);
+        }
+        let durable = self.base.filter(|(ticket, _)| self.done >= Some(*ticket));
+        if durable.is_some() {
+            self.base = None;
+        }
+        durable.map(|(_, seq)| seq)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl DiskJournal {
+    /// Starts the threads.
+    pub(crate) fn start(disk: RealDisk, owner: Identity, log: Log<RealDisk>, desk: Desk) -> io::Result<Self> {
+        let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
+        let shared = Arc::clone(&state);
+        let reports = desk.clone();
+        let (snapshots, asked) = mpsc::channel::<Task>();
+        let retain = snapshots.clone();
+        let syncer = Syncer::start(log, SyncerOptions::default(), move |report| match report {
+            Report::Done(ticket) => {
+                let mut state = lock(&shared);
+                state.done = state.done.max(Some(ticket));
+                if let Some(base) = state.look() {
+                    drop(retain.send(Task::Retain(base)));
+                }
+            }
+            Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
+            Report::Space => reports.leave(Done::DiskSpace),
+            Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
+        })?;
+        thread::Builder::new().name("snapshot".to_string()).spawn(move || {
+            for task in asked {
+                match task {
+                    Task::Write(snapshot) => desk.leave(written(&disk, owner, &snapshot)),
+                    Task::Retain(base) => {
+                        if let Err(why) = snapshots::retain(&disk, base) {
+                            tracing::warn!(%why, "cannot remove an old snapshot");
+                        }
+                    }
+                }
+            }
+        })?;
+        Ok(Self { syncer, snapshots, steps: Vec::new(), since_base: 0, coming: None, asked: false, state })
+    }
+
+    fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
+        // Where the thread has ended it has said why.
+        self.syncer.submit(Job { steps, sync: true }).ok()
+    }
+
+    /// Earlier snapshots go once the log stands on this one.
+    fn retain(&self, base: Option<Seq>) {
+        if let Some(base) = base {
+            drop(self.snapshots.send(Task::Retain(base)));
+        }
+    }
+
+    /// Has everything so far made durable, and the loop told.
+    fn wait(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        let ticket = self.submit(steps);
+        let mut state = lock(&self.state);
+        state.awaited = ticket;
+        let base = state.look();
+        drop(state);
+        self.retain(base);
+    }
+}
+
+/// Writes a snapshot, as long as it takes.
+fn written(disk: &RealDisk, owner: Identity, snapshot: &Snapshot) -> Done {
+    let mut told = false;
+    loop {
+        match snapshots::write(disk, owner, snapshot) {
+            Ok(()) => return Done::Snapshot(snapshot.seq()),
+            Err(why) if why.is_full() => {
+                if !told {
+                    tracing::warn!(%why, "no space for a snapshot: tries again, and the log grows meanwhile");
+                    told = true;
+                }
+                thread::sleep(RETRY);
+            }
+            Err(why) => return Done::DiskFailed(why.to_string()),
+        }
+    }
+}
+
+impl Journal<Snapshot> for DiskJournal {
+    fn append(&mut self, record: Bytes) {
+        self.since_base += record.len();
+        if let Some(coming) = &mut self.coming {
+            coming.bytes += record.len();
+            coming.records.push(record.clone());
+        }
+        self.steps.push(Step::Append(record));
+    }
+
+    fn wants_segment(&self) -> bool {
+        self.coming.is_none() && self.since_base >= SNAPSHOT_AFTER
+    }
+
+    fn new_segment(&mut self, snapshot: Snapshot, needed: bool) {
+        if self.coming.is_some() && !needed {
+            return;
+        }
+        self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
+        // Where the thread has ended it panicked, and printed why: the log goes on without snapshots.
+        drop(self.snapshots.send(Task::Write(snapshot)));
+    }
+
+    fn sync(&mut self) {
+        // What is needed comes first: see `snapshot_done`.
+        if self.coming.as_ref().is_some_and(|coming| coming.needed) {
+            self.asked = true;
+        } else {
+            self.wait();
+        }
+    }
+
+    fn snapshot_done(&mut self, seq: Seq) {
+        let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else { return };
+        self.since_base = coming.bytes;
+        // What was appended since is in the old segment, or would be there soon; the new one repeats it.
+        self.steps.clear();
+        let ticket = self.submit(vec![Step::Base { base: seq.0, records: coming.records }]);
+        let mut state = lock(&self.state);
+        state.base = ticket.map(|ticket| (ticket, seq));
+        if coming.needed && self.asked {
+            self.asked = false;
+            state.awaited = ticket;
+        }
+        let base = state.look();
+        drop(state);
+        self.retain(base);
+    }
+}

@@ -1,0 +1,186 @@
+//! What a durable replica starts from: its component's counters, its newest snapshot and its log; and
+//! the threads that keep them from then on.
+
+use crate::beside::Desk;
+use crate::config::{Cluster, Layout, ReplicaSecret};
+use crate::disk_journal::DiskJournal;
+use crate::journal::Journal;
+use crate::snapshots::{self, SnapshotError};
+use bytes::Bytes;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use troth_disk::{DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk};
+use troth_exec::Snapshot;
+use troth_minbft::COUNTER;
+use troth_trusted::{Resumed, TrustedCore};
+use troth_trusted_host::store::{DiskStore, Policy, StoreError};
+use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+
+/// Why a replica cannot start from what its disk holds.
+#[derive(Debug, Error)]
+pub enum DurableError {
+    /// A directory cannot be made.
+    #[error("cannot make {0}: {1}\n  mend: make the replica's directory writable for its user")]
+    Directory(PathBuf, io::Error),
+    /// The component's counters.
+    #[error("the trusted component cannot go on: {0}")]
+    Counters(#[from] StoreError),
+    /// The component does not answer as one that was just started does.
+    #[error(
+        "the trusted component refuses to say where it stands; look at the lines of the log before this one"
+    )]
+    Component,
+    /// The directory of log and snapshots.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The snapshot that the log stands on.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// There is a log without the counters that it belongs to.
+    #[error(
+        "{counters} holds no counters and {data} holds a log: this replica ran before, and its trusted component has \
+         forgotten it. It must not vote under its old keys\n  mend: put the counters back, or leave the replica stopped: the \
+         group bears f such replicas"
+    )]
+    CountersLost {
+        /// Where the counters should be.
+        counters: PathBuf,
+        /// Where the log is.
+        data: PathBuf,
+    },
+    /// The operating system refused something.
+    #[error("the operating system refused: {0}")]
+    System(#[from] io::Error),
+    /// No random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+}
+
+impl DurableError {
+    /// Whether what is there is not the whole of what the replica left, so that it must not vote.
+    #[must_use]
+    pub fn must_not_vote(&self) -> bool {
+        match self {
+            Self::CountersLost { .. } | Self::Snapshot(SnapshotError::Unusable(_)) => true,
+            Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
+            Self::Counters(why) => {
+                !matches!(why, StoreError::NoDirectory { .. } | StoreError::Io { .. } | StoreError::Locked)
+            }
+            Self::Directory(..)
+            | Self::Component
+            | Self::Disk(_)
+            | Self::Snapshot(_)
+            | Self::System(_)
+            | Self::Random(_) => false,
+        }
+    }
+}
+
+/// What a replica stands on.
+pub(crate) enum Standing {
+    /// Its memory.
+    Volatile,
+    /// Its disk.
+    Durable(Box<Opened>),
+}
+
+/// What was opened.
+pub(crate) struct Opened {
+    pub(crate) component: Box<dyn TrustedComponent>,
+    pub(crate) journal: Box<dyn Journal<Snapshot>>,
+    pub(crate) desk: Desk,
+    /// What to start again from; nothing where the replica never ran.
+    pub(crate) found: Option<Found>,
+}
+
+/// What a replica left behind.
+pub(crate) struct Found {
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) log: Vec<Bytes>,
+    pub(crate) resumed: Vec<Resumed>,
+}
+
+/// Opens what a replica keeps below its directory, or makes it.
+///
+/// # Errors
+/// [`DurableError`], where what is there is not the whole of what it left.
+pub(crate) fn open(
+    cluster: &Cluster,
+    secret: &ReplicaSecret,
+    layout: &Layout,
+) -> Result<Standing, DurableError> {
+    let me = secret.replica;
+    let (counters, data) = (layout.counters(me), layout.data(me));
+    private(&counters)?;
+    private(&data)?;
+
+    let identity = cluster.identity(me);
+    let opened = DiskStore::open(&counters, identity, Policy::Always)?;
+    let ran = opened.last.is_some();
+    let core = match opened.last {
+        None => TrustedCore::start(identity, secret.trusted.clone(), opened.store),
+        Some(state) => TrustedCore::restart(identity, secret.trusted.clone(), opened.store, state)
+            .map_err(|_| DurableError::Component)?,
+    };
+    let mut component = InProcess::new(core);
+
+    let disk = RealDisk::open(&data)?;
+    let owner = owner(cluster, me.0);
+    let (log, held) = Log::open(disk.clone(), owner, LogOptions::new(salt()?))?;
+    if let Some(cut) = &held.cut {
+        tracing::info!(
+            file = cut.file,
+            bytes = cut.bytes,
+            "cut what was being written when the replica stopped"
+        );
+    }
+    let snapshot = held.base.map(|base| snapshots::load(&disk, owner, base)).transpose()?;
+    if !ran && !held.records.is_empty() {
+        return Err(DurableError::CountersLost { counters, data });
+    }
+    let found = if ran {
+        Some(Found { snapshot, log: held.records, resumed: resumed(&mut component)? })
+    } else {
+        None
+    };
+    let desk = Desk::default();
+    let journal = DiskJournal::start(disk, owner, log, desk.clone())?;
+    Ok(Standing::Durable(Box::new(Opened {
+        component: Box::new(component),
+        journal: Box::new(journal),
+        desk,
+        found,
+    })))
+}
+
+/// What the component certified last.
+fn resumed(component: &mut dyn TrustedComponent) -> Result<Vec<Resumed>, DurableError> {
+    match component.call(&[Call::Resume { counter: COUNTER }]).pop() {
+        Some(Answer::Resumed(resumed)) => Ok(vec![*resumed]),
+        _ => Err(DurableError::Component),
+    }
+}
+
+/// Whose log it is.
+fn owner(cluster: &Cluster, replica: u16) -> Owner {
+    let mut group = [0; 32];
+    group[..16].copy_from_slice(&cluster.group.id().0);
+    Owner { group, replica }
+}
+
+fn salt() -> Result<u64, DurableError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(DurableError::Random)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn private(path: &Path) -> Result<(), DurableError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|why| DurableError::Directory(path.to_path_buf(), why))
+}
