@@ -124,6 +124,14 @@ impl<D: Disk> FaultyDisk<D> {
         lock(&self.state).kill(tear)
     }
 
+    /// Lets the process start again on a machine that went on: what was not synced is still there to be
+    /// read, and still to be lost.
+    pub fn restart(&self) {
+        let mut state = lock(&self.state);
+        state.dead = false;
+        state.crash_at = None;
+    }
+
     fn named(&self, change: Change, what: &'static str) -> Result<(), DiskError> {
         let mut state = lock(&self.state);
         let crash = state.call(what)?;

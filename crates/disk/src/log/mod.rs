@@ -20,7 +20,7 @@ const MOST_UNWRITTEN: usize = 1 << 26;
 pub struct LogOptions {
     /// A segment of more bytes than this is followed by a next one.
     pub segment_bytes: u64,
-    /// Room is made so many bytes at a time; 0 makes none.
+    /// Where syncs are small, room is made beforehand so many bytes at a time; 0 makes none.
     pub step_bytes: u64,
     /// A random number, new at each start and known to nobody outside.
     pub salt: u64,
@@ -128,9 +128,9 @@ impl<D: Disk> Log<D> {
             if log.is_due_to_roll() {
                 return log.roll();
             }
+            log.active.make_room(log.options.step_bytes)?;
             log.active.mark();
-            log.write()?;
-            Ok(log.active.make_room_early(log.options.step_bytes)?)
+            log.write()
         })
     }
 
@@ -166,7 +166,7 @@ impl<D: Disk> Log<D> {
     }
 
     fn write(&mut self) -> Result<(), LogError> {
-        Ok(self.active.write(self.options.step_bytes)?)
+        Ok(self.active.write()?)
     }
 
     fn make_durable(&mut self) -> Result<(), LogError> {

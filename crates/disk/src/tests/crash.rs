@@ -117,9 +117,12 @@ fn script() -> Vec<Act> {
     acts.push(Act::Base(60, (10..30).collect()));
     acts.push(Act::Sync);
     acts.push(Act::Housekeep);
-    for _ in 0..8 {
+    for round in 0..16 {
         group(&mut acts, 2);
         acts.push(Act::Sync);
+        if round % 3 == 0 {
+            acts.push(Act::Housekeep);
+        }
     }
     group(&mut acts, 3);
     acts.push(Act::Flush);
@@ -205,6 +208,22 @@ fn every_crash_of_the_process_alone_keeps_what_was_flushed() {
         disk.kill(Tear::Everything).unwrap();
         model.now.durable = model.now.flushed;
         judge(&below, &model, &format!("call {call}"));
+    }
+}
+
+#[test]
+fn what_opening_returns_is_durable_though_the_process_before_had_only_written_it() {
+    for call in 1..=calls() {
+        for tear in [Tear::Nothing, Tear::Random(call)] {
+            let (disk, below, model) = crashed_at(call);
+            disk.restart();
+            let (log, held) = open(&disk).unwrap();
+            assert!(model.allows(&held), "call {call}: {held:?} after {model:?}");
+            drop(log);
+            disk.kill(tear).unwrap();
+            let (_, again) = open(&below).unwrap_or_else(|why| panic!("call {call}, {tear:?}: {why}"));
+            assert_eq!((again.base, again.records), (held.base, held.records), "call {call}, {tear:?}");
+        }
     }
 }
 

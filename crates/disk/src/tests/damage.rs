@@ -21,6 +21,9 @@ fn three_syncs() -> MemoryDisk {
         log.append(&record(group * 2)).unwrap();
         log.append(&record(group * 2 + 1)).unwrap();
         log.sync().unwrap();
+        if group == 0 {
+            log.housekeep().unwrap();
+        }
     }
     disk
 }
@@ -183,6 +186,21 @@ fn foreign_bytes_are_refused_without_a_panic() {
     let (_, held) = Log::open(other.clone(), ME, SMALL).unwrap();
     assert_eq!(held.records, records([]));
     assert_eq!(other.list().unwrap().len(), 6);
+}
+
+#[test]
+fn a_mark_is_found_wherever_it_lies_in_what_is_read_at_a_time() {
+    for before in 0..=MARK {
+        let disk = MemoryDisk::default();
+        let options = LogOptions { segment_bytes: 1 << 23, ..ROOM };
+        let (mut log, _) = Log::open(disk.clone(), ME, options).unwrap();
+        log.append(&vec![3; (1 << 20) - 9 - before]).unwrap();
+        log.sync().unwrap();
+        log.append(b"later").unwrap();
+        log.flush().unwrap();
+        let result = Log::open(changed(&disk, FIRST, HEADER + 100, 1), ME, options);
+        assert!(matches!(result, Err(LogError::Damaged { .. })), "{before} bytes before the boundary");
+    }
 }
 
 #[test]

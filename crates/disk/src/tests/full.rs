@@ -2,7 +2,7 @@
 //! there is space. A broken one: nothing goes on.
 
 use super::{open, record, records};
-use crate::{FaultyDisk, Log, LogError, MemoryDisk, Tear};
+use crate::{FaultyDisk, Log, LogError, LogOptions, MemoryDisk, Tear};
 
 type Disk = FaultyDisk<MemoryDisk>;
 
@@ -117,16 +117,22 @@ fn a_base_that_does_not_fit_leaves_the_old_log_whole_and_comes_later() {
 
 #[test]
 fn housekeeping_on_a_full_disk_costs_nothing() {
-    let (below, disk, mut log) = fresh();
-    for number in 0..30 {
-        log.append(&record(number)).unwrap();
-        log.sync().unwrap();
-        disk.set_capacity(Some(disk.used()), false);
-        is_full(log.housekeep());
-        disk.set_capacity(None, false);
+    for late in [false, true] {
+        let (below, disk, _) = fresh();
+        let options = LogOptions { step_bytes: 4096, ..super::SMALL };
+        let (mut log, _) = Log::open(disk.clone(), super::ME, options).unwrap();
+        for number in 0..30 {
+            log.append(&record(number)).unwrap();
+            log.sync().unwrap();
+            let used = disk.used();
+            disk.set_capacity(Some(used + number % 60), late);
+            is_full(log.housekeep());
+            assert!(disk.used() <= used + 25, "more than a mark was left there");
+            disk.set_capacity(None, late);
+        }
+        disk.kill(Tear::Nothing).unwrap();
+        assert_eq!(open(&below).unwrap().1.records, records(0..30), "late {late}");
     }
-    disk.kill(Tear::Nothing).unwrap();
-    assert_eq!(open(&below).unwrap().1.records, records(0..30));
 }
 
 #[test]

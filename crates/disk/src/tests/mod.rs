@@ -14,7 +14,7 @@ use bytes::Bytes;
 const ME: Identity = Identity { group: [7; 32], replica: 2 };
 
 /// Segments and steps so small that a few records reach every case.
-const SMALL: LogOptions = LogOptions { segment_bytes: 400, step_bytes: 128, salt: 0x5eed };
+const SMALL: LogOptions = LogOptions { segment_bytes: 400, step_bytes: 4096, salt: 0x5eed };
 
 fn open<D: Disk>(disk: &D) -> Result<(Log<D>, Recovered), LogError> {
     Log::open(disk.clone(), ME, SMALL)

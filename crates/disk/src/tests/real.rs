@@ -34,14 +34,33 @@ fn room_is_made_in_steps() {
     let (mut log, _) = Log::open(disk.clone(), super::ME, LogOptions::new(1)).unwrap();
     log.append(&record(1)).unwrap();
     log.sync().unwrap();
+    log.housekeep().unwrap();
     let len = || disk.open("log-0000000000000001").unwrap().len().unwrap();
     let before = len();
     assert!(before > 1 << 20, "{before}");
     for number in 2..200 {
         log.append(&record(number)).unwrap();
         log.sync().unwrap();
+        log.housekeep().unwrap();
     }
     assert_eq!(len(), before, "no record after the first changed the length");
+}
+
+#[test]
+fn no_room_is_made_where_it_does_not_pay() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = RealDisk::open(directory.path()).unwrap();
+    let (mut log, _) = Log::open(disk.clone(), super::ME, LogOptions::new(1)).unwrap();
+    for large in [vec![1; 1 << 20], vec![2; 1 << 20]] {
+        log.append(&large).unwrap();
+        log.sync().unwrap();
+        log.housekeep().unwrap();
+    }
+    log.append(&record(1)).unwrap();
+    log.flush().unwrap();
+    log.housekeep().unwrap();
+    let len = disk.open("log-0000000000000001").unwrap().len().unwrap();
+    assert!(len < (2 << 20) + 1_000, "{len}");
 }
 
 #[test]
