@@ -130,3 +130,83 @@ impl From<DiskError> for LogError {
         if why.is_full() { Self::Full(why) } else { Self::Disk(why) }
     }
 }
+
+/// Why a snapshot cannot be written, found or read.
+#[derive(Debug, Error)]
+pub enum SnapshotError {
+    /// The disk is full. What was there before is untouched, and nothing is left of the attempt.
+    #[error("no snapshot can be written: {0}")]
+    Full(#[source] DiskError),
+    /// The disk failed. The snapshots that were there before still count.
+    #[error("the snapshots' disk failed: {0}")]
+    Disk(#[source] DiskError),
+    /// The disk failed before.
+    #[error(
+        "the snapshots' disk failed earlier\n  mend: start again; the snapshots that were there still count"
+    )]
+    Failed,
+    /// A node or the caller's bytes are over the limit.
+    #[error("{0} bytes of a snapshot are over the limit of {limit}", limit = crate::MAX_NODE)]
+    TooLarge(usize),
+    /// The snapshot would be older than one that is there, or relative to one that is not the newest.
+    #[error("snapshot {seq} cannot follow the newest one, {newest:?}")]
+    Order {
+        /// Its number.
+        seq: u64,
+        /// The newest there is.
+        newest: Option<u64>,
+    },
+    /// There is no snapshot of that number.
+    #[error("there is no snapshot {0}")]
+    Unknown(u64),
+    /// Bytes that were durable are not what was written.
+    #[error(
+        "a snapshot is damaged: {file} at byte {offset}: {what}\n  mend: restore the directory from a backup, \
+         or empty it and have this replica readmitted"
+    )]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// The snapshot belongs to another replica or another group.
+    #[error("{file} belongs to {found}, this is {wanted}\n  mend: start this replica on its own directory")]
+    Identity {
+        /// The file.
+        file: String,
+        /// Whose it says it is.
+        found: crate::Identity,
+        /// Who opened it.
+        wanted: crate::Identity,
+    },
+    /// Another version wrote the snapshot.
+    #[error(
+        "{file} has snapshot format {found}, this build reads {known}\n  mend: start the version of troth that \
+         wrote it"
+    )]
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        found: u16,
+        /// The version of this build.
+        known: u16,
+    },
+}
+
+impl SnapshotError {
+    /// Whether the call may be repeated once there is space.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+}
+
+impl From<DiskError> for SnapshotError {
+    fn from(why: DiskError) -> Self {
+        if why.is_full() { Self::Full(why) } else { Self::Disk(why) }
+    }
+}

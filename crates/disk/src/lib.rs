@@ -14,14 +14,17 @@ mod error;
 mod faults;
 mod log;
 mod real;
+mod snapshots;
 mod syncer;
+mod window;
 
 pub use disk::{Disk, DiskFile};
-pub use error::{DiskError, LogError};
+pub use error::{DiskError, LogError, SnapshotError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{FaultyDisk, FaultyFile, MemoryDisk, MemoryFile, Tear};
 pub use log::{Cut, Identity, Log, LogOptions, MAX_RECORD, Recovered};
 pub use real::{RealDisk, RealFile};
+pub use snapshots::{About, Held, MAX_NODE, Nodes, Snapshots};
 pub use syncer::{Job, Refused, Report, Step, Syncer, SyncerOptions, Ticket};
 
 #[cfg(test)]

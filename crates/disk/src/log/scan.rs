@@ -4,11 +4,9 @@
 use super::format::{
     HEADER, Header, Kind, MARK, MAX_RECORD, NoHeader, RECORD_HEADER, RecordHeader, is_mark_at,
 };
+use crate::window::{WINDOW, Window};
 use crate::{DiskFile, LogError};
 use bytes::Bytes;
-
-/// How much is read at a time.
-const WINDOW: usize = 1 << 20;
 
 /// What a segment holds.
 #[derive(Debug)]
@@ -18,38 +16,6 @@ pub(super) struct Scanned {
     pub(super) count: u64,
     /// Where they end.
     pub(super) end: u64,
-}
-
-/// A file read in large pieces, from the front to the back.
-struct Window<'a, F> {
-    file: &'a F,
-    /// Bytes from here on are not read.
-    limit: u64,
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl<'a, F: DiskFile> Window<'a, F> {
-    fn new(file: &'a F, limit: u64) -> Self {
-        Self { file, limit, start: 0, bytes: Vec::new() }
-    }
-
-    /// The bytes at `offset`, `wanted` of them or fewer where the file ends.
-    fn get(&mut self, offset: u64, wanted: usize) -> Result<&[u8], LogError> {
-        let end = self.limit.min(offset.saturating_add(wanted as u64)).max(offset);
-        let held = self.start..=self.start + self.bytes.len() as u64;
-        if !held.contains(&offset) || !held.contains(&end) {
-            let ahead = self.limit.saturating_sub(offset).min(wanted.max(WINDOW) as u64);
-            self.bytes.clear();
-            self.bytes.resize(ahead as usize, 0);
-            self.start = offset;
-            let read = self.file.read_at(offset, &mut self.bytes)?;
-            self.bytes.truncate(read);
-        }
-        let from = (offset - self.start) as usize;
-        let to = self.bytes.len().min((end - self.start) as usize);
-        Ok(&self.bytes[from..to.max(from)])
-    }
 }
 
 /// Reads and judges the header of a segment.
@@ -76,10 +42,10 @@ pub(super) fn records<F: DiskFile>(
     header: &Header,
     limit: u64,
 ) -> Result<Scanned, LogError> {
-    let mut window = Window::new(file, limit);
+    let mut window = Window::new(limit);
     let mut scanned = Scanned { records: Vec::new(), count: 0, end: HEADER as u64 };
     loop {
-        let Some(front) = window.get(scanned.end, RECORD_HEADER)?.first_chunk::<RECORD_HEADER>() else {
+        let Some(front) = window.get(file, scanned.end, RECORD_HEADER)?.first_chunk::<RECORD_HEADER>() else {
             return Ok(scanned);
         };
         let front = RecordHeader::decode(front);
@@ -87,7 +53,7 @@ pub(super) fn records<F: DiskFile>(
         if front.length > MAX_RECORD || start + front.length as u64 > limit {
             return Ok(scanned);
         }
-        let payload = window.get(start, front.length)?;
+        let payload = window.get(file, start, front.length)?;
         if payload.len() < front.length
             || header.checksum(scanned.count, front.kind, payload) != front.checksum
         {
@@ -116,11 +82,11 @@ pub(super) enum Tail {
 }
 
 pub(super) fn tail<F: DiskFile>(file: &F, header: &Header, end: u64, limit: u64) -> Result<Tail, LogError> {
-    let mut window = Window::new(file, limit);
+    let mut window = Window::new(limit);
     let mut last = None;
     let mut offset = end;
     while offset < limit {
-        let bytes = window.get(offset, WINDOW)?;
+        let bytes = window.get(file, offset, WINDOW)?;
         if bytes.is_empty() {
             break;
         }

@@ -6,6 +6,8 @@ mod format;
 mod full;
 mod log;
 mod real;
+mod snapshots;
+mod snapshots_crash;
 mod syncer;
 
 use crate::{Disk, Identity, Log, LogError, LogOptions, Recovered};
