@@ -83,13 +83,15 @@ fn a_crash_on_a_full_disk_loses_nothing_that_was_durable() {
 
 #[test]
 fn what_was_half_written_is_taken_back() {
-    let (_, disk, mut log) = fresh();
-    disk.set_capacity(Some(300), false);
-    fill(&mut log, 0);
-    let used = disk.used();
-    assert!(is_full(log.sync()));
-    assert_eq!(disk.used(), used);
-    assert!(used < 300, "the part that fitted was not left there");
+    for late in [false, true] {
+        let (_, disk, mut log) = fresh();
+        disk.set_capacity(Some(300), late);
+        fill(&mut log, 0);
+        let used = disk.used();
+        assert!(is_full(log.sync()));
+        assert_eq!(disk.used(), used);
+        assert!(used < 300, "late {late}: of what was not durable some was left there");
+    }
 }
 
 #[test]
