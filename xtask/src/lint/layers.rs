@@ -22,6 +22,11 @@ const LAYERS: &[Layer] = &[
     Layer { place: "crates/trusted", ours: &[], others: &["sha2", "hmac", "ed25519-zebra"] },
     Layer { place: "crates/trusted-host", ours: &["troth-trusted"], others: &["sha2", "thiserror"] },
     Layer {
+        place: "crates/trusted-process",
+        ours: &["troth-trusted", "troth-trusted-host"],
+        others: &["rustix", "thiserror"],
+    },
+    Layer {
         place: "crates/auth",
         ours: &["troth-types", "troth-trusted", "troth-trusted-host"],
         others: &["bytes", "ed25519-zebra", "rand_core", "thiserror"],

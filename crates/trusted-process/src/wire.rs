@@ -1,0 +1,79 @@
+//! The frames on the socket between a replica's host and its trusted process.
+//!
+//! A frame is a length (four bytes, big-endian, at most [`MAX_FRAME`]) and that many bytes, of which
+//! the first says what it is. The client says hello and is welcomed or turned away; then one frame of
+//! calls is answered by one frame of answers, each in order. All numbers are big-endian, every value
+//! has exactly one encoding, and nothing may follow it.
+
+mod answers;
+mod bytes;
+mod calls;
+mod hello;
+
+pub use answers::{decode_answers, encode_answers};
+pub use calls::{decode_calls, encode_calls};
+pub use hello::{Reply, TurnedAway, decode_hello, decode_reply, encode_hello, encode_reply};
+
+/// The version of this format. Both sides must speak the same.
+pub const VERSION: u16 = 1;
+/// The most bytes of a frame after its length.
+pub const MAX_FRAME: usize = 64 * 1024;
+/// The most calls in one frame.
+pub const MAX_CALLS: usize = 64;
+/// Bytes of the length before a frame.
+pub const PREFIX: usize = 4;
+
+/// Bytes are not what the format allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{fault} in a frame of the trusted process's socket; mend: run the same release of troth on both sides"
+)]
+pub struct Malformed {
+    /// What is wrong with them.
+    pub fault: Fault,
+}
+
+/// What is wrong with a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is longer than [`MAX_FRAME`].
+    #[error("{0} bytes, more than {MAX_FRAME},")]
+    TooLong(usize),
+    /// It ends before what it announces.
+    #[error("too few bytes")]
+    Short,
+    /// It goes on after its end.
+    #[error("bytes after the end")]
+    Trailing,
+    /// It does not start with this protocol's name.
+    #[error("another protocol's greeting")]
+    Magic,
+    /// A byte that says what follows has no meaning.
+    #[error("unknown tag {0}")]
+    Tag(u8),
+    /// More calls or answers than [`MAX_CALLS`].
+    #[error("{0} calls, more than {MAX_CALLS},")]
+    Count(usize),
+    /// Moves that are not two to eight in ascending order of existing counters.
+    #[error("a set of moves that no component makes")]
+    Moves,
+}
+
+impl From<Fault> for Malformed {
+    fn from(fault: Fault) -> Self {
+        Self { fault }
+    }
+}
+
+/// The length of the frame that starts with these bytes, its prefix included; `None` while the prefix
+/// is not complete.
+///
+/// # Errors
+/// [`Malformed`] for a frame longer than [`MAX_FRAME`].
+pub fn frame_length(received: &[u8]) -> Result<Option<usize>, Malformed> {
+    let Some(prefix) = received.first_chunk::<PREFIX>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes(*prefix) as usize;
+    if length > MAX_FRAME { Err(Fault::TooLong(length).into()) } else { Ok(Some(PREFIX + length)) }
+}

@@ -1,0 +1,14 @@
+//! Tests of frames, batches, server and client, with the server in a thread of the test.
+
+#![expect(clippy::disallowed_methods, reason = "tests of sockets run a server beside them")]
+
+mod batches;
+mod client;
+mod fixtures;
+mod foreign;
+mod homes;
+mod restarts;
+mod served;
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
