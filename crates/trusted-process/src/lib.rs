@@ -10,11 +10,12 @@
 //! | [`batch`] | which calls may share a frame, so that a frame whose answer was lost may be repeated |
 //! | [`listen`], [`server`] | the side of the component: one client, checked by its user |
 //! | [`client`] | the side of the replica: a [`TrustedComponent`](troth_trusted_host::TrustedComponent) |
+//! | [`sandbox`] | what the process gives up before it serves, with a report of what it could not |
 //! | [`restarts`] | how often a supervisor starts it again before it gives up |
 //!
 //! What it withstands: a replica's process in the hands of an attacker. What it does not: the kernel,
 //! root, and a store that is copied back while the process is down. Run as the replica's own user it
-//! isolates nothing.
+//! isolates nothing, and [`sandbox::Report`] says so.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "sockets have deadlines, so clocks are read here")]
@@ -23,6 +24,7 @@ pub mod batch;
 pub mod client;
 pub mod listen;
 pub mod restarts;
+pub mod sandbox;
 pub mod server;
 mod socket;
 pub mod wire;
@@ -30,4 +32,5 @@ pub mod wire;
 pub use client::{ConnectError, Lost, Patience, RemoteComponent};
 pub use listen::{ListenError, bind};
 pub use restarts::{RestartLimit, TooManyStarts};
+pub use sandbox::{HardenError, Isolation, Report, Sandbox, User, harden};
 pub use server::{Event, Limits, ServeError, serve};

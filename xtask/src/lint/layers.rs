@@ -24,7 +24,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/trusted-process",
         ours: &["troth-trusted", "troth-trusted-host"],
-        others: &["rustix", "thiserror"],
+        others: &["landlock", "libc", "rustix", "seccompiler", "thiserror"],
     },
     Layer {
         place: "crates/auth",

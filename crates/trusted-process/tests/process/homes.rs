@@ -1,0 +1,59 @@
+//! The conformance suite through the socket of a process with its sandbox on.
+
+use crate::place::{Place, Trusted};
+use crate::support::{IDENTITY, mac, verifier};
+use crate::{Ran, Test};
+use troth_trusted::{Epoch, Identity};
+use troth_trusted_host::TrustedComponent;
+use troth_trusted_host::conformance::{Home, RULES, conformance};
+
+pub const TESTS: &[Test] =
+    &[("homes::a_hardened_process_holds_every_rule", a_hardened_process_holds_every_rule)];
+
+struct ProcessHome {
+    place: Place,
+    epoch: Epoch,
+    trusted: Option<Trusted>,
+}
+
+impl ProcessHome {
+    fn start(&mut self) -> Box<dyn TrustedComponent> {
+        // Killed, not stopped: what it certified must be on the disk by then.
+        if let Some(trusted) = self.trusted.take() {
+            drop(trusted);
+        }
+        let mut task = self.place.task();
+        task.epoch = Some(self.epoch.0);
+        self.trusted = Some(self.place.start(&task));
+        Box::new(self.place.connect())
+    }
+}
+
+impl Home for ProcessHome {
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedComponent> {
+        self.trusted = None;
+        self.place = Place::new();
+        self.epoch = epoch;
+        self.start()
+    }
+
+    fn restart(&mut self) -> Option<Box<dyn TrustedComponent>> {
+        Some(self.start())
+    }
+
+    fn break_store(&mut self) -> bool {
+        std::fs::write(self.place.state().join("broken"), []).expect("a file");
+        true
+    }
+}
+
+fn a_hardened_process_holds_every_rule() -> Ran {
+    let mut home = ProcessHome { place: Place::new(), epoch: IDENTITY.epoch, trusted: None };
+    let report = conformance(&mut home, &verifier(&mac())).expect("no rule is broken");
+    assert_eq!(report.held, RULES);
+    Ran::Through
+}
