@@ -4,13 +4,16 @@ use crate::served::{PATIENCE, Served, own_uid};
 use crate::support::{IDENTITY, Scratch, attest, mac, read, step};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use troth_trusted::{CounterValue, Refusal, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, TrustedComponent};
 use troth_trusted_process::wire::{
     Fault, MAX_FRAME, Malformed, Reply, TurnedAway, VERSION, decode_reply, encode_calls, encode_hello,
 };
-use troth_trusted_process::{ConnectError, Event, Limits, ListenError, RemoteComponent, ServeError, bind};
+use troth_trusted_process::{
+    ConnectError, Event, Limits, ListenError, RemoteComponent, ServeError, bind, serve,
+};
 
 fn core() -> TrustedCore<VolatileStore> {
     TrustedCore::start(IDENTITY, mac(), VolatileStore)
@@ -69,6 +72,48 @@ fn a_client_that_is_gone_makes_room_at_once() {
     }
     assert_eq!(seen.iter().filter(|event| connected(**event)).count(), 201);
     assert!(!seen.iter().any(|event| matches!(event, Event::Busy { .. })));
+}
+
+/// The one that is gone has left more than a reading takes, so its end is seen only by asking for it.
+#[test]
+fn a_client_that_is_gone_makes_room_before_its_last_bytes_are_read() {
+    let scratch = Scratch::new();
+    let path = scratch.path("socket");
+    let listener = bind(&path, own_uid()).expect("a socket");
+    let (stop, until) = UnixStream::pair().expect("a pair of sockets");
+    let limits = Limits { until: Some(until.into()), ..Limits::new(own_uid()) };
+    let (admitted, first_is_in) = channel();
+    let (go_on, released) = channel::<()>();
+    let server = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        serve(&listener, core(), &limits, &mut |event| {
+            seen.push(event);
+            let _ = admitted.send(());
+            let _ = released.recv();
+        })
+        .map(|()| seen)
+    });
+    let mut first = UnixStream::connect(&path).expect("a server");
+    first_is_in.recv().expect("a server");
+    // The server waits. By the time it looks, the first has gone and the second has come.
+    first.write_all(&(MAX_FRAME as u32).to_be_bytes()).expect("room");
+    first.write_all(&[0; 40_000]).expect("room");
+    drop(first);
+    let second = UnixStream::connect(&path).expect("a server");
+    second.set_read_timeout(Some(PATIENCE.answer)).expect("a time-out");
+    drop(go_on);
+    let mut hello = Vec::new();
+    encode_hello(VERSION, &mut hello);
+    (&second).write_all(&hello).expect("room");
+    let mut welcome = [0; 39];
+    (&second).read_exact(&mut welcome).expect("a welcome");
+    assert_eq!(decode_reply(&welcome[4..]), Ok(Reply::Welcome(IDENTITY)));
+    drop(stop);
+    let seen = server.join().expect("no panic").expect("no error");
+    assert!(
+        matches!(seen[..], [Event::Connected { .. }, Event::Disconnected, Event::Connected { .. }]),
+        "{seen:?}"
+    );
 }
 
 #[test]
