@@ -317,7 +317,7 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn snapshot(&self, seq: Seq) -> Option<Snapshot> {
-        self.kept.get(&seq).map(|kept| Snapshot::new(seq, kept.time, kept.tree.clone()))
+        self.kept.get(&seq).map(|kept| Snapshot::of(seq, kept.time, kept.tree.clone()))
     }
 
     fn restore(&mut self, snapshot: Snapshot) -> (Seq, Digest) {

@@ -19,7 +19,7 @@ pub use application::{Application, MAX_EVENT_BYTES, OpContext};
 pub use clients::MAX_CLIENT_BYTES;
 pub use executor::Executor;
 pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, Tree};
-pub use snapshot::{PartError, Snapshot};
+pub use snapshot::{PartError, Parts, Snapshot};
 pub use state::{State, StateView};
 
 #[cfg(test)]

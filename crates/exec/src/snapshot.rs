@@ -44,7 +44,9 @@ pub enum PartError {
 }
 
 impl Snapshot {
-    pub(crate) fn new(seq: Seq, time: Time, tree: Tree) -> Self {
+    /// The snapshot of a tree at a place in the order.
+    #[must_use]
+    pub fn of(seq: Seq, time: Time, tree: Tree) -> Self {
         Self { seq, time, tree }
     }
 
@@ -114,11 +116,13 @@ impl Snapshot {
         (tree.entries() == entries).then_some(Self { seq, time, tree })
     }
 
-    /// Visits the parts that `older` does not have, each with the digest that names it; all where there is
-    /// no older one. Parts that moved within the tree are visited again: what a reader keeps by digest is
-    /// right either way. A visit that says `false` ends the walk, and so does this.
-    pub fn parts_beyond(&self, older: Option<&Self>, visit: &mut impl FnMut(Digest, &[u8]) -> bool) -> bool {
-        beyond(self.tree.root(), older.map(|older| older.tree.root()), visit)
+    /// The parts that `older` does not have, each with the digest that names it; all where there is no
+    /// older one. Parts that moved within the tree come again: what a reader keeps by digest is right
+    /// either way.
+    #[must_use]
+    pub fn parts_beyond(&self, older: Option<&Self>) -> Parts {
+        let older = older.map(|older| older.tree.root().clone());
+        Parts { nodes: vec![(self.tree.root().clone(), older)], blobs: Vec::new() }
     }
 
     /// The snapshot whose tree has this root, from its parts by digest. Every part is verified, so the
@@ -136,35 +140,49 @@ impl Snapshot {
     }
 }
 
-fn beyond(
-    node: &Arc<Node>,
-    older: Option<&Arc<Node>>,
-    visit: &mut impl FnMut(Digest, &[u8]) -> bool,
-) -> bool {
-    if older.is_some_and(|older| Arc::ptr_eq(older, node) || older.digest() == node.digest()) {
-        return true;
-    }
-    match node.body() {
-        Body::Page(page) => {
-            for entry in page.entries() {
-                let Some(value) = entry.blob.and_then(|index| page.blob(index)) else { continue };
-                let digest = entry.blob_digest();
-                let held = older.is_some_and(|older| has_blob(older, &digest));
-                if !held && !visit(digest, value) {
-                    return false;
+/// See [`Snapshot::parts_beyond`]. Holds the snapshot's tree, and may be walked on any thread.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Nodes to come, each with what stands in its place in the older tree.
+    nodes: Vec<(Arc<Node>, Option<Arc<Node>>)>,
+    /// Large values to come.
+    blobs: Vec<(Digest, Bytes)>,
+}
+
+impl Iterator for Parts {
+    type Item = (Digest, Bytes);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(blob) = self.blobs.pop() {
+            return Some(blob);
+        }
+        loop {
+            let (node, older) = self.nodes.pop()?;
+            let same = |older: &Arc<Node>| Arc::ptr_eq(older, &node) || older.digest() == node.digest();
+            if older.as_ref().is_some_and(same) {
+                continue;
+            }
+            match node.body() {
+                Body::Page(page) => {
+                    for entry in page.entries() {
+                        let Some(value) = entry.blob.and_then(|index| page.blob(index)) else { continue };
+                        let digest = entry.blob_digest();
+                        if !older.as_ref().is_some_and(|older| has_blob(older, &digest)) {
+                            self.blobs.push((digest, value.clone()));
+                        }
+                    }
+                }
+                Body::Branch(_, children) => {
+                    for (nibble, child) in (0_u8..).zip(children.iter()) {
+                        let Some(child) = child else { continue };
+                        let older = older.as_ref().and_then(|older| older.at(&[nibble]));
+                        self.nodes.push((child.clone(), older.cloned()));
+                    }
                 }
             }
-        }
-        Body::Branch(_, children) => {
-            for (nibble, child) in (0_u8..).zip(children.iter()) {
-                let Some(child) = child else { continue };
-                if !beyond(child, older.and_then(|older| older.at(&[nibble])), visit) {
-                    return false;
-                }
-            }
+            return Some((node.digest(), Bytes::from(node.encoding())));
         }
     }
-    visit(node.digest(), &node.encoding())
 }
 
 /// Whether a page holds a large value with this digest.

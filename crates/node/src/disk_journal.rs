@@ -6,14 +6,15 @@
 
 use crate::beside::{Desk, Done};
 use crate::journal::Journal;
-use crate::snapshots;
+use crate::snapshots::Keeper;
 use bytes::Bytes;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use troth_disk::{Identity, Job, Log, RealDisk, Report, Step, Syncer, SyncerOptions, Ticket};
+use troth_disk::{Job, Log, RealDisk, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
 use troth_exec::Snapshot;
 use troth_types::Seq;
 
@@ -24,8 +25,11 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// A replica's log and snapshots.
 pub(crate) struct DiskJournal {
-    syncer: Syncer<RealDisk>,
-    snapshots: Sender<Task>,
+    /// Both until it is dropped.
+    syncer: Option<Syncer<RealDisk>>,
+    snapshots: Option<(Sender<Task>, JoinHandle<()>)>,
+    /// The end has come: nobody waits for space any more.
+    ending: Arc<AtomicBool>,
     steps: Vec<Step>,
     /// Bytes appended since the base.
     since_base: usize,
@@ -86,7 +90,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl DiskJournal {
     /// Starts the threads.
-    pub(crate) fn start(disk: RealDisk, owner: Identity, log: Log<RealDisk>, desk: Desk) -> io::Result<Self> {
+    pub(crate) fn start(log: Log<RealDisk>, mut keeper: Keeper<RealDisk>, desk: Desk) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
         let shared = Arc::clone(&state);
         let reports = desk.clone();
@@ -104,30 +108,48 @@ impl DiskJournal {
             Report::Space => reports.leave(Done::DiskSpace),
             Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
         })?;
-        thread::Builder::new().name("snapshot".to_string()).spawn(move || {
+        let ending = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&ending);
+        let thread = thread::Builder::new().name("snapshot".to_string()).spawn(move || {
             for task in asked {
                 match task {
-                    Task::Write(snapshot) => desk.leave(written(&disk, owner, &snapshot)),
+                    Task::Write(snapshot) => desk.leave(written(&mut keeper, &snapshot, &ends)),
                     Task::Retain(base) => {
-                        if let Err(why) = snapshots::retain(&disk, base) {
+                        if let Err(why) = keeper.retain(base) {
                             tracing::warn!(%why, "cannot remove an old snapshot");
                         }
                     }
                 }
             }
         })?;
-        Ok(Self { syncer, snapshots, steps: Vec::new(), since_base: 0, coming: None, asked: false, state })
+        Ok(Self {
+            syncer: Some(syncer),
+            snapshots: Some((snapshots, thread)),
+            ending,
+            steps: Vec::new(),
+            since_base: 0,
+            coming: None,
+            asked: false,
+            state,
+        })
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
         // Where the thread has ended it has said why.
-        self.syncer.submit(Job { steps, sync: true }).ok()
+        self.syncer.as_ref()?.submit(Job { steps, sync: true }).ok()
+    }
+
+    fn ask(&self, task: Task) {
+        if let Some((asked, _)) = &self.snapshots {
+            // Where the thread has ended it panicked, and printed why: the log goes on without snapshots.
+            drop(asked.send(task));
+        }
     }
 
     /// Earlier snapshots go once the log stands on this one.
     fn retain(&self, base: Option<Seq>) {
         if let Some(base) = base {
-            drop(self.snapshots.send(Task::Retain(base)));
+            self.ask(Task::Retain(base));
         }
     }
 
@@ -144,12 +166,12 @@ impl DiskJournal {
 }
 
 /// Writes a snapshot, as long as it takes.
-fn written(disk: &RealDisk, owner: Identity, snapshot: &Snapshot) -> Done {
+fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
     let mut told = false;
     loop {
-        match snapshots::write(disk, owner, snapshot) {
+        match keeper.write(snapshot) {
             Ok(()) => return Done::Snapshot(snapshot.seq()),
-            Err(why) if why.is_full() => {
+            Err(why @ SnapshotError::Full(_)) if !ends.load(Ordering::Relaxed) => {
                 if !told {
                     tracing::warn!(%why, "no space for a snapshot: tries again, and the log grows meanwhile");
                     told = true;
@@ -157,6 +179,20 @@ fn written(disk: &RealDisk, owner: Identity, snapshot: &Snapshot) -> Done {
                 thread::sleep(RETRY);
             }
             Err(why) => return Done::DiskFailed(why.to_string()),
+        }
+    }
+}
+
+/// What was asked for is done before the directory is anybody else's.
+impl Drop for DiskJournal {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        // The thread of the log holds a way to ask for snapshots, so it ends first.
+        drop(self.syncer.take());
+        if let Some((asked, thread)) = self.snapshots.take() {
+            drop(asked);
+            // A panic there has been printed by the thread.
+            drop(thread.join());
         }
     }
 }
@@ -180,8 +216,7 @@ impl Journal<Snapshot> for DiskJournal {
             return;
         }
         self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
-        // Where the thread has ended it panicked, and printed why: the log goes on without snapshots.
-        drop(self.snapshots.send(Task::Write(snapshot)));
+        self.ask(Task::Write(snapshot));
     }
 
     fn sync(&mut self) {

@@ -5,14 +5,14 @@ use crate::beside::Desk;
 use crate::config::{Cluster, Layout, ReplicaSecret};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
-use crate::snapshots::{self, SnapshotError};
+use crate::snapshots::Keeper;
 use bytes::Bytes;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use troth_disk::{DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk};
+use troth_disk::{DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError};
 use troth_exec::Snapshot;
 use troth_minbft::COUNTER;
 use troth_trusted::{Resumed, TrustedCore};
@@ -67,17 +67,15 @@ impl DurableError {
     #[must_use]
     pub fn must_not_vote(&self) -> bool {
         match self {
-            Self::CountersLost { .. } | Self::Snapshot(SnapshotError::Unusable(_)) => true,
+            Self::CountersLost { .. } => true,
+            Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
             Self::Counters(why) => {
                 !matches!(why, StoreError::NoDirectory { .. } | StoreError::Io { .. } | StoreError::Locked)
             }
-            Self::Directory(..)
-            | Self::Component
-            | Self::Disk(_)
-            | Self::Snapshot(_)
-            | Self::System(_)
-            | Self::Random(_) => false,
+            Self::Directory(..) | Self::Component | Self::Disk(_) | Self::System(_) | Self::Random(_) => {
+                false
+            }
         }
     }
 }
@@ -140,17 +138,21 @@ pub(crate) fn open(
             "cut what was being written when the replica stopped"
         );
     }
-    let snapshot = held.base.map(|base| snapshots::load(&disk, owner, base)).transpose()?;
+    let keeper = Keeper::open(disk, owner, held.base)?;
     if !ran && !held.records.is_empty() {
         return Err(DurableError::CountersLost { counters, data });
     }
     let found = if ran {
-        Some(Found { snapshot, log: held.records, resumed: resumed(&mut component)? })
+        Some(Found {
+            snapshot: keeper.newest().cloned(),
+            log: held.records,
+            resumed: resumed(&mut component)?,
+        })
     } else {
         None
     };
     let desk = Desk::default();
-    let journal = DiskJournal::start(disk, owner, log, desk.clone())?;
+    let journal = DiskJournal::start(log, keeper, desk.clone())?;
     Ok(Standing::Durable(Box::new(Opened {
         component: Box::new(component),
         journal: Box::new(journal),

@@ -1,111 +1,80 @@
-//! Snapshots on a replica's disk: one file each, complete from the moment it has its name.
-//!
-//! ```text
-//! snapshot-<sequence number>:  magic 8 | version u16 | group 32 | replica u16 | digest 32 | the encoded snapshot
-//! ```
-//!
-//! The digest is that of the checkpoint, so it vouches for every byte of the content.
+//! Snapshots on a replica's disk, each written as what the one before does not have.
 
 use bytes::Bytes;
-use thiserror::Error;
-use troth_disk::{Disk, DiskError, DiskFile, Identity};
+use std::collections::BTreeMap;
+use troth_disk::{About, Disk, Identity, Nodes, SnapshotError, Snapshots};
 use troth_exec::Snapshot;
-use troth_types::Seq;
+use troth_types::{Digest, Seq, Time};
 
-const MAGIC: &[u8; 8] = b"TROTHSNP";
-const VERSION: u16 = 1;
-const HEADER: usize = 8 + 2 + 32 + 2 + 32;
-/// Written at a time, so that the log's writes have their turn.
-const SLICE: usize = 1 << 20;
-
-/// Why the snapshot that a log stands on cannot be used.
-#[derive(Debug, Error)]
-pub enum SnapshotError {
-    /// The disk.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// It is not what was written.
-    #[error(
-        "{0} is missing, damaged or another replica's, and the log stands on it\n  mend: restore the directory from a backup; \
-         without it this replica must stay stopped: the group bears f such replicas"
-    )]
-    Unusable(String),
+/// The snapshots of a replica.
+pub(crate) struct Keeper<D: Disk> {
+    store: Snapshots<D>,
+    /// The newest one that is on the disk, which the next is compared with.
+    newest: Option<Snapshot>,
 }
 
-fn name(seq: Seq) -> String {
-    format!("snapshot-{:016x}", seq.0)
-}
-
-/// The number in a snapshot's name.
-fn number(name: &str) -> Option<Seq> {
-    let digits = name.strip_prefix("snapshot-")?.strip_suffix(".new").or(name.strip_prefix("snapshot-"))?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok().map(Seq)).flatten()
-}
-
-fn header(owner: Identity, snapshot_digest: &[u8; 32]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER);
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&owner.group);
-    out.extend_from_slice(&owner.replica.to_le_bytes());
-    out.extend_from_slice(snapshot_digest);
-    out
-}
-
-/// Writes a snapshot; it is durable when this returns.
-pub(crate) fn write(disk: &impl Disk, owner: Identity, snapshot: &Snapshot) -> Result<(), DiskError> {
-    let (name, new) = (name(snapshot.seq()), format!("{}.new", name(snapshot.seq())));
-    if disk.list()?.contains(&new) {
-        disk.remove(&new)?;
-    }
-    let fill = || {
-        let mut file = disk.create(&new)?;
-        let content = snapshot.encode();
-        file.write_at(0, &header(owner, &snapshot.digest().0))?;
-        let mut at = HEADER as u64;
-        for slice in content.chunks(SLICE) {
-            file.write_at(at, slice)?;
-            file.sync_data()?;
-            at += slice.len() as u64;
+impl<D: Disk> Keeper<D> {
+    /// Opens a replica's snapshots, and loads the newest; where that is damaged, the one that its log stands
+    /// on. The newest may be ahead of the log's: a crash came between the two.
+    ///
+    /// # Errors
+    /// [`SnapshotError`], also where the log stands on a snapshot and there is none that is whole.
+    pub(crate) fn open(disk: D, owner: Identity, base: Option<u64>) -> Result<Self, SnapshotError> {
+        let (store, held) = Snapshots::open(disk, owner)?;
+        for why in &held.damaged {
+            tracing::error!(%why, "a snapshot is damaged");
         }
-        file.sync_all()
-    };
-    if let Err(why) = fill() {
-        if why.is_full() {
-            disk.remove(&new)?;
-        }
-        return Err(why);
+        let newest = held.newest.filter(|about| base.is_none_or(|base| about.seq >= base));
+        let newest = match (newest, base) {
+            (Some(about), _) => Some(loaded(&store, &about)?),
+            (None, None) => None,
+            (None, Some(base)) => {
+                return Err(held.damaged.into_iter().next().unwrap_or(SnapshotError::Unknown(base)));
+            }
+        };
+        Ok(Self { store, newest })
     }
-    disk.rename(&new, &name)?;
-    disk.sync_directory()
+
+    /// The newest snapshot: what to start from.
+    pub(crate) fn newest(&self) -> Option<&Snapshot> {
+        self.newest.as_ref()
+    }
+
+    /// Writes a snapshot; it is durable when this returns. One that is there already is not written again.
+    pub(crate) fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        if self.newest.as_ref() == Some(snapshot) {
+            return Ok(());
+        }
+        let older = self.newest.as_ref().filter(|_| !self.store.wants_full());
+        let nodes = older.map_or(Nodes::Full, |older| Nodes::Since(older.seq().0));
+        let about = About {
+            seq: snapshot.seq().0,
+            time: snapshot.time().0,
+            root: snapshot.root().0,
+            extra: Bytes::new(),
+        };
+        let parts = snapshot.parts_beyond(older).map(|(digest, bytes)| (digest.0, bytes));
+        self.store.write(about, nodes, parts)?;
+        self.newest = Some(snapshot.clone());
+        Ok(())
+    }
+
+    /// The log stands on this one: earlier ones go.
+    pub(crate) fn retain(&mut self, base: Seq) -> Result<(), SnapshotError> {
+        self.store.retain(base.0)
+    }
 }
 
-/// The snapshot that a log stands on.
-pub(crate) fn load(disk: &impl Disk, owner: Identity, base: u64) -> Result<Snapshot, SnapshotError> {
-    let name = name(Seq(base));
-    let unusable = || SnapshotError::Unusable(name.clone());
-    if !disk.list()?.contains(&name) {
-        return Err(unusable());
-    }
-    let file = disk.open(&name)?;
-    let length = usize::try_from(file.len()?).map_err(|_| unusable())?;
-    let mut bytes = vec![0; length];
-    let read = file.read_at(0, &mut bytes)?;
-    if read < HEADER || read != length {
-        return Err(unusable());
-    }
-    let bytes = Bytes::from(bytes);
-    let snapshot = Snapshot::decode(&bytes.slice(HEADER..)).ok_or_else(unusable)?;
-    let whole = snapshot.seq() == Seq(base) && bytes[..HEADER] == header(owner, &snapshot.digest().0)[..];
-    if whole { Ok(snapshot) } else { Err(unusable()) }
-}
-
-/// Removes every snapshot but this one, finished or not; later ones stay.
-pub(crate) fn retain(disk: &impl Disk, base: Seq) -> Result<(), DiskError> {
-    for name in disk.list()? {
-        if number(&name).is_some_and(|seq| seq < base) {
-            disk.remove(&name)?;
+/// Reads a snapshot; each of its parts is checked against the digest that names it.
+fn loaded<D: Disk>(store: &Snapshots<D>, about: &About) -> Result<Snapshot, SnapshotError> {
+    let parts: BTreeMap<[u8; 32], Bytes> = store.load(about.seq)?.collect::<Result<_, _>>()?;
+    let part = |digest: &Digest| parts.get(&digest.0).cloned();
+    Snapshot::from_parts(Seq(about.seq), Time(about.time), Digest(about.root), &part).map_err(|why| {
+        tracing::error!(%why, seq = about.seq, "a snapshot is not whole");
+        SnapshotError::Damaged {
+            file: format!("snapshot-{:016x}", about.seq),
+            offset: 0,
+            what: "one of its parts is missing or is not what its digest names",
         }
-    }
-    Ok(())
+    })
 }

@@ -93,10 +93,19 @@ impl<S: Clone> Storage<S> for SimStorage<S> {
     }
 
     fn crash(&mut self, rng: &mut Rng) {
-        if self.coming.as_ref().is_some_and(|coming| coming.syncs == 1) && self.syncing && rng.one_in(2) {
-            // The snapshot came into force just before; the records of the sync under way were there first.
-            self.durable = self.durable.max(self.synced_records);
-            self.take_over();
+        let syncing = self.syncing;
+        if let Some(coming) = self.coming.take_if(|coming| coming.syncs == 1 && syncing) {
+            match rng.below(3) {
+                0 => {}
+                // The snapshot was durable just before; what its segment replaces was not removed.
+                1 => self.snapshot = Some(coming.snapshot),
+                // It came into force; the records of the sync under way were there first.
+                _ => {
+                    self.durable = self.durable.max(self.synced_records);
+                    self.coming = Some(coming);
+                    self.take_over();
+                }
+            }
         }
         self.coming = None;
         self.syncing = false;

@@ -294,6 +294,22 @@ fn a_state_from_others_is_durable_before_what_rests_on_it() {
 }
 
 #[test]
+fn a_segment_waits_until_it_is_welcome_unless_it_is_needed() {
+    let mut home = Home::new(true);
+    home.host().allow_segments(false);
+    home.ask(Ask::Compact);
+    home.ask(Ask::Certify(1));
+    assert!(!names(&home.run()).contains(&"segment"), "it is not welcome");
+    home.host().allow_segments(true);
+    home.ask(Ask::Certify(1));
+    assert_eq!(names(&home.run())[0], "segment", "nor forgotten");
+    home.host().allow_segments(false);
+    home.ask(Ask::Rebase);
+    home.ask(Ask::Certify(1));
+    assert_eq!(names(&home.run())[0], "segment", "it is needed");
+}
+
+#[test]
 fn a_mark_lets_go_of_what_the_machine_let_go() {
     let mut home = Home::new(true);
     home.ask(Ask::Certify(4));

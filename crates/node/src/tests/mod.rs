@@ -3,6 +3,7 @@ mod connection;
 mod engine;
 mod http;
 mod inbox;
+mod journal;
 mod marker;
 mod places;
 mod timers;
