@@ -5,6 +5,7 @@ use crate::beside::Desk;
 use crate::config::{Cluster, Layout, ReplicaSecret};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
+use crate::marker::{MarkerError, leave_mark};
 use crate::snapshots::Keeper;
 use bytes::Bytes;
 use std::fs::DirBuilder;
@@ -42,18 +43,20 @@ pub enum DurableError {
     /// The snapshot that the log stands on.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// There is a log without the counters that it belongs to.
+    /// The replica ran, and its counters are gone.
     #[error(
-        "{counters} holds no counters and {data} holds a log: this replica ran before, and its trusted component has \
-         forgotten it. It must not vote under its old keys\n  mend: put the counters back, or leave the replica stopped: the \
-         group bears f such replicas"
+        "this replica ran before ({mark} or its log says so) and {counters} holds no counters: its trusted component has \
+         forgotten it, so it must not vote under its old keys\n  mend: leave it stopped; the group bears f such replicas"
     )]
     CountersLost {
         /// Where the counters should be.
         counters: PathBuf,
-        /// Where the log is.
-        data: PathBuf,
+        /// Where it says that it ran.
+        mark: PathBuf,
     },
+    /// The mark that it ran cannot be left.
+    #[error(transparent)]
+    Mark(#[from] MarkerError),
     /// The operating system refused something.
     #[error("the operating system refused: {0}")]
     System(#[from] io::Error),
@@ -73,9 +76,12 @@ impl DurableError {
             Self::Counters(why) => {
                 !matches!(why, StoreError::NoDirectory { .. } | StoreError::Io { .. } | StoreError::Locked)
             }
-            Self::Directory(..) | Self::Component | Self::Disk(_) | Self::System(_) | Self::Random(_) => {
-                false
-            }
+            Self::Directory(..)
+            | Self::Mark(_)
+            | Self::Component
+            | Self::Disk(_)
+            | Self::System(_)
+            | Self::Random(_) => false,
         }
     }
 }
@@ -139,8 +145,13 @@ pub(crate) fn open(
         );
     }
     let keeper = Keeper::open(disk, owner, held.base)?;
-    if !ran && !held.records.is_empty() {
-        return Err(DurableError::CountersLost { counters, data });
+    if !ran && (!held.records.is_empty() || layout.started(me).exists()) {
+        return Err(DurableError::CountersLost { counters, mark: layout.started(me) });
+    }
+    // After the counters: a crash in between leaves them, and no mark without them.
+    match leave_mark(&layout.started(me)) {
+        Ok(()) | Err(MarkerError::RanBefore(_)) => {}
+        Err(why) => return Err(why.into()),
     }
     let found = if ran {
         Some(Found {

@@ -1,5 +1,6 @@
-//! The mark that a replica ran: in `memory` durability it must never run again under its identity,
-//! because its trusted counter is gone with its process (SECURITY.md).
+//! The mark that a replica ran. In `memory` durability it must never run again under its identity,
+//! because its trusted counter is gone with its process; in any other, never without the counters that it
+//! left (SECURITY.md).
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -29,15 +30,16 @@ pub enum MarkerError {
 pub fn leave_mark(path: &Path) -> Result<(), MarkerError> {
     let failed = |why| MarkerError::File(path.to_path_buf(), why);
     match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => {
-            writeln!(file, "A replica in `memory` durability runs once. Do not remove this file.")
-                .and_then(|()| file.sync_all())
-                .and_then(|()| match path.parent() {
-                    Some(parent) => std::fs::File::open(parent)?.sync_all(),
-                    None => Ok(()),
-                })
-                .map_err(failed)
-        }
+        Ok(mut file) => writeln!(
+            file,
+            "This replica has run: SECURITY.md says what that forbids. Do not remove this file."
+        )
+        .and_then(|()| file.sync_all())
+        .and_then(|()| match path.parent() {
+            Some(parent) => std::fs::File::open(parent)?.sync_all(),
+            None => Ok(()),
+        })
+        .map_err(failed),
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
             Err(MarkerError::RanBefore(path.to_path_buf()))
         }
