@@ -26,6 +26,11 @@ per second. docs/benchmarks.md says how to read it; a machine that does other wo
             help: "requests outstanding over all clients; 1000 where not given",
         },
         Opt { name: "--bytes", value: "<n>", help: "bytes of one operation; 0 where not given" },
+        Opt {
+            name: "--durability",
+            value: "always|memory",
+            help: "what replicas keep; memory where not given",
+        },
         Opt { name: "--seconds", value: "<n>", help: "seconds measured per round; 5 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "rounds of each kind; 3 where not given" },
     ],
@@ -50,6 +55,10 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     }
     let seconds = number("--seconds", 5)?.saturating_add(1).saturating_mul(2);
     let limit = Duration::from_secs(seconds.saturating_mul(number("--rounds", 3)?)) + OVERHEAD;
+
+    if let Some(durability) = arguments.all("--durability").pop() {
+        words.extend(["--durability".to_string(), durability]);
+    }
 
     let root = workspace::root();
     build(&root)?;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use troth_types::ReplicaId;
 
@@ -40,6 +40,9 @@ pub(crate) struct Plan {
     /// Bytes of one operation.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
+    /// What the replicas keep.
+    #[arg(long, value_enum, default_value = "memory")]
+    pub(crate) durability: DurabilityName,
     /// Seconds measured per round.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub(crate) seconds: u64,
@@ -49,6 +52,15 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// See [`troth_node::config::Durability`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityName {
+    /// Everything is on disk before anything that depends on it leaves.
+    Always,
+    /// Nothing is on disk.
+    Memory,
 }
 
 impl Plan {

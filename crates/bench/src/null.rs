@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
-    let scratch = Scratch::new(plan.f, plan.connections)?;
+    let scratch = Scratch::new(plan.f, plan.connections, plan.durability)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let replicas = start_replicas(&scratch, &cluster).await?;
     let direct = [start_direct(&scratch).await?];

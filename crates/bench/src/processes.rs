@@ -2,6 +2,7 @@
 //! standard input, whose other end only this process holds.
 
 use crate::Failure;
+use crate::cli::DurabilityName;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +26,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// A new cluster that serves nothing, on free ports of 127.0.0.1.
-    pub(crate) fn new(faults: u16, clients: u16) -> Result<Self, Failure> {
+    pub(crate) fn new(faults: u16, clients: u16, durability: DurabilityName) -> Result<Self, Failure> {
         let root = std::env::temp_dir().join(format!("troth-bench-{}", std::process::id()));
         let replicas = 2 * usize::from(faults) + 1;
         let addresses: Vec<String> =
@@ -36,7 +37,10 @@ impl Scratch {
             faults,
             service: Service::Null,
             trusted: TrustedKind::Hmac,
-            durability: Durability::Memory,
+            durability: match durability {
+                DurabilityName::Always => Durability::Always,
+                DurabilityName::Memory => Durability::Memory,
+            },
             clients,
             addresses: pairs.collect(),
             timing: String::new(),
