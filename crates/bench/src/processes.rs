@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Durability, Layout, Plan, Service, TrustedKind, free_ports, make};
+use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make};
 
 /// How long a stopped server may take to end before it is killed.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -37,6 +37,7 @@ impl Scratch {
             faults,
             service: Service::Null,
             trusted: TrustedKind::Hmac,
+            trusted_home: TrustedHome::InProcess,
             durability: match durability {
                 DurabilityName::Always => Durability::Always,
                 DurabilityName::Memory => Durability::Memory,

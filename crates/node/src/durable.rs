@@ -6,7 +6,9 @@ use crate::config::{Cluster, Layout, ReplicaSecret};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
 use crate::marker::{MarkerError, leave_mark};
+use crate::runtime::Options;
 use crate::snapshots::Keeper;
+use crate::trusted_home::{self, HomeError};
 use bytes::Bytes;
 use std::fs::DirBuilder;
 use std::io;
@@ -15,10 +17,9 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use troth_disk::{DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError};
 use troth_exec::Snapshot;
-use troth_minbft::COUNTER;
-use troth_trusted::{Resumed, TrustedCore};
-use troth_trusted_host::store::{DiskStore, Policy, StoreError};
-use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_trusted::Resumed;
+use troth_trusted_host::TrustedComponent;
+use troth_trusted_host::store::StoreError;
 
 /// Why a replica cannot start from what its disk holds.
 #[derive(Debug, Error)]
@@ -29,6 +30,9 @@ pub enum DurableError {
     /// The component's counters.
     #[error("the trusted component cannot go on: {0}")]
     Counters(#[from] StoreError),
+    /// The component in a process of its own.
+    #[error("{0}")]
+    Home(#[from] HomeError),
     /// The component does not answer as one that was just started does.
     #[error(
         "the trusted component refuses to say where it stands; look at the lines of the log before this one"
@@ -43,10 +47,11 @@ pub enum DurableError {
     /// The snapshot that the log stands on.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// The replica ran, and its counters are gone.
+    /// The replica ran, and its component has forgotten what it did.
     #[error(
-        "this replica ran before ({mark} or its log says so) and {counters} holds no counters: its trusted component has \
-         forgotten it, so it must not vote under its old keys\n  mend: leave it stopped; the group bears f such replicas"
+        "this replica ran before ({mark} or its log says so) and the counters in {counters} are gone or older: its trusted \
+         component has forgotten what it certified, so it must not vote under its old keys\n  mend: leave it stopped; the \
+         group bears f such replicas"
     )]
     CountersLost {
         /// Where the counters should be.
@@ -79,6 +84,7 @@ impl DurableError {
             Self::Directory(..)
             | Self::Mark(_)
             | Self::Component
+            | Self::Home(_)
             | Self::Disk(_)
             | Self::System(_)
             | Self::Random(_) => false,
@@ -118,21 +124,12 @@ pub(crate) fn open(
     cluster: &Cluster,
     secret: &ReplicaSecret,
     layout: &Layout,
+    options: &Options,
 ) -> Result<Standing, DurableError> {
     let me = secret.replica;
-    let (counters, data) = (layout.counters(me), layout.data(me));
-    private(&counters)?;
+    let (counters, data) = (layout.counters(me, cluster.trusted_home), layout.data(me));
     private(&data)?;
-
-    let identity = cluster.identity(me);
-    let opened = DiskStore::open(&counters, identity, Policy::Always)?;
-    let ran = opened.last.is_some();
-    let core = match opened.last {
-        None => TrustedCore::start(identity, secret.trusted.clone(), opened.store),
-        Some(state) => TrustedCore::restart(identity, secret.trusted.clone(), opened.store, state)
-            .map_err(|_| DurableError::Component)?,
-    };
-    let mut component = InProcess::new(core);
+    let home = trusted_home::open(cluster, secret, layout, options)?;
 
     let disk = RealDisk::open(&data)?;
     let owner = owner(cluster, me.0);
@@ -145,39 +142,29 @@ pub(crate) fn open(
         );
     }
     let keeper = Keeper::open(disk, owner, held.base)?;
-    if !ran && (!held.records.is_empty() || layout.started(me).exists()) {
-        return Err(DurableError::CountersLost { counters, mark: layout.started(me) });
+    let snapshot = keeper.newest().cloned();
+    let mark = layout.started(me);
+    if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
+        return Err(DurableError::CountersLost { counters, mark });
     }
     // After the counters: a crash in between leaves them, and no mark without them.
-    match leave_mark(&layout.started(me)) {
+    match leave_mark(&mark) {
         Ok(()) | Err(MarkerError::RanBefore(_)) => {}
         Err(why) => return Err(why.into()),
     }
-    let found = if ran {
-        Some(Found {
-            snapshot: keeper.newest().cloned(),
-            log: held.records,
-            resumed: resumed(&mut component)?,
-        })
-    } else {
-        None
-    };
+    let found = home.resumed(&held.records, snapshot.is_some()).map(|resumed| Found {
+        snapshot,
+        log: held.records,
+        resumed,
+    });
     let desk = Desk::default();
     let journal = DiskJournal::start(log, keeper, desk.clone())?;
     Ok(Standing::Durable(Box::new(Opened {
-        component: Box::new(component),
+        component: home.component,
         journal: Box::new(journal),
         desk,
         found,
     })))
-}
-
-/// What the component certified last.
-fn resumed(component: &mut dyn TrustedComponent) -> Result<Vec<Resumed>, DurableError> {
-    match component.call(&[Call::Resume { counter: COUNTER }]).pop() {
-        Some(Answer::Resumed(resumed)) => Ok(vec![*resumed]),
-        _ => Err(DurableError::Component),
-    }
 }
 
 /// Whose log it is.
@@ -193,7 +180,8 @@ fn salt() -> Result<u64, DurableError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn private(path: &Path) -> Result<(), DurableError> {
+/// Makes a directory that only its owner can enter.
+pub(crate) fn private(path: &Path) -> Result<(), DurableError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|why| DurableError::Directory(path.to_path_buf(), why))
 }

@@ -7,6 +7,7 @@
 //! | `engine` | one turn: verify, step, carry out the host's commands |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
+//! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `marker` | why a replica in `memory` durability runs once |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
@@ -37,13 +38,17 @@ mod places;
 mod runtime;
 mod snapshot;
 mod snapshots;
+mod supervisor;
 mod timers;
+mod trusted_home;
 
 pub use counters::Counters;
 pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;
+pub use supervisor::SupervisorError;
+pub use trusted_home::HomeError;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,9 @@ use crate::timers::Timers;
 use crate::{config::hex, http};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +72,8 @@ pub enum RunError {
     Disk(String),
     /// The trusted component no longer follows this replica.
     #[error(
-        "the trusted component refused to go on: {0:?}. This replica must not vote any more; leave it stopped"
+        "the trusted component refused to go on: {0:?}\n  mend: where the lines before this one say that its process or its \
+         disk failed, see to that and start the replica again; else leave it stopped, it must not vote any more"
     )]
     Component(Refusal),
 }
@@ -78,6 +81,11 @@ pub enum RunError {
 /// How a replica behaves beyond its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Where the trusted process serves, if somebody else starts it: then this replica never does.
+    pub trusted_socket: Option<PathBuf>,
+    /// Program and arguments that start the trusted process where nobody serves its socket; empty where
+    /// this replica must not. It ends when its standard input does.
+    pub trusted_command: Vec<OsString>,
     /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their
     /// inputs can then leave none behind, however it ends itself.
     pub until_stdin_ends: bool,
@@ -114,7 +122,7 @@ pub fn serve(
                 leave_mark(&layout.started(secret.replica))?;
                 Standing::Volatile
             }
-            Durability::Always => durable::open(&cluster, &secret, layout)?,
+            Durability::Always => durable::open(&cluster, &secret, layout, &options)?,
         };
         match cluster.service {
             Service::Kv => {
@@ -266,7 +274,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     let (host, attestor, journal, desk) = match standing {
         Standing::Volatile => {
             let identity = cluster.identity(me);
-            let component = InProcess::new(TrustedCore::start(identity, secret.trusted, VolatileStore));
+            let key = secret.trusted.expect("in `memory` durability the component is in this process");
+            let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
             let host = Host::fresh(machine, me, group, signer, false, env)?;
             (host, Attestor::Here(Box::new(component)), None, Desk::default())
         }

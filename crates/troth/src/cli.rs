@@ -48,10 +48,25 @@ Then copy cluster.toml to every machine, and each replica's directory to its own
 Example:
   troth replica --dir troth-data --id 0
 
-State lives in memory: a replica that has stopped must not start again
-(exit code 3), because its trusted counter is gone. The group bears f stopped
-replicas.")]
+With durability = \"always\" it goes on from what its disk holds. With \"memory\" a
+replica that has stopped must not start again (exit code 3), because its trusted
+counter is gone. The group bears f stopped replicas.
+
+With trusted_home = \"process\" it asks a `troth trusted`. Where nobody serves its
+socket it starts one itself, which is no isolation; with --trusted-socket it
+only connects.")]
     Replica(Replica),
+    /// Run the trusted component of one replica in a hardened process of its own.
+    #[command(after_help = "\
+Examples:
+  troth trusted --dir troth-data --id 0 --user troth-trusted    as root: becomes that user
+  troth trusted --dir troth-data --id 0                         as a user of its own already
+
+It serves the one replica until it is killed, and may be killed and started again
+at any moment. Only started as root or as a user that is not the replica's does it
+protect the key and the counters from whoever takes over the replica; its log says
+which of its walls stand. docs/operating/quick-start.md has the set-up.")]
+    Trusted(Trusted),
     /// Run a whole cluster on this machine until Ctrl-C.
     #[command(after_help = "\
 Examples:
@@ -92,6 +107,14 @@ pub(crate) enum TrustedName {
     Ed25519,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HomeName {
+    /// In the replica's process: whoever takes over the replica has the component too.
+    InProcess,
+    /// In a process of its own (`troth trusted`), with its key and counters in trusted-N/.
+    Process,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Init {
     #[command(flatten)]
@@ -102,9 +125,15 @@ pub(crate) struct Init {
     /// What the group serves.
     #[arg(long, value_enum, default_value = "kv")]
     pub(crate) service: ServiceName,
-    /// How trusted components certify.
-    #[arg(long, value_enum, default_value = "hmac")]
-    pub(crate) trusted: TrustedName,
+    /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process.
+    #[arg(long, value_enum)]
+    pub(crate) trusted: Option<TrustedName>,
+    /// Where trusted components live.
+    #[arg(long, value_enum, default_value = "in-process")]
+    pub(crate) trusted_home: HomeName,
+    /// As root: the user that the trusted components' directories belong to, by name, UID or UID:GID.
+    #[arg(long, value_name = "USER")]
+    pub(crate) trusted_user: Option<String>,
     /// What each replica keeps.
     #[arg(long, value_enum, default_value = "always")]
     pub(crate) durability: DurabilityName,
@@ -135,6 +164,10 @@ pub(crate) struct Replica {
     /// Which replica, from 0.
     #[arg(long)]
     pub(crate) id: u16,
+    /// Where the trusted process serves: connect to it, and never start one. Only where it lives in a
+    /// process of its own.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) trusted_socket: Option<PathBuf>,
     /// Stop when standard input ends; `troth up` starts its replicas so.
     #[arg(long, hide = true)]
     pub(crate) until_stdin_ends: bool,
@@ -142,6 +175,28 @@ pub(crate) struct Replica {
     #[cfg(feature = "demo-adversary")]
     #[arg(long, value_enum)]
     pub(crate) adversary: Option<Adversary>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Trusted {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Whose component: the replica's number, from 0.
+    #[arg(long)]
+    pub(crate) id: u16,
+    /// The user to become, by name, UID or UID:GID; needed as root, where trusted-N does not already belong
+    /// to one.
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// The user whose process may ask; the owner of the replica's directory where absent.
+    #[arg(long, value_name = "UID")]
+    pub(crate) allow_uid: Option<u32>,
+    /// Where to serve; socket-N/trusted.sock below the cluster's directory where absent.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Stop when standard input ends; a replica starts its trusted process so.
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_ends: bool,
 }
 
 #[cfg(feature = "demo-adversary")]

@@ -1,10 +1,14 @@
 //! `troth init`.
 
-use crate::cli::{DurabilityName, Init, ServiceName, TrustedName};
+use crate::cli::{DurabilityName, HomeName, Init, ServiceName, TrustedName};
 use crate::failure::Failure;
 use crate::print::say;
 use crate::up::OURS;
-use troth_node::config::{Durability, Layout, Plan, Service, TrustedKind, make};
+use crate::users;
+use std::os::unix::fs::chown;
+use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, TrustedKind, make};
+use troth_trusted_process::User;
+use troth_types::ReplicaId;
 
 /// Where the `/status` port stands from the group's port.
 const HTTP_OFFSET: u16 = 100;
@@ -25,16 +29,22 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         let port = if init.hosts.is_empty() { init.base_port + replica } else { init.base_port };
         (format!("{host}:{port}"), format!("{host}:{}", port + HTTP_OFFSET))
     });
+    let home = match init.trusted_home {
+        HomeName::InProcess => TrustedHome::InProcess,
+        HomeName::Process => TrustedHome::Process,
+    };
+    let owner = owner(init, home)?;
     let plan = Plan {
         faults: init.f,
         service: match init.service {
             ServiceName::Kv => Service::Kv,
             ServiceName::Null => Service::Null,
         },
-        trusted: match init.trusted {
-            TrustedName::Hmac => TrustedKind::Hmac,
-            TrustedName::Ed25519 => TrustedKind::Ed25519,
+        trusted: match (init.trusted, init.trusted_home) {
+            (Some(TrustedName::Ed25519), _) | (None, HomeName::Process) => TrustedKind::Ed25519,
+            (Some(TrustedName::Hmac), _) | (None, HomeName::InProcess) => TrustedKind::Hmac,
         },
+        trusted_home: home,
         durability: match init.durability {
             DurabilityName::Always => Durability::Always,
             DurabilityName::Memory => Durability::Memory,
@@ -51,14 +61,48 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         )));
     }
     make(&layout, &plan)?;
+    if let Some(owner) = owner {
+        (0..n).try_for_each(|replica| give(&layout, ReplicaId(replica), owner))?;
+    }
     let dir = layout.root().display();
     say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
     say!("");
     say!("  {dir}/cluster.toml          public: the same on every machine");
     say!("  {dir}/replica-N/            secret: on replica N's machine only");
+    if home == TrustedHome::Process {
+        say!("  {dir}/trusted-N/            secret: replica N's trusted component, on that machine only");
+        say!("  {dir}/socket-N/             where replica N asks its trusted component, on that machine");
+    }
     say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
     say!("");
     say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
     say!("Or all of them here:   troth up --dir {dir}");
+    Ok(())
+}
+
+/// Whom the components' directories are for.
+fn owner(init: &Init, home: TrustedHome) -> Result<Option<User>, Failure> {
+    let Some(name) = &init.trusted_user else { return Ok(None) };
+    if home != TrustedHome::Process {
+        return Err(Failure::usage(
+            "--trusted-user is for components in a process of their own; add --trusted-home process",
+        ));
+    }
+    if User::current().uid != 0 {
+        return Err(Failure::usage(
+            "only root gives directories to another user; run `troth init` as root, or without --trusted-user",
+        ));
+    }
+    users::find(name).map(Some)
+}
+
+/// Gives a component's directory to its user.
+fn give(layout: &Layout, replica: ReplicaId, user: User) -> Result<(), Failure> {
+    let counters = layout.counters(replica, TrustedHome::Process);
+    for path in [layout.trusted(replica), layout.trusted_secret(replica), counters] {
+        chown(&path, Some(user.uid), Some(user.gid)).map_err(|why| {
+            Failure::system(&format!("cannot give {} to user {}", path.display(), user.uid), &why)
+        })?;
+    }
     Ok(())
 }

@@ -17,7 +17,9 @@ mod session;
 mod status;
 #[cfg(test)]
 mod tests;
+mod trusted;
 mod up;
+mod users;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -50,7 +52,8 @@ fn main() -> ExitCode {
         .init();
     let done = match &cli.command {
         Command::Init(arguments) => init::run(arguments),
-        Command::Replica(arguments) => replica::run(arguments),
+        Command::Replica(arguments) => replica::run(arguments, cli.log.as_deref()),
+        Command::Trusted(arguments) => trusted::run(arguments),
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),

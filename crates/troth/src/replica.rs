@@ -2,11 +2,12 @@
 
 use crate::cli::Replica;
 use crate::failure::Failure;
-use troth_node::config::{Cluster, Layout, ReplicaSecret};
+use std::ffi::OsString;
+use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 use troth_types::ReplicaId;
 
-pub(crate) fn run(replica: &Replica) -> Result<(), Failure> {
+pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let layout = Layout::new(&replica.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let id = ReplicaId(replica.id);
@@ -22,11 +23,30 @@ pub(crate) fn run(replica: &Replica) -> Result<(), Failure> {
             format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
         return Err(Failure::usage(problem));
     }
+    if replica.trusted_socket.is_some() && cluster.trusted_home != TrustedHome::Process {
+        return Err(Failure::usage(
+            "--trusted-socket is for a component in a process of its own; this cluster's live in their replicas \
+             (trusted_home in cluster.toml)",
+        ));
+    }
     let options = Options {
+        trusted_socket: replica.trusted_socket.clone(),
+        trusted_command: trusted_command(replica, log)?,
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),
     };
     serve(cluster, secret, &layout, options)?;
     Ok(())
+}
+
+/// What starts the trusted process of this replica.
+fn trusted_command(replica: &Replica, log: Option<&str>) -> Result<Vec<OsString>, Failure> {
+    let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
+    let mut command = vec![program.into_os_string()];
+    command.extend(["trusted", "--until-stdin-ends", "--dir"].map(OsString::from));
+    command.push(replica.dir.dir.clone().into_os_string());
+    command.extend(["--id".to_owned(), replica.id.to_string()].map(OsString::from));
+    command.extend(log.into_iter().flat_map(|filter| ["--log", filter]).map(OsString::from));
+    Ok(command)
 }

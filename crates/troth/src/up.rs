@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
-    Cluster, Durability, Layout, MakeError, Plan, Service, TrustedKind, free_ports, make,
+    Cluster, Durability, Layout, MakeError, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_types::ReplicaId;
 
@@ -127,6 +127,7 @@ fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
         faults,
         service: Service::Kv,
         trusted: TrustedKind::Hmac,
+        trusted_home: TrustedHome::InProcess,
         durability: Durability::Memory,
         clients: CLIENTS,
         addresses,

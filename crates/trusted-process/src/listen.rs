@@ -3,7 +3,7 @@
 use rustix::fs::{Gid, Uid, chown};
 use std::fs::{Permissions, remove_file, set_permissions, symlink_metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,19 @@ pub enum ListenError {
     /// What is there is no socket.
     #[error("{0} is there and is no socket; mend: name another path, or remove it")]
     NoSocket(PathBuf),
+    /// Somebody else could put something in the socket's place.
+    #[error(
+        "{directory} belongs to user {owner} with mode {mode:o}, and the trusted process starts as root: whoever can write \
+         there could have it change other files; mend: chown it to root and chmod it to 755, or name another --socket"
+    )]
+    Directory {
+        /// The directory of the socket, or one above it.
+        directory: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The system refused.
     #[error(
         "cannot listen on {path}: {error}; mend: the directory must exist and be writable for this user, and a socket's path has less than 108 bytes"
@@ -34,7 +47,7 @@ pub enum ListenError {
 /// replaced.
 ///
 /// The socket belongs into a directory that the client can search and cannot write, not into the
-/// component's own.
+/// component's own. As root, neither it nor any above may be one that others can write.
 ///
 /// # Errors
 /// [`ListenError`].
@@ -42,6 +55,10 @@ pub enum ListenError {
 /// [`serve`]: crate::serve
 pub fn bind(path: &Path, client_uid: u32) -> Result<UnixListener, ListenError> {
     let failed = |error| ListenError::System { path: path.to_path_buf(), error };
+    let own = rustix::process::geteuid();
+    if own.is_root() {
+        guarded(path)?;
+    }
     match symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NoSocket(path.to_path_buf())),
         Ok(_) if UnixStream::connect(path).is_ok() => return Err(ListenError::Served(path.to_path_buf())),
@@ -50,7 +67,6 @@ pub fn bind(path: &Path, client_uid: u32) -> Result<UnixListener, ListenError> {
         Err(error) => return Err(failed(error)),
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
-    let own = rustix::process::geteuid();
     let client = Uid::from_raw(client_uid);
     // Whoever connects before the mode is set meets the check of peers as everybody does.
     let mode = if own.is_root() || own == client { 0o600 } else { 0o666 };
@@ -59,4 +75,20 @@ pub fn bind(path: &Path, client_uid: u32) -> Result<UnixListener, ListenError> {
         chown(path, Some(client), None::<Gid>).map_err(|error| failed(error.into()))?;
     }
     Ok(listener)
+}
+
+/// Demands that only root can change what the path means: between making a socket and giving it away, a
+/// link put in its place would have root give away what the link names. In a directory with the sticky
+/// bit, others cannot replace what is not theirs.
+fn guarded(path: &Path) -> Result<(), ListenError> {
+    let failed = |error| ListenError::System { path: path.to_path_buf(), error };
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    for directory in std::fs::canonicalize(parent).map_err(failed)?.ancestors() {
+        let found = symlink_metadata(directory).map_err(failed)?;
+        let (owner, mode) = (found.uid(), found.mode() & 0o7777);
+        if owner != 0 || (mode & 0o022 != 0 && mode & 0o1000 == 0) {
+            return Err(ListenError::Directory { directory: directory.to_path_buf(), owner, mode });
+        }
+    }
+    Ok(())
 }

@@ -127,7 +127,8 @@ fn alone() -> Result<(), HardenError> {
 /// each way, and a store file read or written as a whole.
 const GROWTH: u64 = 4 * 1024 * 1024;
 
-/// Locks what is mapped and what will be. Under a limit the kernel refuses memory beyond it, which ends the
+/// Locks what is mapped and what will be, each page as it is first touched: the key is read after this, and
+/// an allocator that reserves a gigabyte would otherwise get all of it. Under a limit the kernel refuses memory beyond it, which ends the
 /// process in the middle of its work, so nothing is locked where the limit leaves no room to grow.
 fn lock_memory() -> Outcome {
     let mend =
@@ -138,7 +139,7 @@ fn lock_memory() -> Outcome {
             return Outcome::NotAvailable(format!("the limit of {limit} bytes is too low: {mend}"));
         }
     }
-    match mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
+    match mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {
         Ok(()) => Outcome::Done,
         Err(why) => Outcome::NotAvailable(format!("{why}: {mend}")),
     }

@@ -2,6 +2,7 @@
 
 use super::checks::{self, Checks};
 use super::error::{ConfigError, Source};
+use super::home::{self, TrustedHome};
 use super::raw::{RawCluster, RawReplica};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -142,6 +143,8 @@ pub struct Cluster {
     pub service: Service,
     /// How trusted components certify.
     pub trusted: TrustedKind,
+    /// Where each replica's trusted component lives.
+    pub trusted_home: TrustedHome,
     /// What each replica keeps.
     pub durability: Durability,
     /// The replicas, by number.
@@ -219,6 +222,7 @@ impl Cluster {
             checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
         let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
         let trusted = checks.one_of(&raw.trusted, &kinds, "kind of trusted component")?;
+        let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted, durability)?;
         let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
         let limits = checks.limits(&raw.limits)?;
         let timing = checks.timing(&raw.timing)?;
@@ -232,7 +236,7 @@ impl Cluster {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
             source.error(span, why.to_string(), "have an odd number of [[replica]] tables, three or more")
         })?;
-        Ok(Self { group, service, trusted, durability, replicas, clients, limits, timing })
+        Ok(Self { group, service, trusted, trusted_home, durability, replicas, clients, limits, timing })
     }
 }
 

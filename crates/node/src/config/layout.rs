@@ -1,5 +1,6 @@
 //! Where the files of a cluster are.
 
+use super::TrustedHome;
 use std::path::{Path, PathBuf};
 use troth_types::{ClientId, ReplicaId};
 
@@ -48,8 +49,31 @@ impl Layout {
 
     /// Where a replica's trusted component keeps its counters.
     #[must_use]
-    pub fn counters(&self, replica: ReplicaId) -> PathBuf {
-        self.replica(replica).join("counters")
+    pub fn counters(&self, replica: ReplicaId, home: TrustedHome) -> PathBuf {
+        match home {
+            TrustedHome::InProcess => self.replica(replica).join("counters"),
+            TrustedHome::Process => self.trusted(replica).join("counters"),
+        }
+    }
+
+    /// The directory of a trusted component in a process of its own, which only its user may enter.
+    #[must_use]
+    pub fn trusted(&self, replica: ReplicaId) -> PathBuf {
+        self.root.join(format!("trusted-{}", replica.0))
+    }
+
+    /// The secret key of a trusted component in a process of its own.
+    #[must_use]
+    pub fn trusted_secret(&self, replica: ReplicaId) -> PathBuf {
+        self.trusted(replica).join("secret.toml")
+    }
+
+    /// Where a trusted component in a process of its own is asked. Its directory is neither the component's,
+    /// which the replica must not enter, nor the replica's, in which a process that starts as root would
+    /// change the mode of whatever the replica puts in the socket's place.
+    #[must_use]
+    pub fn trusted_socket(&self, replica: ReplicaId) -> PathBuf {
+        self.root.join(format!("socket-{}", replica.0)).join("trusted.sock")
     }
 
     /// The mark that a replica leaves when it first starts.

@@ -1,13 +1,13 @@
 //! Makes a new cluster: keys from the operating system's randomness, and the files that hold them.
 
 use super::secret::link_key;
-use super::{ConfigError, Durability, Layout, Service, TrustedKind, checks, hex};
+use super::{ConfigError, Durability, Layout, Service, TrustedHome, TrustedKind, checks, hex};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::net::TcpListener;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use troth_auth::{Ed25519Signer, Signer};
 use troth_trusted::SigningKey;
@@ -22,6 +22,8 @@ pub struct Plan {
     pub service: Service,
     /// How trusted components certify.
     pub trusted: TrustedKind,
+    /// Where each trusted component lives.
+    pub trusted_home: TrustedHome,
     /// What each replica keeps.
     pub durability: Durability,
     /// How many clients get keys.
@@ -81,6 +83,9 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
     writeln!(cluster, "service = \"{}\"", plan.service.name()).expect("a string takes all");
     writeln!(cluster, "durability = \"{}\"", plan.durability.name()).expect("a string takes all");
     writeln!(cluster, "trusted = \"{}\"", plan.trusted.name()).expect("a string takes all");
+    if plan.trusted_home == TrustedHome::Process {
+        writeln!(cluster, "trusted_home = \"{}\"", plan.trusted_home.name()).expect("a string takes all");
+    }
     writeln!(cluster, "nonce = \"{}\"", hex::encode(&nonce)).expect("a string takes all");
     if !plan.timing.is_empty() {
         write!(cluster, "\n[timing]\n{}", plan.timing).expect("a string takes all");
@@ -104,13 +109,19 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
             let key = SigningKey::new(&own).verifier().to_bytes();
             writeln!(cluster, "trusted_key = \"{}\"", hex::encode(&key)).expect("a string takes all");
         }
-        let secret = format!(
-            "link_secret = \"{}\"\nhost_secret = \"{}\"\ntrusted_secret = \"{}\"\n",
+        let mut secret = format!(
+            "replica = {number}\nlink_secret = \"{}\"\nhost_secret = \"{}\"\n",
             hex::encode(&link),
             hex::encode(&host),
-            hex::encode(&own),
         );
-        secrets.push((layout.replica_secret(replica), format!("replica = {number}\n{secret}")));
+        let trusted = format!("trusted_secret = \"{}\"\n", hex::encode(&own));
+        match plan.trusted_home {
+            TrustedHome::InProcess => secret += &trusted,
+            TrustedHome::Process => {
+                secrets.push((layout.trusted_secret(replica), format!("replica = {number}\n{trusted}")));
+            }
+        }
+        secrets.push((layout.replica_secret(replica), secret));
     }
     for number in 1..=u64::from(plan.clients) {
         let (link, seed) = (random()?, random()?);
@@ -131,10 +142,27 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
 
     // Before anything is written, so that what cannot be leaves nothing behind.
     let group = super::cluster::group_of(&layout.cluster(), &cluster).map_err(MakeError::Config)?;
-    private_directory(layout.root())?;
-    private_directory(&layout.root().join("clients"))?;
-    for number in 0..replicas {
-        private_directory(&layout.replica(ReplicaId(number)))?;
+    let mut open = Vec::new();
+    if plan.trusted_home == TrustedHome::Process {
+        // Two users go through these, each to directories of its own.
+        open.push(layout.root().to_path_buf());
+        for replica in (0..replicas).map(ReplicaId) {
+            open.extend(layout.trusted_socket(replica).parent().map(Path::to_path_buf));
+        }
+    }
+    directory(layout.root(), 0o700)?;
+    directory(&layout.root().join("clients"), 0o700)?;
+    for replica in (0..replicas).map(ReplicaId) {
+        directory(&layout.replica(replica), 0o700)?;
+        if plan.trusted_home == TrustedHome::Process {
+            // The process makes no directories: a component whose counters are gone must not start anew.
+            directory(&layout.counters(replica, plan.trusted_home), 0o700)?;
+        }
+    }
+    for path in open {
+        directory(&path, 0o755)?;
+        let opened = std::fs::set_permissions(&path, Permissions::from_mode(0o755));
+        opened.map_err(|why| MakeError::File(path.clone(), why))?;
     }
     for (file, secret) in secrets {
         let text = format!(
@@ -234,10 +262,10 @@ fn random() -> Result<[u8; 32], MakeError> {
     Ok(bytes)
 }
 
-fn private_directory(path: &Path) -> Result<(), MakeError> {
+fn directory(path: &Path, mode: u32) -> Result<(), MakeError> {
     DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(mode)
         .create(path)
         .map_err(|why| MakeError::File(path.to_path_buf(), why))
 }

@@ -1,10 +1,12 @@
-//! Configuration: a public `cluster.toml`, and a secret file per replica and client.
+//! Configuration: a public `cluster.toml`, and a secret file per replica, client
+//! and, where it lives in a process of its own, trusted component.
 //! docs/reference/configuration.md describes every key.
 
 mod checks;
 mod cluster;
 mod error;
 pub mod hex;
+mod home;
 mod layout;
 mod make;
 mod raw;
@@ -12,6 +14,7 @@ mod secret;
 
 pub use cluster::{ClientEntry, Cluster, Durability, ReplicaEntry, Service, Timing, TrustedKind};
 pub use error::ConfigError;
+pub use home::TrustedHome;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
-pub use secret::{ClientSecret, ReplicaSecret};
+pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};

@@ -11,6 +11,7 @@ pub(crate) struct RawCluster {
     pub(crate) service: Spanned<String>,
     pub(crate) durability: Spanned<String>,
     pub(crate) trusted: Spanned<String>,
+    pub(crate) trusted_home: Option<Spanned<String>>,
     pub(crate) nonce: Spanned<String>,
     #[serde(default)]
     pub(crate) limits: RawLimits,
@@ -75,6 +76,14 @@ pub(crate) struct RawReplicaSecret {
     pub(crate) group: Spanned<String>,
     pub(crate) link_secret: Spanned<String>,
     pub(crate) host_secret: Spanned<String>,
+    pub(crate) trusted_secret: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTrustedSecret {
+    pub(crate) replica: Spanned<u64>,
+    pub(crate) group: Spanned<String>,
     pub(crate) trusted_secret: Spanned<String>,
 }
 

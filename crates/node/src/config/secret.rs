@@ -3,8 +3,8 @@
 use super::checks::Checks;
 use super::cluster::{Cluster, TrustedKind};
 use super::error::{ConfigError, Source};
-use super::hex;
-use super::raw::{RawClientSecret, RawReplicaSecret};
+use super::raw::{RawClientSecret, RawReplicaSecret, RawTrustedSecret};
+use super::{TrustedHome, hex};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use toml::Spanned;
@@ -21,10 +21,18 @@ pub struct ReplicaSecret {
     pub link: [u8; 32],
     /// Its host's signing key.
     pub host: Ed25519Signer,
-    /// Its trusted component's key.
-    pub trusted: Certifier,
+    /// Its trusted component's key; nothing where that lives in a process of its own.
+    pub trusted: Option<Certifier>,
     /// The key that checks HMAC certificates, where the group uses them.
     pub mac: Option<MacKey>,
+}
+
+/// What a trusted component in a process of its own knows and nobody else does.
+pub struct TrustedSecret {
+    /// Whose component it is.
+    pub replica: ReplicaId,
+    /// Its key.
+    pub key: Certifier,
 }
 
 /// What one client knows and nobody else does.
@@ -46,9 +54,7 @@ impl ReplicaSecret {
         let source = private(file)?;
         let raw: RawReplicaSecret = source.parse()?;
         let checks = Checks(&source);
-        let last = cluster.group.n() as u64 - 1;
-        let number = checks.number(&raw.replica, 0, last, "the replica's number")?;
-        let replica = ReplicaId(u16::try_from(number).expect("below the number of replicas"));
+        let replica = member(&checks, &raw.replica, cluster)?;
         same_group(&source, &raw.group, cluster)?;
         let entry = cluster.replica(replica);
 
@@ -56,20 +62,44 @@ impl ReplicaSecret {
         fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
         let host = Ed25519Signer::from_seed(checks.bytes(&raw.host_secret, "host_secret")?);
         fits(&source, &raw.host_secret, host.public_key() == entry.host_key, "host_key")?;
-        let secret: [u8; 32] = checks.bytes(&raw.trusted_secret, "trusted_secret")?;
-        let (trusted, mac) = match cluster.trusted {
-            TrustedKind::Hmac => {
-                let key = MacKey::new(&secret);
-                (Certifier::Mac(key.clone()), Some(key))
+        let (trusted, mac) = match (cluster.trusted_home, &raw.trusted_secret) {
+            (TrustedHome::InProcess, Some(secret)) => {
+                let (key, mac) = component_key(&source, secret, cluster, replica)?;
+                (Some(key), mac)
             }
-            TrustedKind::Ed25519 => {
-                let key = SigningKey::new(&secret);
-                let good = entry.trusted_key.as_ref() == Some(&key.verifier());
-                fits(&source, &raw.trusted_secret, good, "trusted_key")?;
-                (Certifier::Signature(key), None)
+            (TrustedHome::InProcess, None) => {
+                return Err(source.error(
+                    0..0,
+                    "there is no trusted_secret, and the trusted component lives in the replica's process",
+                    "add it, or set trusted_home = \"process\" where the component's key is in a file of its own",
+                ));
             }
+            (TrustedHome::Process, Some(secret)) => {
+                return Err(source.error(
+                    secret.span(),
+                    "the trusted component lives in a process of its own, and the replica has its key",
+                    "move this line to the component's own secret.toml (in trusted-N), so that who takes over the \
+                     replica does not find it here",
+                ));
+            }
+            (TrustedHome::Process, None) => (None, None),
         };
         Ok(Self { replica, link, host, trusted, mac })
+    }
+}
+
+impl TrustedSecret {
+    /// Reads and checks a trusted component's secret file against the cluster's configuration.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load(file: &Path, cluster: &Cluster) -> Result<Self, ConfigError> {
+        let source = private(file)?;
+        let raw: RawTrustedSecret = source.parse()?;
+        let replica = member(&Checks(&source), &raw.replica, cluster)?;
+        same_group(&source, &raw.group, cluster)?;
+        let (key, _) = component_key(&source, &raw.trusted_secret, cluster, replica)?;
+        Ok(Self { replica, key })
     }
 }
 
@@ -98,6 +128,35 @@ impl ClientSecret {
         fits(&source, &raw.secret, public == entry.key, "key")?;
         Ok(Self { client, link, seed })
     }
+}
+
+/// A replica of the cluster.
+fn member(checks: &Checks<'_>, number: &Spanned<u64>, cluster: &Cluster) -> Result<ReplicaId, ConfigError> {
+    let last = cluster.group.n() as u64 - 1;
+    let number = checks.number(number, 0, last, "the replica's number")?;
+    Ok(ReplicaId(u16::try_from(number).expect("below the number of replicas")))
+}
+
+/// A component's key, and what checks the group's certificates where that is the same key.
+fn component_key(
+    source: &Source,
+    secret: &Spanned<String>,
+    cluster: &Cluster,
+    replica: ReplicaId,
+) -> Result<(Certifier, Option<MacKey>), ConfigError> {
+    let bytes: [u8; 32] = Checks(source).bytes(secret, "trusted_secret")?;
+    Ok(match cluster.trusted {
+        TrustedKind::Hmac => {
+            let key = MacKey::new(&bytes);
+            (Certifier::Mac(key.clone()), Some(key))
+        }
+        TrustedKind::Ed25519 => {
+            let key = SigningKey::new(&bytes);
+            let good = cluster.replica(replica).trusted_key.as_ref() == Some(&key.verifier());
+            fits(source, secret, good, "trusted_key")?;
+            (Certifier::Signature(key), None)
+        }
+    })
 }
 
 /// The public key of a Noise static private key.

@@ -2,7 +2,7 @@
 
 use crate::config::{
     ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, ReplicaSecret, Service,
-    TrustedKind, make,
+    TrustedHome, TrustedKind, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
@@ -29,6 +29,7 @@ pub(super) fn plan(trusted: TrustedKind) -> Plan {
         faults: 1,
         service: Service::Kv,
         trusted,
+        trusted_home: TrustedHome::InProcess,
         durability: Durability::Memory,
         clients: 2,
         addresses: (0..3)

@@ -7,3 +7,4 @@ mod journal;
 mod marker;
 mod places;
 mod timers;
+mod trusted_config;

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use troth_client::front::Client;
 use troth_node::Snapshot;
-use troth_node::config::{Cluster, Layout, Plan, Service, TrustedKind, free_ports, make};
+use troth_node::config::{
+    Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
+};
 use troth_types::{ClientId, ReplicaId};
 
 /// The replica that the adversary runs: the next primary after the first.
@@ -62,6 +64,8 @@ impl Stage {
             faults: FAULTS,
             service: Service::Kv,
             trusted: TrustedKind::Hmac,
+            trusted_home: TrustedHome::InProcess,
+            durability: Durability::Memory,
             clients: CLIENTS,
             addresses: ports.chunks_exact(2).map(|pair| (address(pair[0]), address(pair[1]))).collect(),
             timing: String::new(),

@@ -1,3 +1,4 @@
 //! Tests of what needs no process.
 
 mod print;
+mod users;

@@ -1,6 +1,6 @@
 //! Durable replicas, killed at any moment: what was acknowledged is there when they start again.
 
-use crate::support::{Running, Scratch, good, init_keeping, run, status, troth, until};
+use crate::support::{Running, Scratch, good, init_with, run, status, troth, until};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -29,7 +29,7 @@ fn serves(dir: &Path, count: usize) {
 fn a_cluster_killed_at_once_has_everything_that_was_acknowledged() {
     let scratch = Scratch::new("killed");
     let dir = scratch.0.as_path();
-    init_keeping(dir, "always");
+    init_with(dir, &[]);
     for life in 0..3 {
         let replicas = all(dir);
         for before in 0..life {
@@ -50,7 +50,7 @@ fn a_cluster_killed_at_once_has_everything_that_was_acknowledged() {
 fn a_log_that_was_put_on_a_snapshot_is_gone_on_from() {
     let scratch = Scratch::new("killed-snapshot");
     let dir = scratch.0.as_path();
-    init_keeping(dir, "always");
+    init_with(dir, &[]);
     let replicas = all(dir);
     let value = "v".repeat(100_000);
     // Beyond what makes a snapshot pay, and beyond the checkpoint after that.
@@ -80,7 +80,7 @@ fn a_log_that_was_put_on_a_snapshot_is_gone_on_from() {
 fn a_replica_that_lost_part_of_what_it_kept_does_not_start() {
     let scratch = Scratch::new("killed-lost");
     let dir = scratch.0.as_path();
-    init_keeping(dir, "always");
+    init_with(dir, &[]);
     let replicas = all(dir);
     good(dir, &["kv", "put", "key", "value"]);
     // A second process on the same directory is refused while the first runs.

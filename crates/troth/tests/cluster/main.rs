@@ -9,3 +9,5 @@ mod printing;
 mod refusals;
 mod stopping;
 mod support;
+mod trusted;
+mod trusted_users;

@@ -1,6 +1,6 @@
 //! What a replica refuses, with the exit code and the words that help.
 
-use crate::support::{Running, Scratch, init, run, status, troth, until};
+use crate::support::{Running, Scratch, init, init_with, run, status, troth, until};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -19,7 +19,7 @@ fn replica(dir: &Path, id: &str) -> Running {
 fn a_replica_runs_once() {
     let scratch = Scratch::new("once");
     let dir = scratch.0.as_path();
-    init(dir);
+    init_with(dir, &["--durability", "memory"]);
     let mut first = replica(dir, "0");
     until("replica 0 serves", || status(dir)[0]["pid"].as_u64());
     first.signal("TERM");

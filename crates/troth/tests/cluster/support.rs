@@ -74,15 +74,15 @@ pub fn good(dir: &Path, arguments: &[&str]) -> String {
 
 /// Makes a cluster whose replicas keep nothing, on ports that are free now; gives the first.
 pub fn init(dir: &Path) -> u16 {
-    init_keeping(dir, "memory")
+    init_with(dir, &["--durability", "memory"])
 }
 
-/// Makes a cluster on ports that are free now; gives the first.
-pub fn init_keeping(dir: &Path, durability: &str) -> u16 {
-    // Processes and time make the port: tests beside each other rarely want the same.
+/// As [`init`], with further arguments.
+pub fn init_with(dir: &Path, arguments: &[&str]) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests of this process never want the same ports, as none are held until the replicas start; those of
+    // others rarely do.
     for _ in 0..50 {
-        // A number of its own, for tests beside each other look before either of them listens.
         let attempt = NEXT.fetch_add(1, Ordering::Relaxed);
         let base = 10_000 + (std::process::id() * 7 + attempt * 331) % 20_000;
         let free = (0..3).all(|i| {
@@ -90,7 +90,7 @@ pub fn init_keeping(dir: &Path, durability: &str) -> u16 {
             [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
         });
         if free {
-            good(dir, &["init", "--durability", durability, "--base-port", &base.to_string()]);
+            good(dir, &[&["init", "--base-port", &base.to_string()], arguments].concat());
             return u16::try_from(base).expect("below 32000");
         }
     }

@@ -18,6 +18,13 @@ pub struct User {
     pub gid: u32,
 }
 
+impl User {
+    /// The user that this process acts as, with its group.
+    pub fn current() -> Self {
+        Self { uid: geteuid().as_raw(), gid: getegid().as_raw() }
+    }
+}
+
 /// Becomes the sandbox's user where the process is root, gives up all capabilities, and says what is
 /// isolated then.
 pub(super) fn leave_root(sandbox: &Sandbox) -> Result<Isolation, HardenError> {

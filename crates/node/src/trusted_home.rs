@@ -1,0 +1,213 @@
+//! Opening a durable replica's trusted component where it lives: in this process, or in one of its own
+//! that is reached over its socket, and started and watched from here where nobody else does.
+
+use crate::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
+use crate::durable::DurableError;
+use crate::runtime::Options;
+use crate::supervisor::{Supervisor, SupervisorError};
+use bytes::Bytes;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use troth_core::LogRecord;
+use troth_minbft::COUNTER;
+use troth_trusted::{CounterValue, Identity, Resumed, TrustedCore};
+use troth_trusted_host::store::{DiskStore, Policy};
+use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_trusted_process::{ConnectError, Patience, RemoteComponent};
+use troth_types::Wire;
+
+/// How long a start waits for the process to serve: it may fill its first store file on a slow disk.
+const UNTIL_IT_SERVES: Duration = Duration::from_secs(30);
+/// A replica without its component does nothing, so it bears a disk that stalls and waits for whoever
+/// starts the process again; but not for ever, as its operator would see nothing of it.
+const PATIENCE: Patience = Patience { answer: UNTIL_IT_SERVES, reconnect: UNTIL_IT_SERVES };
+/// Between two tries to reach a process that is starting.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Why the trusted process cannot be used.
+#[derive(Debug, Error)]
+pub enum HomeError {
+    /// There is no way to it.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Somebody else's component answers.
+    #[error(
+        "{path} answers for replica {} in epoch {} of another configuration; mend: start `troth trusted` with this \
+         replica's number and with the cluster.toml that this replica has", .found.replica, .found.epoch.0
+    )]
+    OtherComponent {
+        /// The socket.
+        path: PathBuf,
+        /// Who answers.
+        found: Identity,
+    },
+    /// It was started from here, and ended.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+}
+
+/// A component that answers.
+pub(crate) struct Home {
+    pub(crate) component: Box<dyn TrustedComponent>,
+    /// What it certified last.
+    resumed: Resumed,
+    /// Whether it was open before; a process does not tell.
+    opened_before: Option<bool>,
+}
+
+/// Opens the component of the replica whose secret this is.
+pub(crate) fn open(
+    cluster: &Cluster,
+    secret: &ReplicaSecret,
+    layout: &Layout,
+    options: &Options,
+) -> Result<Home, DurableError> {
+    let (mut component, opened_before): (Box<dyn TrustedComponent>, _) = match cluster.trusted_home {
+        TrustedHome::InProcess => {
+            let (component, before) = in_process(cluster, secret, layout)?;
+            (component, Some(before))
+        }
+        TrustedHome::Process => (process(cluster, secret, layout, options)?, None),
+    };
+    let resumed = match component.call(&[Call::Resume { counter: COUNTER }]).pop() {
+        Some(Answer::Resumed(resumed)) => *resumed,
+        _ => return Err(DurableError::Component),
+    };
+    Ok(Home { component, resumed, opened_before })
+}
+
+impl Home {
+    /// Whether it is known that it never ran before. A process of its own looks after that itself.
+    pub(crate) fn is_new(&self) -> bool {
+        self.opened_before == Some(false)
+    }
+
+    /// Whether the component has forgotten what the log shows that it did: all of it, or its last steps.
+    pub(crate) fn forgot(&self, log: &[Bytes], has_snapshot: bool) -> bool {
+        if self.opened_before == Some(false) {
+            return has_snapshot || !log.is_empty();
+        }
+        let logged = certified(log);
+        match &self.resumed {
+            Resumed::Unmoved => has_snapshot || logged.is_some(),
+            Resumed::One { certificate, .. } => logged > Some(certificate.new),
+            Resumed::Multi { .. } | Resumed::Superseded => false,
+        }
+    }
+
+    /// What it certified last, where the replica ran before.
+    pub(crate) fn resumed(&self, log: &[Bytes], has_snapshot: bool) -> Option<Vec<Resumed>> {
+        let moved = self.resumed != Resumed::Unmoved;
+        let ran = self.opened_before.unwrap_or(moved || has_snapshot || !log.is_empty());
+        ran.then(|| vec![self.resumed.clone()])
+    }
+}
+
+/// The highest value that the log has a certificate of. What does not decode is found by who reads it all.
+fn certified(log: &[Bytes]) -> Option<CounterValue> {
+    let values = log.iter().filter_map(|record| match LogRecord::from_wire(record) {
+        Ok(LogRecord::Certified(certificate)) if certificate.counter == COUNTER => Some(certificate.new),
+        _ => None,
+    });
+    values.max()
+}
+
+fn in_process(
+    cluster: &Cluster,
+    secret: &ReplicaSecret,
+    layout: &Layout,
+) -> Result<(Box<dyn TrustedComponent>, bool), DurableError> {
+    let me = secret.replica;
+    let directory = layout.counters(me, TrustedHome::InProcess);
+    crate::durable::private(&directory)?;
+    let identity = cluster.identity(me);
+    let key = secret.trusted.clone().expect("a secret file of an in-process component holds its key");
+    let opened = DiskStore::open(&directory, identity, Policy::Always)?;
+    let before = opened.last.is_some();
+    let core = match opened.last {
+        None => TrustedCore::start(identity, key, opened.store),
+        Some(state) => {
+            TrustedCore::restart(identity, key, opened.store, state).map_err(|_| DurableError::Component)?
+        }
+    };
+    Ok((Box::new(InProcess::new(core)), before))
+}
+
+fn process(
+    cluster: &Cluster,
+    secret: &ReplicaSecret,
+    layout: &Layout,
+    options: &Options,
+) -> Result<Box<dyn TrustedComponent>, HomeError> {
+    let wanted = cluster.identity(secret.replica);
+    let path = options.trusted_socket.clone().unwrap_or_else(|| layout.trusted_socket(secret.replica));
+    let may_start = options.trusted_socket.is_none() && !options.trusted_command.is_empty();
+    let remote = match RemoteComponent::connect(&path, PATIENCE) {
+        Err(why) if nobody_serves(&why) => {
+            let supervisor = if may_start {
+                tracing::warn!(
+                    "nobody serves {}: starting the trusted process from the replica, which is no isolation; mend: run \
+                     `troth trusted` as a user of its own before the replica",
+                    path.display()
+                );
+                Some(Supervisor::start(&options.trusted_command)?)
+            } else {
+                tracing::info!("waiting for the trusted process at {}", path.display());
+                None
+            };
+            wait_for(&path, supervisor.as_ref())?
+        }
+        other => other?,
+    };
+    let found = remote.identity();
+    if found != wanted {
+        return Err(HomeError::OtherComponent { path, found });
+    }
+    Ok(Box::new(Remote { remote, mourned: false }))
+}
+
+/// Whether a process that is started now could be reached. One that ends at this moment takes a
+/// connection and closes it.
+fn nobody_serves(why: &ConnectError) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, TimedOut, UnexpectedEof};
+    let ending = [BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, TimedOut, UnexpectedEof];
+    matches!(why, ConnectError::Unreachable { error, .. } if ending.contains(&error.kind()))
+}
+
+fn wait_for(path: &Path, supervisor: Option<&Supervisor>) -> Result<RemoteComponent, HomeError> {
+    let give_up = Instant::now() + UNTIL_IT_SERVES;
+    loop {
+        match RemoteComponent::connect(path, PATIENCE) {
+            Err(why) if nobody_serves(&why) && Instant::now() < give_up => {
+                if let Some(ended) = supervisor.and_then(Supervisor::gave_up) {
+                    return Err(ended.into());
+                }
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// The component in its process, and a line in the log when it is lost: the answers say only that it is.
+struct Remote {
+    remote: RemoteComponent,
+    mourned: bool,
+}
+
+impl TrustedComponent for Remote {
+    fn identity(&self) -> Identity {
+        self.remote.identity()
+    }
+
+    fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
+        let answers = self.remote.call(calls);
+        if let (Some(lost), false) = (self.remote.lost(), self.mourned) {
+            tracing::error!("{lost}");
+            self.mourned = true;
+        }
+        answers
+    }
+}

@@ -1,0 +1,168 @@
+//! `troth trusted`: the trusted component of one replica in this process, which gives up everything else.
+
+use crate::cli::Trusted;
+use crate::failure::{Failure, MUST_NOT_START, NOT_DONE};
+use crate::users;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
+use troth_trusted::TrustedCore;
+use troth_trusted_host::store::{DiskStore, Policy, StoreError};
+use troth_trusted_process::{
+    Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
+};
+use troth_types::ReplicaId;
+
+/// The one file outside its directory that the process reads: by it the store tells a process that was
+/// killed from a machine that was.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
+    let layout = Layout::new(&trusted.dir.dir);
+    let cluster = Cluster::load(&layout.cluster())?;
+    let me = ReplicaId(trusted.id);
+    check(&cluster, &layout, me)?;
+    let client_uid = match trusted.allow_uid {
+        Some(uid) => uid,
+        None => owner(&layout.replica(me), "give the replica's user with --allow-uid")?.uid,
+    };
+    let user = match &trusted.user {
+        Some(name) => Some(users::find(name)?),
+        // Root becomes whom the directory belongs to; anybody else already is who it is.
+        None if User::current().uid == 0 => {
+            Some(owner(&layout.trusted(me), "copy it to this machine, or make a cluster with `troth init`")?)
+        }
+        None => None,
+    };
+    let socket = trusted.socket.clone().unwrap_or_else(|| layout.trusted_socket(me));
+    let mut limits = Limits::new(client_uid);
+    if trusted.until_stdin_ends {
+        let input = io::stdin().as_fd().try_clone_to_owned();
+        limits.until = Some(input.map_err(|why| Failure::system("cannot watch standard input", &why))?);
+    }
+
+    let listener = bind(&socket, client_uid)?;
+    let directory = layout.trusted(me);
+    let report = harden(&Sandbox { user, client_uid, directory, readable: vec![BOOT_ID.into()] })?;
+    tell(me, &report);
+    // From here on this process has its own directory and the socket, and nothing else.
+    let secret = TrustedSecret::load(&layout.trusted_secret(me), &cluster)?;
+    if secret.replica != me {
+        let file = layout.trusted_secret(me);
+        let problem = format!("{} is replica {}'s, not replica {}'s", file.display(), secret.replica.0, me.0);
+        return Err(Failure::usage(problem));
+    }
+    let core = open(&cluster, &layout, secret)?;
+    answer(&listener, core, &limits)
+}
+
+fn check(cluster: &Cluster, layout: &Layout, me: ReplicaId) -> Result<(), Failure> {
+    if !cluster.group.contains(me) {
+        let last = cluster.group.n() - 1;
+        return Err(Failure::usage(format!(
+            "the group has replicas 0 to {last}; --id {} is none of them",
+            me.0
+        )));
+    }
+    if cluster.trusted_home != TrustedHome::Process {
+        return Err(Failure::usage(format!(
+            "the trusted components of this cluster live in their replicas (trusted_home in {}); `troth init \
+             --trusted-home process` makes a cluster where they do not",
+            layout.cluster().display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whose a directory is.
+fn owner(directory: &Path, mend: &str) -> Result<User, Failure> {
+    let found = std::fs::metadata(directory).map_err(|why| {
+        Failure::usage(format!("cannot look at {}: {why}; mend: {mend}", directory.display()))
+    })?;
+    Ok(User { uid: found.uid(), gid: found.gid() })
+}
+
+/// Says which walls stand: one line, and a warning where they are worth little.
+fn tell(me: ReplicaId, report: &Report) {
+    let walls: Vec<String> =
+        report.steps().iter().map(|(step, outcome)| format!("{step}: {outcome}")).collect();
+    tracing::info!(replica = %me, "the trusted component's walls: {}", walls.join("; "));
+    if report.isolation.isolates() {
+        tracing::info!("{}", report.isolation);
+    } else {
+        tracing::warn!("{}", report.isolation);
+    }
+}
+
+fn open(
+    cluster: &Cluster,
+    layout: &Layout,
+    secret: TrustedSecret,
+) -> Result<TrustedCore<DiskStore>, Failure> {
+    let identity = cluster.identity(secret.replica);
+    let directory = layout.counters(secret.replica, TrustedHome::Process);
+    let opened = DiskStore::open(&directory, identity, Policy::Always)?;
+    tracing::debug!(how = ?opened.how, same_boot = opened.same_boot, "opened the counters");
+    Ok(match opened.last {
+        None => TrustedCore::start(identity, secret.key, opened.store),
+        Some(state) => TrustedCore::restart(identity, secret.key, opened.store, state).map_err(|why| {
+            let problem = format!("the counters in {} cannot be continued: {why:?}", directory.display());
+            Failure::new(MUST_NOT_START, problem)
+        })?,
+    })
+}
+
+/// Answers the replica until it is time to stop.
+fn answer(listener: &UnixListener, core: TrustedCore<DiskStore>, limits: &Limits) -> Result<(), Failure> {
+    let mut refused: u64 = 0;
+    serve(listener, core, limits, &mut |event| match event {
+        // Anybody may be able to connect, and nobody shall fill the log so.
+        Event::NotPermitted { .. } => {
+            refused += 1;
+            if refused.is_power_of_two() {
+                tracing::warn!("{event}; {refused} refused so far");
+            }
+        }
+        Event::Connected { .. } => tracing::info!("{event}"),
+        Event::Busy { .. } | Event::Disconnected => tracing::debug!("{event}"),
+        Event::Late | Event::OtherVersion(_) | Event::Malformed(_) => tracing::warn!("{event}"),
+    })?;
+    Ok(())
+}
+
+impl From<ListenError> for Failure {
+    fn from(why: ListenError) -> Self {
+        match why {
+            // The one before may be about to end.
+            ListenError::Served(_) => Self::new(NOT_DONE, why.to_string()),
+            ListenError::NoSocket(_) | ListenError::Directory { .. } | ListenError::System { .. } => {
+                Self::usage(why.to_string())
+            }
+        }
+    }
+}
+
+impl From<HardenError> for Failure {
+    fn from(why: HardenError) -> Self {
+        Self::usage(why.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(why: StoreError) -> Self {
+        match why {
+            StoreError::NoDirectory { .. } => Self::usage(why.to_string()),
+            StoreError::Locked | StoreError::Io { .. } => Self::new(NOT_DONE, why.to_string()),
+            _ => Self::new(MUST_NOT_START, why.to_string()),
+        }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(why: ServeError) -> Self {
+        Self::new(NOT_DONE, why.to_string())
+    }
+}

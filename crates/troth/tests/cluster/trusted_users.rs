@@ -1,0 +1,136 @@
+//! Trusted components of a user of their own, as an operator with root sets them up.
+
+use crate::support::{Running, Scratch, good, init_with, pid, run, status, troth, until};
+use crate::trusted::{all_executed, is_root, trusted_processes};
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Users that nobody else has.
+const TRUSTED: u32 = 64_101;
+const REPLICA: u32 = 64_102;
+
+/// A cluster's directory as it is on a machine: the replica's files are its user's, the component's are
+/// its user's.
+fn prepare(dir: &Path) {
+    init_with(dir, &["--trusted-home", "process", "--trusted-user", &TRUSTED.to_string()]);
+    for id in 0..3 {
+        let replica = dir.join(format!("replica-{id}"));
+        for path in [replica.clone(), replica.join("secret.toml")] {
+            chown(&path, Some(REPLICA), Some(REPLICA)).expect("its owner");
+        }
+    }
+    // Where any user can start it.
+    std::fs::copy(env!("CARGO_BIN_EXE_troth"), program(dir)).expect("a copy");
+    std::fs::set_permissions(program(dir), PermissionsExt::from_mode(0o755)).expect("its mode");
+}
+
+fn program(dir: &Path) -> PathBuf {
+    dir.join("troth")
+}
+
+/// Starts the component of a replica as root does, with what it says in a file.
+fn component(dir: &Path, id: u16) -> Running {
+    let log = File::create(dir.join(format!("component-{id}.log"))).expect("our own directory");
+    let mut command = troth(dir);
+    command.args(["trusted", "--dir"]).arg(dir).args(["--id", &id.to_string()]);
+    Running(command.stdout(Stdio::null()).stderr(log).spawn().expect("the command starts"))
+}
+
+fn said(dir: &Path, id: u16) -> String {
+    std::fs::read_to_string(dir.join(format!("component-{id}.log"))).expect("its log")
+}
+
+fn serves(dir: &Path, id: u16) {
+    until("the component serves", || said(dir, id).contains("isolated from").then_some(()));
+}
+
+/// Starts a replica as its own user.
+fn replica(dir: &Path, id: u16) -> Running {
+    let log = File::create(dir.join(format!("replica-{id}.log"))).expect("our own directory");
+    let mut command = Command::new(program(dir));
+    command.args(["replica", "--dir"]).arg(dir).args(["--id", &id.to_string(), "--trusted-socket"]);
+    command
+        .arg(dir.join(format!("socket-{id}")).join("trusted.sock"))
+        .current_dir("/")
+        .env_remove("RUST_LOG");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).uid(REPLICA).gid(REPLICA);
+    Running(command.spawn().expect("the command starts"))
+}
+
+/// Whether this user can read the file.
+fn reads(user: u32, file: &Path) -> bool {
+    let mut command = Command::new("cat");
+    command.arg(file).stdout(Stdio::null()).stderr(Stdio::null()).uid(user).gid(user);
+    command.status().expect("cat runs").success()
+}
+
+#[test]
+fn a_component_of_its_own_user_is_out_of_its_replicas_reach() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-user");
+    let dir = scratch.0.as_path();
+    prepare(dir);
+    let mut components: Vec<Running> = (0..3).map(|id| component(dir, id)).collect();
+    (0..3).for_each(|id| serves(dir, id));
+    let _replicas: Vec<Running> = (0..3).map(|id| replica(dir, id)).collect();
+    let pids = until("all replicas serve", || {
+        let now = status(dir);
+        now.iter()
+            .all(|replica| replica["peers"].as_array().is_some_and(|peers| peers.len() == 2))
+            .then_some(now)
+    });
+    let pids: Vec<u32> = pids.iter().map(pid).collect();
+    good(dir, &["kv", "put", "key", "value"]);
+
+    for (id, pid) in trusted_processes(dir) {
+        let of = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        assert!(of.contains(&format!("Uid:\t{TRUSTED}\t{TRUSTED}\t{TRUSTED}\t{TRUSTED}")), "{id}: {of}");
+        assert!(said(dir, id).contains("seccomp: done"), "{}", said(dir, id));
+        assert!(!said(dir, id).contains("no isolation"), "{}", said(dir, id));
+    }
+    let (own, theirs) = (dir.join("replica-0/secret.toml"), dir.join("trusted-0/secret.toml"));
+    assert!(reads(REPLICA, &own) && reads(TRUSTED, &theirs), "each reads its own");
+    assert!(!reads(REPLICA, &theirs) && !reads(TRUSTED, &own), "and not the other's");
+    let counters = std::fs::read_dir(dir.join("trusted-0/counters")).expect("root reads all");
+    for file in counters.map(|file| file.expect("a file").path()) {
+        assert!(reads(TRUSTED, &file) && !reads(REPLICA, &file), "{}", file.display());
+    }
+    let socket = std::fs::metadata(dir.join("socket-0/trusted.sock")).expect("it is served");
+    assert_eq!((socket.uid(), socket.mode() & 0o777), (REPLICA, 0o600));
+
+    // Its supervisor starts it again, and the replica that only connects goes on.
+    components[0].signal("KILL");
+    components[0].ends();
+    components[0] = component(dir, 0);
+    good(dir, &["kv", "put", "key", "still here"]);
+    all_executed(dir);
+    assert_eq!(status(dir).iter().map(pid).collect::<Vec<u32>>(), pids, "no replica ended");
+}
+
+#[test]
+fn root_serves_no_socket_where_others_may_write() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-socket");
+    let dir = scratch.0.as_path();
+    prepare(dir);
+    let place = dir.join("replica-0").join("trusted.sock");
+    let refused = run(dir, &["trusted", "--id", "0", "--socket", place.to_str().expect("text")]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("chown it to root") && words.contains("replica-0"), "{words}");
+    assert!(!place.exists());
+
+    let root = run(dir, &["trusted", "--id", "0", "--user", "0"]);
+    let words = String::from_utf8_lossy(&root.stderr).into_owned();
+    assert_eq!(root.status.code(), Some(2), "{words}");
+    assert!(words.contains("does not run as root"), "{words}");
+}
