@@ -75,6 +75,7 @@ impl DurableError {
     #[must_use]
     pub fn must_not_vote(&self) -> bool {
         match self {
+            Self::Home(why) => why.must_not_vote(),
             Self::CountersLost { .. } => true,
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -84,7 +85,6 @@ impl DurableError {
             Self::Directory(..)
             | Self::Mark(_)
             | Self::Component
-            | Self::Home(_)
             | Self::Disk(_)
             | Self::System(_)
             | Self::Random(_) => false,

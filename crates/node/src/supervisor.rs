@@ -17,9 +17,12 @@ const STARTS: NonZeroUsize = NonZeroUsize::new(30).expect("not zero");
 const WITHIN: Duration = Duration::from_secs(60);
 /// Before it is started again: the one before may be about to let go of socket and store.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Exit codes of `troth` that another start would only repeat: wrong usage or configuration, and a
-/// component that must not run.
-const FINAL: [i32; 2] = [2, 3];
+/// Exit code of `troth` for what must not run.
+pub(crate) const MUST_NOT_RUN: i32 = 3;
+/// Exit code of `troth` for wrong usage or configuration.
+const USAGE: i32 = 2;
+/// What another start would only repeat.
+const FINAL: [i32; 2] = [USAGE, MUST_NOT_RUN];
 
 /// The trusted process does not run.
 #[derive(Clone, Debug, Error)]

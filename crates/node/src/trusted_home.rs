@@ -4,7 +4,7 @@
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use crate::durable::DurableError;
 use crate::runtime::Options;
-use crate::supervisor::{Supervisor, SupervisorError};
+use crate::supervisor::{MUST_NOT_RUN, Supervisor, SupervisorError};
 use bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,13 @@ pub enum HomeError {
     /// It was started from here, and ended.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
+}
+
+impl HomeError {
+    /// Whether the process itself said that its component must not run.
+    pub(crate) fn must_not_vote(&self) -> bool {
+        matches!(self, Self::Supervisor(SupervisorError::Ended(status)) if status.code() == Some(MUST_NOT_RUN))
+    }
 }
 
 /// A component that answers.
@@ -91,7 +98,8 @@ impl Home {
         }
         let logged = certified(log);
         match &self.resumed {
-            Resumed::Unmoved => has_snapshot || logged.is_some(),
+            // A state that came from others may be all that it has.
+            Resumed::Unmoved => logged.is_some(),
             Resumed::One { certificate, .. } => logged > Some(certificate.new),
             Resumed::Multi { .. } | Resumed::Superseded => false,
         }

@@ -18,6 +18,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod trusted;
+mod trusted_start;
 mod up;
 mod users;
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Trusted;
 use crate::failure::{Failure, MUST_NOT_START, NOT_DONE};
-use crate::users;
+use crate::{trusted_start, users};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -104,7 +104,10 @@ fn open(
 ) -> Result<TrustedCore<DiskStore>, Failure> {
     let identity = cluster.identity(secret.replica);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
+    let started = layout.trusted_started(secret.replica);
+    trusted_start::check(&started, &directory, identity.epoch)?;
     let opened = DiskStore::open(&directory, identity, Policy::Always)?;
+    trusted_start::mark(&started, identity.epoch)?;
     tracing::debug!(how = ?opened.how, same_boot = opened.same_boot, "opened the counters");
     Ok(match opened.last {
         None => TrustedCore::start(identity, secret.key, opened.store),

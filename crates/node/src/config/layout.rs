@@ -68,6 +68,13 @@ impl Layout {
         self.trusted(replica).join("secret.toml")
     }
 
+    /// Says which epoch a trusted component in a process of its own has started, apart from its counters: so
+    /// counters that are gone, or not mounted, do not look like ones that never were.
+    #[must_use]
+    pub fn trusted_started(&self, replica: ReplicaId) -> PathBuf {
+        self.trusted(replica).join("started")
+    }
+
     /// Where a trusted component in a process of its own is asked. Its directory is neither the component's,
     /// which the replica must not enter, nor the replica's, in which a process that starts as root would
     /// change the mode of whatever the replica puts in the socket's place.

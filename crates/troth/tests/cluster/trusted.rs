@@ -118,6 +118,35 @@ fn what_was_acknowledged_is_there_after_everything_was_killed() {
 }
 
 #[test]
+fn a_replica_whose_component_forgot_does_not_start() {
+    let scratch = Scratch::new("trusted-forgot");
+    let dir = scratch.0.as_path();
+    init_processes(dir);
+    let mut cluster = up(dir, &[]);
+    // A certificate is in the log with what follows it.
+    (0..3).for_each(|value| drop(good(dir, &["kv", "put", "key", &value.to_string()])));
+    all_executed(dir);
+    cluster.signal("TERM");
+    assert_eq!(cluster.ends(), Some(0));
+    until("the trusted processes have ended", || trusted_processes(dir).is_empty().then_some(()));
+    let refused = |word: &str| {
+        let refused = run(dir, &["replica", "--id", "0"]);
+        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(3), "{words}");
+        assert!(words.contains(word) && words.contains("trusted-0/counters"), "{words}");
+    };
+    for file in std::fs::read_dir(dir.join("trusted-0").join("counters")).expect("the counters") {
+        std::fs::remove_file(file.expect("a file").path()).expect("our own file");
+    }
+    refused("has started before");
+    // Twice: the first refusal leaves nothing that looks like counters.
+    refused("has started before");
+    std::fs::remove_file(dir.join("trusted-0").join("started")).expect("it started");
+    refused("forgotten");
+    refused("forgotten");
+}
+
+#[test]
 fn homes_that_isolate_nothing_or_are_not_there_are_refused() {
     let scratch = Scratch::new("trusted-refused");
     let dir = scratch.0.as_path();
