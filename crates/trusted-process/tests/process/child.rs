@@ -1,5 +1,5 @@
-//! The trusted process of these tests: what `troth trusted` will be, with a store in a plain file, and
-//! with what a test wants it to do wrong.
+//! The trusted process of these tests: as `troth trusted`, with a store in a plain file or the one that
+//! ships, and with what a test wants it to do wrong.
 
 use crate::support::{FileStore, Hook, IDENTITY, POINTS, Point, core_in, mac};
 use nix::sys::signal::kill;
@@ -10,12 +10,15 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use troth_trusted::{Epoch, Identity, State, TrustedCore};
+use troth_trusted::{Epoch, Identity, State, Store, StoreFailed, TrustedCore};
+use troth_trusted_host::store::{DiskStore, Policy};
 use troth_trusted_process::{Limits, Sandbox, User, bind, harden, serve};
 
+/// Where a child with the store that ships keeps its counters, below its state.
+pub const COUNTERS: &str = "counters";
 /// The first argument of a child that is a trusted process.
 pub const ROLE: &str = "--troth-trusted-child";
 
@@ -33,6 +36,8 @@ pub struct Task {
     pub without: Vec<String>,
     /// Does not harden itself at all.
     pub plain: bool,
+    /// Keeps its counters in the store that ships.
+    pub disk: bool,
     /// Has a second thread.
     pub threads: bool,
 }
@@ -49,6 +54,7 @@ impl Task {
         arguments.extend(self.stop.map(|(store, point)| format!("stop={store} {point:?}")));
         arguments.extend(self.without.iter().map(|what| format!("without={what}")));
         arguments.extend(self.plain.then(|| "plain=".to_owned()));
+        arguments.extend(self.disk.then(|| "disk=".to_owned()));
         arguments.extend(self.threads.then(|| "threads=".to_owned()));
         arguments
     }
@@ -71,6 +77,7 @@ impl Task {
                 }
                 "without" => task.without.push(value.to_owned()),
                 "plain" => task.plain = true,
+                "disk" => task.disk = true,
                 "threads" => task.threads = true,
                 other => panic!("no such argument: {other}"),
             }
@@ -104,11 +111,40 @@ pub fn main(arguments: &[String]) -> ExitCode {
         }
     }
     let identity = Identity { epoch: task.epoch.map_or(IDENTITY.epoch, Epoch), ..IDENTITY };
+    if task.disk {
+        return answer(&listener, &task, core_on_disk(&task.state, identity));
+    }
     let core: TrustedCore<FileStore> = core_in(&task.state, identity, mac(), hook(&task));
+    answer(&listener, &task, core)
+}
+
+/// The store that ships, which fails once a file named `broken` lies beside it.
+struct Breakable {
+    store: DiskStore,
+    broken: PathBuf,
+}
+
+impl Store for Breakable {
+    fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
+        if self.broken.exists() { Err(StoreFailed) } else { self.store.store(state) }
+    }
+}
+
+/// A component that starts or goes on from the counters below a directory.
+fn core_on_disk(state: &Path, identity: Identity) -> TrustedCore<Breakable> {
+    let opened = DiskStore::open(&state.join(COUNTERS), identity, Policy::Always).expect("a sound disk");
+    let store = Breakable { store: opened.store, broken: state.join("broken") };
+    match opened.last {
+        None => TrustedCore::start(identity, mac(), store),
+        Some(last) => TrustedCore::restart(identity, mac(), store, last).expect("its own state"),
+    }
+}
+
+fn answer<S: Store + Send>(listener: &UnixListener, task: &Task, core: TrustedCore<S>) -> ExitCode {
     let until = std::io::stdin().as_fd().try_clone_to_owned().expect("a descriptor");
     let limits = Limits { until: Some(until), ..Limits::new(task.client) };
     println!("ready");
-    match serve(&listener, core, &limits, &mut |event| println!("event: {event}")) {
+    match serve(listener, core, &limits, &mut |event| println!("event: {event}")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             println!("ended: {why}");

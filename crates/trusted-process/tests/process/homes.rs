@@ -1,5 +1,6 @@
 //! The conformance suite through the socket of a process with its sandbox on.
 
+use crate::child::COUNTERS;
 use crate::place::{Place, Trusted};
 use crate::support::{IDENTITY, mac, verifier};
 use crate::{Ran, Test};
@@ -7,12 +8,15 @@ use troth_trusted::{Epoch, Identity};
 use troth_trusted_host::TrustedComponent;
 use troth_trusted_host::conformance::{Home, RULES, conformance};
 
-pub const TESTS: &[Test] =
-    &[("homes::a_hardened_process_holds_every_rule", a_hardened_process_holds_every_rule)];
+pub const TESTS: &[Test] = &[
+    ("homes::a_hardened_process_holds_every_rule", a_hardened_process_holds_every_rule),
+    ("homes::and_so_it_does_on_the_store_that_ships", and_so_it_does_on_the_store_that_ships),
+];
 
 struct ProcessHome {
     place: Place,
     epoch: Epoch,
+    disk: bool,
     trusted: Option<Trusted>,
 }
 
@@ -24,6 +28,7 @@ impl ProcessHome {
         }
         let mut task = self.place.task();
         task.epoch = Some(self.epoch.0);
+        task.disk = self.disk;
         self.trusted = Some(self.place.start(&task));
         Box::new(self.place.connect())
     }
@@ -51,9 +56,19 @@ impl Home for ProcessHome {
     }
 }
 
-fn a_hardened_process_holds_every_rule() -> Ran {
-    let mut home = ProcessHome { place: Place::new(), epoch: IDENTITY.epoch, trusted: None };
+fn holds_every_rule(disk: bool) -> Ran {
+    let mut home = ProcessHome { place: Place::new(), epoch: IDENTITY.epoch, disk, trusted: None };
     let report = conformance(&mut home, &verifier(&mac())).expect("no rule is broken");
     assert_eq!(report.held, RULES);
+    let counters = std::fs::read_dir(home.place.state().join(COUNTERS)).expect("their directory").count();
+    assert_eq!(counters > 0, disk, "the counters are where they should be");
     Ran::Through
+}
+
+fn a_hardened_process_holds_every_rule() -> Ran {
+    holds_every_rule(false)
+}
+
+fn and_so_it_does_on_the_store_that_ships() -> Ran {
+    holds_every_rule(true)
 }

@@ -1,6 +1,6 @@
 //! A place for one trusted process, with its users and directories, and the process itself.
 
-use crate::child::{ROLE, Task};
+use crate::child::{COUNTERS, ROLE, Task};
 use crate::support::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
@@ -42,7 +42,9 @@ impl Place {
             }
             set_permissions(directory, Permissions::from_mode(mode)).expect("its mode");
         }
+        create_dir(state.join(COUNTERS)).expect("a directory");
         if is_root() {
+            chown(state.join(COUNTERS), Some(TRUSTED), Some(TRUSTED)).expect("its owner");
             chown(&state, Some(TRUSTED), Some(TRUSTED)).expect("its owner");
         }
         Self { scratch }
