@@ -40,7 +40,9 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_getdents64,
     libc::SYS_renameat2,
     libc::SYS_unlinkat,
-    // Memory. Mapping and protecting are below.
+    // Memory. Mapping and protecting are below. On machines with several memory nodes the allocator asks
+    // which one it runs on.
+    libc::SYS_getcpu,
     libc::SYS_brk,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -112,6 +114,8 @@ fn program() -> Result<BpfProgram, BackendError> {
             (2, SeccompCmpOp::Eq, libc::SO_PEERCRED as u64),
         ])?],
     );
+    // The allocator names the memory that it maps. Whether it may be read by others is another option.
+    rules.insert(libc::SYS_prctl, vec![rule(&[(0, SeccompCmpOp::Eq, libc::PR_SET_VMA as u64)])?]);
     // A panic ends the process by a signal to itself; no other process gets one.
     let own = u64::from(std::process::id());
     rules.insert(libc::SYS_tgkill, vec![rule(&[(0, SeccompCmpOp::Eq, own)])?]);
