@@ -40,10 +40,17 @@ pub fn is_rust(file: &SourceFile) -> bool {
     file.path.ends_with(".rs")
 }
 
+/// Whether a path holds Go source.
+pub fn is_go(file: &SourceFile) -> bool {
+    file.path.ends_with(".go")
+}
+
 /// Whether a file holds tests, benchmarks or examples rather than what ships.
 pub fn is_test(path: &str) -> bool {
     let mut parts = path.split('/');
-    parts.any(|part| matches!(part, "tests" | "benches" | "examples" | "tests.rs"))
+    parts.any(|part| {
+        matches!(part, "tests" | "benches" | "examples" | "tests.rs") || part.ends_with("_test.go")
+    })
 }
 
 /// Splits source into tokens. Numbers, characters and lifetimes are left out.

@@ -1,7 +1,7 @@
 //! Small rules of order: length of files, marks of unfinished work, titles of pages.
 
 use super::Finding;
-use crate::source::{is_rust, is_test};
+use crate::source::{is_go, is_rust, is_test};
 use crate::workspace::SourceFile;
 
 /// The most lines of a production file. Longer ones have more than one subject.
@@ -20,7 +20,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
             findings.push(Finding { rule, path: file.path.clone(), line, what });
         };
         let lines = file.text.lines().count();
-        if is_rust(file) && !is_test(&file.path) && lines > MOST_LINES {
+        if (is_rust(file) || is_go(file)) && !is_test(&file.path) && lines > MOST_LINES {
             report("length", 0, format!("{lines} lines; split it by subject, {MOST_LINES} are the most"));
         }
         for (number, line) in file.text.lines().enumerate() {

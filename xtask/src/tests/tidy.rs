@@ -9,6 +9,8 @@ fn long_production_files_are_found_and_long_tests_are_not() {
     assert_eq!(short(&tidy::check(&[file("crates/core/src/a.rs", &long)])), ["length@0"]);
     assert_eq!(short(&tidy::check(&[file("crates/core/src/a.rs", &fits)])), [""; 0]);
     assert_eq!(short(&tidy::check(&[file("crates/core/src/tests/a.rs", &long)])), [""; 0]);
+    assert_eq!(short(&tidy::check(&[file("crates/chaos/judge/a.go", &long)])), ["length@0"]);
+    assert_eq!(short(&tidy::check(&[file("crates/chaos/judge/a_test.go", &long)])), [""; 0]);
 }
 
 #[test]
