@@ -1,0 +1,42 @@
+//! The command line.
+
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Breaks a cluster of real processes under load and has the history judged.
+///
+/// Exit: 0 where everything held, 1 where something did not, 2 where there was no run.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "troth-chaos")]
+pub(crate) struct Plan {
+    /// Faulty replicas to bear; 2f+1 run, and at most f are broken at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
+    pub(crate) f: u16,
+    /// Minutes of faults; starting, the last recovery and the judgement come on top.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=240))]
+    pub(crate) minutes: u64,
+    /// What chooses faults and operations; one from the system's randomness where not given.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Clients, each with a session of its own.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) clients: u16,
+    /// Operations that each client has outstanding.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) outstanding: u16,
+    /// Seconds after the end of a fault within which the cluster must serve again.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) recover_within: u64,
+    /// The `troth` program.
+    #[arg(long)]
+    pub(crate) troth: PathBuf,
+    /// The built judge (crates/chaos/judge).
+    #[arg(long)]
+    pub(crate) judge: PathBuf,
+    /// Seconds that the judge may search.
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) judge_within: u64,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

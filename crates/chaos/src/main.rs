@@ -1,0 +1,51 @@
+//! Chaos of real processes: a cluster of `troth replica` processes under load, broken in every way
+//! that a seed chooses, and the history of all operations judged by porcupine. `cargo xtask chaos`
+//! builds everything and runs it.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `run` | the whole run: start, break, recover, last reads, verdict |
+//! | `faults` | which fault comes next, and how it is done and undone |
+//! | `machines` | the cluster's files, one directory per replica |
+//! | `processes` | the replicas as child processes that never outlive this one |
+//! | `relay` | every connection passes here, and can be slowed, stalled and broken |
+//! | `load` | the clients and what they ask for |
+//! | `history` | what every client asked, when, and what it was told |
+//! | `stale` | a history made wrong on purpose; acknowledged writes that are gone |
+//! | `judge` | asking the judge |
+//! | `report` | the result for people and machines |
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
+
+mod cli;
+mod faults;
+mod history;
+mod judge;
+mod load;
+mod machines;
+mod processes;
+mod random;
+mod relay;
+mod report;
+mod run;
+mod stale;
+
+#[cfg(test)]
+mod tests;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Why a run could not be made, for people.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run::run(&cli::Plan::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What the command line takes and refuses.
+
+use crate::cli::Plan;
+use clap::Parser as _;
+
+fn parse(words: &[&str]) -> Result<Plan, clap::Error> {
+    let needed = ["troth-chaos", "--troth", "t", "--judge", "j"];
+    Plan::try_parse_from(needed.iter().chain(words))
+}
+
+#[test]
+fn the_defaults_are_a_short_run() {
+    let plan = parse(&[]).unwrap();
+    assert_eq!((plan.f, plan.minutes, plan.seed, plan.clients, plan.outstanding), (1, 2, None, 8, 4));
+    assert!(!plan.json);
+    let plan = parse(&["--f", "2", "--minutes", "10", "--seed", "7", "--json"]).unwrap();
+    assert_eq!((plan.f, plan.minutes, plan.seed, plan.json), (2, 10, Some(7), true));
+}
+
+#[test]
+fn what_makes_no_run_is_refused() {
+    for words in [
+        &["--f", "0"][..],
+        &["--f", "6"],
+        &["--minutes", "0"],
+        &["--minutes", "1000"],
+        &["--seed", "x"],
+        &["--clients", "0"],
+        &["--outstanding", "17"],
+        &["--recover-within", "0"],
+        &["minbft"],
+    ] {
+        assert!(parse(words).is_err(), "{words:?}");
+    }
+    assert!(Plan::try_parse_from(["troth-chaos", "--troth", "t"]).is_err(), "without a judge");
+}
