@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
 mod bench;
+mod chaos;
 mod check;
 mod claims;
 mod cli;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 /// All commands, in the order in which help lists them.
 const COMMANDS: &[Command] =
-    &[check::COMMAND, paper::COMMAND, mutants::COMMAND, bench::COMMAND, claims::COMMAND];
+    &[check::COMMAND, paper::COMMAND, mutants::COMMAND, bench::COMMAND, chaos::COMMAND, claims::COMMAND];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -78,6 +78,16 @@ pub fn run(
     limit: Duration,
     alive: &mut dyn FnMut(Duration, &str),
 ) -> Result<Ran, String> {
+    run_heard(command, limit, alive, &mut |_| {})
+}
+
+/// As [`run`]; `hear` is called with every line on standard output as it comes.
+pub fn run_heard(
+    command: &mut Command,
+    limit: Duration,
+    alive: &mut dyn FnMut(Duration, &str),
+    hear: &mut dyn FnMut(&str),
+) -> Result<Ran, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let started = Instant::now();
     let mut child = command
@@ -96,6 +106,7 @@ pub fn run(
         match lines.recv_timeout(Duration::from_millis(100)) {
             Ok((is_stdout, line)) => {
                 if is_stdout {
+                    hear(&line);
                     keep(&mut stdout, line.clone());
                 }
                 keep(&mut all, line);
@@ -111,6 +122,7 @@ pub fn run(
             let drained = matches!(
                 lines.try_recv().map(|(is_stdout, line)| {
                     if is_stdout {
+                        hear(&line);
                         keep(&mut stdout, line.clone());
                     }
                     keep(&mut all, line);

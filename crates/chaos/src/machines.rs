@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_link::LinkKey;
 use troth_node::config::{
-    ClientSecret, Cluster, Durability, Layout, Plan, Service, TrustedKind, free_ports, make,
+    ClientSecret, Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_types::{ClientId, ReplicaId};
 
@@ -33,6 +33,7 @@ impl Machines {
             faults,
             service: Service::Kv,
             trusted: TrustedKind::Hmac,
+            trusted_home: TrustedHome::InProcess,
             durability: Durability::Always,
             clients,
             addresses: real.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),

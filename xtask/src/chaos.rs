@@ -1,0 +1,115 @@
+//! `chaos`: builds the program that breaks a real cluster, the replica and the judge, and passes the
+//! result on.
+
+use crate::cli::{Arguments, Command, Opt, Report};
+use crate::{process, workspace};
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::time::Duration;
+
+/// The command.
+pub const COMMAND: Command = Command {
+    name: "chaos",
+    words: "minbft",
+    summary: "break a cluster of real processes under load; have the history judged",
+    details: "
+Builds crates/troth, crates/chaos (release) and crates/chaos/judge, a Go module, and runs them: 2f+1
+replica processes with durability `always`, every connection through a relay, and clients that get,
+put and compare-and-swap a few keys. Replicas are killed with SIGKILL and started again, stopped and
+resumed; links are cut, slowed and reset; everything is killed at once. At most f replicas are broken
+at a time, except in the last of these. It holds where the cluster serves again after every fault, no
+replica ends by itself, every client gets an answer for every key in the end, no acknowledged write is
+gone, porcupine finds the history linearizable, and it finds the same history with one stale read not
+linearizable. After a failure the logs, data and histories stay where the output says.
+The seed chooses faults and operations; what the processes do meanwhile is theirs, so a seed makes a
+failure likely again and not certain. Needs `go`, 1.26 or newer.",
+    options: &[
+        Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
+        Opt { name: "--minutes", value: "<n>", help: "minutes of faults; 2 where not given" },
+        Opt { name: "--seed", value: "<n>", help: "what chooses; one by chance where not given" },
+        Opt { name: "--clients", value: "<n>", help: "clients; 8 where not given" },
+        Opt {
+            name: "--recover-within",
+            value: "<s>",
+            help: "seconds after a fault until it serves again; 30 where not given",
+        },
+    ],
+    run,
+};
+
+/// What everything beside the faults may take; the program bounds each part of it itself.
+const OVERHEAD: Duration = Duration::from_secs(600);
+/// Where the judge's source lies below the root.
+const JUDGE: &str = "crates/chaos/judge";
+
+fn run(arguments: &Arguments) -> Result<Report, String> {
+    if arguments.words != ["minbft"] {
+        return Err("there is one protocol so far: minbft".to_string());
+    }
+    let mut words = vec!["--json".to_string()];
+    let mut number = |name: &str, default| -> Result<u64, String> {
+        let number = arguments.number(name, default)?;
+        words.extend([name.to_string(), number.to_string()]);
+        Ok(number)
+    };
+    number("--f", 1)?;
+    number("--clients", 8)?;
+    let recovery = number("--recover-within", 30)?.saturating_mul(2);
+    let seconds = number("--minutes", 2)?.saturating_mul(60).saturating_add(recovery);
+    if !arguments.all("--seed").is_empty() {
+        number("--seed", 0)?;
+    }
+    let limit = Duration::from_secs(seconds).saturating_add(OVERHEAD);
+
+    let root = workspace::root();
+    let judge = judge(&root)?;
+    build(&root)?;
+    let programs = workspace::target(&root).join("release");
+    let mut chaos = Program::new(programs.join("troth-chaos"));
+    chaos.args(words).arg("--troth").arg(programs.join("troth")).arg("--judge").arg(judge);
+    // A line is printed when the next one comes, so that the last two are not: the report has them.
+    let mut held: Vec<String> = Vec::new();
+    let ran = process::run_heard(&mut chaos, limit, &mut |_, _| {}, &mut |line| {
+        held.push(line.to_string());
+        if held.len() > 2 {
+            println!("{}", held.remove(0));
+        }
+    })?;
+    let Some(json) = ran.json() else {
+        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
+    };
+    let summary = held.into_iter().next().unwrap_or_default();
+    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+}
+
+/// Builds the judge and says where it is.
+fn judge(root: &Path) -> Result<PathBuf, String> {
+    let program = workspace::target(root).join("chaos-judge");
+    let built = Program::new("go")
+        .current_dir(root.join(JUDGE))
+        // What go.mod and go.sum name, and nothing else.
+        .args(["build", "-mod=readonly", "-buildvcs=false", "-o"])
+        .arg(&program)
+        .arg(".")
+        .output();
+    match built {
+        Ok(built) if built.status.success() => Ok(program),
+        Ok(built) => {
+            let said = String::from_utf8_lossy(&built.stderr);
+            let mend = "have Go 1.26 or newer, and let it fetch the module that go.mod names once";
+            Err(format!("the judge in {JUDGE} does not build:\n{}\n  mend: {mend}", said.trim_end()))
+        }
+        Err(why) => Err(format!(
+            "the judge in {JUDGE} needs Go, and `go` does not start: {why}\n  mend: install Go 1.26 or newer and \
+             have it on the PATH"
+        )),
+    }
+}
+
+fn build(root: &Path) -> Result<(), String> {
+    let status = workspace::cargo(root)
+        .args(["build", "--release", "--quiet", "--locked", "--package", "troth", "--package", "troth-chaos"])
+        .status()
+        .map_err(|why| format!("cargo does not start: {why}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the programs do not build ({status})")) }
+}
