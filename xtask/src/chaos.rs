@@ -67,18 +67,16 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let programs = workspace::target(&root).join("release");
     let mut chaos = Program::new(programs.join("troth-chaos"));
     chaos.args(words).arg("--troth").arg(programs.join("troth")).arg("--judge").arg(judge);
-    // A line is printed when the next one comes, so that the last two are not: the report has them.
-    let mut held: Vec<String> = Vec::new();
     let ran = process::run_heard(&mut chaos, limit, &mut |_, _| {}, &mut |line| {
-        held.push(line.to_string());
-        if held.len() > 2 {
-            println!("{}", held.remove(0));
+        // The result on the last line is for the report, which has the summary too.
+        if !line.starts_with('{') {
+            println!("{line}");
         }
     })?;
     let Some(json) = ran.json() else {
         return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
     };
-    let summary = held.into_iter().next().unwrap_or_default();
+    let summary = json["summary"].as_str().unwrap_or_default().to_string();
     Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
 }
 

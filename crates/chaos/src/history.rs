@@ -85,7 +85,7 @@ impl Record {
             Verb::Put => Operation::Put { key, value },
             Verb::Cas => Operation::CompareAndSwap { key, expected: self.expected, value: Some(value) },
         };
-        operation.to_wire().into()
+        operation.to_wire()
     }
 
     /// Whether it wrote, as was acknowledged.

@@ -13,6 +13,7 @@
 //! | `history` | what every client asked, when, and what it was told |
 //! | `stale` | a history made wrong on purpose; acknowledged writes that are gone |
 //! | `judge` | asking the judge |
+//! | `status` | what the replicas say of themselves while something is slow |
 //! | `report` | the result for people and machines |
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
@@ -29,6 +30,7 @@ mod relay;
 mod report;
 mod run;
 mod stale;
+mod status;
 
 #[cfg(test)]
 mod tests;

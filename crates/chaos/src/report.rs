@@ -20,6 +20,8 @@ pub(crate) struct Report {
     pub(crate) failed: usize,
     pub(crate) faults: BTreeMap<Kind, u32>,
     pub(crate) slowest: Duration,
+    /// Recoveries that took longer than they should, but not too long.
+    pub(crate) slow: Vec<String>,
     /// Whether the cluster served again after every fault, and all replicas ran.
     pub(crate) live: bool,
     /// Keys with an acknowledged write that is gone.
@@ -44,6 +46,7 @@ impl Report {
             self.faults.iter().map(|(kind, count)| (kind.name().to_owned(), (*count).into())).collect();
         json!({
             "ok": self.good(),
+            "summary": self.summary(),
             "seed": self.seed,
             "f": self.f,
             "seconds": self.seconds,
@@ -53,6 +56,7 @@ impl Report {
             "failed": self.failed,
             "faults": faults,
             "slowest_recovery_ms": u64::try_from(self.slowest.as_millis()).unwrap_or(u64::MAX),
+            "slow_recoveries": self.slow,
             "live": self.live,
             "lost": self.lost,
             "verdict": self.verdict,
@@ -70,8 +74,18 @@ impl Report {
         if let Some(scratch) = &self.scratch {
             println!("logs, data and histories are in {}; remove it when done", scratch.display());
         }
+        // With the object, whoever reads that prints the summary in it.
+        if json {
+            println!("{}", self.json());
+        } else {
+            println!("{}", self.summary());
+        }
+    }
+
+    /// The result in a line.
+    fn summary(&self) -> String {
         let faults: u32 = self.faults.values().sum();
-        println!(
+        format!(
             "{} operations, {} writes acknowledged, {} unknown, {faults} faults, slowest recovery \
              {:.1} s, {}; {} (seed {}, f {})",
             self.operations,
@@ -82,9 +96,6 @@ impl Report {
             if self.good() { "everything held" } else { "NOT everything held" },
             self.seed,
             self.f
-        );
-        if json {
-            println!("{}", self.json());
-        }
+        )
     }
 }

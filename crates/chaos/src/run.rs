@@ -11,10 +11,8 @@ use crate::machines::Machines;
 use crate::processes::Processes;
 use crate::relay::{Relay, Weather};
 use crate::report::Report;
-use crate::{history, stale};
+use crate::{history, stale, status};
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
@@ -24,10 +22,9 @@ const START: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 /// Between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How long a replica may take to tell its status.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The most bytes of a status.
-const STATUS: u64 = 1 << 20;
+/// After which a recovery is slow: everything killed and started again must serve within it. Said, and
+/// in the result; a failure is only what takes longer than `--recover-within`.
+const SLOW: Duration = Duration::from_secs(10);
 
 /// Runs, prints, and tells whether everything held.
 pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
@@ -61,6 +58,8 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
         recent: Vec::new(),
         faults: BTreeMap::new(),
         slowest: Duration::ZERO,
+        slow: Vec::new(),
+        addresses: status::addresses(&machines),
     };
 
     let mut failures = Vec::new();
@@ -70,7 +69,7 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     };
     if let Err(why) = held {
         failures.push(why);
-        keep_status(&machines);
+        stage.say_status().await;
     }
     stage.relay.clear();
     stage.judge(&machines, seed, failures)
@@ -91,6 +90,10 @@ struct Stage<'a> {
     faults: BTreeMap<Kind, u32>,
     /// The longest time from a fault's end to the first answer to what was asked after it.
     slowest: Duration,
+    /// Recoveries that were slow, in words.
+    slow: Vec<String>,
+    /// Where the replicas say how they are.
+    addresses: Vec<String>,
 }
 
 impl Stage<'_> {
@@ -114,8 +117,14 @@ impl Stage<'_> {
     async fn recover(&mut self, fault: &Fault) -> Result<(), String> {
         let (healed, bound) = (Instant::now(), Duration::from_secs(self.plan.recover_within));
         let since = self.load.shared.history.borrow().now();
+        let mut is_slow = false;
         while self.load.shared.history.borrow().answered() < since {
             self.pass(LOOK, None).await?;
+            if healed.elapsed() > SLOW && !is_slow {
+                is_slow = true;
+                println!("no answer for {} s after: {}", SLOW.as_secs(), fault.describe());
+                self.say_status().await;
+            }
             if healed.elapsed() > bound {
                 return Err(format!(
                     "no operation was answered within {} s after: {}",
@@ -125,7 +134,16 @@ impl Stage<'_> {
             }
         }
         self.slowest = self.slowest.max(healed.elapsed());
+        if is_slow {
+            self.slow.push(format!("{:.1} s after: {}", healed.elapsed().as_secs_f64(), fault.describe()));
+        }
         Ok(())
+    }
+
+    async fn say_status(&self) {
+        for line in status::lines(&self.addresses).await {
+            println!("         {line}");
+        }
     }
 
     /// Lets time pass, watches the replicas and tells of the progress.
@@ -211,6 +229,7 @@ impl Stage<'_> {
             failed: history.count(Outcome::Failed),
             faults: self.faults,
             slowest: self.slowest,
+            slow: self.slow,
             live,
             lost: lost.len(),
             verdict: verdict.verdict,
@@ -218,26 +237,5 @@ impl Stage<'_> {
             failures,
             scratch: kept.then_some(scratch),
         })
-    }
-}
-
-/// Keeps what every replica says of itself, for whoever looks into a failure. One that says nothing
-/// leaves that.
-fn keep_status(machines: &Machines) {
-    for (number, replica) in machines.cluster.replicas.iter().enumerate() {
-        let ask = || {
-            let address = replica.http.as_deref().unwrap_or_default();
-            let mut stream = TcpStream::connect(address)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(b"GET /status HTTP/1.1\r\nConnection: close\r\n\r\n")?;
-            let mut answer = String::new();
-            stream.take(STATUS).read_to_string(&mut answer)?;
-            std::io::Result::Ok(answer)
-        };
-        let told = ask().unwrap_or_else(|why| format!("no status: {why}\n"));
-        let file = machines.scratch().join(format!("status-{number}.txt"));
-        if let Err(why) = std::fs::write(&file, told) {
-            eprintln!("cannot write {}: {why}", file.display());
-        }
     }
 }
