@@ -9,7 +9,7 @@ use troth_types::Wire;
 fn end(verb: Verb, result: Result<Answer, ClientError>) -> (Record, History) {
     let mut history = History::new();
     let place = history.begin(Record::new(1, "key", verb, "new", None));
-    let result = result.map(|answer| Bytes::from(answer.to_wire()));
+    let result = result.map(|answer| answer.to_wire());
     let record = history.end(place, result).clone();
     (record, history)
 }
