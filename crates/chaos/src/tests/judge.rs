@@ -17,7 +17,8 @@ fn program() -> Option<&'static Path> {
             eprintln!("SKIPPED: the judge is not tested, because `go` is missing; install Go 1.26 or newer");
             return None;
         }
-        let program = std::env::temp_dir().join(format!("troth-chaos-judge-{}", std::process::id()));
+        // Beside the test program, where the next run finds it and cargo cleans it.
+        let program = std::env::current_exe().unwrap().with_file_name("chaos-judge");
         let built = Command::new("go")
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("judge"))
             .args(["build", "-mod=readonly", "-buildvcs=false", "-o"])
