@@ -122,7 +122,11 @@ fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
     let identity = cluster.identity(ReplicaId(0));
-    let component = InProcess::new(TrustedCore::start(identity, secret.trusted.clone(), VolatileStore));
+    let component = InProcess::new(TrustedCore::start(
+        identity,
+        secret.trusted.clone().expect("in process"),
+        VolatileStore,
+    ));
     let opened = Opened {
         component: Box::new(component),
         journal: Box::new(slow.clone()),
