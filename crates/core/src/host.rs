@@ -272,7 +272,7 @@ impl<M: Machine> Host<M> {
                     self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
                 }
             }
-            Output::Compact(seq) => self.compact = Some(seq),
+            Output::Compact(seq) => self.compact = self.compact.max(Some(seq)),
             Output::Rebase(seq) => self.rebase = Some(seq),
             Output::Note(note) => self.ready.push_back(Command::Note(note)),
         }

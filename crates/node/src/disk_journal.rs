@@ -19,7 +19,7 @@ use troth_exec::Snapshot;
 use troth_types::Seq;
 
 /// Bytes of log after which a snapshot pays: a start reads what came since.
-const SNAPSHOT_AFTER: usize = 32 << 20;
+const SNAPSHOT_AFTER: usize = 16 << 20;
 /// Until a snapshot is tried again on a full disk.
 const RETRY: Duration = Duration::from_millis(500);
 

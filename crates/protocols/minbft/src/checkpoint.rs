@@ -1,7 +1,7 @@
 //! MinBFT §4, "Servers: garbage collection and checkpoints".
 
 use crate::evidence;
-use crate::message::{Body, Certified, Checkpoint, StableProof};
+use crate::message::{Body, Certified, Checkpoint, Record, StableProof};
 use crate::place::Place;
 use crate::state::{MinBft, Timer, Verdict};
 use std::sync::Arc;
@@ -101,22 +101,28 @@ impl MinBft {
         rule!("MINBFT-C4");
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
-        let config = self.config;
-        for peer in &mut self.peers {
-            peer.truncate(&config, seq);
-        }
+        self.truncate_logs();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
         self.own_digests = self.own_digests.split_off(&seq);
         self.decided = self.decided.split_off(&seq.next());
         self.slots = self.slots.split_off(&self.delivered.next());
         self.frames.stable(seq.min(self.delivered));
-        let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
-        self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
+        cx.remember(Record::Stable(proof.clone()));
         self.back_off.progressed();
         cx.stable(seq, digest);
         self.compare_with_stable(cx);
         self.notice_lag(cx);
         self.recheck = true;
+    }
+
+    /// Lets go of the messages that the stable checkpoint stands for.
+    pub(crate) fn truncate_logs(&mut self) {
+        let (seq, config) = (self.stable.0, self.config);
+        for peer in &mut self.peers {
+            peer.truncate(&config, seq);
+        }
+        let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
+        self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
     }
 
     /// The divergence alarm: a state that differs from a stable checkpoint is not this service's.

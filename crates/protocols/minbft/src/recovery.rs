@@ -46,8 +46,10 @@ impl MinBft {
                 }
                 Record::Committed(view, seq) => promised = promised.max((view, seq)),
                 Record::Stable(proof) => {
-                    self.stable = proof.target();
-                    self.stable_proof = proof;
+                    if proof.target().0 > self.stable.0 {
+                        self.stable = proof.target();
+                        self.stable_proof = proof;
+                    }
                 }
             }
         }
@@ -60,6 +62,11 @@ impl MinBft {
             .collect();
         self.follow_own(cx, &own);
         self.execute_decided(cx);
+        // The log on disk may be far longer than what this replica still held: it would all be in its next
+        // VIEW-CHANGE. What it executed stays, until a later checkpoint is stable: a fresh log may begin at any
+        // checkpoint that is being taken again.
+        rule!("MINBFT-R7");
+        self.truncate_logs();
         // A state that came by transfer may be ahead of everything this replica certified: it goes on
         // there, and its own CHECKPOINT comes first.
         self.committed = self.committed.max(self.delivered).max(self.own_checkpoint.0);

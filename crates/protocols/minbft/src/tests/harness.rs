@@ -137,11 +137,19 @@ pub(super) enum Fate {
 type Filter = Box<dyn Fn(&Flight) -> Fate>;
 
 /// A disk: what is durable, and what was appended since the last sync.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Disk {
+    /// Whether its log may be compacted.
+    pub(super) segments: bool,
     pub(super) snapshot: Option<Snapshot>,
     pub(super) log: Vec<Bytes>,
     unsynced: Vec<Unsynced>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { segments: true, snapshot: None, log: Vec::new(), unsynced: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -372,6 +380,9 @@ impl World {
         loop {
             let env = self.env(replica);
             let node = &mut self.nodes[index];
+            if let Some(host) = &mut node.host {
+                host.allow_segments(node.disk.segments);
+            }
             let Some(command) = node.host.as_mut().and_then(Host::command) else { return };
             if let Some(left) = node.crash_in.as_mut() {
                 if *left == 0 {

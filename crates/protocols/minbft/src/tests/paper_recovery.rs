@@ -630,3 +630,45 @@ fn an_own_checkpoint_stands_for_what_is_below_it() {
     let (_, records) = world.minbft(0).retained();
     assert!(records.contains(&crate::Record::Committed(View(0), world.minbft(0).committed)));
 }
+
+// MINBFT-R7 "What was stable it knows again from its log, and lets go of its messages below as it did
+// before: otherwise its VIEW-CHANGE would hold everything since the snapshot that it started from."
+#[test]
+fn a_long_log_on_disk_is_no_long_log_in_memory() {
+    covers!("MINBFT-R7");
+    let mut world = World::all(3, SMALL);
+    for replica in 0..3 {
+        world.node_mut(replica).disk.segments = false;
+    }
+    for number in 1..=42 {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request_all(&frame);
+    }
+    // What makes a checkpoint stable is in the log once something after it is.
+    let frame = world.frame(1, 43, "op43");
+    world.request_all(&frame);
+    let held: Vec<(Seq, usize)> = (0..3)
+        .map(|replica| {
+            let minbft = world.minbft(replica);
+            (minbft.stable.0, minbft.peer(r(replica)).log.len())
+        })
+        .collect();
+    assert!(held.iter().all(|(stable, log)| *stable >= Seq(40) && *log < 20), "{held:?}");
+    for replica in 0..3 {
+        world.crash(replica);
+    }
+    for replica in 0..3 {
+        let logged = world.node(replica).disk.log.len();
+        assert!(logged > 100, "the disk holds everything: {logged} records");
+        world.restart(replica);
+        let minbft = world.minbft(replica);
+        let again = (minbft.stable.0, minbft.peer(r(replica)).log.len());
+        assert_eq!(again, held[usize::from(replica)], "r{replica} holds what it held");
+    }
+    world.run();
+    let frame = world.frame(1, 44, "op44");
+    world.request_all(&frame);
+    world.pass(3_000_000);
+    let executed: Vec<usize> = (0..3).map(|replica| world.journal(replica).len()).collect();
+    assert_eq!(executed, [44; 3]);
+}
