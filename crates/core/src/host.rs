@@ -322,6 +322,9 @@ impl<M: Machine> Host<M> {
         let snapshot = compact.max(rebase).and_then(|seq| self.machine.snapshot(seq));
         if let Some(snapshot) = snapshot.or_else(|| rebase.and_then(|seq| self.machine.snapshot(seq))) {
             self.new_segment(snapshot, rebase.is_some());
+        } else {
+            // Not forgotten: nothing in the log leads there.
+            self.rebase = rebase;
         }
     }
 

@@ -276,7 +276,9 @@ impl<A: Application> Execution for Executor<A> {
 
     fn stable(&mut self, seq: Seq) {
         self.stable = self.stable.max(seq);
-        self.kept = self.kept.split_off(&seq);
+        // Where no own state is that far, the newest stays: a log may begin there.
+        let newest = self.kept.keys().next_back().copied();
+        self.kept = self.kept.split_off(&newest.map_or(seq, |newest| newest.min(seq)));
     }
 
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {

@@ -89,8 +89,13 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl DiskJournal {
-    /// Starts the threads.
-    pub(crate) fn start(log: Log<RealDisk>, mut keeper: Keeper<RealDisk>, desk: Desk) -> io::Result<Self> {
+    /// Starts the threads. `since_base` are the bytes of what the log holds.
+    pub(crate) fn start(
+        log: Log<RealDisk>,
+        since_base: usize,
+        mut keeper: Keeper<RealDisk>,
+        desk: Desk,
+    ) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
         let shared = Arc::clone(&state);
         let reports = desk.clone();
@@ -127,7 +132,7 @@ impl DiskJournal {
             snapshots: Some((snapshots, thread)),
             ending,
             steps: Vec::new(),
-            since_base: 0,
+            since_base,
             coming: None,
             asked: false,
             state,

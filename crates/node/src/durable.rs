@@ -142,6 +142,7 @@ pub(crate) fn open(
         );
     }
     let keeper = Keeper::open(disk, owner, held.base)?;
+    let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
     let mark = layout.started(me);
     if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
@@ -158,7 +159,7 @@ pub(crate) fn open(
         resumed,
     });
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, keeper, desk.clone())?;
+    let journal = DiskJournal::start(log, since_base, keeper, desk.clone())?;
     Ok(Standing::Durable(Box::new(Opened {
         component: home.component,
         journal: Box::new(journal),

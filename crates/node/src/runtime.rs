@@ -70,6 +70,13 @@ pub enum RunError {
          start the replica again: it goes on from what the disk holds, or says why it cannot"
     )]
     Disk(String),
+    /// The trusted component does nothing more.
+    #[error(
+        "the trusted component has stopped: its counters could not be stored, or its process is gone\n  mend: nothing is lost. \
+         Make space on its disk and look at the lines before this one; then start the replica again: it goes on, or says why it \
+         cannot"
+    )]
+    Halted,
     /// The trusted component no longer follows this replica.
     #[error(
         "the trusted component refused to go on: {0:?}\n  mend: where the lines before this one say that its process or its \
@@ -97,6 +104,7 @@ pub struct Options {
 impl From<Stopped> for RunError {
     fn from(why: Stopped) -> Self {
         match why {
+            Stopped::Component(Refusal::Halted) => Self::Halted,
             Stopped::Component(refusal) => Self::Component(refusal),
             Stopped::Disk(why) => Self::Disk(why),
         }

@@ -42,17 +42,25 @@ pub enum Observation {
 /// Where observations go until the world collects them.
 pub type Tap = Rc<RefCell<Vec<Observation>>>;
 
-/// An executor that tells what it does.
+/// An executor that tells what it does, and may be slow to hash.
 #[derive(Clone, Debug)]
 pub struct Watched<X> {
     inner: X,
     tap: Tap,
+    /// The digest of a checkpoint comes only when the next one is taken, as that of a large state would.
+    late: bool,
+    /// Checkpoints without a digest.
+    sealed: usize,
 }
 
 impl<X: Execution> Watched<X> {
     /// Tells what `inner` does to `tap`.
-    pub fn new(inner: X, tap: Tap) -> Self {
-        Self { inner, tap }
+    pub fn new(inner: X, tap: Tap, late: bool) -> Self {
+        Self { inner, tap, late, sealed: 0 }
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.late && self.sealed < 2
     }
 
     /// The executor.
@@ -93,14 +101,19 @@ impl<X: Execution> Execution for Watched<X> {
     }
     fn checkpoint(&mut self) {
         self.inner.checkpoint();
+        self.sealed += 1;
     }
     fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)> {
+        if self.is_held_back() {
+            return None;
+        }
         let (seq, digest) = self.inner.poll_checkpoint(budget)?;
+        self.sealed = self.sealed.saturating_sub(1);
         self.tell(Observation::Checkpoint { seq, digest });
         Some((seq, digest))
     }
     fn hashing(&self) -> bool {
-        self.inner.hashing()
+        !self.is_held_back() && self.inner.hashing()
     }
     fn stable(&mut self, seq: Seq) {
         self.inner.stable(seq);

@@ -69,6 +69,7 @@ impl From<RunError> for Failure {
             RunError::System(_)
             | RunError::Start(_)
             | RunError::Component(_)
+            | RunError::Halted
             | RunError::Durable(_)
             | RunError::Disk(_) => NOT_DONE,
         };

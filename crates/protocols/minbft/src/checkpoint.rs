@@ -11,6 +11,8 @@ use troth_types::{Digest, ReplicaId, Seq, View};
 impl MinBft {
     /// The digest of an own checkpoint is known.
     pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        self.own_state = self.own_state.max(seq);
+        self.drop_executed();
         if seq >= self.stable.0 {
             self.own_digests.insert(seq, digest);
         }
@@ -104,15 +106,23 @@ impl MinBft {
         self.truncate_logs();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
         self.own_digests = self.own_digests.split_off(&seq);
-        self.decided = self.decided.split_off(&seq.next());
         self.slots = self.slots.split_off(&self.delivered.next());
-        self.frames.stable(seq.min(self.delivered));
+        self.drop_executed();
         cx.remember(Record::Stable(proof.clone()));
         self.back_off.progressed();
         cx.stable(seq, digest);
         self.compare_with_stable(cx);
         self.notice_lag(cx);
         self.recheck = true;
+    }
+
+    /// Lets go of batches that no start needs: what is stable, and in an own state that a log can begin at. A
+    /// state that is still being hashed is none, and what leads from the one before to it must not go first.
+    fn drop_executed(&mut self) {
+        rule!("MINBFT-R6");
+        let below = self.stable.0.min(self.own_state).min(self.delivered);
+        self.decided = self.decided.split_off(&below.next());
+        self.frames.stable(below);
     }
 
     /// Lets go of the messages that the stable checkpoint stands for.
@@ -194,6 +204,8 @@ impl MinBft {
             self.frames.settle(&digest);
         }
         self.own_digests.insert(reached.seq, digest);
+        self.own_state = self.own_state.max(reached.seq);
+        self.drop_executed();
         // A replica that reached a checkpoint by transfer issues its own CHECKPOINT, or it could never
         // drop what it certified before, nor commit to what follows.
         self.due_checkpoints.push_back((reached.seq, digest));

@@ -21,9 +21,11 @@ impl MinBft {
         reached: Reached,
     ) {
         rule!("MINBFT-R4");
+        let me = self.me;
         let mut promised = (View(0), Seq(0));
         self.reached = reached;
         self.delivered = reached.seq;
+        self.own_state = snapshot.0;
         if snapshot.0 > Seq(0) {
             self.own_digests.insert(snapshot.0, snapshot.1);
         }
@@ -61,6 +63,11 @@ impl MinBft {
             })
             .collect();
         self.follow_own(cx, &own);
+        let walk = &mut self.peer_mut(me).walk;
+        if walk.last.is_none() && promised.1 > Seq(0) {
+            // The next fresh log says it again.
+            walk.last = Some(promised);
+        }
         self.execute_decided(cx);
         // The log on disk may be far longer than what this replica still held: it would all be in its next
         // VIEW-CHANGE. What it executed stays, until a later checkpoint is stable: a fresh log may begin at any

@@ -112,6 +112,8 @@ pub struct MinBft {
     pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
     /// The digests of own checkpoints not below the stable one.
     pub(crate) own_digests: BTreeMap<Seq, Digest>,
+    /// The newest own state with a known digest, where a log may begin.
+    pub(crate) own_state: Seq,
     pub(crate) slots: BTreeMap<Seq, Slot>,
     /// The last batch handed to the executor, and what the executor reached.
     pub(crate) delivered: Seq,
@@ -180,6 +182,7 @@ impl MinBft {
             own_checkpoint: (Seq(0), Digest::ZERO),
             due_checkpoints: VecDeque::new(),
             own_digests: BTreeMap::new(),
+            own_state: Seq(0),
             slots: BTreeMap::new(),
             delivered: Seq(0),
             reached: Reached::default(),

@@ -4,7 +4,7 @@ use crate::component::Component;
 use crate::storage::SimStorage;
 use crate::watched::{Tap, Watched};
 use crate::world::event::Timer;
-use crate::{Options, Protocol};
+use crate::{Options, Protocol, Rng};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Blueprint {
     fn machine<P: Protocol>(&self, me: ReplicaId, tap: &Tap) -> Machine<P> {
         let agreement = P::agreement(&self.options, &self.group, me);
         let executor = Executor::new(Kv::default(), self.limits);
-        Replica::new(me, self.group, agreement, Watched::new(executor, Rc::clone(tap)))
+        let late = Rng::stream(self.options.seed, "hashing", u64::from(me.0)).one_in(4);
+        Replica::new(me, self.group, agreement, Watched::new(executor, Rc::clone(tap), late))
     }
 
     fn signer(&self, me: ReplicaId) -> Arc<dyn Signer> {
