@@ -63,8 +63,9 @@ impl MinBft {
             })
             .collect();
         self.follow_own(cx, &own);
+        let view = self.view;
         let walk = &mut self.peer_mut(me).walk;
-        if walk.last.is_none() && promised.1 > Seq(0) {
+        if promised.0 <= view && walk.last.unwrap_or_default() < promised {
             // The next fresh log says it again.
             walk.last = Some(promised);
         }

@@ -624,6 +624,11 @@ fn an_own_checkpoint_stands_for_what_is_below_it() {
     // Commitments whose messages the log has dropped bind all the same, in their view.
     let kept = started(vec![crate::Record::Committed(View(0), Seq(12))]);
     assert_eq!((kept.committed, kept.read_barrier), (Seq(12), Seq(12)));
+    let (_, records) = kept.retained();
+    assert!(
+        records.contains(&crate::Record::Committed(View(0), Seq(12))),
+        "the next fresh log says it again"
+    );
     let other = started(vec![crate::Record::Committed(View(1), Seq(12))]);
     assert_eq!((other.committed, other.read_barrier), (Seq(8), Seq(12)));
     let world = one_missed_them(3, 2, 5);
