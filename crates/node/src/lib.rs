@@ -29,6 +29,7 @@ mod engine;
 mod http;
 mod inbox;
 mod journal;
+mod keys;
 #[cfg(feature = "demo-adversary")]
 mod liar;
 mod links;

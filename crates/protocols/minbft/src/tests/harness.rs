@@ -19,7 +19,8 @@ use troth_trusted::{
 };
 use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
 use troth_types::{
-    ClientId, Digest, Frame, FrameDraft, Group, GroupId, ReplicaId, Seq, Time, ToClient, View,
+    ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, FrameDraft, Group, GroupId, HostKeys,
+    Member, ReplicaId, Seq, Time, ToClient, View,
 };
 
 /// What a test's hosts run.
@@ -194,6 +195,7 @@ pub(super) struct Node {
 /// The world.
 pub(super) struct World {
     pub(super) group: Group,
+    pub(super) configuration: Arc<Configuration>,
     pub(super) config: Config,
     pub(super) now: u64,
     pub(super) nodes: Vec<Node>,
@@ -222,6 +224,19 @@ fn identity(group: &Group, replica: ReplicaId) -> Identity {
     Identity { group: group.id().0, replica: replica.0, epoch: Epoch(1) }
 }
 
+/// What a test's group begins with.
+fn configuration(group: &Group) -> Arc<Configuration> {
+    let member = |replica| {
+        let host = HostKeys { signing: signer(replica).public_key().0, ..HostKeys::default() };
+        Member::new(1, ComponentKey::Group, host)
+    };
+    let client = |client| {
+        let key = client_signer(client).public_key().0;
+        (ClientId(client), ClientEntry { key, link: [0; 32], removed: false })
+    };
+    Arc::new(Configuration::new(group.all().map(member).collect(), (1..=8).map(client).collect()))
+}
+
 impl World {
     /// A world of `n` replicas, of which these are correct and run; the others are puppets.
     pub(super) fn with(n: u16, config: Config, correct: &[u16]) -> Self {
@@ -233,14 +248,15 @@ impl World {
         for client in 1..=8 {
             scheme.register(&client_signer(client));
         }
-        let directory = Arc::new(Directory {
-            group: group.id(),
-            replicas: group.all().map(|replica| signer(replica).public_key()).collect(),
-            clients: (1..=8).map(|client| (ClientId(client), client_signer(client).public_key())).collect(),
-        });
+        let configuration = configuration(&group);
+        let directory = Arc::new(Directory::new(group.id(), Arc::clone(&configuration)));
         let scheme = Arc::new(scheme);
-        let members =
-            group.all().map(|replica| (identity(&group, replica), MemberKey::Mac(group_key().verifier())));
+        let members = group.all().flat_map(|replica| (1..=4).map(move |epoch| (replica, epoch))).map(
+            |(replica, epoch)| {
+                let identity = Identity { epoch: Epoch(epoch), ..identity(&group, replica) };
+                (identity, MemberKey::Mac(group_key().verifier()))
+            },
+        );
         let certificates = Arc::new(GroupVerifier::new(members).expect("named once"));
         let node = |replica| Node {
             host: None,
@@ -261,6 +277,7 @@ impl World {
         };
         let mut world = Self {
             group,
+            configuration,
             config,
             now: 1_000_000,
             nodes: group.all().map(node).collect(),
@@ -328,7 +345,17 @@ impl World {
 
     fn machine(&self, replica: ReplicaId) -> App {
         let agreement = MinBft::new(replica, self.group, self.config);
-        Replica::new(replica, self.group, agreement, Executor::new(Journal, self.config.limits))
+        Replica::new(
+            replica,
+            self.group,
+            agreement,
+            Executor::with_configuration(
+                Journal,
+                self.config.limits,
+                Arc::clone(&self.configuration),
+                self.config.window + self.config.interval,
+            ),
+        )
     }
 
     fn start(&mut self, replica: ReplicaId) {
@@ -417,9 +444,19 @@ impl World {
                 Command::CancelTimer(timer) => {
                     node.timers.remove(&timer);
                 }
+                Command::Configured(configuration) => self.learn(&configuration),
                 Command::Note(note) => node.notes.push(note),
                 Command::Halt(refusal) => panic!("{replica} halts: {refusal:?}"),
             }
+        }
+    }
+
+    /// Everybody can check what the newest configuration lets in; who believes it is for the machines to say.
+    fn learn(&mut self, configuration: &Arc<Configuration>) {
+        if configuration.number > self.configuration.number {
+            self.configuration = Arc::clone(configuration);
+            let directory = Directory::new(self.group.id(), Arc::clone(configuration));
+            self.messages = self.messages.with_directory(Arc::new(directory));
         }
     }
 
