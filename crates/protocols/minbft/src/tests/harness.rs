@@ -19,8 +19,8 @@ use troth_trusted::{
 };
 use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
 use troth_types::{
-    ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, FrameDraft, Group, GroupId, HostKeys,
-    Member, ReplicaId, Seq, Time, ToClient, View,
+    Change, ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, FrameDraft, Group, GroupId,
+    HostKeys, Member, OPERATOR, ReplicaId, Seq, Time, ToClient, View, Wire,
 };
 
 /// What a test's hosts run.
@@ -177,6 +177,8 @@ impl Disk {
 pub(super) struct Node {
     pub(super) host: Option<Host<App>>,
     pub(super) component: InProcess<VolatileStore>,
+    /// The epoch of its component.
+    epoch: u64,
     pub(super) disk: Disk,
     pub(super) timers: BTreeMap<ReplicaTimer<Timer>, Time>,
     pub(super) notes: Vec<Note>,
@@ -234,7 +236,10 @@ fn configuration(group: &Group) -> Arc<Configuration> {
         let key = client_signer(client).public_key().0;
         (ClientId(client), ClientEntry { key, link: [0; 32], removed: false })
     };
-    Arc::new(Configuration::new(group.all().map(member).collect(), (1..=8).map(client).collect()))
+    Arc::new(Configuration::new(
+        group.all().map(member).collect(),
+        (1..=8).chain([OPERATOR.0]).map(client).collect(),
+    ))
 }
 
 impl World {
@@ -245,7 +250,7 @@ impl World {
         for replica in group.all() {
             scheme.register(&signer(replica));
         }
-        for client in 1..=8 {
+        for client in (1..=8).chain([OPERATOR.0]) {
             scheme.register(&client_signer(client));
         }
         let configuration = configuration(&group);
@@ -265,6 +270,7 @@ impl World {
                 Certifier::Mac(group_key()),
                 VolatileStore,
             )),
+            epoch: 1,
             disk: Disk::default(),
             timers: BTreeMap::new(),
             notes: Vec::new(),
@@ -344,7 +350,8 @@ impl World {
     }
 
     fn machine(&self, replica: ReplicaId) -> App {
-        let agreement = MinBft::new(replica, self.group, self.config);
+        let epoch = self.nodes[usize::from(replica.0)].epoch;
+        let agreement = MinBft::new(replica, self.group, self.config).with_epoch(epoch);
         Replica::new(
             replica,
             self.group,
@@ -374,6 +381,37 @@ impl World {
         node.timers.clear();
         node.question = None;
         node.crash_in = None;
+    }
+
+    /// A replica's component is replaced by one of another epoch, which certified nothing.
+    pub(super) fn new_component(&mut self, replica: u16, epoch: u64) {
+        let identity = Identity { epoch: Epoch(epoch), ..identity(&self.group, r(replica)) };
+        let node = self.node_mut(replica);
+        node.component =
+            InProcess::new(TrustedCore::start(identity, Certifier::Mac(group_key()), VolatileStore));
+        node.epoch = epoch;
+        node.said.clear();
+    }
+
+    /// A replica's machine is lost; another one starts with a component of this epoch.
+    pub(super) fn lose(&mut self, replica: u16, epoch: u64) {
+        self.crash(replica);
+        self.node_mut(replica).disk = Disk::default();
+        self.new_component(replica, epoch);
+        self.start(r(replica));
+    }
+
+    /// The operator's frame.
+    pub(super) fn operator_frame(&self, number: u64, change: &Change) -> Arc<Frame> {
+        let draft = FrameDraft {
+            group: self.group.id(),
+            client: OPERATOR,
+            number,
+            events_seen: 0,
+            operations: vec![change.to_wire()],
+        };
+        let signature = client_signer(OPERATOR.0).sign(&draft.signing_digest());
+        Arc::new(draft.sign(signature))
     }
 
     /// Starts a replica again from its disk and component.
