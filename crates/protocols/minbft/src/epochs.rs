@@ -67,8 +67,8 @@ impl MinBft {
     /// earlier component of this replica certified, others may still send.
     pub(crate) fn is_present(&self, message: &Certified) -> bool {
         let epoch = message.ui.certificate.epoch.0;
-        if message.from == self.me && self.own_epoch.is_some() {
-            return self.own_epoch == Some(epoch);
+        if message.from == self.me {
+            return self.own_epoch.is_none_or(|own| own == epoch);
         }
         self.configuration.member(message.from).is_none_or(|member| member.admission().epoch == epoch)
     }

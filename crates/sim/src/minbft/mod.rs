@@ -44,8 +44,12 @@ impl Protocol for MinBftWorld {
         Group::hybrid(GroupId(*b"simulated-minbft"), 2 * f + 1).expect("f is at least 1")
     }
 
-    fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: u64) -> MinBft {
-        MinBft::new(me, *group, config(options)).with_epoch(epoch)
+    fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: Option<u64>) -> MinBft {
+        let agreement = MinBft::new(me, *group, config(options));
+        match epoch {
+            Some(epoch) => agreement.with_epoch(epoch),
+            None => agreement,
+        }
     }
 
     fn counters() -> &'static [CounterId] {

@@ -75,7 +75,7 @@ pub struct Blueprint {
 }
 
 impl Blueprint {
-    fn machine<P: Protocol>(&self, me: ReplicaId, epoch: u64, tap: &Tap) -> Machine<P> {
+    fn machine<P: Protocol>(&self, me: ReplicaId, epoch: Option<u64>, tap: &Tap) -> Machine<P> {
         let agreement = P::agreement(&self.options, &self.group, me, epoch);
         let executor = Executor::with_configuration(
             Kv::default(),
@@ -135,9 +135,14 @@ impl<P: Protocol> Node<P> {
         local.0.saturating_sub(self.local_start)
     }
 
+    /// The epoch that it goes by: a faulty replica goes on when its component was replaced.
+    fn own_epoch(&self) -> Option<u64> {
+        self.adversary.is_none().then_some(self.epoch)
+    }
+
     /// Starts for the first time.
     pub fn start(&mut self, blueprint: &Blueprint, now: u64) -> Result<(), RecoveryError> {
-        let machine = blueprint.machine::<P>(self.replica, self.epoch, &self.tap);
+        let machine = blueprint.machine::<P>(self.replica, self.own_epoch(), &self.tap);
         let signer = blueprint.signer(self.replica);
         let durable = blueprint.options.durable && self.adversary.is_none();
         let env = self.env(now);
@@ -180,7 +185,7 @@ impl<P: Protocol> Node<P> {
                 _ => None,
             })
             .collect();
-        let machine = blueprint.machine::<P>(self.replica, self.epoch, &self.tap);
+        let machine = blueprint.machine::<P>(self.replica, self.own_epoch(), &self.tap);
         let signer = blueprint.signer(self.replica);
         let (snapshot, log) = self.storage.read();
         // What a disk holds are bytes.
