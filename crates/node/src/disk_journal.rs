@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use troth_disk::{Job, Log, RealDisk, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
+use troth_disk::{Disk, Job, Log, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
 use troth_exec::Snapshot;
 use troth_types::Seq;
 
@@ -24,9 +24,9 @@ const SNAPSHOT_AFTER: usize = 16 << 20;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// A replica's log and snapshots.
-pub(crate) struct DiskJournal {
+pub(crate) struct DiskJournal<D: Disk> {
     /// Both until it is dropped.
-    syncer: Option<Syncer<RealDisk>>,
+    syncer: Option<Syncer<D>>,
     snapshots: Option<(Sender<Task>, JoinHandle<()>)>,
     /// The end has come: nobody waits for space any more.
     ending: Arc<AtomicBool>,
@@ -88,31 +88,37 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl DiskJournal {
-    /// Starts the threads. `since_base` are the bytes of what the log holds.
+impl<D: Disk> DiskJournal<D> {
+    /// Starts the threads. `since_base` are the bytes of what the log holds; with `every` it is synced by the
+    /// clock, so often.
     pub(crate) fn start(
-        log: Log<RealDisk>,
+        log: Log<D>,
         since_base: usize,
-        mut keeper: Keeper<RealDisk>,
+        mut keeper: Keeper<D>,
         desk: Desk,
+        every: Option<Duration>,
     ) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
         let shared = Arc::clone(&state);
         let reports = desk.clone();
         let (snapshots, asked) = mpsc::channel::<Task>();
         let retain = snapshots.clone();
-        let syncer = Syncer::start(log, SyncerOptions::default(), move |report| match report {
-            Report::Done(ticket) => {
-                let mut state = lock(&shared);
-                state.done = state.done.max(Some(ticket));
-                if let Some(base) = state.look() {
-                    drop(retain.send(Task::Retain(base)));
+        let syncer = Syncer::start(
+            log,
+            SyncerOptions { every, ..SyncerOptions::default() },
+            move |report| match report {
+                Report::Done(ticket) => {
+                    let mut state = lock(&shared);
+                    state.done = state.done.max(Some(ticket));
+                    if let Some(base) = state.look() {
+                        drop(retain.send(Task::Retain(base)));
+                    }
                 }
-            }
-            Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
-            Report::Space => reports.leave(Done::DiskSpace),
-            Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
-        })?;
+                Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
+                Report::Space => reports.leave(Done::DiskSpace),
+                Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
+            },
+        )?;
         let ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&ending);
         let thread = thread::Builder::new().name("snapshot".to_string()).spawn(move || {
@@ -171,7 +177,7 @@ impl DiskJournal {
 }
 
 /// Writes a snapshot, as long as it takes.
-fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
+fn written<D: Disk>(keeper: &mut Keeper<D>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
     let mut told = false;
     loop {
         match keeper.write(snapshot) {
@@ -189,7 +195,7 @@ fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool
 }
 
 /// What was asked for is done before the directory is anybody else's.
-impl Drop for DiskJournal {
+impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // The thread of the log holds a way to ask for snapshots, so it ends first.
@@ -202,7 +208,7 @@ impl Drop for DiskJournal {
     }
 }
 
-impl Journal<Snapshot> for DiskJournal {
+impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
     fn append(&mut self, record: Bytes) {
         self.since_base += record.len();
         if let Some(coming) = &mut self.coming {

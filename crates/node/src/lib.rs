@@ -9,7 +9,8 @@
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
-//! | `marker` | why a replica in `memory` durability runs once |
+//! | `standing` | whether it may go on from that |
+//! | `marker` | why a replica that keeps nothing runs once |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -38,6 +39,7 @@ mod places;
 mod runtime;
 mod snapshot;
 mod snapshots;
+mod standing;
 mod supervisor;
 mod timers;
 mod trusted_home;
@@ -47,6 +49,7 @@ pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;
+pub use standing::{Standing, Unproven};
 pub use supervisor::SupervisorError;
 pub use trusted_home::HomeError;
 

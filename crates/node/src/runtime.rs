@@ -2,14 +2,14 @@
 
 use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service, TrustedKind};
+use crate::config::{Cluster, ConfigError, Layout, ReplicaSecret, Service, TrustedKind};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
-use crate::durable::{self, DurableError, Found, Standing};
+use crate::durable::{self, DurableError, Footing, Found};
 use crate::engine::{Engine, Stopped};
 use crate::inbox::Inbox;
 use crate::links::Links;
-use crate::marker::{MarkerError, leave_mark};
+use crate::marker::MarkerError;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::{config::hex, http};
@@ -125,21 +125,15 @@ pub fn serve(
     LocalSet::new().block_on(&runtime, async {
         let sockets = Sockets::bind(&cluster, secret.replica).await?;
         // Only now is it sure that this process is the one that runs the replica.
-        let standing = match cluster.durability {
-            Durability::Memory => {
-                leave_mark(&layout.started(secret.replica))?;
-                Standing::Volatile
-            }
-            Durability::Always => durable::open(&cluster, &secret, layout, &options)?,
-        };
+        let footing = durable::open(&cluster, &secret, layout, &options)?;
         match cluster.service {
             Service::Kv => {
                 let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, sockets, executor, footing, options).await
             }
             Service::Null => {
                 let executor = Executor::new(troth_kv::Null::default(), cluster.limits);
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, sockets, executor, footing, options).await
             }
         }
     })
@@ -182,7 +176,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     secret: ReplicaSecret,
     mut sockets: Sockets,
     executor: X,
-    standing: Standing,
+    footing: Footing,
     options: Options,
 ) -> Result<(), RunError> {
     let (me, group) = (secret.replica, cluster.group);
@@ -194,7 +188,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
-        ..engine(cluster, secret, executor, clock, standing)?
+        ..engine(cluster, secret, executor, clock, footing)?
     };
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
@@ -271,7 +265,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     secret: ReplicaSecret,
     executor: X,
     clock: Clock,
-    standing: Standing,
+    footing: Footing,
 ) -> Result<Engine<MinBft, X>, RunError> {
     let (me, group) = (secret.replica, cluster.group);
     let directory = cluster.directory();
@@ -279,15 +273,15 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     let certificates = Arc::new(verifier(cluster, secret.mac.as_ref())?);
     let machine = Replica::new(me, group, MinBft::new(me, group, cluster.minbft()), executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
-    let (host, attestor, journal, desk) = match standing {
-        Standing::Volatile => {
+    let (host, attestor, journal, desk) = match footing {
+        Footing::Volatile => {
             let identity = cluster.identity(me);
-            let key = secret.trusted.expect("in `memory` durability the component is in this process");
+            let key = secret.trusted.expect("what keeps nothing has its component in this process");
             let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
             let host = Host::fresh(machine, me, group, signer, false, env)?;
             (host, Attestor::Here(Box::new(component)), None, Desk::default())
         }
-        Standing::Durable(opened) => {
+        Footing::Durable(opened) => {
             let host = match opened.found {
                 None => Host::fresh(machine, me, group, signer, true, env)?,
                 Some(Found { snapshot, log, resumed }) => {

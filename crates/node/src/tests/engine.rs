@@ -4,7 +4,7 @@ use super::config::{Scratch, plan};
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
-use crate::durable::{Opened, Standing};
+use crate::durable::{Footing, Opened};
 use crate::engine::{Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
@@ -36,7 +36,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = Executor::new(Null::new(result_bytes), cluster.limits);
-    engine(&cluster, secret, executor, Clock::new(), Standing::Volatile).expect("a fresh replica starts")
+    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
 }
 
 /// Puts reads whose results replica 0 sends whole into the lane of client 1.
@@ -134,9 +134,9 @@ fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
         found: None,
     };
     let executor = Executor::new(Null::new(8), cluster.limits);
-    let standing = Standing::Durable(Box::new(opened));
+    let footing = Footing::Durable(Box::new(opened));
     let mut engine =
-        engine(&cluster, secret, executor, Clock::new(), standing).expect("a fresh replica starts");
+        engine(&cluster, secret, executor, Clock::new(), footing).expect("a fresh replica starts");
     engine.commands().expect("there is nothing to refuse");
     let draft = FrameDraft {
         group: cluster.group.id(),

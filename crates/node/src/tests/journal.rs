@@ -31,7 +31,7 @@ fn record(number: u32) -> Bytes {
 }
 
 struct Home {
-    journal: DiskJournal,
+    journal: DiskJournal<RealDisk>,
     desk: Desk,
     runtime: tokio::runtime::Runtime,
 }
@@ -46,7 +46,7 @@ fn open(directory: &Path) -> Result<(Home, Held), SnapshotError> {
     let keeper = Keeper::open(disk, OWNER, held.base)?;
     let newest = keeper.newest().cloned();
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, 0, keeper, desk.clone()).expect("threads start");
+    let journal = DiskJournal::start(log, 0, keeper, desk.clone(), None).expect("threads start");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     Ok((Home { journal, desk, runtime }, (held.base, newest, held.records)))
 }

@@ -33,8 +33,10 @@
 //! | `format` | the bytes of header, record and marker |
 //! | `scan` | reading one file, and what it may hold |
 //! | `opening` | from what a directory holds to a running store |
+//! | `by_the_clock` | a store that is synced so often |
 //! | `error` | why a store was refused, and how to go on |
 
+mod by_the_clock;
 pub mod directory;
 mod error;
 mod format;
@@ -42,8 +44,9 @@ mod opening;
 mod real;
 mod scan;
 
+pub use by_the_clock::ByTheClock;
 pub use error::StoreError;
-pub use real::RealDirectory;
+pub use real::{RealDirectory, boot_id};
 
 use directory::{BootId, Directory, StoreFile};
 use format::{BLOCK, Block, Header, Record};
