@@ -1,6 +1,7 @@
 //! What comes back after which end, in every durability (design.md §9), with real processes.
 
 use crate::support::{Running, Scratch, good, init_with, pid, run, signal, status, troth, until};
+use crate::trusted::{init_processes_with, trusted_processes};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -93,7 +94,7 @@ fn with_an_interval_a_killed_cluster_comes_back_and_a_lost_machine_does_not_vote
 fn in_memory_a_replica_comes_back_where_its_component_lived_on() {
     let scratch = Scratch::new("memory-apart");
     let dir = scratch.0.as_path();
-    init_with(dir, &["--durability", "memory", "--trusted-home", "process"]);
+    init_processes_with(dir, &["--durability", "memory"]);
     let components: Vec<Running> = (0..3).map(|id| start(dir, "trusted", id, &[])).collect();
     let mut replicas = all(dir);
     put(dir, "key", "value");
@@ -124,29 +125,18 @@ fn in_memory_a_replica_comes_back_where_its_component_lived_on() {
 fn a_trusted_process_killed_under_an_interval_goes_on_from_its_last_record() {
     let scratch = Scratch::new("interval-apart");
     let dir = scratch.0.as_path();
-    init_with(dir, &["--durability", "interval", "--trusted-home", "process"]);
+    init_processes_with(dir, &["--durability", "interval"]);
     let replicas = all(dir);
     for life in 0..3 {
         put(dir, &format!("key{life}"), "value");
-        for replica in &replicas {
-            signal(component_of(replica.0.id()), "KILL");
+        for component in trusted_processes(dir).into_values() {
+            signal(component, "KILL");
         }
         put(dir, "key", &life.to_string());
+        until("all components serve again", || (trusted_processes(dir).len() == 3).then_some(()));
     }
     let pids: Vec<u32> = status(dir).iter().map(pid).collect();
     let ours: Vec<u32> = replicas.iter().map(|replica| replica.0.id()).collect();
     assert_eq!(pids, ours, "no replica ended");
     assert_eq!(good(dir, &["kv", "get", "key"]).trim(), "2");
-}
-
-/// The trusted process that a replica started.
-fn component_of(replica: u32) -> u32 {
-    until("the replica has a trusted process", || {
-        let children = std::fs::read_to_string(format!("/proc/{replica}/task/{replica}/children")).ok()?;
-        let of_threads = std::fs::read_dir(format!("/proc/{replica}/task"))
-            .ok()?
-            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-        let all: Vec<String> = of_threads.chain([children]).collect();
-        all.iter().flat_map(|some| some.split_whitespace()).find_map(|pid| pid.parse().ok())
-    })
 }
