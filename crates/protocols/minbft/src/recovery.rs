@@ -86,13 +86,14 @@ impl MinBft {
         if snapshot.0 > self.own_checkpoint.0 {
             self.due_checkpoints.push_back(snapshot);
         }
-        // The snapshot may be older than what was known to be stable.
+        // The snapshot may be older than what was known to be stable, or may be wrong.
+        self.compare_with_stable(cx);
         self.notice_lag(cx);
     }
 
     /// Executes again what was executed before: the checkpoints that this replica has certified since its
     /// snapshot may be stable, and it must be able to show their states.
-    fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
+    pub(crate) fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("MINBFT-R6");
         let certified: std::collections::BTreeSet<Seq> = self
             .peer(self.me)
