@@ -15,7 +15,7 @@ use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, Note, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
+use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, Seq, ToClient, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
 /// whole group convoy (speed.md, lesson 6).
@@ -58,6 +58,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) blocked: Option<Blocked>,
     /// Whether the disk has no space.
     pub(crate) disk_full: bool,
+    /// The stable checkpoint that its own state differs from, until that is repaired.
+    pub(crate) diverged: Option<Seq>,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -417,10 +419,23 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             Note::TransferStarted { seq } => tracing::debug!(%seq, "fetches the state"),
             Note::TransferDone { seq } => {
                 counters.transfers += 1;
-                tracing::info!(%seq, "has the state");
+                match self.diverged.take() {
+                    None => tracing::info!(%seq, "has the state"),
+                    Some(since) => tracing::error!(
+                        %seq, %since,
+                        "its state is repaired, and clients are answered again; find out what made it wrong: memory, \
+                         disk, another build, or somebody in this machine"
+                    ),
+                }
             }
             Note::Diverged { seq } => {
-                tracing::error!(%seq, "its own state differs from what the group agreed on");
+                counters.divergences += 1;
+                self.diverged = Some(*seq);
+                tracing::error!(
+                    %seq,
+                    "ALARM: its own state differs from what the group agreed on: answers no client any more, throws its \
+                     state away and fetches the group's"
+                );
             }
         }
     }

@@ -35,6 +35,8 @@ mod liar;
 mod links;
 mod marker;
 mod metrics;
+#[cfg(feature = "demo-adversary")]
+mod miscompute;
 mod places;
 mod runtime;
 mod snapshot;

@@ -99,6 +99,9 @@ pub struct Options {
     /// Lie to clients and to the other replicas.
     #[cfg(feature = "demo-adversary")]
     pub lie: bool,
+    /// Compute one operation wrongly.
+    #[cfg(feature = "demo-adversary")]
+    pub miscompute: bool,
 }
 
 impl From<Stopped> for RunError {
@@ -127,6 +130,11 @@ pub fn serve(
         // Only now is it sure that this process is the one that runs the replica.
         let footing = durable::open(&cluster, &secret, layout, &options)?;
         match cluster.service {
+            #[cfg(feature = "demo-adversary")]
+            Service::Kv if options.miscompute => {
+                let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
+                run(&cluster, secret, sockets, Executor::new(app, cluster.limits), footing, options).await
+            }
             Service::Kv => {
                 let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
                 run(&cluster, secret, sockets, executor, footing, options).await
@@ -300,6 +308,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         desk,
         blocked: None,
         disk_full: false,
+        diverged: None,
         frames: FrameVerifier::new(Arc::clone(&directory), scheme.clone(), cluster.limits),
         messages: MessageVerifier::new(directory, scheme, certificates),
         timers: Timers::new(),
@@ -341,6 +350,7 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         active: status.active,
         executed: status.executed.0,
         stable: status.stable.0,
+        diverged: engine.diverged.map(|seq| seq.0),
         pending: status.pending as u64,
         suspicions: status.suspicions,
         accused: status.accused.iter().map(|replica| replica.0).collect(),

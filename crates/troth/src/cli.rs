@@ -207,6 +207,8 @@ pub(crate) struct Trusted {
 pub(crate) enum Adversary {
     /// Lies to clients and tells each replica something else.
     Liar,
+    /// Computes one operation wrongly, as a machine with bad memory would, and else does what it should.
+    Miscompute,
 }
 
 #[derive(Args, Debug)]

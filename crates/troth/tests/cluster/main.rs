@@ -3,6 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
+#[cfg(feature = "demo-adversary")]
+mod diverged;
 mod durability;
 mod killed;
 mod life;
