@@ -20,6 +20,9 @@ use troth_types::Seq;
 
 /// Bytes of log after which a snapshot pays: a start reads what came since.
 const SNAPSHOT_AFTER: usize = 16 << 20;
+/// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, is kept for
+/// the next to be compared with, and the log stays where it stands.
+const MOST_TAIL: usize = 128 << 20;
 /// Until a snapshot is tried again on a full disk.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -33,6 +36,8 @@ pub(crate) struct DiskJournal<D: Disk> {
     steps: Vec<Step>,
     /// Bytes appended since the base.
     since_base: usize,
+    /// Snapshots that the thread has yet to write.
+    writing: usize,
     coming: Option<Coming>,
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
@@ -139,10 +144,17 @@ impl<D: Disk> DiskJournal<D> {
             ending,
             steps: Vec::new(),
             since_base,
+            writing: 0,
             coming: None,
             asked: false,
             state,
         })
+    }
+
+    /// Bytes of log that are held in memory for a snapshot that is being written.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.coming.as_ref().map_or(0, |coming| coming.bytes)
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
@@ -215,17 +227,22 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
             coming.bytes += record.len();
             coming.records.push(record.clone());
         }
+        // Behind one that is needed no sync completes, so little is appended.
+        if self.coming.take_if(|coming| !coming.needed && coming.bytes > MOST_TAIL).is_some() {
+            tracing::warn!("a snapshot takes too long: the log goes on without it, to the next one");
+        }
         self.steps.push(Step::Append(record));
     }
 
     fn wants_segment(&self) -> bool {
-        self.coming.is_none() && self.since_base >= SNAPSHOT_AFTER
+        self.writing == 0 && self.since_base >= SNAPSHOT_AFTER
     }
 
     fn new_segment(&mut self, snapshot: Snapshot, needed: bool) {
-        if self.coming.is_some() && !needed {
+        if self.writing > 0 && !needed {
             return;
         }
+        self.writing += 1;
         self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
         self.ask(Task::Write(snapshot));
     }
@@ -240,6 +257,7 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
     }
 
     fn snapshot_done(&mut self, seq: Seq) {
+        self.writing = self.writing.saturating_sub(1);
         let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else { return };
         self.since_base = coming.bytes;
         // What was appended since is in the old segment, or would be there soon; the new one repeats it.

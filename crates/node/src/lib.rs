@@ -5,6 +5,7 @@
 //! | [`config`] | `cluster.toml`, secret files, making a new cluster |
 //! | `runtime` | the loop: wait, gather, turn, write |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
+//! | `notes` | what the machine notes, counted and logged |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
@@ -37,6 +38,7 @@ mod marker;
 mod metrics;
 #[cfg(feature = "demo-adversary")]
 mod miscompute;
+mod notes;
 mod places;
 mod runtime;
 mod snapshot;

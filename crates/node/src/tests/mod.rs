@@ -1,6 +1,7 @@
 mod config;
 mod connection;
 mod engine;
+mod full_disk;
 mod http;
 mod inbox;
 mod journal;
