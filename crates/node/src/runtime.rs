@@ -351,6 +351,7 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         executed: status.executed.0,
         stable: status.stable.0,
         diverged: engine.diverged.map(|seq| seq.0),
+        disk_full: engine.disk_full,
         pending: status.pending as u64,
         suspicions: status.suspicions,
         accused: status.accused.iter().map(|replica| replica.0).collect(),

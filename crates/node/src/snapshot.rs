@@ -30,6 +30,9 @@ pub struct Snapshot {
     /// answer from it.
     #[serde(default)]
     pub diverged: Option<u64>,
+    /// Whether its disk has no space, so that it waits for some.
+    #[serde(default)]
+    pub disk_full: bool,
     /// Requests that wait for their execution.
     pub pending: u64,
     /// How often it suspected a primary.

@@ -70,7 +70,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
                 snapshot.pending.to_string(),
                 snapshot.suspicions.to_string(),
                 names(&snapshot.accused),
-                alarm(snapshot.diverged),
+                alarm(snapshot),
             ]),
             Err(why) => row.push(format!("unreachable: {}", print::foreign(why))),
         }
@@ -79,8 +79,12 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
     render(&rows)
 }
 
-fn alarm(diverged: Option<u64>) -> String {
-    diverged.map_or_else(|| "-".to_owned(), |seq| format!("diverged at {seq}"))
+fn alarm(snapshot: &Snapshot) -> String {
+    match (snapshot.diverged, snapshot.disk_full) {
+        (Some(seq), _) => format!("diverged at {seq}"),
+        (None, true) => "disk full".to_owned(),
+        (None, false) => "-".to_owned(),
+    }
 }
 
 fn names(replicas: &[u16]) -> String {

@@ -6,6 +6,7 @@
 #[cfg(feature = "demo-adversary")]
 mod diverged;
 mod durability;
+mod full;
 mod killed;
 mod life;
 mod printing;
