@@ -1,5 +1,7 @@
 //! Syncs by the clock, and none at all: what a kill leaves, and what a loss of power does.
 
+#![expect(clippy::disallowed_methods, reason = "a test that waits for the clock, with a deadline")]
+
 use super::{ME, SMALL, open, record, records};
 use crate::{
     FaultyDisk, Job, Log, MemoryDisk, Report, Step, Syncer, SyncerOptions, Tear, Ticket, Unsynced,
