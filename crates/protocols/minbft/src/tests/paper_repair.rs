@@ -105,11 +105,43 @@ fn what_became_stable_meanwhile_is_fetched_instead() {
 }
 
 #[test]
+fn what_was_executed_since_is_executed_again() {
+    covers!("MINBFT-T6");
+    for n in [3, 5] {
+        for wrong in 1..=7 {
+            // The victim hears late of what is stable.
+            let victim = n - 1;
+            let mut world = World::all(n, SMALL);
+            world.node_mut(victim).wrong_at.store(wrong, Ordering::Relaxed);
+            world.links(move |flight| match flight.kind() {
+                Kind::Checkpoint | Kind::Stable | Kind::Status if flight.to == r(victim) => Fate::Hold,
+                _ => Fate::Pass,
+            });
+            order(&mut world, 1..=7);
+            let before = world.executed(victim);
+            assert!(before >= 4, "it executed beyond the checkpoint: {before}");
+            world.open();
+            world.pass(3_000_000);
+            assert_eq!(world.journal(victim).len(), 7, "n {n}, wrong at {wrong}");
+            if wrong <= 4 {
+                assert_eq!(alarms(&world, victim), [Seq(4)]);
+                assert_eq!(world.journal(victim), world.journal(0), "n {n}, wrong at {wrong}");
+            }
+            order(&mut world, 8..=9);
+            world.pass(1_000_000);
+            assert_eq!(world.journal(victim), world.journal(0), "n {n}, wrong at {wrong}: found at 8");
+        }
+    }
+}
+
+#[test]
 fn no_log_begins_at_a_wrong_state_and_a_restart_repairs_it_too() {
     covers!("MINBFT-T6");
     for wrong in 1..=4 {
         for count in 4..=10 {
             let mut world = diverged(3, 1, wrong, count);
+            assert_eq!(alarms(&world, 1), [Seq(4)]);
+            assert_eq!(world.node(1).disk.snapshot, None, "wrong at {wrong}, {count} ordered");
             world.crash(1);
             world.restart(1);
             world.open();
