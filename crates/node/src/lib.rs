@@ -9,6 +9,7 @@
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
+//! | `by_the_clock` | counters that are synced so often |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `standing` | whether it may go on from that |
 //! | `marker` | why a replica that keeps nothing runs once |
@@ -21,6 +22,7 @@
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
 mod beside;
+mod by_the_clock;
 mod clock;
 pub mod config;
 mod connection;
@@ -48,6 +50,7 @@ mod supervisor;
 mod timers;
 mod trusted_home;
 
+pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
 pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};

@@ -1,6 +1,7 @@
 //! Opening a durable replica's trusted component where it lives: in this process, or in one of its own
 //! that is reached over its socket, and started and watched from here where nobody else does.
 
+use crate::by_the_clock::ByTheClock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use crate::durable::DurableError;
 use crate::runtime::Options;
@@ -13,7 +14,7 @@ use thiserror::Error;
 use troth_core::LogRecord;
 use troth_minbft::COUNTER;
 use troth_trusted::{CounterValue, Identity, Resumed, TrustedCore};
-use troth_trusted_host::store::{ByTheClock, DiskStore};
+use troth_trusted_host::store::DiskStore;
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
 use troth_trusted_process::{ConnectError, Patience, RemoteComponent};
 use troth_types::Wire;

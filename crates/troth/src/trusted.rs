@@ -8,9 +8,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use troth_node::ByTheClock;
 use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
 use troth_trusted::TrustedCore;
-use troth_trusted_host::store::{ByTheClock, DiskStore, StoreError};
+use troth_trusted_host::store::{DiskStore, StoreError};
 use troth_trusted_process::{
     Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
 };

@@ -33,10 +33,8 @@
 //! | `format` | the bytes of header, record and marker |
 //! | `scan` | reading one file, and what it may hold |
 //! | `opening` | from what a directory holds to a running store |
-//! | `by_the_clock` | a store that is synced so often |
 //! | `error` | why a store was refused, and how to go on |
 
-mod by_the_clock;
 pub mod directory;
 mod error;
 mod format;
@@ -44,7 +42,6 @@ mod opening;
 mod real;
 mod scan;
 
-pub use by_the_clock::ByTheClock;
 pub use error::StoreError;
 pub use real::{RealDirectory, boot_id};
 
