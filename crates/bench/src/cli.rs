@@ -59,7 +59,9 @@ pub(crate) struct Plan {
 pub(crate) enum DurabilityName {
     /// Everything is on disk before anything that depends on it leaves.
     Always,
-    /// Nothing is on disk.
+    /// Everything is on disk 10 ms later.
+    Interval,
+    /// Nothing is synced.
     Memory,
 }
 

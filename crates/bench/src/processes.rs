@@ -40,6 +40,7 @@ impl Scratch {
             trusted_home: TrustedHome::InProcess,
             durability: match durability {
                 DurabilityName::Always => Durability::Always,
+                DurabilityName::Interval => Durability::interval(),
                 DurabilityName::Memory => Durability::Memory,
             },
             clients,

@@ -128,6 +128,12 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.note(Note::TransferStarted { seq });
     }
 
+    /// Has a wrong state thrown away and brought to a stable checkpoint.
+    pub fn repair_state(&mut self, seq: Seq, digest: Digest, sources: Vec<ReplicaId>) {
+        self.effects.push(Effect::RepairState { seq, digest, sources });
+        self.note(Note::TransferStarted { seq });
+    }
+
     /// Tells the observers.
     pub fn note(&mut self, note: Note) {
         self.effects.push(Effect::Note(note));

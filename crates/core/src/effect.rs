@@ -94,6 +94,16 @@ pub enum Effect<A: Agreement> {
         /// Who should have it.
         sources: Vec<ReplicaId>,
     },
+    /// Throw the state away, for it is wrong, and bring it to a stable checkpoint from others. Until that is in
+    /// force nothing is executed and no client is answered.
+    RepairState {
+        /// The checkpoint's sequence number; not above what is executed, or it would merely be behind.
+        seq: Seq,
+        /// Its digest.
+        digest: Digest,
+        /// Who should have it.
+        sources: Vec<ReplicaId>,
+    },
     /// Tell the observers.
     Note(Note),
 }

@@ -5,6 +5,8 @@
 //! be certified), sync once, release what waited for that, have the component certify one run.
 //! The certified messages then leave, and come back as this machine's own input.
 
+mod backlog;
+
 use crate::log::{self, LogRecord, RecoveryError, seal_run};
 use crate::{Env, Input, Machine, MachineStart, Note, Output, PeerMessage, To};
 use bytes::Bytes;
@@ -102,6 +104,8 @@ pub struct Host<M: Machine> {
     /// Whether the log may be compacted now.
     segments: bool,
     ready: VecDeque<Command<M>>,
+    /// Bytes of all that waits in `appends`, `waiting` and `ready`, about.
+    held: usize,
     own: VecDeque<M::Message>,
 }
 
@@ -140,7 +144,7 @@ impl<M: Machine> Host<M> {
         // the next one is made, or a second crash would lose it.
         for last in resumed {
             if let Resumed::One { certificate, .. } = last {
-                host.appends.push(LogRecord::Certified(certificate.clone()).to_wire());
+                host.append(LogRecord::Certified(certificate.clone()));
             }
         }
         let start = MachineStart::Recovered { snapshot, own: recovered.own, records: recovered.records };
@@ -167,6 +171,7 @@ impl<M: Machine> Host<M> {
             rebase: None,
             segments: true,
             ready: VecDeque::new(),
+            held: 0,
             own: VecDeque::new(),
         }
     }
@@ -213,14 +218,16 @@ impl<M: Machine> Host<M> {
             _ => return self.ready.push_back(Command::Halt(Refusal::Halted)),
         };
         if self.durable {
-            self.appends.push(LogRecord::Certified(certificate.clone()).to_wire());
+            self.append(LogRecord::Certified(certificate.clone()));
         }
         let receivers: Vec<To> = run.iter().map(|wanted| wanted.to).collect();
         let bodies = run.into_iter().map(|wanted| (wanted.body, wanted.digest)).collect();
         let messages = seal_run::<M>(&certificate, bodies, &self.tree, self.me);
         for (to, message) in receivers.into_iter().zip(messages) {
             // Body and counter are durable: nothing holds the message back.
-            self.ready.push_back(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
+            let command = Command::Peer { to, message: PeerMessage::Protocol(message.clone()) };
+            self.hold(&command);
+            self.ready.push_back(command);
             self.own.push_back(message);
         }
         self.settle(env);
@@ -231,7 +238,13 @@ impl<M: Machine> Host<M> {
         if self.ready.is_empty() {
             self.phase();
         }
-        self.ready.pop_front()
+        let command = self.ready.pop_front();
+        if let Some(command) = &command {
+            self.release(command);
+        } else if self.waiting.is_empty() && self.appends.is_empty() {
+            debug_assert_eq!(self.held, 0, "what is counted is taken out");
+        }
+        command
     }
 
     /// Sorts outputs, and steps the machine with its own messages until none is left.
@@ -247,10 +260,23 @@ impl<M: Machine> Host<M> {
         }
     }
 
+    /// Has a record appended with whatever is made durable next.
+    fn append(&mut self, record: LogRecord) {
+        let record = record.to_wire();
+        self.hold_record(&record);
+        self.appends.push(record);
+    }
+
+    /// Holds a command back until what was appended before is durable.
+    fn wait(&mut self, command: Command<M>) {
+        self.hold(&command);
+        self.waiting.push(command);
+    }
+
     fn sort(&mut self, output: Output<M>) {
         match output {
-            Output::Peer { to, message } => self.waiting.push(Command::Peer { to, message }),
-            Output::Client(message) => self.waiting.push(Command::Client(message)),
+            Output::Peer { to, message } => self.wait(Command::Peer { to, message }),
+            Output::Client(message) => self.wait(Command::Client(message)),
             Output::Certify { counter, previous, new, body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);
                 self.wanted.push_back(Wanted { counter, previous, new, body, digest, to });
@@ -258,7 +284,7 @@ impl<M: Machine> Host<M> {
             Output::Sign { body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);
                 let message = M::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)));
-                self.waiting.push(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
+                self.wait(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
                 self.own.push_back(message);
             }
             Output::SetTimer { timer, at } => self.ready.push_back(Command::SetTimer { timer, at }),
@@ -266,12 +292,12 @@ impl<M: Machine> Host<M> {
             Output::Persist(record) => {
                 if self.durable {
                     self.urgent = true;
-                    self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
+                    self.append(LogRecord::Machine(record.to_wire()));
                 }
             }
             Output::Remember(record) => {
                 if self.durable {
-                    self.appends.push(LogRecord::Machine(record.to_wire()).to_wire());
+                    self.append(LogRecord::Machine(record.to_wire()));
                 }
             }
             Output::Compact(seq) => self.compact = self.compact.max(Some(seq)),
@@ -292,8 +318,8 @@ impl<M: Machine> Host<M> {
         if starts_run {
             self.take_run();
             if self.durable {
-                let bodies: Vec<Bytes> = self.run.iter().map(|wanted| wanted.record().to_wire()).collect();
-                self.appends.extend(bodies);
+                let bodies: Vec<LogRecord> = self.run.iter().map(Wanted::record).collect();
+                bodies.into_iter().for_each(|body| self.append(body));
                 self.urgent = true;
             }
         }
@@ -342,6 +368,7 @@ impl<M: Machine> Host<M> {
         let bodies = self.run.iter().map(|wanted| wanted.record().to_wire());
         let mut all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
         all.push(LogRecord::CarriedOver(all.len() as u64).to_wire());
+        all.iter().for_each(|record| self.hold_record(record));
         self.appends.splice(0..0, all);
         self.urgent = true;
     }

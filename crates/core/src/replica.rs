@@ -58,6 +58,10 @@ pub struct Replica<A: Agreement, X: Execution> {
     group: Group,
     agreement: A,
     execution: X,
+    /// The state that everybody began with, to install into what must not be mixed with a wrong one.
+    genesis: X,
+    /// What takes the place of a wrong state once its transfer is complete. Until then clients are not answered.
+    repair: Option<X>,
     transfer: Option<Transfer>,
     hashing: bool,
 }
@@ -77,7 +81,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     /// A replica in its genesis state.
     pub fn new(me: ReplicaId, group: Group, agreement: A, execution: X) -> Self {
         assert!(group.contains(me), "a replica belongs to its group");
-        Self { me, group, agreement, execution, transfer: None, hashing: false }
+        let genesis = execution.clone();
+        Self { me, group, agreement, execution, genesis, repair: None, transfer: None, hashing: false }
     }
 
     /// The agreement protocol's state.
@@ -140,17 +145,19 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::Deliver(ordered) => {
                     let outcome = self.execution.execute(&ordered);
-                    for reply in &outcome.replies {
-                        out.push(Output::Client(self.reply(reply.clone(), false)));
+                    if self.repair.is_none() {
+                        for reply in &outcome.replies {
+                            out.push(Output::Client(self.reply(reply.clone(), false)));
+                        }
+                        let events = outcome.events.iter().cloned();
+                        out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
                     }
-                    out.extend(
-                        outcome.events.iter().map(|event| Output::Client(ToClient::Event(event.clone()))),
-                    );
                     if let Some(configuration) = &outcome.configuration {
                         self.configured(env, configuration, &mut more, out);
                     }
                     let reached = self.reached();
-                    if self.transfer.as_ref().is_some_and(|transfer| transfer.seq <= reached.seq) {
+                    let overtaken = |transfer: &Transfer| transfer.seq <= reached.seq;
+                    if self.repair.is_none() && self.transfer.as_ref().is_some_and(overtaken) {
                         // The ordinary messages were faster; an older state must not replace a newer one.
                         self.transfer = None;
                     }
@@ -168,6 +175,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Compact(seq) => out.push(Output::Compact(seq)),
                 Effect::FetchState { seq, digest, sources } => {
                     self.begin_transfer(env, seq, digest, sources, out)
+                }
+                Effect::RepairState { seq, digest, sources } => {
+                    if self.repair.is_none() {
+                        self.transfer = None;
+                        self.repair = Some(self.genesis.clone());
+                    }
+                    self.begin_transfer(env, seq, digest, sources, out);
                 }
                 Effect::Note(note) => out.push(Output::Note(note)),
             }
@@ -251,6 +265,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return out.push(refuse(client, number, false, RefusalReason::Removed));
         }
         match self.execution.lookup(client, number) {
+            // What it knows of the client may be as wrong as the rest of its state.
+            Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
             Lookup::New => self.step(env, out, |agreement, cx| agreement.on_request(cx, frame)),
             Lookup::Executed(reply) => {
                 if full {
@@ -264,7 +280,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     fn on_read(&self, read: &Read) -> Output<Self> {
-        if !self.agreement.may_answer_reads() || self.transfer.is_some() {
+        if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
             return refuse(read.client, read.number, true, RefusalReason::NotReady);
         }
         let mut reply: ReadReply = self.execution.query(read);
@@ -286,11 +302,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     ) {
         sources.retain(|source| *source != self.me);
         let under_way = self.transfer.as_ref().is_some_and(|transfer| transfer.seq >= seq);
-        // An older state must not replace a newer one.
-        if sources.is_empty() || under_way || seq <= self.execution.executed() {
+        // An older state must not replace a newer one, unless that is wrong.
+        let older = self.repair.is_none() && seq <= self.execution.executed();
+        if sources.is_empty() || under_way || older {
             return;
         }
-        let wants = self.execution.begin_install(seq, digest);
+        let wants = self.repair.as_mut().unwrap_or(&mut self.execution).begin_install(seq, digest);
         self.transfer = Some(Transfer { seq, digest, sources, turn: 0 });
         self.ask(env, wants, out);
     }
@@ -311,12 +328,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if (transfer.seq, transfer.digest) != (piece.seq, piece.digest) || from != transfer.source() {
             return;
         }
-        match self.execution.on_piece(piece) {
+        match self.repair.as_mut().unwrap_or(&mut self.execution).on_piece(piece) {
             Installing::Wants(wants) if wants.is_empty() => {}
             Installing::Wants(wants) => self.ask(env, wants, out),
             Installing::Done => {
                 let (seq, digest) = (transfer.seq, transfer.digest);
                 self.transfer = None;
+                if let Some(repaired) = self.repair.take() {
+                    self.execution = repaired;
+                }
                 out.push(Output::CancelTimer(ReplicaTimer::Transfer));
                 out.push(Output::Note(Note::TransferDone { seq }));
                 out.push(Output::Rebase(seq));
@@ -328,7 +348,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     replica: from,
                     reason: "a piece of state does not verify",
                 }));
-                let wants = self.execution.wanted();
+                let wants = self.repair.as_ref().unwrap_or(&self.execution).wanted();
                 self.ask(env, wants, out);
             }
             Installing::NotWanted => {}
@@ -424,7 +444,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             Input::Timer(ReplicaTimer::Transfer) => {
                 if let Some(transfer) = &mut self.transfer {
                     transfer.turn += 1;
-                    let wants = self.execution.wanted();
+                    let wants = self.repair.as_ref().unwrap_or(&self.execution).wanted();
                     self.ask(env, wants, out);
                 }
             }
@@ -446,7 +466,8 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
     }
 
     fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {
-        self.execution.snapshot(seq)
+        // No log begins at a state that is wrong.
+        if self.repair.is_some() { None } else { self.execution.snapshot(seq) }
     }
 
     fn retained(&self) -> (Vec<A::Message>, Vec<A::Record>) {

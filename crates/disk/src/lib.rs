@@ -16,6 +16,7 @@ mod log;
 mod real;
 mod snapshots;
 mod syncer;
+mod unsynced;
 mod window;
 
 pub use disk::{Disk, DiskFile};
@@ -26,6 +27,7 @@ pub use log::{Cut, Identity, Log, LogOptions, MAX_RECORD, Recovered};
 pub use real::{RealDisk, RealFile};
 pub use snapshots::{About, Held, MAX_NODE, Nodes, Snapshots};
 pub use syncer::{Job, Refused, Report, Step, Syncer, SyncerOptions, Ticket};
+pub use unsynced::{Unsynced, UnsyncedFile, sync_everything};
 
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,8 @@ pub struct Counters {
     pub stable_checkpoints: u64,
     /// State transfers finished.
     pub transfers: u64,
+    /// Times that its own state was found to differ from what the group agreed on.
+    pub divergences: u64,
     /// Connections that were refused: unknown key, failed handshake or too many at once.
     pub connections_refused: u64,
 }
@@ -63,7 +65,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 26] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 27] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -90,6 +92,7 @@ impl Counters {
             ("view_changes", "Views that this replica abandoned", self.view_changes),
             ("stable_checkpoints", "Stable checkpoints", self.stable_checkpoints),
             ("transfers", "State transfers finished", self.transfers),
+            ("divergences", "Times that its own state differed from the stable one", self.divergences),
             ("connections_refused", "Connections refused", self.connections_refused),
         ]
     }

@@ -14,25 +14,30 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use troth_disk::{Job, Log, RealDisk, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
+use troth_disk::{Disk, Job, Log, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
 use troth_exec::Snapshot;
 use troth_types::Seq;
 
 /// Bytes of log after which a snapshot pays: a start reads what came since.
 const SNAPSHOT_AFTER: usize = 16 << 20;
+/// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, is kept for
+/// the next to be compared with, and the log stays where it stands.
+const MOST_TAIL: usize = 128 << 20;
 /// Until a snapshot is tried again on a full disk.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// A replica's log and snapshots.
-pub(crate) struct DiskJournal {
+pub(crate) struct DiskJournal<D: Disk> {
     /// Both until it is dropped.
-    syncer: Option<Syncer<RealDisk>>,
+    syncer: Option<Syncer<D>>,
     snapshots: Option<(Sender<Task>, JoinHandle<()>)>,
     /// The end has come: nobody waits for space any more.
     ending: Arc<AtomicBool>,
     steps: Vec<Step>,
     /// Bytes appended since the base.
     since_base: usize,
+    /// Snapshots that the thread has yet to write.
+    writing: usize,
     coming: Option<Coming>,
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
@@ -88,31 +93,37 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl DiskJournal {
-    /// Starts the threads. `since_base` are the bytes of what the log holds.
+impl<D: Disk> DiskJournal<D> {
+    /// Starts the threads. `since_base` are the bytes of what the log holds; with `every` it is synced by the
+    /// clock, so often.
     pub(crate) fn start(
-        log: Log<RealDisk>,
+        log: Log<D>,
         since_base: usize,
-        mut keeper: Keeper<RealDisk>,
+        mut keeper: Keeper<D>,
         desk: Desk,
+        every: Option<Duration>,
     ) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
         let shared = Arc::clone(&state);
         let reports = desk.clone();
         let (snapshots, asked) = mpsc::channel::<Task>();
         let retain = snapshots.clone();
-        let syncer = Syncer::start(log, SyncerOptions::default(), move |report| match report {
-            Report::Done(ticket) => {
-                let mut state = lock(&shared);
-                state.done = state.done.max(Some(ticket));
-                if let Some(base) = state.look() {
-                    drop(retain.send(Task::Retain(base)));
+        let syncer = Syncer::start(
+            log,
+            SyncerOptions { every, ..SyncerOptions::default() },
+            move |report| match report {
+                Report::Done(ticket) => {
+                    let mut state = lock(&shared);
+                    state.done = state.done.max(Some(ticket));
+                    if let Some(base) = state.look() {
+                        drop(retain.send(Task::Retain(base)));
+                    }
                 }
-            }
-            Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
-            Report::Space => reports.leave(Done::DiskSpace),
-            Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
-        })?;
+                Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
+                Report::Space => reports.leave(Done::DiskSpace),
+                Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
+            },
+        )?;
         let ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&ending);
         let thread = thread::Builder::new().name("snapshot".to_string()).spawn(move || {
@@ -133,10 +144,17 @@ impl DiskJournal {
             ending,
             steps: Vec::new(),
             since_base,
+            writing: 0,
             coming: None,
             asked: false,
             state,
         })
+    }
+
+    /// Bytes of log that are held in memory for a snapshot that is being written.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.coming.as_ref().map_or(0, |coming| coming.bytes)
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
@@ -171,7 +189,7 @@ impl DiskJournal {
 }
 
 /// Writes a snapshot, as long as it takes.
-fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
+fn written<D: Disk>(keeper: &mut Keeper<D>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
     let mut told = false;
     loop {
         match keeper.write(snapshot) {
@@ -189,7 +207,7 @@ fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool
 }
 
 /// What was asked for is done before the directory is anybody else's.
-impl Drop for DiskJournal {
+impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // The thread of the log holds a way to ask for snapshots, so it ends first.
@@ -202,24 +220,29 @@ impl Drop for DiskJournal {
     }
 }
 
-impl Journal<Snapshot> for DiskJournal {
+impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
     fn append(&mut self, record: Bytes) {
         self.since_base += record.len();
         if let Some(coming) = &mut self.coming {
             coming.bytes += record.len();
             coming.records.push(record.clone());
         }
+        // Behind one that is needed no sync completes, so little is appended.
+        if self.coming.take_if(|coming| !coming.needed && coming.bytes > MOST_TAIL).is_some() {
+            tracing::warn!("a snapshot takes too long: the log goes on without it, to the next one");
+        }
         self.steps.push(Step::Append(record));
     }
 
     fn wants_segment(&self) -> bool {
-        self.coming.is_none() && self.since_base >= SNAPSHOT_AFTER
+        self.writing == 0 && self.since_base >= SNAPSHOT_AFTER
     }
 
     fn new_segment(&mut self, snapshot: Snapshot, needed: bool) {
-        if self.coming.is_some() && !needed {
+        if self.writing > 0 && !needed {
             return;
         }
+        self.writing += 1;
         self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
         self.ask(Task::Write(snapshot));
     }
@@ -234,6 +257,7 @@ impl Journal<Snapshot> for DiskJournal {
     }
 
     fn snapshot_done(&mut self, seq: Seq) {
+        self.writing = self.writing.saturating_sub(1);
         let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else { return };
         self.since_base = coming.bytes;
         // What was appended since is in the old segment, or would be there soon; the new one repeats it.

@@ -2,24 +2,28 @@
 //! the threads that keep them from then on.
 
 use crate::beside::Desk;
-use crate::config::{Cluster, Layout, ReplicaSecret};
+use crate::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
 use crate::marker::{MarkerError, leave_mark};
 use crate::runtime::Options;
 use crate::snapshots::Keeper;
-use crate::trusted_home::{self, HomeError};
+use crate::standing::{self, Standing, Unproven};
+use crate::trusted_home::{self, Home, HomeError};
 use bytes::Bytes;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use troth_disk::{DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError};
+use troth_disk::{
+    Disk, DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError, Unsynced,
+};
 use troth_exec::Snapshot;
 use troth_trusted::Resumed;
 use troth_trusted_host::TrustedComponent;
-use troth_trusted_host::store::StoreError;
+use troth_trusted_host::store::{StoreError, boot_id};
+use troth_types::ReplicaId;
 
 /// Why a replica cannot start from what its disk holds.
 #[derive(Debug, Error)]
@@ -50,8 +54,8 @@ pub enum DurableError {
     /// The replica ran, and its component has forgotten what it did.
     #[error(
         "this replica ran before ({mark} or its log says so) and the counters in {counters} are gone or older: its trusted \
-         component has forgotten what it certified, so it must not vote under its old keys\n  mend: leave it stopped; the \
-         group bears f such replicas"
+         component has forgotten what it certified, so it must not vote under its old keys\n  mend: have it readmitted under a \
+         new epoch; until then leave it stopped, the group bears f such replicas"
     )]
     CountersLost {
         /// Where the counters should be.
@@ -59,6 +63,9 @@ pub enum DurableError {
         /// Where it says that it ran.
         mark: PathBuf,
     },
+    /// What is there need not be the last that it did.
+    #[error("{0}")]
+    Unproven(#[from] Unproven),
     /// The mark that it ran cannot be left.
     #[error(transparent)]
     Mark(#[from] MarkerError),
@@ -76,7 +83,7 @@ impl DurableError {
     pub fn must_not_vote(&self) -> bool {
         match self {
             Self::Home(why) => why.must_not_vote(),
-            Self::CountersLost { .. } => true,
+            Self::CountersLost { .. } | Self::Unproven(_) => true,
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
             Self::Counters(why) => {
@@ -92,8 +99,8 @@ impl DurableError {
     }
 }
 
-/// What a replica stands on.
-pub(crate) enum Standing {
+/// What a replica starts on.
+pub(crate) enum Footing {
     /// Its memory.
     Volatile,
     /// Its disk.
@@ -125,15 +132,47 @@ pub(crate) fn open(
     secret: &ReplicaSecret,
     layout: &Layout,
     options: &Options,
-) -> Result<Standing, DurableError> {
+) -> Result<Footing, DurableError> {
     let me = secret.replica;
-    let (counters, data) = (layout.counters(me, cluster.trusted_home), layout.data(me));
+    let mark = layout.started(me);
+    if cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess {
+        // The component ends with this process, and without it no log is of use.
+        leave_mark(&mark)?;
+        return Ok(Footing::Volatile);
+    }
+    let data = layout.data(me);
     private(&data)?;
-    let home = trusted_home::open(cluster, secret, layout, options)?;
-
     let disk = RealDisk::open(&data)?;
+    standing::take_over(&disk, cluster.durability, boot_id()?)?;
+    let home = trusted_home::open(cluster, secret, layout, options)?;
+    let counters = layout.counters(me, cluster.trusted_home);
+    let opened = match cluster.durability {
+        Durability::Memory => go_on(Unsynced(disk), cluster, me, home, Marks { mark, counters }),
+        _ => go_on(disk, cluster, me, home, Marks { mark, counters }),
+    };
+    opened.map(|opened| Footing::Durable(Box::new(opened)))
+}
+
+/// What tells that counters were lost, and which.
+struct Marks {
+    mark: PathBuf,
+    counters: PathBuf,
+}
+
+/// Opens log and snapshots, and holds them against what the component says.
+fn go_on<D: Disk + Sync>(
+    disk: D,
+    cluster: &Cluster,
+    me: ReplicaId,
+    home: Home,
+    marks: Marks,
+) -> Result<Opened, DurableError> {
+    let Marks { mark, counters } = marks;
     let owner = owner(cluster, me.0);
-    let (log, held) = Log::open(disk.clone(), owner, LogOptions::new(salt()?))?;
+    let options = LogOptions::new(salt()?);
+    // Room is made beforehand for the sake of syncs.
+    let step_bytes = if cluster.durability == Durability::Memory { 0 } else { options.step_bytes };
+    let (log, held) = Log::open(disk.clone(), owner, LogOptions { step_bytes, ..options })?;
     if let Some(cut) = &held.cut {
         tracing::info!(
             file = cut.file,
@@ -144,7 +183,6 @@ pub(crate) fn open(
     let keeper = Keeper::open(disk, owner, held.base)?;
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
-    let mark = layout.started(me);
     if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
         return Err(DurableError::CountersLost { counters, mark });
     }
@@ -158,14 +196,11 @@ pub(crate) fn open(
         log: held.records,
         resumed,
     });
+    let standing = if found.is_some() { Standing::Resumes } else { Standing::Fresh };
+    tracing::debug!(?standing, "opened what the replica keeps");
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, since_base, keeper, desk.clone())?;
-    Ok(Standing::Durable(Box::new(Opened {
-        component: home.component,
-        journal: Box::new(journal),
-        desk,
-        found,
-    })))
+    let journal = DiskJournal::start(log, since_base, keeper, desk.clone(), cluster.durability.every())?;
+    Ok(Opened { component: home.component, journal: Box::new(journal), desk, found })
 }
 
 /// Whose log it is.

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
-use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, Note, PeerMessage, Replica, To};
+use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, ToClient, ToReplica, Wire};
+use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, Seq, ToClient, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
 /// whole group convoy (speed.md, lesson 6).
@@ -42,6 +42,8 @@ const CLIENT_RUN: usize = 16;
 /// What may wait for the disk or the component before the turn takes nothing more in. A healthy one
 /// answers long before; where it does not, senders are slowed and nothing is lost.
 const BACKLOG: usize = 8_192;
+/// Bytes of the same, about.
+pub(crate) const BACKLOG_BYTES: usize = 64 << 20;
 
 type Peers<A> = PeerMessage<<A as Agreement>::Message>;
 type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
@@ -61,6 +63,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) disk_full: bool,
     /// Makes the two that follow anew when the configuration changes.
     pub(crate) keys: Keys,
+    /// The stable checkpoint that its own state differs from, until that is repaired.
+    pub(crate) diverged: Option<Seq>,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -185,7 +189,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     /// Whether so much waits for the disk or the component that nothing more is taken in.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.blocked.is_some() && self.host.backlog() > BACKLOG
+        let full = || self.host.backlog() > BACKLOG || self.host.backlog_bytes() > BACKLOG_BYTES;
+        self.blocked.is_some() && full()
     }
 
     /// Whether messages of clients wait for the next turn.
@@ -207,7 +212,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 run = 0;
             }
             let spent = self.clock.now().0.saturating_sub(began.0);
-            if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS {
+            // What waits behind the disk is not among the answers yet.
+            if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
                 break;
             }
         }
@@ -393,42 +399,6 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.counters.client_messages_out += 1;
         } else {
             self.counters.client_dropped += 1;
-        }
-    }
-
-    fn note(&mut self, note: &Note) {
-        let counters = &mut self.counters;
-        match note {
-            Note::Ignored { from, reason } => {
-                counters.ignored += 1;
-                tracing::trace!(%from, reason, "ignored");
-            }
-            Note::Suspected { replica, reason } => {
-                counters.suspected += 1;
-                tracing::info!(%replica, reason, "suspects a replica");
-            }
-            Note::Accused { replica, rule } => {
-                counters.accused += 1;
-                tracing::warn!(%replica, rule, "a replica provably broke a rule");
-            }
-            Note::ViewChange { to } => {
-                counters.view_changes += 1;
-                tracing::info!(%to, "leaves its view");
-            }
-            Note::ViewEntered { view } => tracing::info!(%view, "works in a view"),
-            Note::Stable { seq, .. } => {
-                counters.stable_checkpoints += 1;
-                tracing::debug!(%seq, "checkpoint is stable");
-            }
-            // Under load the target moves on with every checkpoint.
-            Note::TransferStarted { seq } => tracing::debug!(%seq, "fetches the state"),
-            Note::TransferDone { seq } => {
-                counters.transfers += 1;
-                tracing::info!(%seq, "has the state");
-            }
-            Note::Diverged { seq } => {
-                tracing::error!(%seq, "its own state differs from what the group agreed on");
-            }
         }
     }
 }

@@ -5,11 +5,14 @@
 //! | [`config`] | `cluster.toml`, secret files, making a new cluster |
 //! | `runtime` | the loop: wait, gather, turn, write |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
+//! | `notes` | what the machine notes, counted and logged |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
+//! | `by_the_clock` | counters that are synced so often |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
-//! | `marker` | why a replica in `memory` durability runs once |
+//! | `standing` | whether it may go on from that |
+//! | `marker` | why a replica that keeps nothing runs once |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -19,6 +22,7 @@
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
 mod beside;
+mod by_the_clock;
 mod clock;
 pub mod config;
 mod connection;
@@ -35,19 +39,25 @@ mod liar;
 mod links;
 mod marker;
 mod metrics;
+#[cfg(feature = "demo-adversary")]
+mod miscompute;
+mod notes;
 mod places;
 mod runtime;
 mod snapshot;
 mod snapshots;
+mod standing;
 mod supervisor;
 mod timers;
 mod trusted_home;
 
+pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
 pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;
+pub use standing::{Standing, Unproven};
 pub use supervisor::SupervisorError;
 pub use trusted_home::HomeError;
 

@@ -12,15 +12,22 @@ use thiserror::Error;
 pub enum MarkerError {
     /// It ran before.
     #[error(
-        "this replica ran before ({0} exists) and its trusted counter was lost with its process: if it came \
-         back it could tell a second story under numbers that it has used\n  mend: leave it stopped; the group \
-         bears f such replicas. Bringing it back needs readmission, which is not built yet. If more than f are \
-         gone, make a new cluster with `troth init`"
+        "this replica ran before ({0} exists), and with durability = \"memory\" a trusted component in the replica's \
+         process is lost with it: if it came back it could tell a second story under numbers that it has used, so it must \
+         not vote\n  mend: have it readmitted under a new epoch; until then leave it stopped, the group bears f such \
+         replicas. If more than f are gone, make a new cluster with `troth init`"
     )]
     RanBefore(PathBuf),
     /// The mark could not be written.
     #[error("cannot write {0}: {1}\n  mend: make the replica's directory writable for its user")]
     File(PathBuf, io::Error),
+}
+
+impl MarkerError {
+    /// Whether the replica has lost what it did, so that it must not vote.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Self::RanBefore(_))
+    }
 }
 
 /// Leaves the mark, durably; refuses where it is already there.

@@ -20,6 +20,12 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         ("active", "Whether the replica works in the view", flag(snapshot.active)),
         ("executed_batch", "The last executed batch", number(snapshot.executed)),
         ("stable_checkpoint", "The last stable checkpoint", number(snapshot.stable)),
+        (
+            "diverged",
+            "Whether its own state differs from the stable one and is being repaired",
+            flag(snapshot.diverged.is_some()),
+        ),
+        ("disk_full", "Whether it waits for space on its disk", flag(snapshot.disk_full)),
         ("pending_requests", "Requests that wait for their execution", number(snapshot.pending)),
         ("accused_replicas", "Replicas that provably broke a rule", number(snapshot.accused.len() as u64)),
         ("connected_peers", "Replicas connected", number(snapshot.peers.len() as u64)),

@@ -2,15 +2,15 @@
 
 use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service};
+use crate::config::{Cluster, ConfigError, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
-use crate::durable::{self, DurableError, Found, Standing};
+use crate::durable::{self, DurableError, Footing, Found};
 use crate::engine::{Engine, Stopped};
 use crate::inbox::Inbox;
 use crate::keys::Keys;
 use crate::links::Links;
-use crate::marker::{MarkerError, leave_mark};
+use crate::marker::MarkerError;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::{config::hex, http};
@@ -96,6 +96,9 @@ pub struct Options {
     /// Lie to clients and to the other replicas.
     #[cfg(feature = "demo-adversary")]
     pub lie: bool,
+    /// Compute one operation wrongly.
+    #[cfg(feature = "demo-adversary")]
+    pub miscompute: bool,
 }
 
 impl From<Stopped> for RunError {
@@ -122,21 +125,21 @@ pub fn serve(
     LocalSet::new().block_on(&runtime, async {
         let sockets = Sockets::bind(&cluster, secret.replica).await?;
         // Only now is it sure that this process is the one that runs the replica.
-        let standing = match cluster.durability {
-            Durability::Memory => {
-                leave_mark(&layout.started(secret.replica))?;
-                Standing::Volatile
-            }
-            Durability::Always => durable::open(&cluster, &secret, layout, &options)?,
-        };
+        let footing = durable::open(&cluster, &secret, layout, &options)?;
         match cluster.service {
+            #[cfg(feature = "demo-adversary")]
+            Service::Kv if options.miscompute => {
+                let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
+                let executor = executor(&cluster, app);
+                run(&cluster, secret, sockets, executor, footing, options).await
+            }
             Service::Kv => {
                 let executor = executor(&cluster, troth_kv::Kv::default());
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, sockets, executor, footing, options).await
             }
             Service::Null => {
                 let executor = executor(&cluster, troth_kv::Null::default());
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, sockets, executor, footing, options).await
             }
         }
     })
@@ -179,7 +182,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     secret: ReplicaSecret,
     mut sockets: Sockets,
     executor: X,
-    standing: Standing,
+    footing: Footing,
     options: Options,
 ) -> Result<(), RunError> {
     let (me, group) = (secret.replica, cluster.group);
@@ -191,7 +194,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
-        ..engine(cluster, secret, executor, clock, standing)?
+        ..engine(cluster, secret, executor, clock, footing)?
     };
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
@@ -273,7 +276,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     secret: ReplicaSecret,
     executor: X,
     clock: Clock,
-    standing: Standing,
+    footing: Footing,
 ) -> Result<Engine<MinBft, X>, RunError> {
     let (me, group) = (secret.replica, cluster.group);
     let keys = Keys {
@@ -285,15 +288,15 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     let configuration = Arc::clone(executor.configuration());
     let machine = Replica::new(me, group, agreement, executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
-    let (host, attestor, journal, desk) = match standing {
-        Standing::Volatile => {
+    let (host, attestor, journal, desk) = match footing {
+        Footing::Volatile => {
             let identity = cluster.identity(me);
-            let key = secret.trusted.expect("in `memory` durability the component is in this process");
+            let key = secret.trusted.expect("what keeps nothing has its component in this process");
             let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
             let host = Host::fresh(machine, me, group, signer, false, env)?;
             (host, Attestor::Here(Box::new(component)), None, Desk::default())
         }
-        Standing::Durable(opened) => {
+        Footing::Durable(opened) => {
             let host = match opened.found {
                 None => Host::fresh(machine, me, group, signer, true, env)?,
                 Some(Found { snapshot, log, resumed }) => {
@@ -312,6 +315,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         desk,
         blocked: None,
         disk_full: false,
+        diverged: None,
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),
         keys,
@@ -339,6 +343,8 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         active: status.active,
         executed: status.executed.0,
         stable: status.stable.0,
+        diverged: engine.diverged.map(|seq| seq.0),
+        disk_full: engine.disk_full,
         pending: status.pending as u64,
         suspicions: status.suspicions,
         accused: status.accused.iter().map(|replica| replica.0).collect(),

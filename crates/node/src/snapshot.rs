@@ -26,6 +26,13 @@ pub struct Snapshot {
     pub executed: u64,
     /// The last stable checkpoint.
     pub stable: u64,
+    /// The stable checkpoint that its own state was found to differ from; until it is repaired, clients have no
+    /// answer from it.
+    #[serde(default)]
+    pub diverged: Option<u64>,
+    /// Whether its disk has no space, so that it waits for some.
+    #[serde(default)]
+    pub disk_full: bool,
     /// Requests that wait for their execution.
     pub pending: u64,
     /// How often it suspected a primary.

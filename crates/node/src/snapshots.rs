@@ -14,24 +14,42 @@ pub(crate) struct Keeper<D: Disk> {
 }
 
 impl<D: Disk> Keeper<D> {
-    /// Opens a replica's snapshots, and loads the newest; where that is damaged, the one that its log stands
-    /// on. The newest may be ahead of the log's: a crash came between the two.
+    /// Opens a replica's snapshots, and loads the newest from which the log goes on, or none where the log
+    /// reaches back to the beginning. The newest may be ahead of the one that the log stands on: a crash came
+    /// between the two. Where such a one is damaged, an earlier one serves as well, and it is set aside.
     ///
     /// # Errors
-    /// [`SnapshotError`], also where the log stands on a snapshot and there is none that is whole.
+    /// [`SnapshotError`], also where the log stands on a snapshot and there is none that is whole; then
+    /// everything is left as it is.
     pub(crate) fn open(disk: D, owner: Identity, base: Option<u64>) -> Result<Self, SnapshotError> {
-        let (store, held) = Snapshots::open(disk, owner)?;
+        let (mut store, held) = Snapshots::open(disk, owner)?;
         for why in &held.damaged {
             tracing::error!(%why, "a snapshot is damaged");
         }
-        let newest = held.newest.filter(|about| base.is_none_or(|base| about.seq >= base));
-        let newest = match (newest, base) {
-            (Some(about), _) => Some(loaded(&store, &about)?),
-            (None, None) => None,
-            (None, Some(base)) => {
-                return Err(held.damaged.into_iter().next().unwrap_or(SnapshotError::Unknown(base)));
+        let mut damage = held.damaged.into_iter().next();
+        let mut aside = Vec::new();
+        let mut newest = None;
+        for about in store.all().filter(|about| base.is_none_or(|base| about.seq >= base)) {
+            match loaded(&store, &about) {
+                Ok(snapshot) => {
+                    newest = Some(snapshot);
+                    break;
+                }
+                Err(why @ SnapshotError::Damaged { .. }) => {
+                    tracing::error!(%why, seq = about.seq, "a snapshot is damaged");
+                    damage.get_or_insert(why);
+                    aside.push(about.seq);
+                }
+                Err(why) => return Err(why),
             }
-        };
+        }
+        if let (None, Some(base)) = (&newest, base) {
+            return Err(damage.unwrap_or(SnapshotError::Unknown(base)));
+        }
+        for seq in aside {
+            tracing::warn!(seq, "goes on from an earlier state and the log since");
+            store.set_aside(seq)?;
+        }
         Ok(Self { store, newest })
     }
 

@@ -1,6 +1,7 @@
 //! Opening a durable replica's trusted component where it lives: in this process, or in one of its own
 //! that is reached over its socket, and started and watched from here where nobody else does.
 
+use crate::by_the_clock::ByTheClock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use crate::durable::DurableError;
 use crate::runtime::Options;
@@ -13,7 +14,7 @@ use thiserror::Error;
 use troth_core::LogRecord;
 use troth_minbft::COUNTER;
 use troth_trusted::{CounterValue, Identity, Resumed, TrustedCore};
-use troth_trusted_host::store::{DiskStore, Policy};
+use troth_trusted_host::store::DiskStore;
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
 use troth_trusted_process::{ConnectError, Patience, RemoteComponent};
 use troth_types::Wire;
@@ -132,12 +133,13 @@ fn in_process(
     crate::durable::private(&directory)?;
     let identity = cluster.identity(me);
     let key = secret.trusted.clone().expect("a secret file of an in-process component holds its key");
-    let opened = DiskStore::open(&directory, identity, Policy::Always)?;
+    let opened = DiskStore::open(&directory, identity, cluster.durability.policy())?;
     let before = opened.last.is_some();
+    let store = ByTheClock::new(opened.store, cluster.durability.every());
     let core = match opened.last {
-        None => TrustedCore::start(identity, key, opened.store),
+        None => TrustedCore::start(identity, key, store),
         Some(state) => {
-            TrustedCore::restart(identity, key, opened.store, state).map_err(|_| DurableError::Component)?
+            TrustedCore::restart(identity, key, store, state).map_err(|_| DurableError::Component)?
         }
     };
     Ok((Box::new(InProcess::new(core)), before))

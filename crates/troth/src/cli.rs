@@ -153,7 +153,10 @@ pub(crate) enum DurabilityName {
     /// Everything is on disk before anything that depends on it leaves; a replica may be stopped at any
     /// moment and started again.
     Always,
-    /// Nothing is on disk; a replica that has stopped never comes back.
+    /// Everything is on disk 10 ms later (durability_interval_ms in cluster.toml); a replica that was killed
+    /// comes back, one whose machine lost power must be readmitted.
+    Interval,
+    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted.
     Memory,
 }
 
@@ -204,6 +207,8 @@ pub(crate) struct Trusted {
 pub(crate) enum Adversary {
     /// Lies to clients and tells each replica something else.
     Liar,
+    /// Computes one operation wrongly, as a machine with bad memory would, and else does what it should.
+    Miscompute,
 }
 
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::config::{ConfigError, MakeError};
-use troth_node::{RecoveryError, RunError};
+use troth_node::{RunError, Standing};
 
 /// The service said no.
 pub(crate) const NO: u8 = 1;
@@ -63,10 +63,9 @@ impl From<RunError> for Failure {
     fn from(why: RunError) -> Self {
         let code = match &why {
             RunError::Config(_) | RunError::Listen(..) => USAGE,
-            RunError::Marker(_) => MUST_NOT_START,
-            RunError::Durable(why) if why.must_not_vote() => MUST_NOT_START,
-            RunError::Start(RecoveryError::BodyMissing(..)) => MUST_NOT_START,
+            why if Standing::of(why).is_some() => MUST_NOT_START,
             RunError::System(_)
+            | RunError::Marker(_)
             | RunError::Start(_)
             | RunError::Component(_)
             | RunError::Halted

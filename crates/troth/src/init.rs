@@ -47,6 +47,7 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         trusted_home: home,
         durability: match init.durability {
             DurabilityName::Always => Durability::Always,
+            DurabilityName::Interval => Durability::interval(),
             DurabilityName::Memory => Durability::Memory,
         },
         clients: init.clients,

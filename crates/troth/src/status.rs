@@ -54,6 +54,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
         "pending",
         "suspicions",
         "accused",
+        "alarm",
     ];
     let mut rows: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
     for (index, answer) in answers.iter().enumerate() {
@@ -69,12 +70,21 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
                 snapshot.pending.to_string(),
                 snapshot.suspicions.to_string(),
                 names(&snapshot.accused),
+                alarm(snapshot),
             ]),
             Err(why) => row.push(format!("unreachable: {}", print::foreign(why))),
         }
         rows.push(row);
     }
     render(&rows)
+}
+
+fn alarm(snapshot: &Snapshot) -> String {
+    match (snapshot.diverged, snapshot.disk_full) {
+        (Some(seq), _) => format!("diverged at {seq}"),
+        (None, true) => "disk full".to_owned(),
+        (None, false) => "-".to_owned(),
+    }
 }
 
 fn names(replicas: &[u16]) -> String {

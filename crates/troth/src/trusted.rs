@@ -8,9 +8,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use troth_node::ByTheClock;
 use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
 use troth_trusted::TrustedCore;
-use troth_trusted_host::store::{DiskStore, Policy, StoreError};
+use troth_trusted_host::store::{DiskStore, StoreError};
 use troth_trusted_process::{
     Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
 };
@@ -101,17 +102,18 @@ fn open(
     cluster: &Cluster,
     layout: &Layout,
     secret: TrustedSecret,
-) -> Result<TrustedCore<DiskStore>, Failure> {
+) -> Result<TrustedCore<ByTheClock>, Failure> {
     let identity = cluster.identity(secret.replica);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
     let started = layout.trusted_started(secret.replica);
     trusted_start::check(&started, &directory, identity.epoch)?;
-    let opened = DiskStore::open(&directory, identity, Policy::Always)?;
+    let opened = DiskStore::open(&directory, identity, cluster.durability.policy())?;
+    let store = ByTheClock::new(opened.store, cluster.durability.every());
     trusted_start::mark(&started, identity.epoch)?;
     tracing::debug!(how = ?opened.how, same_boot = opened.same_boot, "opened the counters");
     Ok(match opened.last {
-        None => TrustedCore::start(identity, secret.key, opened.store),
-        Some(state) => TrustedCore::restart(identity, secret.key, opened.store, state).map_err(|why| {
+        None => TrustedCore::start(identity, secret.key, store),
+        Some(state) => TrustedCore::restart(identity, secret.key, store, state).map_err(|why| {
             let problem = format!("the counters in {} cannot be continued: {why:?}", directory.display());
             Failure::new(MUST_NOT_START, problem)
         })?,
@@ -119,7 +121,7 @@ fn open(
 }
 
 /// Answers the replica until it is time to stop.
-fn answer(listener: &UnixListener, core: TrustedCore<DiskStore>, limits: &Limits) -> Result<(), Failure> {
+fn answer(listener: &UnixListener, core: TrustedCore<ByTheClock>, limits: &Limits) -> Result<(), Failure> {
     let mut refused: u64 = 0;
     serve(listener, core, limits, &mut |event| match event {
         // Anybody may be able to connect, and nobody shall fill the log so.

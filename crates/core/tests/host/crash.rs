@@ -294,6 +294,50 @@ fn a_state_from_others_is_durable_before_what_rests_on_it() {
 }
 
 #[test]
+fn a_state_from_others_that_is_not_there_yet_is_not_forgotten() {
+    let begun = |done: &[Command<crate::scribe::Scribe>]| {
+        done.iter().find_map(|command| match command {
+            Command::NewSegment { snapshot, needed } => Some((snapshot.clone(), *needed)),
+            _ => None,
+        })
+    };
+    let mut home = Home::new(true);
+    // Its state was let go for a later one, whose own is not finished.
+    home.ask(Ask::RebaseAhead);
+    for _ in 0..2 {
+        home.ask(Ask::Certify(1));
+        assert_eq!(begun(&home.run()), None);
+    }
+    home.ask(Ask::Reach);
+    home.host().allow_segments(false);
+    home.ask(Ask::Certify(1));
+    let snapshot = bytes::Bytes::from_static(b"snapshot at 5");
+    assert_eq!(begun(&home.run()), Some((snapshot, true)), "it is needed as it was");
+    home.ask(Ask::Certify(1));
+    assert_eq!(begun(&home.run()), None, "once");
+}
+
+#[test]
+fn what_waits_is_counted_in_bytes_until_it_is_taken_out() {
+    let mut home = Home::new(true);
+    assert_eq!(home.host().backlog_bytes(), 0);
+    home.ask(Ask::Everything);
+    let one = home.host().backlog_bytes();
+    assert!(one > 0);
+    for _ in 0..9 {
+        home.ask(Ask::Everything);
+    }
+    assert!(home.host().backlog_bytes() >= 10 * one);
+    home.run();
+    // The last certificate stays for the next sync.
+    assert!((1..one).contains(&home.host().backlog_bytes()));
+    home.ask(Ask::Compact);
+    home.ask(Ask::Certify(3));
+    home.run();
+    assert!((1..one).contains(&home.host().backlog_bytes()), "also of what was carried over");
+}
+
+#[test]
 fn a_segment_waits_until_it_is_welcome_unless_it_is_needed() {
     let mut home = Home::new(true);
     home.host().allow_segments(false);

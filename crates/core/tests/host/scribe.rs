@@ -43,6 +43,10 @@ pub enum Ask {
     CompactAhead,
     /// The state at 4 came from others.
     Rebase,
+    /// The state at 5, which is not there, came from others.
+    RebaseAhead,
+    /// The state at 5 is there from now on.
+    Reach,
     /// Set and cancel a timer, tell the observers.
     Small,
     /// A record, words and a message at once.
@@ -116,6 +120,8 @@ pub struct Scribe {
     pub records: Vec<u64>,
     /// What the snapshot that it started from says.
     pub restored: Option<Bytes>,
+    /// Whether the state at 5 is there.
+    pub reached: bool,
 }
 
 impl Scribe {
@@ -210,6 +216,8 @@ impl Machine for Scribe {
             Ask::Compact => out.push(Output::Compact(Seq(4))),
             Ask::CompactAhead => out.push(Output::Compact(Seq(5))),
             Ask::Rebase => out.push(Output::Rebase(Seq(4))),
+            Ask::RebaseAhead => out.push(Output::Rebase(Seq(5))),
+            Ask::Reach => self.reached = true,
             Ask::Small => {
                 out.push(Output::SetTimer { timer: Ask::Small, at: Time(9) });
                 out.push(Output::CancelTimer(Ask::Send));
@@ -245,7 +253,11 @@ impl Machine for Scribe {
     }
 
     fn snapshot(&self, seq: Seq) -> Option<Bytes> {
-        (seq == Seq(4)).then(|| Bytes::from_static(b"snapshot at 4"))
+        match seq.0 {
+            4 => Some(Bytes::from_static(b"snapshot at 4")),
+            5 if self.reached => Some(Bytes::from_static(b"snapshot at 5")),
+            _ => None,
+        }
     }
 
     fn retained(&self) -> (Vec<Said>, Vec<u64>) {

@@ -91,6 +91,28 @@ impl<D: Disk> Snapshots<D> {
         self.manifests.values().next_back().map(|manifest| &manifest.about)
     }
 
+    /// What the snapshots are of, the newest first.
+    pub fn all(&self) -> impl Iterator<Item = About> {
+        let all: Vec<About> = self.manifests.values().rev().map(|manifest| manifest.about.clone()).collect();
+        all.into_iter()
+    }
+
+    /// Takes a snapshot whose nodes turned out to be damaged out of the way, durably: it counts no more, one of
+    /// its number may be written again, and its manifest stays under another name for whoever looks into it.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Unknown`] where there is none; otherwise as the disk reports.
+    pub fn set_aside(&mut self, seq: u64) -> Result<(), SnapshotError> {
+        if !self.manifests.contains_key(&seq) {
+            return Err(SnapshotError::Unknown(seq));
+        }
+        self.guard(|this| {
+            this.disk.rename(&manifest_name(seq), &(manifest_name(seq) + ".damaged"))?;
+            this.manifests.remove(&seq);
+            this.disk.sync_directory().map_err(SnapshotError::Disk)
+        })
+    }
+
     /// Whether the next snapshot should be a full one: there is none, or the newest one's packs hold more
     /// than twice what its full one held. Past 65,536 packs no other is taken.
     #[must_use]

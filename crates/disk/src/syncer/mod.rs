@@ -4,11 +4,11 @@ mod queue;
 
 use crate::{Disk, Log, LogError};
 use bytes::Bytes;
-use queue::Queue;
+use queue::{Queue, Taken};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// One thing to do to the log.
@@ -30,7 +30,8 @@ pub enum Step {
 pub struct Job {
     /// What to do.
     pub steps: Vec<Step>,
-    /// Whether it is done only when it is durable; else when it is written.
+    /// Whether it is done only when it is durable; else when it is written. Where [`SyncerOptions::every`]
+    /// says otherwise, it is done when it is written all the same, unless it begins a base.
     pub sync: bool,
 }
 
@@ -85,12 +86,15 @@ pub struct SyncerOptions {
     pub most_bytes: usize,
     /// How long to wait on a full disk before trying again.
     pub retry: Duration,
+    /// Sync by the clock and not for each job: what is written is durable this long after, and the time of a
+    /// sync more.
+    pub every: Option<Duration>,
 }
 
 impl Default for SyncerOptions {
-    /// 1,024 jobs, 32 MiB, half a second.
+    /// 1,024 jobs, 32 MiB, half a second; a sync for each group of jobs that ask for one.
     fn default() -> Self {
-        Self { most_jobs: 1024, most_bytes: 1 << 25, retry: Duration::from_millis(500) }
+        Self { most_jobs: 1024, most_bytes: 1 << 25, retry: Duration::from_millis(500), every: None }
     }
 }
 
@@ -112,7 +116,7 @@ impl<D: Disk> Syncer<D> {
         report: impl FnMut(Report) + Send + 'static,
     ) -> io::Result<Self> {
         let queue = Arc::new(Queue::new(options.most_jobs.max(1), options.most_bytes));
-        let worker = Worker { log, queue: Abandoned(Arc::clone(&queue)), options, report };
+        let worker = Worker { log, queue: Abandoned(Arc::clone(&queue)), options, report, due: None };
         let thread = thread::Builder::new().name("log".to_string()).spawn(move || worker.run())?;
         Ok(Self { queue, thread: Some(thread) })
     }
@@ -161,6 +165,8 @@ struct Worker<D: Disk, R> {
     queue: Abandoned,
     options: SyncerOptions,
     report: R,
+    /// When the next sync by the clock is due: something is written that is not durable.
+    due: Option<Instant>,
 }
 
 /// Why the thread ends.
@@ -171,16 +177,15 @@ enum End {
 
 impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
     fn run(mut self) -> Log<D> {
-        while let Some(taken) = self.queue.0.take() {
-            let ended = self.group(taken.jobs.into_iter()).and_then(|()| {
-                (self.report)(Report::Done(taken.last));
-                match self.log.housekeep() {
-                    // Nobody waits for it; where somebody does, the next job finds out.
-                    Err(why) if !why.is_full() => Err(End::Failed(why)),
-                    _ => Ok(()),
-                }
-            });
-            match ended {
+        loop {
+            let taken = self.queue.0.take(self.due);
+            let last = taken.is_none();
+            let done = match taken {
+                Some(taken) => self.turn(taken),
+                None => self.sync_the_rest(),
+            };
+            match done {
+                Ok(()) if last => break,
                 Ok(()) => {}
                 Err(End::Stopped) => break,
                 Err(End::Failed(why)) => {
@@ -194,19 +199,50 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
         self.log
     }
 
+    /// Does what waits, if anything does, and what is due by the clock.
+    fn turn(&mut self, taken: Taken) -> Result<(), End> {
+        if !taken.jobs.is_empty() {
+            self.group(taken.jobs.into_iter())?;
+            (self.report)(Report::Done(taken.last));
+        }
+        if self.due.is_some_and(|due| due <= now()) {
+            self.patiently(Log::sync)?;
+            self.due = None;
+        }
+        match self.log.housekeep() {
+            // Nobody waits for it; where somebody does, the next job finds out.
+            Err(why) if !why.is_full() => Err(End::Failed(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// An end in good order leaves nothing to the clock.
+    fn sync_the_rest(&mut self) -> Result<(), End> {
+        if self.due.is_some() { self.patiently(Log::sync) } else { Ok(()) }
+    }
+
     /// Does all jobs with one write and at most one sync.
     fn group(&mut self, jobs: impl Iterator<Item = Job>) -> Result<(), End> {
         let mut sync = false;
         for job in jobs {
-            sync |= job.sync;
+            sync |= job.sync && self.options.every.is_none();
             for step in job.steps {
                 match &step {
                     Step::Append(record) => self.patiently(|log| log.append(record))?,
-                    Step::Base { base, records } => self.patiently(|log| log.begin_base(*base, records))?,
+                    Step::Base { base, records } => {
+                        // Until it is synced a base is nowhere but in the memory of this process.
+                        sync = true;
+                        self.patiently(|log| log.begin_base(*base, records))?;
+                    }
                 }
             }
         }
-        self.patiently(if sync { Log::sync } else { Log::flush })
+        self.patiently(if sync { Log::sync } else { Log::flush })?;
+        self.due = match self.options.every {
+            Some(every) if !sync => self.due.or_else(|| now().checked_add(every)),
+            _ => None,
+        };
+        Ok(())
     }
 
     /// Repeats a step until the disk has space for it.
@@ -232,4 +268,9 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread of the runtime, where the clock is read")]
+fn now() -> Instant {
+    Instant::now()
 }

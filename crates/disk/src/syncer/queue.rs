@@ -3,7 +3,7 @@
 use super::{Job, Refused, Ticket};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct Waiting {
@@ -74,14 +74,24 @@ impl Queue {
         Ok(ticket)
     }
 
-    /// Takes all that wait, or waits for one; nothing once the queue is closed and empty.
-    pub(super) fn take(&self) -> Option<Taken> {
+    /// Takes all that wait, or waits for one, until `due` at most: then there may be none. Nothing once the
+    /// queue is closed and empty.
+    pub(super) fn take(&self, due: Option<Instant>) -> Option<Taken> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() {
             if waiting.closed {
                 return None;
             }
-            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let Some(due) = due else {
+                waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = due.saturating_duration_since(super::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.filled.wait_timeout(waiting, left);
+            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         let jobs = std::mem::take(&mut waiting.jobs);
         waiting.bytes = 0;

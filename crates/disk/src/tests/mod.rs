@@ -1,5 +1,6 @@
 //! Tests of this crate. Randomised ones print their seed where they fail.
 
+mod by_the_clock;
 mod crash;
 mod damage;
 mod format;

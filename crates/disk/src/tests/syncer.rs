@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const OPTIONS: SyncerOptions =
-    SyncerOptions { most_jobs: 16, most_bytes: 1 << 20, retry: Duration::from_millis(1) };
+    SyncerOptions { most_jobs: 16, most_bytes: 1 << 20, retry: Duration::from_millis(1), every: None };
 
 /// Long enough that only a hang reaches it.
 const HANG: Duration = Duration::from_secs(60);

@@ -1,6 +1,7 @@
 //! A checked `cluster.toml`: public, and the same file for every replica and client.
 
 use super::checks::{self, Checks};
+use super::durability::{self, Durability};
 use super::error::{ConfigError, Source};
 use super::home::{self, TrustedHome};
 use super::raw::{RawCluster, RawReplica};
@@ -50,27 +51,6 @@ impl TrustedKind {
         match self {
             Self::Hmac => "hmac",
             Self::Ed25519 => "ed25519",
-        }
-    }
-}
-
-/// What a replica keeps, and when (design.md §9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Everything is on disk before anything that depends on it leaves: the replica, or its machine, may
-    /// stop at any moment and come back.
-    Always,
-    /// Nothing is on disk: a replica that has stopped never comes back under its keys.
-    Memory,
-}
-
-impl Durability {
-    /// The name in the configuration.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Memory => "memory",
         }
     }
 }
@@ -243,13 +223,12 @@ impl Cluster {
         let checks = Checks(source);
         checks.number(&raw.version, 1, 1, "the version of the format")?;
         checks.one_of(&raw.protocol, &[("minbft", ())], "protocol")?;
-        let known = [("always", Durability::Always), ("memory", Durability::Memory)];
-        let durability = checks.one_of(&raw.durability, &known, "durability")?;
+        let durability = durability::check(&checks, &raw.durability, raw.durability_interval_ms.as_ref())?;
         let service =
             checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
         let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
         let trusted = checks.one_of(&raw.trusted, &kinds, "kind of trusted component")?;
-        let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted, durability)?;
+        let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted)?;
         let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
         let limits = checks.limits(&raw.limits)?;
         let timing = checks.timing(&raw.timing)?;

@@ -1,7 +1,7 @@
 //! Where a replica's trusted component lives, and what that asks of the rest of the configuration.
 
 use super::checks::Checks;
-use super::cluster::{Durability, TrustedKind};
+use super::cluster::TrustedKind;
 use super::error::ConfigError;
 use toml::Spanned;
 
@@ -32,7 +32,6 @@ pub(super) fn check(
     checks: &Checks<'_>,
     written: Option<&Spanned<String>>,
     trusted: TrustedKind,
-    durability: Durability,
 ) -> Result<TrustedHome, ConfigError> {
     let Some(written) = written else { return Ok(TrustedHome::default()) };
     let known = [TrustedHome::InProcess, TrustedHome::Process].map(|home| (home.name(), home));
@@ -46,16 +45,6 @@ pub(super) fn check(
             "a process of its own isolates nothing with trusted = \"hmac\": the replica holds the same key to check \
              the others' certificates",
             "set trusted_home = \"in-process\", or make a cluster with `troth init --trusted ed25519 --trusted-home process`",
-        ));
-    }
-    if durability != Durability::Always {
-        return Err(checks.0.error(
-            written.span(),
-            format!(
-                "a process of its own keeps its counters on disk, and durability is \"{}\"",
-                durability.name()
-            ),
-            "set durability = \"always\", or trusted_home = \"in-process\"",
         ));
     }
     Ok(home)

@@ -81,7 +81,7 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
     let mut cluster = String::from(HEAD);
     let nonce = random()?;
     writeln!(cluster, "service = \"{}\"", plan.service.name()).expect("a string takes all");
-    writeln!(cluster, "durability = \"{}\"", plan.durability.name()).expect("a string takes all");
+    cluster += &plan.durability.lines();
     writeln!(cluster, "trusted = \"{}\"", plan.trusted.name()).expect("a string takes all");
     if plan.trusted_home == TrustedHome::Process {
         writeln!(cluster, "trusted_home = \"{}\"", plan.trusted_home.name()).expect("a string takes all");

@@ -4,6 +4,7 @@
 
 mod checks;
 mod cluster;
+mod durability;
 mod error;
 pub mod hex;
 mod home;
@@ -12,7 +13,8 @@ mod make;
 mod raw;
 mod secret;
 
-pub use cluster::{ClientEntry, Cluster, Durability, ReplicaEntry, Service, Timing, TrustedKind};
+pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
+pub use durability::Durability;
 pub use error::ConfigError;
 pub use home::TrustedHome;
 pub use layout::Layout;

@@ -10,6 +10,7 @@ pub(crate) struct RawCluster {
     pub(crate) protocol: Spanned<String>,
     pub(crate) service: Spanned<String>,
     pub(crate) durability: Spanned<String>,
+    pub(crate) durability_interval_ms: Option<Spanned<u64>>,
     pub(crate) trusted: Spanned<String>,
     pub(crate) trusted_home: Option<Spanned<String>>,
     pub(crate) nonce: Spanned<String>,

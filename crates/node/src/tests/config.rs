@@ -235,3 +235,30 @@ fn a_secret_that_others_may_read_is_refused() {
     let error = ReplicaSecret::load(&file, &cluster).err().expect("readable by all");
     assert!(error.mend.contains("chmod 600"), "{error}");
 }
+
+#[test]
+fn how_often_is_synced_is_read_within_bounds_and_only_where_it_goes_by_the_clock() {
+    let scratch = Scratch::new("interval");
+    let layout = Layout::new(&scratch.0);
+    let interval = Durability::interval();
+    make(&layout, &Plan { durability: interval, ..plan(TrustedKind::Hmac) }).expect("a fresh directory");
+    let read = || Cluster::load(&layout.cluster());
+    assert_eq!(read().expect("just made").durability, interval);
+    assert_eq!(interval.every(), Some(std::time::Duration::from_millis(10)));
+    let text = std::fs::read_to_string(layout.cluster()).expect("just made");
+    let write = |text: String| std::fs::write(layout.cluster(), text).expect("our own directory");
+    write(text.replace("durability_interval_ms = 10\n", ""));
+    assert_eq!(read().expect("absent is the default").durability, interval);
+    for (number, good) in [("1", true), ("1000", true), ("0", false), ("1001", false)] {
+        write(text.replace("_ms = 10", &format!("_ms = {number}")));
+        assert_eq!(read().is_ok(), good, "{number}");
+    }
+    for name in ["always", "memory"] {
+        write(text.replace("\"interval\"", &format!("\"{name}\"")));
+        let error = read().expect_err("nothing would follow the clock");
+        assert!(error.mend.contains("durability_interval_ms") && error.place.is_some(), "{error}");
+    }
+    write(text.replace("\"interval\"", "\"sometimes\""));
+    let error = read().expect_err("there is none");
+    assert!(error.mend.contains("\"always\" or \"interval\" or \"memory\""), "{error}");
+}

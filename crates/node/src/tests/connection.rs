@@ -4,7 +4,7 @@ use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
 use crate::connection::{MOST_HANDSHAKES, Meeting, largest_message, listen};
-use crate::durable::Standing;
+use crate::durable::Footing;
 use crate::inbox::Inbox;
 use crate::links::Links;
 use crate::runtime::{Shared, engine};
@@ -29,7 +29,7 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
         let (cluster, secret, client) = files(name);
         let meeting = Rc::new(Meeting::new(&cluster, &secret));
         let executor = Executor::new(Null::default(), cluster.limits);
-        let engine = engine(&cluster, secret, executor, Clock::new(), Standing::Volatile)
+        let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile)
             .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

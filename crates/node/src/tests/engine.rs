@@ -4,8 +4,8 @@ use super::config::{Scratch, plan};
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
-use crate::durable::{Opened, Standing};
-use crate::engine::{Blocked, Engine, Stopped};
+use crate::durable::{Footing, Opened};
+use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
 use crate::runtime::engine;
@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{Ed25519Signer, Signer};
+use troth_core::Note;
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Null;
 use troth_minbft::MinBft;
@@ -36,7 +37,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = Executor::new(Null::new(result_bytes), cluster.limits);
-    engine(&cluster, secret, executor, Clock::new(), Standing::Volatile).expect("a fresh replica starts")
+    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
 }
 
 /// Puts reads whose results replica 0 sends whole into the lane of client 1.
@@ -119,6 +120,11 @@ impl Journal<Snapshot> for Slow {
 
 /// Replica 0, the primary of a fresh group, on a slow disk, with an operation to order.
 fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
+    durable_with(name, 8)
+}
+
+/// As [`durable`], with results of so many bytes.
+fn durable_with(name: &str, result: usize) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
     let identity = cluster.identity(ReplicaId(0));
@@ -133,10 +139,10 @@ fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
         desk: desk.clone(),
         found: None,
     };
-    let executor = Executor::new(Null::new(8), cluster.limits);
-    let standing = Standing::Durable(Box::new(opened));
+    let executor = Executor::new(Null::new(result), cluster.limits);
+    let footing = Footing::Durable(Box::new(opened));
     let mut engine =
-        engine(&cluster, secret, executor, Clock::new(), standing).expect("a fresh replica starts");
+        engine(&cluster, secret, executor, Clock::new(), footing).expect("a fresh replica starts");
     engine.commands().expect("there is nothing to refuse");
     let draft = FrameDraft {
         group: cluster.group.id(),
@@ -187,4 +193,55 @@ fn a_disk_that_failed_ends_the_replica_and_a_full_one_does_not() {
     assert!(!engine.disk_full);
     desk.leave(Done::DiskFailed("input/output error".to_string()));
     assert!(matches!(engine.turn(&inbox), Err(Stopped::Disk(why)) if why.contains("input/output")));
+}
+
+#[test]
+fn behind_a_disk_that_does_not_answer_only_so_many_bytes_wait() {
+    const EACH: usize = 512 << 10;
+    let (mut engine, slow, desk, inbox) = durable_with("durable-bytes", EACH);
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.blocked, Some(Blocked::Sync));
+    // Twice as much as may wait.
+    let count = 2 * BACKLOG_BYTES / EACH;
+    read(&inbox, count as u64, &Bytes::new());
+    let mut turns = 0;
+    while !engine.is_stuck() {
+        engine.turn(&inbox).expect("goes on");
+        assert!(engine.host.backlog_bytes() <= BACKLOG_BYTES + 2 * EACH, "turn {turns}");
+        turns += 1;
+        assert!(turns < 1_000, "{} bytes wait and it takes more", engine.host.backlog_bytes());
+    }
+    let waiting = engine.host.backlog_bytes();
+    engine.turn(&inbox).expect("takes nothing in");
+    assert_eq!((engine.host.backlog_bytes(), answers(&engine)), (waiting, 0));
+
+    // The disk answers, and every read has its answer.
+    let mut synced = 1;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    desk.leave(Done::Synced);
+    while answers(&engine) < count as u64 {
+        engine.turn(&inbox).expect("goes on");
+        match engine.blocked {
+            Some(Blocked::Sync) if slow.0.get().1 > synced => {
+                synced = slow.0.get().1;
+                desk.leave(Done::Synced);
+            }
+            Some(Blocked::Attest) => runtime.block_on(desk.woken()),
+            _ => {}
+        }
+    }
+    assert!(engine.host.backlog_bytes() < EACH);
+}
+
+#[test]
+fn a_divergence_is_counted_and_shown_until_the_state_is_repaired() {
+    let mut engine = replica("diverged", 0);
+    engine.note(&Note::TransferDone { seq: Seq(64) });
+    assert_eq!((engine.diverged, engine.counters.divergences), (None, 0), "an ordinary transfer is none");
+    engine.note(&Note::Diverged { seq: Seq(128) });
+    assert_eq!((engine.diverged, engine.counters.divergences), (Some(Seq(128)), 1));
+    engine.note(&Note::TransferStarted { seq: Seq(192) });
+    assert_eq!(engine.diverged, Some(Seq(128)));
+    engine.note(&Note::TransferDone { seq: Seq(192) });
+    assert_eq!((engine.diverged, engine.counters.divergences), (None, 1));
 }

@@ -31,7 +31,7 @@ fn record(number: u32) -> Bytes {
 }
 
 struct Home {
-    journal: DiskJournal,
+    journal: DiskJournal<RealDisk>,
     desk: Desk,
     runtime: tokio::runtime::Runtime,
 }
@@ -46,7 +46,7 @@ fn open(directory: &Path) -> Result<(Home, Held), SnapshotError> {
     let keeper = Keeper::open(disk, OWNER, held.base)?;
     let newest = keeper.newest().cloned();
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, 0, keeper, desk.clone()).expect("threads start");
+    let journal = DiskJournal::start(log, 0, keeper, desk.clone(), None).expect("threads start");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     Ok((Home { journal, desk, runtime }, (held.base, newest, held.records)))
 }
@@ -205,6 +205,82 @@ fn a_log_whose_snapshot_is_gone_is_refused() {
     open(&scratch.0).expect("it is whole again");
     std::fs::remove_file(manifest).expect("it is there");
     assert!(matches!(open(&scratch.0).map(drop), Err(SnapshotError::Unknown(64))));
+}
+
+/// A log that stands on `64`, and a newer snapshot that it does not stand on yet.
+fn one_ahead(name: &str) -> (Scratch, Snapshot) {
+    let scratch = Scratch::new(name);
+    let (mut home, _) = open(&scratch.0).expect("nothing is there");
+    let first = state(64, 200);
+    home.rebase(&first);
+    home.append_and_sync(0..5);
+    home.journal.new_segment(state(128, 300), false);
+    assert!(matches!(home.done(), Done::Snapshot(Seq(128))));
+    (scratch, first)
+}
+
+#[test]
+fn an_earlier_snapshot_serves_where_a_newer_one_is_damaged_and_the_log_reaches_back() {
+    for (name, file) in [("nodes", "pack-0000000000000002"), ("manifest", "snapshot-0000000000000080")] {
+        let (scratch, first) = one_ahead(&format!("journal-earlier-{name}"));
+        let path = scratch.0.join(file);
+        let mut damaged = std::fs::read(&path).expect("it was written");
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        std::fs::write(&path, damaged).expect("writable");
+        let (mut home, held) = open(&scratch.0).expect("the log has all since");
+        assert_eq!(held, (Some(64), Some(first), records(0..5)), "{name}");
+        // And the same state is written again when the replica comes to it again.
+        home.append_and_sync(5..6);
+        home.rebase(&state(128, 300));
+        home.append_and_sync(6..7);
+        home.rebase(&state(192, 301));
+        drop(home);
+        let (_, held) = open(&scratch.0).expect("all is whole");
+        assert_eq!(held, (Some(192), Some(state(192, 301)), Vec::new()), "{name}");
+    }
+}
+
+#[test]
+fn a_log_from_the_beginning_needs_no_snapshot() {
+    let scratch = Scratch::new("journal-beginning");
+    let (mut home, _) = open(&scratch.0).expect("nothing is there");
+    home.append_and_sync(0..5);
+    home.journal.new_segment(state(64, 200), false);
+    assert!(matches!(home.done(), Done::Snapshot(Seq(64))));
+    drop(home);
+    let pack = scratch.0.join("pack-0000000000000001");
+    let mut damaged = std::fs::read(&pack).expect("it was written");
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    std::fs::write(&pack, damaged).expect("writable");
+    let (mut home, held) = open(&scratch.0).expect("the log has everything");
+    assert_eq!(held, (None, None, records(0..5)));
+    home.rebase(&state(64, 200));
+    drop(home);
+    assert_eq!(open(&scratch.0).expect("all is whole").1.1, Some(state(64, 200)));
+}
+
+#[test]
+fn a_refused_directory_is_left_as_it_is() {
+    let (scratch, _) = one_ahead("journal-left");
+    let listed = || {
+        let entries = std::fs::read_dir(&scratch.0).expect("it is there");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("readable").file_name()).collect();
+        names.sort();
+        names
+    };
+    // The first pack is part of both.
+    let pack = scratch.0.join("pack-0000000000000001");
+    let mut damaged = std::fs::read(&pack).expect("it was written");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(&pack, damaged).expect("writable");
+    let before = listed();
+    for _ in 0..2 {
+        assert!(matches!(open(&scratch.0).map(drop), Err(SnapshotError::Damaged { .. })));
+        assert_eq!(listed(), before);
+    }
 }
 
 #[test]

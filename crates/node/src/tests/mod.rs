@@ -1,10 +1,12 @@
 mod config;
 mod connection;
 mod engine;
+mod full_disk;
 mod http;
 mod inbox;
 mod journal;
 mod marker;
 mod places;
+mod standing;
 mod timers;
 mod trusted_config;

@@ -11,6 +11,10 @@ use troth_types::{Digest, ReplicaId, Seq, View};
 impl MinBft {
     /// The digest of an own checkpoint is known.
     pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        if self.repairing {
+            // Of a state that is being thrown away.
+            return;
+        }
         self.own_state = self.own_state.max(seq);
         self.drop_executed();
         if seq >= self.stable.0 {
@@ -119,6 +123,10 @@ impl MinBft {
         cx.remember(Record::Stable(proof.clone()));
         self.back_off.progressed();
         cx.stable(seq, digest);
+        if self.repairing {
+            // Nobody keeps the earlier one any more.
+            self.repair(cx);
+        }
         self.compare_with_stable(cx);
         self.notice_lag(cx);
         self.recheck = true;
@@ -143,19 +151,42 @@ impl MinBft {
         self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
     }
 
-    /// The divergence alarm: a state that differs from a stable checkpoint is not this service's.
-    fn compare_with_stable(&mut self, cx: &mut Cx<'_, Self>) {
+    /// The divergence alarm: a state that differs from a stable checkpoint is not this service's. Ordering goes
+    /// on, for that rests on no state; nothing is executed or vouched for before the state is right again.
+    pub(crate) fn compare_with_stable(&mut self, cx: &mut Cx<'_, Self>) {
         let (seq, digest) = self.stable;
-        if self.own_digests.get(&seq).is_some_and(|own| *own != digest) {
-            cx.note(Note::Diverged { seq });
+        if self.repairing || self.own_digests.get(&seq).is_none_or(|own| *own == digest) {
+            return;
         }
+        rule!("MINBFT-T6");
+        cx.note(Note::Diverged { seq });
+        self.repairing = true;
+        self.due_checkpoints.clear();
+        self.repair(cx);
+    }
+
+    /// Has the wrong state replaced by the stable checkpoint's.
+    fn repair(&mut self, cx: &mut Cx<'_, Self>) {
+        let (seq, digest) = self.stable;
+        cx.repair_state(seq, digest, self.sources());
+    }
+
+    /// The wrong state is replaced: what was executed since the stable checkpoint is executed again, and no
+    /// read is answered from a state before what clients may have seen.
+    fn repaired(&mut self, cx: &mut Cx<'_, Self>, at: Seq) {
+        self.repairing = false;
+        self.read_barrier = self.read_barrier.max(self.committed).max(self.delivered);
+        self.delivered = at;
+        self.own_state = at;
+        self.own_digests.retain(|seq, _| *seq == at);
+        self.execute_decided(cx);
     }
 
     /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a
     /// whole window behind cannot catch up by them.
     pub(crate) fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
         let (stable, _) = self.stable;
-        if self.delivered >= stable {
+        if self.delivered >= stable || self.repairing {
             return;
         }
         if self.delivered.0 + self.config.window <= stable.0 {
@@ -172,7 +203,7 @@ impl MinBft {
     /// Still behind after the ordinary messages had their time.
     pub(crate) fn on_behind(&mut self, cx: &mut Cx<'_, Self>) {
         self.behind = false;
-        if self.delivered < self.stable.0 {
+        if self.delivered < self.stable.0 && !self.repairing {
             self.fetch_stable_state(cx);
         }
     }
@@ -181,17 +212,22 @@ impl MinBft {
     pub(crate) fn fetch_stable_state(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("MINBFT-T1");
         let (seq, digest) = self.stable;
-        // Those who vouch first; but they may be faulty, and any other may have it, too.
+        cx.fetch_state(seq, digest, self.sources());
+        self.behind = true;
+        let at = self.after(cx, 16 * self.config.status_interval);
+        cx.set_timer(Timer::Behind, at);
+    }
+
+    /// Who may have the stable checkpoint: those who vouch first; but they may be faulty, and any other may
+    /// have it, too.
+    fn sources(&self) -> Vec<ReplicaId> {
         let mut sources: Vec<ReplicaId> = self.stable_proof.votes.iter().map(|vote| vote.from).collect();
         for replica in self.group.all() {
             if !sources.contains(&replica) {
                 sources.push(replica);
             }
         }
-        cx.fetch_state(seq, digest, sources);
-        self.behind = true;
-        let at = self.after(cx, 16 * self.config.status_interval);
-        cx.set_timer(Timer::Behind, at);
+        sources
     }
 
     /// The state of a stable checkpoint is in force. What the replica does with its peers' counters is
@@ -206,6 +242,9 @@ impl MinBft {
         rule!("MINBFT-T3");
         self.reached = reached;
         self.watch_deadline(cx);
+        if self.repairing {
+            self.repaired(cx, reached.seq);
+        }
         self.delivered = self.delivered.max(reached.seq);
         self.slots = self.slots.split_off(&self.delivered.next());
         for digest in self.pool.retain(|client, number| !executed(client, number)) {

@@ -117,7 +117,7 @@ impl MinBft {
     }
 
     /// Whether the VIEW-CHANGE that is due may be certified. The first of a readmitted component opens its
-    /// log: not below the view in which somebody vouched for the checkpoint that it stands on.
+    /// log, above every view in which somebody vouched for the checkpoint that it stands on.
     pub(crate) fn may_change(&self) -> bool {
         if !self.may_certify() {
             return false;
@@ -126,7 +126,7 @@ impl MinBft {
             return true;
         }
         let grounds = self.due_view_change.as_ref().is_some_and(|grounds| !grounds.is_empty());
-        grounds && self.stable_proof.view() <= self.view
+        grounds && self.stable_proof.view() < self.view
     }
 
     /// Whether reads may be answered as far as earlier components of this replica are concerned: what they
@@ -161,13 +161,12 @@ impl MinBft {
         let mut said: Vec<View> = self.peers.iter().map(|peer| peer.said_view).collect();
         said.sort_unstable_by(|a, b| b.cmp(a));
         let present = said[self.group.weak() - 1];
-        let grounds = self.due_view_change.as_ref().is_some_and(|grounds| !grounds.is_empty());
-        if grounds && self.view >= present {
+        if self.may_change() && self.view >= present {
             // The others are there, or on the way.
             return;
         }
         rule!("MINBFT-E8");
-        let to = self.view.max(present).next();
+        let to = self.view.max(present).max(self.stable_proof.view()).next();
         if self.wanted_view < to {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);

@@ -221,8 +221,8 @@ pub fn evidence(
 }
 
 /// A readmitted replica stands on a stable checkpoint beyond everything that its earlier component may have
-/// promised; its log is of its own component; and it begins in no view below one in which that checkpoint
-/// was vouched for (protocols.md §7.3).
+/// promised; its log is of its own component; and it begins above every view in which that checkpoint was
+/// vouched for (protocols.md §7.3).
 fn check_epoch(
     configuration: &Configuration,
     config: &Config,
@@ -243,8 +243,8 @@ fn check_epoch(
     if stable.0 < admission.at.0.saturating_add(config.window) {
         return Err("a readmitted replica without a stable checkpoint a window behind its admission");
     }
-    if message.ui.predecessor() == CounterValue(0) && change.stable.view() > change.to {
-        return Err("a readmitted replica that begins below the view of its checkpoint");
+    if message.ui.predecessor() == CounterValue(0) && change.stable.view() >= change.to {
+        return Err("a readmitted replica that begins no higher than the view of its checkpoint");
     }
     Ok(())
 }

@@ -222,7 +222,7 @@ impl MinBft {
 
     /// Executes what is accepted, in order: first what the view started with, then f+1 commitments each.
     pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
-        while self.active() && !self.behind_base() && self.awaited.is_none() {
+        while self.active() && !self.behind_base() && !self.repairing && self.awaited.is_none() {
             let seq = self.delivered.next();
             let batch = if seq <= self.started.end() {
                 if !self.view_agreed() {

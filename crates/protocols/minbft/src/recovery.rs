@@ -92,13 +92,14 @@ impl MinBft {
         if !self.has_joined() {
             self.stand_aside();
         }
-        // The snapshot may be older than what was known to be stable.
+        // The snapshot may be older than what was known to be stable, or may be wrong.
+        self.compare_with_stable(cx);
         self.notice_lag(cx);
     }
 
     /// Executes again what was executed before: the checkpoints that this replica has certified since its
     /// snapshot may be stable, and it must be able to show their states.
-    fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
+    pub(crate) fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("MINBFT-R6");
         let certified: std::collections::BTreeSet<Seq> = self
             .peer(self.me)

@@ -150,6 +150,8 @@ pub struct MinBft {
     pub(crate) suspicions: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
+    /// Its own state was found to differ from a stable one, which is on its way.
+    pub(crate) repairing: bool,
     /// Messages of others may have become processable.
     pub(crate) recheck: bool,
 }
@@ -213,6 +215,7 @@ impl MinBft {
             suspicions: 0,
             round: 0,
             behind: false,
+            repairing: false,
             recheck: false,
         }
     }

@@ -3,6 +3,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
+#[cfg(feature = "demo-adversary")]
+mod diverged;
+mod durability;
+mod full;
 mod killed;
 mod life;
 mod printing;

@@ -14,10 +14,16 @@ pub fn is_root() -> bool {
 }
 
 fn init_processes(dir: &Path) {
+    init_processes_with(dir, &[]);
+}
+
+/// A cluster whose components live in processes of their own, made with further arguments.
+pub fn init_processes_with(dir: &Path, further: &[&str]) {
     let home = ["--trusted-home", "process"];
     // Root must become somebody else.
     let user = ["--trusted-user", TRUSTED];
-    init_with(dir, if is_root() { [home, user].concat() } else { home.to_vec() }.as_slice());
+    let user = if is_root() { &user[..] } else { &[] };
+    init_with(dir, &[&home, user, further].concat());
 }
 
 /// The trusted processes of a cluster, by replica.

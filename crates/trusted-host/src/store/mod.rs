@@ -43,7 +43,7 @@ mod real;
 mod scan;
 
 pub use error::StoreError;
-pub use real::RealDirectory;
+pub use real::{RealDirectory, boot_id};
 
 use directory::{BootId, Directory, StoreFile};
 use format::{BLOCK, Block, Header, Record};

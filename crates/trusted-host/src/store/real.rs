@@ -57,10 +57,7 @@ impl Directory for RealDirectory {
     }
 
     fn boot(&self) -> io::Result<BootId> {
-        let mut text = String::new();
-        File::open(BOOT_ID)?.take(64).read_to_string(&mut text)?;
-        parse_boot_id(text.trim_end())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's boot id is no UUID"))
+        boot_id()
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -126,6 +123,17 @@ impl StoreFile for File {
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
     }
+}
+
+/// Which boot of this machine this is.
+///
+/// # Errors
+/// As the machine reports them; also where the kernel's answer is no boot id.
+pub fn boot_id() -> io::Result<BootId> {
+    let mut text = String::new();
+    File::open(BOOT_ID)?.take(64).read_to_string(&mut text)?;
+    parse_boot_id(text.trim_end())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's boot id is no UUID"))
 }
 
 /// The 16 bytes of a UUID in its usual form of 36 characters.

@@ -9,6 +9,7 @@ use crate::{Config, MinBft, Timer};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
 use troth_core::{
     Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Replica, ReplicaTimer, To,
@@ -188,6 +189,8 @@ pub(super) struct Node {
     /// Its component does not answer.
     pub(super) stalled: bool,
     question: Option<Call>,
+    /// The batch that it computes wrongly, once; 0 is none.
+    pub(super) wrong_at: Arc<AtomicU64>,
     /// It crashes before the command that follows this many more.
     pub(super) crash_in: Option<u64>,
     /// What the puppet certified.
@@ -278,6 +281,7 @@ impl World {
             skew: 0,
             stalled: false,
             question: None,
+            wrong_at: Arc::default(),
             crash_in: None,
             said: Vec::new(),
         };
@@ -352,12 +356,13 @@ impl World {
     fn machine(&self, replica: ReplicaId) -> App {
         let epoch = self.nodes[usize::from(replica.0)].epoch;
         let agreement = MinBft::new(replica, self.group, self.config).with_epoch(epoch);
+        let app = Journal { wrong_at: Arc::clone(&self.nodes[usize::from(replica.0)].wrong_at) };
         Replica::new(
             replica,
             self.group,
             agreement,
             Executor::with_configuration(
-                Journal,
+                app,
                 self.config.limits,
                 Arc::clone(&self.configuration),
                 self.config.window + self.config.interval,

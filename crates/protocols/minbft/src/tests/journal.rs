@@ -1,6 +1,8 @@
 //! The service of the tests: it writes down what it executes, and what it was told to do at a time.
 
 use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use troth_exec::{Application, OpContext, State, StateView};
 use troth_types::{ClientId, Time};
 
@@ -8,8 +10,11 @@ const LOG: &[u8] = b"log";
 const DUE: &[u8] = b"due";
 
 /// Operations are written down in order; `at:T` sets a deadline, at which `tick` is written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Journal;
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    /// Writes down something else, once, in the batch of this number; 0 is none.
+    pub(super) wrong_at: Arc<AtomicU64>,
+}
 
 impl Journal {
     /// What was executed, in order.
@@ -30,7 +35,11 @@ impl Journal {
 }
 
 impl Application for Journal {
-    fn execute(&self, state: &mut State<'_>, _: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
+    fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
+        if self.wrong_at.compare_exchange(cx.seq.0, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            Self::write(state, b"wrong");
+            return Bytes::from_static(b"wrong");
+        }
         if let Some(time) = operation.strip_prefix(b"at:") {
             state.insert(DUE, Bytes::copy_from_slice(time));
         }

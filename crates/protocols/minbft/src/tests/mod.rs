@@ -11,6 +11,7 @@ mod paper_evidence;
 mod paper_new_view;
 mod paper_normal;
 mod paper_recovery;
+mod paper_repair;
 mod paper_view_change;
 mod schedules;
 mod smoke;

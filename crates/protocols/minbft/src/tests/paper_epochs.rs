@@ -136,7 +136,7 @@ fn a_new_component_begins_with_a_view_change_beyond_its_predecessors_promises() 
     let checkpoint = late.votes[1].body.clone();
     let value = crate::place::Place::of_checkpoint(View(3), Seq(18)).expect("possible");
     late.votes[1] = world.certify_at(1, value, checkpoint);
-    for (to, good) in [(2, false), (3, true)] {
+    for (to, good) in [(3, false), (4, true)] {
         world.new_component(2, 2);
         let body = world.change_body(2, to, late.clone());
         let change = world.certify_change(2, body);
