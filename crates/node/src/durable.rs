@@ -84,17 +84,15 @@ impl DurableError {
         match self {
             Self::Home(why) => why.must_not_vote(),
             Self::CountersLost { .. } | Self::Unproven(_) => true,
+            Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
             Self::Counters(why) => {
                 !matches!(why, StoreError::NoDirectory { .. } | StoreError::Io { .. } | StoreError::Locked)
             }
-            Self::Directory(..)
-            | Self::Mark(_)
-            | Self::Component
-            | Self::Disk(_)
-            | Self::System(_)
-            | Self::Random(_) => false,
+            Self::Directory(..) | Self::Component | Self::Disk(_) | Self::System(_) | Self::Random(_) => {
+                false
+            }
         }
     }
 }
