@@ -2,13 +2,17 @@
 //! own, and tell the loop when they are done.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::{io, thread};
 use tokio::sync::Notify;
 use troth_trusted::Refusal;
 use troth_trusted_host::{Answer, Call, TrustedComponent};
 use troth_types::Seq;
+
+/// Until a component that found no space for its counters is asked again.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Something that a thread has done, or could not do.
 #[derive(Debug)]
@@ -23,6 +27,12 @@ pub(crate) enum Done {
     DiskFull(String),
     /// There is space again.
     DiskSpace,
+    /// The component finds no space to store its counters; its answer waits for some.
+    CountersFull,
+    /// There is space for the counters again.
+    CountersSpace,
+    /// The thread of this name panicked: what waits for it would wait for ever.
+    Panicked(&'static str),
     /// The disk failed: what is on it is unknown until a start reads it.
     DiskFailed(String),
 }
@@ -49,6 +59,26 @@ impl Desk {
     }
 }
 
+/// Tells the loop where the thread that holds it ends by a panic.
+pub(crate) struct Watched {
+    desk: Desk,
+    thread: &'static str,
+}
+
+impl Watched {
+    pub(crate) fn new(thread: &'static str, desk: &Desk) -> Self {
+        Self { desk: desk.clone(), thread }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.desk.leave(Done::Panicked(self.thread));
+        }
+    }
+}
+
 /// The trusted component as the loop asks it.
 pub(crate) enum Attestor {
     /// It answers at once.
@@ -62,8 +92,9 @@ impl Attestor {
     pub(crate) fn beside(mut component: Box<dyn TrustedComponent>, desk: Desk) -> io::Result<Self> {
         let (asked, calls) = mpsc::channel::<Call>();
         thread::Builder::new().name("attest".to_string()).spawn(move || {
-            for call in calls {
-                let answer = component.call(&[call]).pop().unwrap_or(Answer::Refused(Refusal::Halted));
+            let _watched = Watched::new("attest", &desk);
+            while let Ok(call) = calls.recv() {
+                let Some(answer) = patiently(component.as_mut(), &call, &calls, &desk) else { return };
                 desk.leave(Done::Attested(answer));
             }
         })?;
@@ -78,6 +109,35 @@ impl Attestor {
             }
             // Where the thread is gone it panicked: nothing more can be certified.
             Self::Beside(asked) => asked.send(call).is_err().then_some(Answer::Refused(Refusal::Halted)),
+        }
+    }
+}
+
+/// The answer, however long the component has no space for its counters; nothing where the loop has gone.
+fn patiently(
+    component: &mut dyn TrustedComponent,
+    call: &Call,
+    calls: &Receiver<Call>,
+    desk: &Desk,
+) -> Option<Answer> {
+    let mut told = false;
+    loop {
+        let answer = component.call(std::slice::from_ref(call)).pop();
+        let answer = answer.unwrap_or(Answer::Refused(Refusal::Halted));
+        if answer != Answer::Refused(Refusal::NoSpace) {
+            if told {
+                desk.leave(Done::CountersSpace);
+            }
+            return Some(answer);
+        }
+        if !told {
+            desk.leave(Done::CountersFull);
+            told = true;
+        }
+        match calls.recv_timeout(RETRY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Ok(_) => unreachable!("the host asks one question at a time"),
         }
     }
 }

@@ -30,7 +30,7 @@ impl<D: Directory> Store for ByTheClock<D> {
         let Some(every) = self.every else { return Ok(()) };
         let now = Instant::now();
         if now.saturating_duration_since(self.synced) >= every {
-            self.store.sync().map_err(|_| StoreFailed)?;
+            self.store.sync().map_err(|_| StoreFailed::Unknown)?;
             self.synced = now;
         }
         Ok(())

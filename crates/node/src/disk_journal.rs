@@ -4,7 +4,7 @@
 //! memory too. When the snapshot is durable the log begins a base with that: all or nothing, so a crash at
 //! any point leaves a base and everything since.
 
-use crate::beside::{Desk, Done};
+use crate::beside::{Desk, Done, Watched};
 use crate::journal::Journal;
 use crate::snapshots::Keeper;
 use bytes::Bytes;
@@ -108,25 +108,28 @@ impl<D: Disk> DiskJournal<D> {
         let reports = desk.clone();
         let (snapshots, asked) = mpsc::channel::<Task>();
         let retain = snapshots.clone();
-        let syncer = Syncer::start(
-            log,
-            SyncerOptions { every, ..SyncerOptions::default() },
-            move |report| match report {
-                Report::Done(ticket) => {
-                    let mut state = lock(&shared);
-                    state.done = state.done.max(Some(ticket));
-                    if let Some(base) = state.look() {
-                        drop(retain.send(Task::Retain(base)));
+        // The thread of the log drops what it reports to when it ends.
+        let log_watched = Watched::new("log", &desk);
+        let syncer =
+            Syncer::start(log, SyncerOptions { every, ..SyncerOptions::default() }, move |report| {
+                let _watched = &log_watched;
+                match report {
+                    Report::Done(ticket) => {
+                        let mut state = lock(&shared);
+                        state.done = state.done.max(Some(ticket));
+                        if let Some(base) = state.look() {
+                            drop(retain.send(Task::Retain(base)));
+                        }
                     }
+                    Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
+                    Report::Space => reports.leave(Done::DiskSpace),
+                    Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
                 }
-                Report::Full(why) => reports.leave(Done::DiskFull(why.to_string())),
-                Report::Space => reports.leave(Done::DiskSpace),
-                Report::Failed(why) => reports.leave(Done::DiskFailed(why.to_string())),
-            },
-        )?;
+            })?;
         let ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&ending);
         let thread = thread::Builder::new().name("snapshot".to_string()).spawn(move || {
+            let _watched = Watched::new("snapshot", &desk);
             for task in asked {
                 match task {
                     Task::Write(snapshot) => desk.leave(written(&mut keeper, &snapshot, &ends)),
@@ -164,7 +167,7 @@ impl<D: Disk> DiskJournal<D> {
 
     fn ask(&self, task: Task) {
         if let Some((asked, _)) = &self.snapshots {
-            // Where the thread has ended it panicked, and printed why: the log goes on without snapshots.
+            // Where the thread has ended it panicked, and has told the loop.
             drop(asked.send(task));
         }
     }

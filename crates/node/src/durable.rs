@@ -87,9 +87,13 @@ impl DurableError {
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
-            Self::Counters(why) => {
-                !matches!(why, StoreError::NoDirectory { .. } | StoreError::Io { .. } | StoreError::Locked)
-            }
+            Self::Counters(why) => !matches!(
+                why,
+                StoreError::NoDirectory { .. }
+                    | StoreError::Io { .. }
+                    | StoreError::NoSpace { .. }
+                    | StoreError::Locked
+            ),
             Self::Directory(..) | Self::Component | Self::Disk(_) | Self::System(_) | Self::Random(_) => {
                 false
             }

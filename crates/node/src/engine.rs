@@ -65,6 +65,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) keys: Keys,
     /// The stable checkpoint that its own state differs from, until that is repaired.
     pub(crate) diverged: Option<Seq>,
+    /// Whether the component finds no space for its counters.
+    pub(crate) counters_full: bool,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -96,6 +98,8 @@ pub(crate) enum Stopped {
     Component(ComponentRefusal),
     /// Its disk failed.
     Disk(String),
+    /// A thread beside the loop panicked.
+    Panicked(&'static str),
 }
 
 /// Something taken from a lane; frames wait for the turn's batch of signature checks.
@@ -181,6 +185,18 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     self.disk_full = false;
                     tracing::warn!("the disk has space again: goes on");
                 }
+                Done::CountersFull => {
+                    self.counters_full = true;
+                    tracing::error!(
+                        "the trusted component finds no space for its counters: nothing is certified until there \
+                         is; nothing is lost"
+                    );
+                }
+                Done::CountersSpace => {
+                    self.counters_full = false;
+                    tracing::warn!("there is space for the trusted counters again: goes on");
+                }
+                Done::Panicked(thread) => return Err(Stopped::Panicked(thread)),
                 Done::DiskFailed(why) => return Err(Stopped::Disk(why)),
             }
         }

@@ -67,6 +67,12 @@ pub enum RunError {
          start the replica again: it goes on from what the disk holds, or says why it cannot"
     )]
     Disk(String),
+    /// A thread of its own panicked.
+    #[error(
+        "the replica's {0} thread panicked; what it said stands before this line\n  mend: this is a bug of Troth: please report \
+         it. Nothing that was acknowledged is lost; start the replica again"
+    )]
+    Panicked(&'static str),
     /// The trusted component does nothing more.
     #[error(
         "the trusted component has stopped: its counters could not be stored, or its process is gone\n  mend: nothing is lost. \
@@ -107,6 +113,7 @@ impl From<Stopped> for RunError {
             Stopped::Component(Refusal::Halted) => Self::Halted,
             Stopped::Component(refusal) => Self::Component(refusal),
             Stopped::Disk(why) => Self::Disk(why),
+            Stopped::Panicked(thread) => Self::Panicked(thread),
         }
     }
 }
@@ -315,6 +322,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         desk,
         blocked: None,
         disk_full: false,
+        counters_full: false,
         diverged: None,
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),

@@ -69,6 +69,7 @@ impl From<RunError> for Failure {
             | RunError::Start(_)
             | RunError::Component(_)
             | RunError::Halted
+            | RunError::Panicked(_)
             | RunError::Durable(_)
             | RunError::Disk(_) => NOT_DONE,
         };

@@ -160,7 +160,9 @@ impl From<StoreError> for Failure {
     fn from(why: StoreError) -> Self {
         match why {
             StoreError::NoDirectory { .. } => Self::usage(why.to_string()),
-            StoreError::Locked | StoreError::Io { .. } => Self::new(NOT_DONE, why.to_string()),
+            StoreError::Locked | StoreError::Io { .. } | StoreError::NoSpace { .. } => {
+                Self::new(NOT_DONE, why.to_string())
+            }
             _ => Self::new(MUST_NOT_START, why.to_string()),
         }
     }

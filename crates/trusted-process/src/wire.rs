@@ -15,7 +15,7 @@ pub use calls::{decode_calls, encode_calls};
 pub use hello::{Reply, TurnedAway, decode_hello, decode_reply, encode_hello, encode_reply};
 
 /// The version of this format. Both sides must speak the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The most bytes of a frame after its length.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The most calls in one frame.

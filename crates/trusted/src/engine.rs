@@ -2,7 +2,7 @@
 
 use crate::certificate::{self, Certificate, MultiCertificate};
 use crate::key::Certifier;
-use crate::state::{CounterState, State, Store};
+use crate::state::{CounterState, State, Store, StoreFailed};
 use crate::value::{COUNTERS, CounterId, CounterValue, Digest, Identity, Move, Moves};
 
 /// Why the component did not do as it was asked. Its state is as before.
@@ -26,6 +26,8 @@ pub enum Refusal {
     },
     /// The moves are not two to eight, in ascending order of different counters.
     BadMoves,
+    /// The store has no room for the move now. The same call may succeed later.
+    NoSpace,
     /// A store failed earlier or now: what is durable is unknown, so nothing more is certified until
     /// the component starts again from its store.
     Halted,
@@ -214,11 +216,14 @@ impl<S: Store> TrustedCore<S> {
                 return Err(Refusal::NotAhead { counter: moved.counter, current });
             }
         }
-        if self.store.store(&next).is_err() {
-            self.halted = true;
-            return Err(Refusal::Halted);
+        match self.store.store(&next) {
+            Ok(()) => self.state = next,
+            Err(StoreFailed::NoSpace) => return Err(Refusal::NoSpace),
+            Err(StoreFailed::Unknown) => {
+                self.halted = true;
+                return Err(Refusal::Halted);
+            }
         }
-        self.state = next;
         Ok(())
     }
 

@@ -97,16 +97,22 @@ impl Reader<'_> {
     }
 }
 
-/// The store could not keep a state, or does not know whether it did.
+/// Why a state is not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoreFailed;
+pub enum StoreFailed {
+    /// There is no room for it. The store holds exactly what it held, and will whatever is stored next.
+    NoSpace,
+    /// What the store holds is unknown.
+    Unknown,
+}
 
 /// Where a component keeps its state.
 pub trait Store {
     /// Makes `state` durable, then returns; only afterwards does a certificate leave the component.
     ///
     /// # Errors
-    /// After any failure it is unknown what the store holds, and the component halts for good.
+    /// [`StoreFailed::NoSpace`], after which the component goes on as if it had not been asked;
+    /// [`StoreFailed::Unknown`], after which it halts for good.
     fn store(&mut self, state: &State) -> Result<(), StoreFailed>;
 }
 

@@ -41,6 +41,17 @@ pub enum StoreError {
         /// What the machine said.
         source: io::Error,
     },
+    /// There is no room for the next file. The store is as it was, and goes on once there is some.
+    #[error(
+        "the store finds no space to make {file}: {source}; mend: give its disk space, nothing is lost and \
+         nothing is certified meanwhile"
+    )]
+    NoSpace {
+        /// The file in question.
+        file: String,
+        /// What the machine said.
+        source: io::Error,
+    },
     /// The store failed before.
     #[error("the store failed earlier and writes nothing more; mend: start the component again")]
     Halted,
@@ -145,6 +156,7 @@ impl StoreError {
             Self::NoDirectory { .. }
             | Self::Locked
             | Self::Io { .. }
+            | Self::NoSpace { .. }
             | Self::Halted
             | Self::Slots { .. }
             | Self::Version { .. }

@@ -10,7 +10,8 @@
 //! length that was filled with zeros before, so that no metadata changes with it. A record stands twice
 //! in a block of its own, so a write that is interrupted never touches an acknowledged one, and one
 //! damaged place never hides one. A full file is followed by one of the next generation: written and
-//! synced under another name, renamed, entered in a marker, and only then the older one is removed.
+//! synced under another name, renamed, entered in a marker, and only then the older one is removed. All
+//! that needs space comes before the first renaming, so a full disk refuses the move and changes nothing.
 //!
 //! **How it starts.** The newest record of the newest generation, after which there may be nothing but
 //! zeros or one interrupted write. That write was never acknowledged; it is cleared and synced, and a
@@ -32,12 +33,14 @@
 //! | `real` | the machine itself |
 //! | `format` | the bytes of header, record and marker |
 //! | `scan` | reading one file, and what it may hold |
+//! | `making` | a new file and its entry in the marker |
 //! | `opening` | from what a directory holds to a running store |
 //! | `error` | why a store was refused, and how to go on |
 
 pub mod directory;
 mod error;
 mod format;
+mod making;
 mod opening;
 mod real;
 mod scan;
@@ -194,13 +197,13 @@ impl<D: Directory> DiskStore<D> {
         self.file.sync_data().map_err(StoreError::io("sync", &file_name(&self.header)))
     }
 
-    /// Does something of which it is unknown what it left if it fails.
+    /// Does something of which it is unknown what it left if it fails, unless for want of space.
     fn attempt(&mut self, act: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
         if self.failed {
             return Err(StoreError::Halted);
         }
         let done = act(self);
-        self.failed = done.is_err();
+        self.failed = !matches!(done, Ok(()) | Err(StoreError::NoSpace { .. }));
         done
     }
 
@@ -237,7 +240,7 @@ impl<D: Directory> DiskStore<D> {
 
     /// Goes on in a file of the next generation, whose first record is `state`. All is durable when
     /// this returns, whatever the policy: once in so many stores, and then no crash can leave a name
-    /// without its content.
+    /// without its content. Without space for it the store stays as it is.
     fn turn(&mut self, state: &State, policy: Policy, slots: u32) -> Result<(), StoreError> {
         let older = file_name(&self.header);
         let header = Header {
@@ -248,9 +251,8 @@ impl<D: Directory> DiskStore<D> {
             identity: self.header.identity,
             boot: self.boot,
         };
-        self.file = opening::make_file(&self.directory, &header, state)?;
+        self.file = making::make_file(&self.directory, &header, state)?;
         (self.header, self.next_slot) = (header, 1);
-        opening::mark(&self.directory, &header)?;
         self.directory.remove(&older).map_err(StoreError::io("remove", &older))?;
         self.directory.sync().map_err(StoreError::io("sync", "the directory"))
     }
@@ -258,7 +260,10 @@ impl<D: Directory> DiskStore<D> {
 
 impl<D: Directory> Store for DiskStore<D> {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        self.attempt(|store| store.put(state)).map_err(|_| StoreFailed)
+        self.attempt(|store| store.put(state)).map_err(|why| match why {
+            StoreError::NoSpace { .. } => StoreFailed::NoSpace,
+            _ => StoreFailed::Unknown,
+        })
     }
 }
 

@@ -7,13 +7,13 @@
 
 use super::directory::{BootId, Directory, StoreFile};
 use super::error::StoreError;
-use super::format::{self, BLOCK, Block, Header, Record};
+use super::format::{self, BLOCK, Block, Header};
+use super::making::{make_file, mark};
 use super::scan::{self, Content, Interrupted};
 use super::{
     DiskStore, FEWEST_SLOTS, How, MARKER, MOST_SLOTS, NEW_FILE, NEW_MARKER, Opened, Policy, SPENT, covers,
     file_name, name_of, parse_name, slot_offset,
 };
-use std::io;
 use troth_trusted::{Epoch, Identity, State};
 
 /// What the caller asked for, and where it stands.
@@ -114,7 +114,6 @@ fn start<D: Directory>(
     };
     mark(&directory, &Header { generation: 0, ..header })?;
     let file = make_file(&directory, &header, &state)?;
-    mark(&directory, &header)?;
     for (epoch, generation) in files.iter().filter(|file| file.0 < request.identity.epoch) {
         let name = name_of(*epoch, *generation);
         directory.remove(&name).map_err(StoreError::io("remove", &name))?;
@@ -243,46 +242,6 @@ fn find<D: Directory>(
     acceptable(&header)?;
     let content = scan::content(&file, &header, &name)?;
     Ok(Found { file, header, content })
-}
-
-/// Makes the file of a generation, whole and durable, and gives it its name.
-pub(super) fn make_file<D: Directory>(
-    directory: &D,
-    header: &Header,
-    state: &State,
-) -> Result<D::File, StoreError> {
-    let first = Record {
-        generation: header.generation,
-        index: header.first_index,
-        boot: header.boot,
-        state: state.clone(),
-    };
-    let mut block: Box<Block> = Box::new([0; BLOCK]);
-    first.fill(&mut block);
-    let make = || -> io::Result<D::File> {
-        let file = directory.create(NEW_FILE)?;
-        file.allocate(header.file_length())?;
-        file.write_at(&header.to_block()[..], 0)?;
-        file.write_at(&block[..], slot_offset(0))?;
-        file.sync_data()?;
-        directory.rename(NEW_FILE, &file_name(header))?;
-        directory.sync()?;
-        Ok(file)
-    };
-    make().map_err(StoreError::io("make", &file_name(header)))
-}
-
-/// Enters the generation of this header in the marker, durably.
-pub(super) fn mark<D: Directory>(directory: &D, header: &Header) -> Result<(), StoreError> {
-    let marker = format::Marker { identity: header.identity, generation: header.generation };
-    let write = || -> io::Result<()> {
-        let file = directory.create(NEW_MARKER)?;
-        file.write_at(&marker.to_bytes(), 0)?;
-        file.sync_data()?;
-        directory.rename(NEW_MARKER, MARKER)?;
-        directory.sync()
-    };
-    write().map_err(StoreError::io("write", MARKER))
 }
 
 fn read_marker<D: Directory>(directory: &D) -> Result<format::Marker, StoreError> {

@@ -52,7 +52,7 @@ impl Store for MemoryStore {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
         self.with(|memory| {
             if memory.broken {
-                return Err(StoreFailed);
+                return Err(StoreFailed::Unknown);
             }
             memory.record = Some(Box::new(state.to_bytes()));
             Ok(())

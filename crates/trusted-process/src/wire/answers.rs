@@ -24,6 +24,7 @@ const ELSEWHERE: u8 = 2;
 const NOT_AHEAD: u8 = 3;
 const BAD_MOVES: u8 = 4;
 const HALTED: u8 = 5;
+const NO_SPACE: u8 = 6;
 
 /// Appends the frame of these answers, at most [`MAX_CALLS`](super::MAX_CALLS) of them.
 ///
@@ -140,6 +141,7 @@ fn put_refusal(frame: &mut Writer<'_>, why: &Refusal) {
             frame.value(*current);
         }
         Refusal::BadMoves => frame.byte(BAD_MOVES),
+        Refusal::NoSpace => frame.byte(NO_SPACE),
         Refusal::Halted => frame.byte(HALTED),
     }
 }
@@ -150,6 +152,7 @@ fn refusal(rest: &mut Reader<'_>) -> Result<Refusal, Malformed> {
         ELSEWHERE => Refusal::Elsewhere { counter: rest.counter()?, current: rest.value()? },
         NOT_AHEAD => Refusal::NotAhead { counter: rest.counter()?, current: rest.value()? },
         BAD_MOVES => Refusal::BadMoves,
+        NO_SPACE => Refusal::NoSpace,
         HALTED => Refusal::Halted,
         other => return Err(Fault::Tag(other).into()),
     })

@@ -126,7 +126,7 @@ struct Breakable {
 
 impl Store for Breakable {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        if self.broken.exists() { Err(StoreFailed) } else { self.store.store(state) }
+        if self.broken.exists() { Err(StoreFailed::Unknown) } else { self.store.store(state) }
     }
 }
 

@@ -11,7 +11,7 @@ use troth_trusted_process::wire::{
 };
 
 /// Name and frame, one to a line. A changed line is a changed format: it needs a new version.
-const FRAMES: &str = include_str!("frames-v1.txt");
+const FRAMES: &str = include_str!("frames-v2.txt");
 
 fn calls() -> Vec<Call> {
     vec![
@@ -55,6 +55,7 @@ fn answers() -> Vec<Answer> {
         Refusal::NotAhead { counter: CounterId(2), current: CounterValue(7) },
         Refusal::BadMoves,
         Refusal::Halted,
+        Refusal::NoSpace,
     ];
     answers.extend(refusals.map(Answer::Refused));
     answers

@@ -128,17 +128,17 @@ impl FileStore {
 impl Store for FileStore {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
         if self.broken.exists() {
-            return Err(StoreFailed);
+            return Err(StoreFailed::Unknown);
         }
         self.stores += 1;
         let record = state.to_bytes();
         let (half, rest) = record.split_at(State::LEN / 2);
         (self.hook)(self.stores, Point::BeforeWrite, state);
-        self.file.write_all(half).map_err(|_| StoreFailed)?;
+        self.file.write_all(half).map_err(|_| StoreFailed::Unknown)?;
         (self.hook)(self.stores, Point::HalfWritten, state);
-        self.file.write_all(rest).map_err(|_| StoreFailed)?;
+        self.file.write_all(rest).map_err(|_| StoreFailed::Unknown)?;
         (self.hook)(self.stores, Point::Written, state);
-        self.file.sync_data().map_err(|_| StoreFailed)?;
+        self.file.sync_data().map_err(|_| StoreFailed::Unknown)?;
         (self.hook)(self.stores, Point::Synced, state);
         Ok(())
     }

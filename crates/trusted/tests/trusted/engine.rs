@@ -18,7 +18,7 @@ struct Journal {
 
 impl Store for Journal {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        self.writes_left = self.writes_left.checked_sub(1).ok_or(StoreFailed)?;
+        self.writes_left = self.writes_left.checked_sub(1).ok_or(StoreFailed::Unknown)?;
         self.states.push(state.clone());
         Ok(())
     }
@@ -103,6 +103,40 @@ fn a_failed_store_halts_the_component_for_good() {
     assert_eq!(core.read(CounterId(0)), Err(Refusal::Halted));
     assert_eq!(core.resume(CounterId(0)), Err(Refusal::Halted));
     assert_eq!(core.resume(CounterId(99)), Err(Refusal::Halted));
+}
+
+/// Has no space as often as it says, then keeps everything.
+struct Full {
+    refusals_left: usize,
+    stored: Vec<State>,
+}
+
+impl Store for Full {
+    fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
+        match self.refusals_left.checked_sub(1) {
+            Some(left) => self.refusals_left = left,
+            None => self.stored.push(state.clone()),
+        }
+        if self.stored.is_empty() { Err(StoreFailed::NoSpace) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_store_without_space_refuses_the_move_and_halts_nothing() {
+    let full = Full { refusals_left: 2, stored: Vec::new() };
+    let mut core = TrustedCore::start(IDENTITY, Certifier::Mac(mac_key()), full);
+    let first = |core: &mut TrustedCore<Full>, digest| {
+        core.attest(CounterId(0), CounterValue(0), CounterValue(1), digest)
+    };
+    assert_eq!(first(&mut core, &A), Err(Refusal::NoSpace));
+    assert_eq!(core.read(CounterId(0)), Ok(CounterValue(0)), "nothing has moved");
+    assert_eq!(core.resume(CounterId(0)), Ok(Resumed::Unmoved));
+    let together = moves(&[step(0, 0, 1), step(2, 0, 1)]);
+    assert_eq!(core.attest_multi(&together, &A), Err(Refusal::NoSpace));
+    first(&mut core, &B).expect("there is space, and the value is free");
+    let elsewhere = Refusal::Elsewhere { counter: CounterId(0), current: CounterValue(1) };
+    assert_eq!(first(&mut core, &A), Err(elsewhere), "not a repeat: it was never certified");
+    assert_eq!(core.into_store().stored.len(), 1);
 }
 
 #[test]

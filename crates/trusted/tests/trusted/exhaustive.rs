@@ -34,7 +34,7 @@ impl Store for Disk {
         if self.next_write != Write::FailsLost {
             self.durable = state.clone();
         }
-        if self.next_write == Write::Works { Ok(()) } else { Err(StoreFailed) }
+        if self.next_write == Write::Works { Ok(()) } else { Err(StoreFailed::Unknown) }
     }
 }
 

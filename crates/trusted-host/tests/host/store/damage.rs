@@ -14,8 +14,8 @@ fn between_generations() -> Disk {
     let disk = filled(1);
     let mut opened = open(&disk).expect("whole");
     fill(&mut opened.store, 2..=2);
-    // The calls that make the file and its name, then the first ones of the marker.
-    disk.crash_at(8, 0);
+    // The calls that make file and marker and give the file its name, then the one that names the marker.
+    disk.crash_at(11, 0);
     assert!(opened.store.store(&state(3)).is_err());
     drop(opened);
     let disk = disk.after(Crash::Killed);
@@ -47,6 +47,14 @@ fn every_file_cut_at_every_length_is_refused() {
         assert_eq!(value(&open(&disk.copied()).expect("uncut")), Some(last));
         for name in disk.names() {
             let bytes = disk.read(&name);
+            // Under a passing name nothing was certified yet: a start removes it.
+            if name.ends_with(".new") {
+                for length in 0..bytes.len() {
+                    let opened = with(&disk, &name, &bytes[..length]).expect("not entered");
+                    assert_eq!(value(&opened), Some(last), "{name} cut to {length}");
+                }
+                continue;
+            }
             for length in 0..bytes.len() {
                 let error = with(&disk, &name, &bytes[..length]).expect_err("a cut file");
                 assert!(error.ends_the_epoch(), "{name} cut to {length}: {error}");
@@ -79,7 +87,7 @@ fn a_missing_file_is_refused() {
 #[test]
 fn of_two_generations_only_the_one_not_yet_entered_may_be_missing() {
     let disk = between_generations();
-    let [older, newer, marker] = disk.names().try_into().expect("three files");
+    let [older, newer, marker, _passing] = disk.names().try_into().expect("four files");
     for name in [older, marker] {
         let error = without(&disk, &name).expect_err("a missing file");
         assert!(matches!(error, StoreError::Missing { .. }), "{name}: {error}");

@@ -89,6 +89,8 @@ struct Model {
     calls: u64,
     /// The call that fails, and how many bytes of it are done if it is a write.
     crash_at: Option<(u64, usize)>,
+    /// The one call that finds no space, and how many bytes of it are done if it is a write.
+    no_space_at: Option<(u64, usize)>,
     dead: bool,
 }
 
@@ -97,19 +99,25 @@ fn gone() -> io::Error {
 }
 
 impl Model {
-    /// Counts a call that changes something; `Err` with how much of it is done if the crash is now.
-    fn call(&mut self) -> Result<(), usize> {
+    /// Counts a call that changes something; `Err` with how much of it is done if it fails.
+    fn call(&mut self) -> Result<(), (usize, io::Error)> {
         if self.dead {
-            return Err(0);
+            return Err((0, gone()));
         }
         self.calls += 1;
-        match self.crash_at {
-            Some((at, done)) if at == self.calls => {
+        match (self.crash_at, self.no_space_at) {
+            (Some((at, done)), _) if at == self.calls => {
                 self.dead = true;
-                Err(done)
+                Err((done, gone()))
             }
+            (_, Some((at, done))) if at == self.calls => Err((done, io::ErrorKind::StorageFull.into())),
             _ => Ok(()),
         }
+    }
+
+    /// A call of which nothing is done if it fails.
+    fn whole_call(&mut self) -> io::Result<()> {
+        self.call().map_err(|(_, why)| why)
     }
 
     /// Drops the content of files that no name leads to, now or after a crash.
@@ -133,7 +141,7 @@ impl Model {
     fn write(&mut self, inode: u64, at: usize, bytes: &[u8]) -> io::Result<()> {
         let (done, result) = match self.call() {
             Ok(()) => (bytes.len(), Ok(())),
-            Err(done) => (done.min(bytes.len()), Err(gone())),
+            Err((done, why)) => (done.min(bytes.len()), Err(why)),
         };
         let content = self.contents.entry(inode).or_default();
         if done > 0 {
@@ -169,6 +177,13 @@ impl Disk {
         model.crash_at = Some((model.calls + call, done));
     }
 
+    /// Has the `call`-th call from now that changes something find no space, and no other; if it is a write,
+    /// then after the first `done` bytes of it.
+    pub fn lack_space_at(&self, call: u64, done: usize) {
+        let mut model = self.model();
+        model.no_space_at = Some((model.calls + call, done));
+    }
+
     /// Fails from now on.
     pub fn break_down(&self) {
         self.model().dead = true;
@@ -196,7 +211,7 @@ impl Disk {
     pub fn after(&self, crash: Crash) -> Self {
         let next = self.copied();
         let mut model = next.model();
-        (model.dead, model.crash_at) = (false, None);
+        (model.dead, model.crash_at, model.no_space_at) = (false, None, None);
         if crash == Crash::Killed {
             drop(model);
             return next;
@@ -323,7 +338,7 @@ impl Directory for TestDirectory {
 
     fn create(&self, name: &str) -> io::Result<TestFile> {
         let mut model = self.disk.model();
-        model.call().map_err(|_| gone())?;
+        model.whole_call()?;
         if model.names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -336,7 +351,7 @@ impl Directory for TestDirectory {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut model = self.disk.model();
-        model.call().map_err(|_| gone())?;
+        model.whole_call()?;
         let inode = model.names.get(from).copied().ok_or(io::ErrorKind::NotFound)?;
         model.rename_all(NameChange::Move(from.to_owned(), to.to_owned(), inode));
         Ok(())
@@ -344,7 +359,7 @@ impl Directory for TestDirectory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut model = self.disk.model();
-        model.call().map_err(|_| gone())?;
+        model.whole_call()?;
         if !model.names.contains_key(name) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -354,7 +369,7 @@ impl Directory for TestDirectory {
 
     fn sync(&self) -> io::Result<()> {
         let mut model = self.disk.model();
-        model.call().map_err(|_| gone())?;
+        model.whole_call()?;
         model.pending_names.clear();
         model.durable_names = model.names.clone();
         Ok(())
@@ -384,7 +399,7 @@ impl StoreFile for TestFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut model = self.disk.model();
-        model.call().map_err(|_| gone())?;
+        model.whole_call()?;
         if let Some(content) = model.contents.get_mut(&self.inode) {
             content.pending.clear();
             content.durable = content.cached.clone();

@@ -72,7 +72,7 @@ struct Breakable {
 
 impl Store for Breakable {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        if self.broken.load(Ordering::Relaxed) { Err(StoreFailed) } else { self.store.store(state) }
+        if self.broken.load(Ordering::Relaxed) { Err(StoreFailed::Unknown) } else { self.store.store(state) }
     }
 }
 

@@ -4,6 +4,7 @@ mod crashes;
 mod damage;
 mod disk;
 mod fixture;
+mod full;
 mod homes;
 mod machine;
 mod rules;

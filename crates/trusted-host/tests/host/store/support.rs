@@ -3,7 +3,7 @@
 use super::disk::{Disk, TestDirectory};
 use crate::support::{IDENTITY, mac};
 use std::collections::BTreeMap;
-use troth_trusted::{CounterId, CounterValue, Digest, Identity, Resumed, State, Store, TrustedCore};
+use troth_trusted::{CounterId, CounterValue, Digest, Identity, Refusal, Resumed, State, Store, TrustedCore};
 use troth_trusted_host::store::{DiskStore, How, Opened, Policy, StoreError};
 
 /// So few slots that a handful of moves needs several files.
@@ -67,6 +67,8 @@ pub fn store_file(disk: &Disk) -> String {
 pub struct Ledger {
     certified: BTreeMap<u128, Digest>,
     lives: u8,
+    /// How often the disk had no space.
+    pub refused: u32,
     /// What was done to the disk, with its seed; every failure prints it.
     pub context: String,
 }
@@ -108,6 +110,15 @@ impl Ledger {
             let digest = [self.lives; 32];
             match core.attest(COUNTER, CounterValue(value), CounterValue(value + 1), &digest) {
                 Ok(certificate) => self.enter(certificate.new, digest),
+                // Asked again for another message: what found no space must not come back.
+                Err(Refusal::NoSpace) => {
+                    self.refused += 1;
+                    let other = [self.lives ^ 0x80; 32];
+                    match core.attest(COUNTER, CounterValue(value), CounterValue(value + 1), &other) {
+                        Ok(certificate) => self.enter(certificate.new, other),
+                        Err(_) => return,
+                    }
+                }
                 Err(_) => return,
             }
         }

@@ -1,0 +1,94 @@
+//! Making what a store goes on in: a file of the next generation, and its entry in the marker.
+//!
+//! First everything that needs space is written under passing names and synced; a start removes what it
+//! finds there. Then come the renamings, the file's durable before the marker's. So whatever fails for
+//! want of space fails before anything has changed.
+
+use super::directory::{Directory, StoreFile};
+use super::error::StoreError;
+use super::format::{BLOCK, Block, Header, Marker, Record};
+use super::{MARKER, NEW_FILE, NEW_MARKER, file_name, slot_offset};
+use std::io;
+use troth_trusted::State;
+
+/// Makes the file of a generation with its first record, gives it its name and enters it in the marker,
+/// all of it durable.
+///
+/// # Errors
+/// [`StoreError::NoSpace`] where nothing has changed; [`StoreError::Io`] where it is unknown what has.
+pub(super) fn make_file<D: Directory>(
+    directory: &D,
+    header: &Header,
+    state: &State,
+) -> Result<D::File, StoreError> {
+    let name = file_name(header);
+    let file = match prepare(directory, header, state) {
+        Ok(file) => file,
+        Err(source) if is_full(&source) => {
+            clear(directory).map_err(StoreError::io("clear the way for", &name))?;
+            return Err(StoreError::NoSpace { file: name, source });
+        }
+        Err(source) => return Err(StoreError::io("make", &name)(source)),
+    };
+    let enter = || {
+        directory.rename(NEW_FILE, &name)?;
+        directory.sync()?;
+        directory.rename(NEW_MARKER, MARKER)?;
+        directory.sync()
+    };
+    enter().map_err(StoreError::io("enter", &name))?;
+    Ok(file)
+}
+
+/// Writes file and marker under their passing names, durably.
+fn prepare<D: Directory>(directory: &D, header: &Header, state: &State) -> io::Result<D::File> {
+    let first = Record {
+        generation: header.generation,
+        index: header.first_index,
+        boot: header.boot,
+        state: state.clone(),
+    };
+    let mut block: Box<Block> = Box::new([0; BLOCK]);
+    first.fill(&mut block);
+    let file = directory.create(NEW_FILE)?;
+    file.allocate(header.file_length())?;
+    file.write_at(&header.to_block()[..], 0)?;
+    file.write_at(&block[..], slot_offset(0))?;
+    file.sync_data()?;
+    write_marker(directory, header)?;
+    Ok(file)
+}
+
+/// Enters the generation of this header in the marker, durably.
+pub(super) fn mark<D: Directory>(directory: &D, header: &Header) -> Result<(), StoreError> {
+    let enter = || {
+        write_marker(directory, header)?;
+        directory.rename(NEW_MARKER, MARKER)?;
+        directory.sync()
+    };
+    enter().map_err(StoreError::io("write", MARKER))
+}
+
+/// Writes a marker under its passing name, durably.
+fn write_marker<D: Directory>(directory: &D, header: &Header) -> io::Result<()> {
+    let marker = Marker { identity: header.identity, generation: header.generation };
+    let file = directory.create(NEW_MARKER)?;
+    file.write_at(&marker.to_bytes(), 0)?;
+    file.sync_data()
+}
+
+/// Removes what is under the passing names, so that the space is free and a later try finds the way clear.
+fn clear<D: Directory>(directory: &D) -> io::Result<()> {
+    for passing in [NEW_FILE, NEW_MARKER] {
+        match directory.remove(passing) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether space is all that is missing.
+fn is_full(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
