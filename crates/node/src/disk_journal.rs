@@ -6,7 +6,7 @@
 
 use crate::beside::{Desk, Done, Watched};
 use crate::journal::Journal;
-use crate::snapshots::Keeper;
+use crate::snapshots::Keep;
 use bytes::Bytes;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +99,7 @@ impl<D: Disk> DiskJournal<D> {
     pub(crate) fn start(
         log: Log<D>,
         since_base: usize,
-        mut keeper: Keeper<D>,
+        mut keeper: impl Keep + Send + 'static,
         desk: Desk,
         every: Option<Duration>,
     ) -> io::Result<Self> {
@@ -192,7 +192,7 @@ impl<D: Disk> DiskJournal<D> {
 }
 
 /// Writes a snapshot, as long as it takes.
-fn written<D: Disk>(keeper: &mut Keeper<D>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
+fn written(keeper: &mut impl Keep, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
     let mut told = false;
     loop {
         match keeper.write(snapshot) {

@@ -6,6 +6,14 @@ use troth_disk::{About, Disk, Identity, Nodes, SnapshotError, Snapshots};
 use troth_exec::Snapshot;
 use troth_types::{Digest, Seq, Time};
 
+/// What a thread beside the loop does with snapshots.
+pub(crate) trait Keep {
+    /// Writes a snapshot; it is durable when this returns. One that is there already is not written again.
+    fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError>;
+    /// The log stands on this one: earlier ones go.
+    fn retain(&mut self, base: Seq) -> Result<(), SnapshotError>;
+}
+
 /// The snapshots of a replica.
 pub(crate) struct Keeper<D: Disk> {
     store: Snapshots<D>,
@@ -57,9 +65,10 @@ impl<D: Disk> Keeper<D> {
     pub(crate) fn newest(&self) -> Option<&Snapshot> {
         self.newest.as_ref()
     }
+}
 
-    /// Writes a snapshot; it is durable when this returns. One that is there already is not written again.
-    pub(crate) fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+impl<D: Disk> Keep for Keeper<D> {
+    fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         if self.newest.as_ref() == Some(snapshot) {
             return Ok(());
         }
@@ -77,8 +86,7 @@ impl<D: Disk> Keeper<D> {
         Ok(())
     }
 
-    /// The log stands on this one: earlier ones go.
-    pub(crate) fn retain(&mut self, base: Seq) -> Result<(), SnapshotError> {
+    fn retain(&mut self, base: Seq) -> Result<(), SnapshotError> {
         self.store.retain(base.0)
     }
 }

@@ -28,7 +28,12 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     LocalSet::new().block_on(&runtime, async {
         let (cluster, secret, client) = files(name);
         let meeting = Rc::new(Meeting::new(&cluster, &secret));
-        let executor = Executor::new(Null::default(), cluster.limits);
+        let executor = Executor::with_configuration(
+            Null::default(),
+            cluster.limits,
+            cluster.configuration(),
+            cluster.settling(),
+        );
         let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile)
             .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });

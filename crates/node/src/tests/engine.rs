@@ -8,18 +8,19 @@ use crate::durable::{Footing, Opened};
 use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::engine;
+use crate::runtime::{RunError, engine};
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_core::Note;
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Null;
 use troth_minbft::MinBft;
-use troth_trusted::{TrustedCore, VolatileStore};
-use troth_trusted_host::InProcess;
+use troth_trusted::{Identity, Refusal, TrustedCore, VolatileStore};
+use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
 use troth_types::{ClientId, FrameDraft, Read, ReplicaId, Seq, ToReplica, Wire};
 
 /// The files of a fresh group, as replica 0 and client 1 read them.
@@ -36,7 +37,12 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 /// Replica 0 of a fresh group, which answers everything with so many bytes.
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
-    let executor = Executor::new(Null::new(result_bytes), cluster.limits);
+    let executor = Executor::with_configuration(
+        Null::new(result_bytes),
+        cluster.limits,
+        cluster.configuration(),
+        cluster.settling(),
+    );
     engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
 }
 
@@ -120,11 +126,15 @@ impl Journal<Snapshot> for Slow {
 
 /// Replica 0, the primary of a fresh group, on a slow disk, with an operation to order.
 fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
-    durable_with(name, 8)
+    durable_with(name, 8, |component| Box::new(component))
 }
 
-/// As [`durable`], with results of so many bytes.
-fn durable_with(name: &str, result: usize) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
+/// As [`durable`], with results of so many bytes and a component that a test has made of the sound one.
+fn durable_with(
+    name: &str,
+    result: usize,
+    made_of: impl FnOnce(InProcess<VolatileStore>) -> Box<dyn TrustedComponent>,
+) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
     let identity = cluster.identity(ReplicaId(0));
@@ -134,12 +144,17 @@ fn durable_with(name: &str, result: usize) -> (Engine<MinBft, Executor<Null>>, S
         VolatileStore,
     ));
     let opened = Opened {
-        component: Box::new(component),
+        component: made_of(component),
         journal: Box::new(slow.clone()),
         desk: desk.clone(),
         found: None,
     };
-    let executor = Executor::new(Null::new(result), cluster.limits);
+    let executor = Executor::with_configuration(
+        Null::new(result),
+        cluster.limits,
+        cluster.configuration(),
+        cluster.settling(),
+    );
     let footing = Footing::Durable(Box::new(opened));
     let mut engine =
         engine(&cluster, secret, executor, Clock::new(), footing).expect("a fresh replica starts");
@@ -198,7 +213,8 @@ fn a_disk_that_failed_ends_the_replica_and_a_full_one_does_not() {
 #[test]
 fn behind_a_disk_that_does_not_answer_only_so_many_bytes_wait() {
     const EACH: usize = 512 << 10;
-    let (mut engine, slow, desk, inbox) = durable_with("durable-bytes", EACH);
+    let (mut engine, slow, desk, inbox) =
+        durable_with("durable-bytes", EACH, |component| Box::new(component));
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.blocked, Some(Blocked::Sync));
     // Twice as much as may wait.
@@ -244,4 +260,77 @@ fn a_divergence_is_counted_and_shown_until_the_state_is_repaired() {
     assert_eq!(engine.diverged, Some(Seq(128)));
     engine.note(&Note::TransferDone { seq: Seq(192) });
     assert_eq!((engine.diverged, engine.counters.divergences), (None, 1));
+}
+
+/// Takes turns, each when something was left on the desk, until one says that it is enough.
+fn turns_until(
+    engine: &mut Engine<MinBft, Executor<Null>>,
+    desk: &Desk,
+    inbox: &Inbox,
+    mut enough: impl FnMut(&Engine<MinBft, Executor<Null>>) -> bool,
+) -> Result<(), Stopped> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    while !enough(engine) {
+        let patience = Duration::from_secs(60);
+        runtime
+            .block_on(async { tokio::time::timeout(patience, desk.woken()).await })
+            .expect("a thread beside the loop answers");
+        engine.turn(inbox)?;
+    }
+    Ok(())
+}
+
+/// A component that finds no space for its counters at first.
+struct Crowded(InProcess<VolatileStore>, usize);
+
+impl TrustedComponent for Crowded {
+    fn identity(&self) -> Identity {
+        self.0.identity()
+    }
+    fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
+        match self.1.checked_sub(1) {
+            Some(left) => {
+                self.1 = left;
+                vec![Answer::Refused(Refusal::NoSpace); calls.len()]
+            }
+            None => self.0.call(calls),
+        }
+    }
+}
+
+#[test]
+fn a_component_without_space_is_asked_again_until_there_is_some() {
+    let (mut engine, _, desk, inbox) =
+        durable_with("durable-crowded", 8, |component| Box::new(Crowded(component, 2)));
+    engine.turn(&inbox).expect("goes on");
+    desk.leave(Done::Synced);
+    turns_until(&mut engine, &desk, &inbox, |engine| engine.counters_full).expect("waits for space");
+    assert_eq!((engine.blocked, engine.counters.peer_dropped), (Some(Blocked::Attest), 0), "not certified");
+    turns_until(&mut engine, &desk, &inbox, |engine| !engine.counters_full).expect("goes on");
+    turns_until(&mut engine, &desk, &inbox, |engine| engine.counters.peer_dropped >= 2).expect("goes on");
+}
+
+/// A component with a bug.
+struct Buggy(Identity);
+
+impl TrustedComponent for Buggy {
+    fn identity(&self) -> Identity {
+        self.0
+    }
+    fn call(&mut self, _: &[Call]) -> Vec<Answer> {
+        panic!("a bug of a component, on purpose");
+    }
+}
+
+#[test]
+fn a_panic_while_the_component_is_asked_ends_the_replica() {
+    let (mut engine, _, desk, inbox) =
+        durable_with("durable-buggy", 8, |component| Box::new(Buggy(component.identity())));
+    engine.turn(&inbox).expect("goes on");
+    desk.leave(Done::Synced);
+    let ended = turns_until(&mut engine, &desk, &inbox, |_| false);
+    let why = ended.expect_err("nothing more can be certified");
+    assert!(matches!(why, Stopped::Panicked("attest")));
+    let said = RunError::from(why).to_string();
+    assert!(said.contains("attest thread panicked") && said.contains("mend: "), "{said}");
 }

@@ -4,7 +4,7 @@ use super::config::Scratch;
 use crate::beside::{Desk, Done};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
-use crate::snapshots::Keeper;
+use crate::snapshots::{Keep, Keeper};
 use bytes::Bytes;
 use std::path::Path;
 use std::time::Duration;
@@ -296,4 +296,33 @@ fn an_executor_starts_from_what_was_written() {
     let (seq, digest) = executor.restore(found.expect("it was written"));
     assert_eq!((seq, digest), (Seq(0), genesis.digest()));
     assert_ne!(digest, Digest::ZERO);
+}
+
+/// Snapshots with a bug.
+struct Buggy;
+
+impl Keep for Buggy {
+    fn write(&mut self, _: &Snapshot) -> Result<(), SnapshotError> {
+        panic!("a bug of snapshots, on purpose");
+    }
+    fn retain(&mut self, _: Seq) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_while_a_snapshot_is_written_is_told_to_the_loop() {
+    let scratch = Scratch::new("journal-buggy");
+    std::fs::create_dir_all(&scratch.0).expect("a scratch directory");
+    let disk = RealDisk::open(&scratch.0).expect("nobody else has it");
+    let (log, _) = Log::open(disk, OWNER, LogOptions::new(1)).expect("an empty directory");
+    let desk = Desk::default();
+    let journal = DiskJournal::start(log, 0, Buggy, desk.clone()).expect("threads start");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let mut home = Home { journal, desk, runtime };
+    // The loop would wait for this one for ever.
+    home.journal.new_segment(state(64, 10), true);
+    home.journal.append(record(0));
+    home.journal.sync();
+    assert!(matches!(home.done(), Done::Panicked("snapshot")));
 }
