@@ -122,7 +122,8 @@ pub(crate) struct Opened {
 pub(crate) struct Found {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) log: Vec<Bytes>,
-    pub(crate) resumed: Vec<Resumed>,
+    /// What the component certified last.
+    pub(crate) resumed: Resumed,
 }
 
 /// Opens what a replica keeps below its directory, or makes it.

@@ -50,6 +50,7 @@ mod standing;
 mod supervisor;
 mod timers;
 mod trusted_home;
+mod unfinished;
 
 pub use by_the_clock::ByTheClock;
 pub use counters::Counters;

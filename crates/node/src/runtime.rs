@@ -13,6 +13,7 @@ use crate::links::Links;
 use crate::marker::MarkerError;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
+use crate::unfinished::unfinished_run;
 use crate::{config::hex, http};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,12 +28,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 pub use troth_core::RecoveryError;
-use troth_core::{Agreement, Execution, Host, Replica};
+use troth_core::{Agreement, Execution, Host, Machine, Replica};
 use troth_exec::{Application, Executor, Snapshot as State};
-use troth_minbft::MinBft;
-use troth_trusted::{Refusal, TrustedCore, VolatileStore};
-use troth_trusted_host::InProcess;
-use troth_types::ReplicaId;
+use troth_minbft::{COUNTER, MinBft};
+use troth_trusted::{CounterValue, Refusal, Resumed, TrustedCore, VolatileStore};
+use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_types::{GroupId, ReplicaId};
 
 /// How long a stopping replica tries to write what it has queued.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -303,10 +304,11 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
             let host = Host::fresh(machine, me, group, signer, false, env)?;
             (host, Attestor::Here(Box::new(component)), None, Desk::default())
         }
-        Footing::Durable(opened) => {
-            let host = match opened.found {
+        Footing::Durable(mut opened) => {
+            let host = match opened.found.take() {
                 None => Host::fresh(machine, me, group, signer, true, env)?,
                 Some(Found { snapshot, log, resumed }) => {
+                    let resumed = finish(&machine, opened.component.as_mut(), &log, resumed, me, group.id())?;
                     Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
                 }
             };
@@ -336,6 +338,32 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         #[cfg(feature = "demo-adversary")]
         liar: None,
     })
+}
+
+/// What the component certified last, after it has certified what the log shows that it was about to.
+fn finish<M: Machine>(
+    _of: &M,
+    component: &mut dyn TrustedComponent,
+    log: &[bytes::Bytes],
+    resumed: Resumed,
+    me: ReplicaId,
+    group: GroupId,
+) -> Result<Vec<Resumed>, RunError> {
+    let stands = match &resumed {
+        Resumed::Unmoved => CounterValue(0),
+        Resumed::One { certificate, .. } => certificate.new,
+        Resumed::Multi { .. } | Resumed::Superseded => return Ok(vec![resumed]),
+    };
+    let unfinished =
+        unfinished_run::<M>(log, COUNTER, stands, me, group).map_err(RecoveryError::Malformed)?;
+    let Some(call) = unfinished else { return Ok(vec![resumed]) };
+    let Call::Attest { new, digest, .. } = call else { unreachable!("a run is one move") };
+    tracing::info!(from = stands.0, to = new.0, "has the run certified that was about to be");
+    match component.call(&[call]).pop() {
+        Some(Answer::Attested(certificate)) => Ok(vec![Resumed::One { certificate, digest }]),
+        Some(Answer::Refused(refusal)) => Err(Stopped::Component(refusal).into()),
+        _ => Err(RunError::Halted),
+    }
 }
 
 fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instant) -> Snapshot {

@@ -107,10 +107,10 @@ impl Home {
     }
 
     /// What it certified last, where the replica ran before.
-    pub(crate) fn resumed(&self, log: &[Bytes], has_snapshot: bool) -> Option<Vec<Resumed>> {
+    pub(crate) fn resumed(&self, log: &[Bytes], has_snapshot: bool) -> Option<Resumed> {
         let moved = self.resumed != Resumed::Unmoved;
         let ran = self.opened_before.unwrap_or(moved || has_snapshot || !log.is_empty());
-        ran.then(|| vec![self.resumed.clone()])
+        ran.then(|| self.resumed.clone())
     }
 }
 

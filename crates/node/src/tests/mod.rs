@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod marker;
 mod places;
+mod set_back;
 mod standing;
 mod timers;
 mod trusted_config;
