@@ -4,6 +4,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `null` | the whole measurement: start, rounds in turns, verdict |
+//! | `durable` | the same for durability `always`: beside memory, and beside the disk's own sync |
 //! | `processes` | the servers as child processes that never outlive this one |
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
@@ -16,6 +17,7 @@
 mod caller;
 mod cli;
 mod direct;
+mod durable;
 mod hub;
 mod load;
 mod marks;
@@ -27,9 +29,10 @@ mod report;
 mod tests;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, DurabilityName};
+use std::ffi::OsString;
 use std::process::ExitCode;
-use troth_node::config::{Cluster, Layout, ReplicaSecret};
+use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 
 /// The state is millions of small values: the allocator of `troth`.
@@ -41,7 +44,10 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Null(plan) => null::run(&plan),
+        Command::Null(plan) => match plan.durability {
+            DurabilityName::Memory => null::run(&plan),
+            DurabilityName::Always => durable::run(&plan),
+        },
         Command::Replica(server) => replica(&server).map(|()| true),
         Command::Direct(server) => direct::run(&server).map(|()| true),
     };
@@ -60,7 +66,24 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
+    let trusted_command = match cluster.trusted_home {
+        TrustedHome::InProcess => Vec::new(),
+        TrustedHome::Process => trusted_command(server)?,
+    };
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
-    let options = Options { until_stdin_ends: true, ..Options::default() };
+    let options = Options { until_stdin_ends: true, trusted_command, ..Options::default() };
     Ok(serve(cluster, secret, &layout, options)?)
+}
+
+/// What starts the replica's trusted process: the `troth` that was built beside this program.
+fn trusted_command(server: &cli::Server) -> Result<Vec<OsString>, Failure> {
+    let program = std::env::current_exe()?.with_file_name("troth");
+    if !program.exists() {
+        return Err(
+            format!("{} is not there; mend: cargo build --release -p troth", program.display()).into()
+        );
+    }
+    let words = ["trusted", "--until-stdin-ends", "--id"].map(OsString::from);
+    let rest = [server.id.to_string().into(), OsString::from("--dir"), server.dir.clone().into()];
+    Ok([program.into()].into_iter().chain(words).chain(rest).collect())
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
 use troth_link::{Identity, LinkKey, PeerId, Settings, connect};
-use troth_node::config::{ClientSecret, Cluster};
+use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
 use troth_types::{ClientId, ReplicaId};
 
 /// How long each round runs before it is measured.
-const WARM_UP: Duration = Duration::from_secs(1);
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 /// What starting, connecting and draining may take besides the rounds.
-const OVERHEAD: Duration = Duration::from_secs(60);
+pub(crate) const OVERHEAD: Duration = Duration::from_secs(60);
 /// How long the last outcomes of a round may take.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
-    let scratch = Scratch::new(plan.f, plan.connections, plan.durability)?;
+    let scratch = Scratch::new(plan.f, plan.connections, Durability::Memory, TrustedHome::InProcess)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let replicas = start_replicas(&scratch, &cluster).await?;
     let direct = [start_direct(&scratch).await?];
@@ -69,7 +69,8 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
     Ok((replicated, unreplicated))
 }
 
-async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Result<Vec<Server>, Failure> {
+/// Starts the replicas of a cluster and waits until they know each other.
+pub(crate) async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Result<Vec<Server>, Failure> {
     let dir = scratch.layout.root().to_string_lossy();
     let mut servers = Vec::new();
     for replica in cluster.group.all() {
@@ -94,7 +95,7 @@ async fn start_direct(scratch: &Scratch) -> Result<Server, Failure> {
 }
 
 /// A client's connections to these servers.
-async fn links(
+pub(crate) async fn links(
     cluster: &Cluster,
     secret: &ClientSecret,
     servers: &[(String, ReplicaId)],
@@ -110,7 +111,11 @@ async fn links(
 }
 
 /// One warm-up and one measurement.
-async fn round<C: Caller>(load: &mut Load<C>, servers: &[Server], plan: &Plan) -> Result<Round, Failure> {
+pub(crate) async fn round<C: Caller>(
+    load: &mut Load<C>,
+    servers: &[Server],
+    plan: &Plan,
+) -> Result<Round, Failure> {
     let controls = Controls::default();
     controls.go_on.set(true);
     let watch = async {

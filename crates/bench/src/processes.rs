@@ -2,13 +2,15 @@
 //! standard input, whose other end only this process holds.
 
 use crate::Failure;
-use crate::cli::DurabilityName;
 use std::fs::File;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
 use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make};
+use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -16,6 +18,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// The user of the components where this runs as root; nobody else has this number.
+const TRUSTED: u32 = 64_104;
 
 /// A cluster's files in a directory of their own, removed in the end.
 pub(crate) struct Scratch {
@@ -26,8 +31,15 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// A new cluster that serves nothing, on free ports of 127.0.0.1.
-    pub(crate) fn new(faults: u16, clients: u16, durability: DurabilityName) -> Result<Self, Failure> {
-        let root = std::env::temp_dir().join(format!("troth-bench-{}", std::process::id()));
+    pub(crate) fn new(
+        faults: u16,
+        clients: u16,
+        durability: Durability,
+        trusted_home: TrustedHome,
+    ) -> Result<Self, Failure> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("troth-bench-{}-{number}", std::process::id()));
         let replicas = 2 * usize::from(faults) + 1;
         let addresses: Vec<String> =
             free_ports(2 * replicas + 2)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
@@ -36,20 +48,33 @@ impl Scratch {
         let plan = Plan {
             faults,
             service: Service::Null,
-            trusted: TrustedKind::Hmac,
-            trusted_home: TrustedHome::InProcess,
-            durability: match durability {
-                DurabilityName::Always => Durability::Always,
-                DurabilityName::Interval => Durability::interval(),
-                DurabilityName::Memory => Durability::Memory,
+            trusted: match trusted_home {
+                TrustedHome::InProcess => TrustedKind::Hmac,
+                TrustedHome::Process => TrustedKind::Ed25519,
             },
+            trusted_home,
+            durability,
             clients,
             addresses: pairs.collect(),
             timing: String::new(),
         };
         let scratch = Self { layout: Layout::new(root), direct };
         make(&scratch.layout, &plan)?;
+        if trusted_home == TrustedHome::Process && std::fs::metadata(scratch.layout.root())?.uid() == 0 {
+            for replica in (0..2 * faults + 1).map(ReplicaId) {
+                scratch.give(replica)?;
+            }
+        }
         Ok(scratch)
+    }
+
+    /// Gives a component's directory to a user of its own, which root must name.
+    fn give(&self, replica: ReplicaId) -> Result<(), Failure> {
+        let counters = self.layout.counters(replica, TrustedHome::Process);
+        for path in [self.layout.trusted(replica), self.layout.trusted_secret(replica), counters] {
+            chown(path, Some(TRUSTED), Some(TRUSTED))?;
+        }
+        Ok(())
     }
 }
 

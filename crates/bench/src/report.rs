@@ -13,9 +13,9 @@ pub(crate) struct Round {
     /// Operations per second.
     pub(crate) rate: f64,
     /// Microseconds from submission to result, for half of the operations.
-    p50: f64,
+    pub(crate) p50: f64,
     /// The same for 99 of 100.
-    p99: f64,
+    pub(crate) p99: f64,
     /// Microseconds of processor time per operation, of all servers together.
     servers_cpu: f64,
     /// The same of all clients.
@@ -35,7 +35,9 @@ pub(crate) struct Round {
     /// Operations per batch.
     batch_operations: f64,
     /// Views that replicas left; a round with one measured something else.
-    view_changes: u64,
+    pub(crate) view_changes: u64,
+    /// Syncs of logs per operation, of all servers together.
+    pub(crate) syncs: f64,
 }
 
 type Column = (&'static str, &'static str, usize, fn(&Round) -> f64);
@@ -85,6 +87,7 @@ impl Round {
             batch_frames: frames as f64 / batches,
             batch_operations: operations / batches,
             view_changes: sum(|server| server.counters.view_changes),
+            syncs: per(sum(|server| server.counters.syncs)),
         }
     }
 }
@@ -170,7 +173,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
 }
 
 /// The machine's load over 1, 5 and 15 minutes; part of it is this measurement.
-fn load_average() -> [f64; 3] {
+pub(crate) fn load_average() -> [f64; 3] {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut numbers = text.split_whitespace().map(|word| word.parse().unwrap_or(0.0));
     [(); 3].map(|()| numbers.next().unwrap_or(0.0))

@@ -3,7 +3,7 @@
 use super::disk::{Crash, Disk};
 use super::support::{fill, filled, open, open_as, state, store_file, value};
 use crate::support::IDENTITY;
-use troth_trusted::{Epoch, Identity, Store};
+use troth_trusted::{Epoch, Identity, State, Store};
 use troth_trusted_host::store::{How, Policy, StoreError};
 
 const MARKER: &str = "started";
@@ -157,6 +157,69 @@ fn an_acknowledged_record_with_a_damaged_place_is_never_taken_for_an_interrupted
                 bytes[start..start + length].fill(with_byte);
                 if let Ok(opened) = with(&disk, &name, &bytes) {
                     assert_eq!(value(&opened), Some(2), "{length} bytes of {with_byte} at {start}");
+                }
+            }
+        }
+    }
+}
+
+/// Length of one copy of a record; the second one begins at half the block.
+const RECORD: usize = 8 + 8 + 8 + 16 + State::LEN + 32;
+
+#[test]
+fn bytes_beside_a_record_are_refused_wherever_they_are() {
+    let disk = filled(2);
+    let name = store_file(&disk);
+    let whole = disk.read(&name);
+    // The header's block, records that are followed by others, the newest, and a slot never written.
+    for block in 0..5 {
+        let begins = block * BLOCK;
+        let beside: Vec<usize> = match block {
+            0 => (127..BLOCK).collect(),
+            4 => (0..BLOCK).collect(),
+            _ => (RECORD..BLOCK / 2).chain(BLOCK / 2 + RECORD..BLOCK).collect(),
+        };
+        for at in beside {
+            assert_eq!(whole[begins + at], 0, "block {block}, byte {at} is used");
+            for byte in [0x01, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[begins + at] = byte;
+                match with(&disk, &name, &bytes) {
+                    Err(StoreError::Damaged { offset, .. }) => assert_eq!(offset, begins as u64),
+                    // What an interrupted write left in the next slot may be anything of the record there.
+                    Ok(opened) if block == 4 => {
+                        assert_eq!((value(&opened), opened.how), (Some(2), How::Torn), "byte {at}");
+                    }
+                    other => panic!("block {block}, byte {at}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_changed_in_one_of_a_records_two_copies_are_refused() {
+    let disk = filled(2);
+    let name = store_file(&disk);
+    let whole = disk.read(&name);
+    for (block, newest) in [(1, false), (2, false), (3, true)] {
+        for copy in [0, BLOCK / 2] {
+            for at in (block * BLOCK + copy..).take(RECORD) {
+                let before = whole[at];
+                for changed in [0, before ^ 1, before ^ 0x80, !before] {
+                    if changed == before {
+                        continue;
+                    }
+                    let mut bytes = whole.clone();
+                    bytes[at] = changed;
+                    match with(&disk, &name, &bytes) {
+                        Err(StoreError::Damaged { .. }) => {}
+                        // A newest record with zeros in one copy is what an interrupted write leaves.
+                        Ok(opened) if newest && changed == 0 => {
+                            assert_eq!((value(&opened), opened.how), (Some(2), How::Torn), "byte {at}");
+                        }
+                        other => panic!("byte {at} of {before} made {changed}: {other:?}"),
+                    }
                 }
             }
         }
