@@ -14,13 +14,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use troth_trusted::{Epoch, Identity, State, Store, StoreFailed, TrustedCore};
-use troth_trusted_host::store::{DiskStore, Policy};
+use troth_trusted_host::store::{DiskStore, Policy, RealDirectory, SLOTS, StoreError};
 use troth_trusted_process::{Limits, Sandbox, User, bind, harden, serve};
 
 /// Where a child with the store that ships keeps its counters, below its state.
 pub const COUNTERS: &str = "counters";
 /// The first argument of a child that is a trusted process.
 pub const ROLE: &str = "--troth-trusted-child";
+
+/// The exit code of a child whose store was refused.
+pub const REFUSED: u8 = 4;
 
 /// What a child is to do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,6 +41,8 @@ pub struct Task {
     pub plain: bool,
     /// Keeps its counters in the store that ships.
     pub disk: bool,
+    /// With files of so many slots there, instead of as many as ship.
+    pub slots: Option<u32>,
     /// Has a second thread.
     pub threads: bool,
 }
@@ -55,6 +60,7 @@ impl Task {
         arguments.extend(self.without.iter().map(|what| format!("without={what}")));
         arguments.extend(self.plain.then(|| "plain=".to_owned()));
         arguments.extend(self.disk.then(|| "disk=".to_owned()));
+        arguments.extend(self.slots.map(|slots| format!("slots={slots}")));
         arguments.extend(self.threads.then(|| "threads=".to_owned()));
         arguments
     }
@@ -78,6 +84,7 @@ impl Task {
                 "without" => task.without.push(value.to_owned()),
                 "plain" => task.plain = true,
                 "disk" => task.disk = true,
+                "slots" => task.slots = Some(number()),
                 "threads" => task.threads = true,
                 other => panic!("no such argument: {other}"),
             }
@@ -112,7 +119,13 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
     let identity = Identity { epoch: task.epoch.map_or(IDENTITY.epoch, Epoch), ..IDENTITY };
     if task.disk {
-        return answer(&listener, &task, core_on_disk(&task.state, identity));
+        return match core_on_disk(&task, identity) {
+            Ok(core) => answer(&listener, &task, core),
+            Err(why) => {
+                println!("refused: {why}");
+                ExitCode::from(REFUSED)
+            }
+        };
     }
     let core: TrustedCore<FileStore> = core_in(&task.state, identity, mac(), hook(&task));
     answer(&listener, &task, core)
@@ -131,13 +144,15 @@ impl Store for Breakable {
 }
 
 /// A component that starts or goes on from the counters below a directory.
-fn core_on_disk(state: &Path, identity: Identity) -> TrustedCore<Breakable> {
-    let opened = DiskStore::open(&state.join(COUNTERS), identity, Policy::Always).expect("a sound disk");
-    let store = Breakable { store: opened.store, broken: state.join("broken") };
-    match opened.last {
+fn core_on_disk(task: &Task, identity: Identity) -> Result<TrustedCore<Breakable>, StoreError> {
+    let directory = RealDirectory::new(&task.state.join(COUNTERS)).expect("its directory");
+    let slots = task.slots.unwrap_or(SLOTS);
+    let opened = DiskStore::open_in(directory, identity, Policy::Always, slots)?;
+    let store = Breakable { store: opened.store, broken: task.state.join("broken") };
+    Ok(match opened.last {
         None => TrustedCore::start(identity, mac(), store),
         Some(last) => TrustedCore::restart(identity, mac(), store, last).expect("its own state"),
-    }
+    })
 }
 
 fn answer<S: Store + Send>(listener: &UnixListener, task: &Task, core: TrustedCore<S>) -> ExitCode {

@@ -140,6 +140,16 @@ impl Trusted {
         }
     }
 
+    /// The first line that it says of those that start so.
+    pub fn says_first(&self, starts: &[&str]) -> String {
+        loop {
+            let line = self.lines.recv_timeout(SOON).expect("the child says what it does");
+            if starts.iter().any(|start| line.starts_with(start)) {
+                return line;
+            }
+        }
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("a living child");
     }

@@ -4,6 +4,10 @@
 
 mod batches;
 mod client;
+mod crashes;
+#[allow(dead_code, reason = "another crate's tests use all of it")]
+#[path = "../../../trusted-host/tests/host/store/disk.rs"]
+mod disk;
 mod fixtures;
 mod foreign;
 mod homes;
