@@ -337,7 +337,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     self.counters.attestations += 1;
                     match self.attestor.ask(call) {
                         Some(answer) => self.attested(answer),
-                        None => self.blocked = Some(Blocked::Attest),
+                        None => {
+                            // Else nobody would, and the loop would wait for ever.
+                            assert!(
+                                std::mem::take(&mut self.asked_ahead),
+                                "bodies are synced, then certified"
+                            );
+                            self.blocked = Some(Blocked::Attest);
+                        }
                     }
                 }
                 Command::Peer { to, message } => self.tell_peers(to, &message),
