@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use troth_disk::{Job, Log, RealDisk, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
+use troth_disk::{Disk, Job, Log, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
 use troth_exec::Snapshot;
 use troth_types::Seq;
 
@@ -24,9 +24,9 @@ const SNAPSHOT_AFTER: usize = 16 << 20;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// A replica's log and snapshots.
-pub(crate) struct DiskJournal {
+pub(crate) struct DiskJournal<D: Disk> {
     /// Both until it is dropped.
-    syncer: Option<Syncer<RealDisk>>,
+    syncer: Option<Syncer<D>>,
     snapshots: Option<(Sender<Task>, JoinHandle<()>)>,
     /// The end has come: nobody waits for space any more.
     ending: Arc<AtomicBool>,
@@ -37,6 +37,9 @@ pub(crate) struct DiskJournal {
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
     state: Arc<Mutex<State>>,
+    /// A planted bug: says that something is durable when it is written.
+    #[cfg(feature = "faults")]
+    pub(crate) skips_sync: bool,
 }
 
 /// What the thread for snapshots does.
@@ -88,12 +91,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl DiskJournal {
+impl<D: Disk> DiskJournal<D> {
     /// Starts the threads. `since_base` are the bytes of what the log holds.
     pub(crate) fn start(
-        log: Log<RealDisk>,
+        log: Log<D>,
         since_base: usize,
-        mut keeper: Keeper<RealDisk>,
+        mut keeper: Keeper<D>,
         desk: Desk,
     ) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State { desk: desk.clone(), ..State::default() }));
@@ -136,12 +139,18 @@ impl DiskJournal {
             coming: None,
             asked: false,
             state,
+            #[cfg(feature = "faults")]
+            skips_sync: false,
         })
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
+        #[cfg(not(feature = "faults"))]
+        let sync = true;
+        #[cfg(feature = "faults")]
+        let sync = !self.skips_sync;
         // Where the thread has ended it has said why.
-        self.syncer.as_ref()?.submit(Job { steps, sync: true }).ok()
+        self.syncer.as_ref()?.submit(Job { steps, sync }).ok()
     }
 
     fn ask(&self, task: Task) {
@@ -171,7 +180,7 @@ impl DiskJournal {
 }
 
 /// Writes a snapshot, as long as it takes.
-fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
+fn written<D: Disk>(keeper: &mut Keeper<D>, snapshot: &Snapshot, ends: &AtomicBool) -> Done {
     let mut told = false;
     loop {
         match keeper.write(snapshot) {
@@ -189,7 +198,7 @@ fn written(keeper: &mut Keeper<RealDisk>, snapshot: &Snapshot, ends: &AtomicBool
 }
 
 /// What was asked for is done before the directory is anybody else's.
-impl Drop for DiskJournal {
+impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // The thread of the log holds a way to ask for snapshots, so it ends first.
@@ -202,7 +211,7 @@ impl Drop for DiskJournal {
     }
 }
 
-impl Journal<Snapshot> for DiskJournal {
+impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
     fn append(&mut self, record: Bytes) {
         self.since_base += record.len();
         if let Some(coming) = &mut self.coming {

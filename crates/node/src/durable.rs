@@ -132,6 +132,8 @@ pub(crate) fn open(
     let home = trusted_home::open(cluster, secret, layout, options)?;
 
     let disk = RealDisk::open(&data)?;
+    #[cfg(feature = "faults")]
+    let disk = options.faults.disk(disk)?;
     let owner = owner(cluster, me.0);
     let (log, held) = Log::open(disk.clone(), owner, LogOptions::new(salt()?))?;
     if let Some(cut) = &held.cut {
@@ -160,6 +162,8 @@ pub(crate) fn open(
     });
     let desk = Desk::default();
     let journal = DiskJournal::start(log, since_base, keeper, desk.clone())?;
+    #[cfg(feature = "faults")]
+    let journal = options.faults.plant_in(journal);
     Ok(Standing::Durable(Box::new(Opened {
         component: home.component,
         journal: Box::new(journal),

@@ -10,6 +10,7 @@
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `marker` | why a replica in `memory` durability runs once |
+//! | `faults`, `liar` | in test builds: disks and clocks that fail, planted bugs, replicas that lie |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -26,6 +27,8 @@ mod counters;
 mod disk_journal;
 mod durable;
 mod engine;
+#[cfg(feature = "faults")]
+mod faults;
 mod http;
 mod inbox;
 mod journal;
@@ -44,6 +47,8 @@ mod trusted_home;
 
 pub use counters::Counters;
 pub use durable::DurableError;
+#[cfg(feature = "faults")]
+pub use faults::{Faults, Plant};
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;

@@ -99,6 +99,9 @@ pub struct Options {
     /// Lie to clients and to the other replicas.
     #[cfg(feature = "demo-adversary")]
     pub lie: bool,
+    /// What goes wrong with its disk and clock, and which bug is planted.
+    #[cfg(feature = "faults")]
+    pub faults: crate::faults::Faults,
 }
 
 impl From<Stopped> for RunError {
@@ -187,6 +190,8 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
 ) -> Result<(), RunError> {
     let (me, group) = (secret.replica, cluster.group);
     let clock = Clock::new();
+    #[cfg(feature = "faults")]
+    let clock = clock.told_by(options.faults.orders.clone());
     let started = Instant::now();
     let meeting = Rc::new(Meeting::new(cluster, &secret));
     #[cfg(feature = "demo-adversary")]
@@ -194,7 +199,9 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
-        ..engine(cluster, secret, executor, clock, standing)?
+        #[cfg(feature = "faults")]
+        early: options.faults.early(),
+        ..engine(cluster, secret, executor, clock.clone(), standing)?
     };
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
@@ -316,6 +323,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         answered_bytes: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
+        #[cfg(feature = "faults")]
+        early: None,
     })
 }
 

@@ -35,6 +35,8 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),
+        #[cfg(feature = "faults")]
+        faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };
     serve(cluster, secret, &layout, options)?;
     Ok(())

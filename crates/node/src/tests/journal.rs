@@ -31,7 +31,7 @@ fn record(number: u32) -> Bytes {
 }
 
 struct Home {
-    journal: DiskJournal,
+    journal: DiskJournal<RealDisk>,
     desk: Desk,
     runtime: tokio::runtime::Runtime,
 }
