@@ -26,6 +26,8 @@ const CATCHES_UP_WITHIN: Duration = Duration::from_secs(60);
 const BEHIND: u64 = 64;
 /// The longest time without any answer while a replica catches up.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long it is watched then: one that has caught up keeps up.
+const KEEPS_UP: Duration = Duration::from_secs(3);
 /// How long a disk is full.
 const FULL_FOR: Duration = Duration::from_secs(8);
 /// More requests at a time than the ordinary load has, per client.
@@ -69,8 +71,9 @@ impl Stage<'_> {
             self.pass(BEFORE, None).await?;
             let kind = if round % 2 == 0 { Kind::Everything } else { Kind::LoseEverything };
             let fault = fault(kind, all.clone(), Duration::ZERO, seed.wrapping_add(round));
-            self.bear(&fault).await?;
+            // From before the first is killed: what it takes to die and to start is in it.
             let begun = Instant::now();
+            self.bear(&fault).await?;
             let since = self.load.shared.history.borrow().now();
             while self.load.shared.history.borrow().answered() < since {
                 self.pass(Duration::from_millis(10), None).await?;
@@ -137,6 +140,16 @@ impl Stage<'_> {
             }
         }
         let (time, during) = (begun.elapsed(), self.load.shared.requests() - start);
+        self.pass(KEEPS_UP, None).await?;
+        let newest = status::reached(&self.addresses).await;
+        self.pass(Duration::from_secs(1), None).await?;
+        let own =
+            status::all(&self.addresses).await[usize::from(backup)].as_ref().map_or(0, |told| told.executed);
+        if own < newest {
+            return Err(Trouble::Said(format!(
+                "replica {backup} fell back again: {own} of {newest} batches"
+            )));
+        }
         let silence = self.load.shared.longest_silence();
         println!(
             "replica {backup} missed {missed} requests and had caught up after {:.1} s; {before} requests/s before, \
