@@ -6,6 +6,7 @@
 //! | `runtime` | the loop: wait, gather, turn, write |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
+//! | `remembered` | certificates that need not be checked again |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
@@ -38,6 +39,7 @@ mod links;
 mod marker;
 mod metrics;
 mod places;
+mod remembered;
 mod runtime;
 mod snapshot;
 mod snapshots;

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Stopped};
 use crate::inbox::Inbox;
 use crate::links::Links;
 use crate::marker::{MarkerError, leave_mark};
+use crate::remembered::Remembering;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::{config::hex, http};
@@ -283,7 +284,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     let (me, group) = (secret.replica, cluster.group);
     let directory = cluster.directory();
     let scheme = Arc::new(Ed25519);
-    let certificates = Arc::new(verifier(cluster, secret.mac.as_ref())?);
+    let certificates = Arc::new(Remembering::new(verifier(cluster, secret.mac.as_ref())?));
     let machine = Replica::new(me, group, MinBft::new(me, group, cluster.minbft()), executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
     let (host, attestor, journal, desk) = match standing {

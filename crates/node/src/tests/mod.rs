@@ -6,5 +6,6 @@ mod inbox;
 mod journal;
 mod marker;
 mod places;
+mod remembered;
 mod timers;
 mod trusted_config;
