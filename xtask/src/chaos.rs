@@ -30,7 +30,8 @@ not linearizable. After a failure the logs, data and histories stay where the ou
 must serve again within 10 s), catch-up (a replica that was down for 100,000 requests must catch up while
 the load goes on), full-disk (one replica's disk, then the primary's).
 --plant builds one bug in, and then it holds where that is caught: by the refusal of a process to go on
-with what it finds, by a lost acknowledged write or by the judge.
+with what it finds, by a lost acknowledged write or by the judge. With `nothing` there is no bug, and the
+same course must end as not caught (exit 1).
 The seed chooses faults and operations; what the processes do meanwhile is theirs, so a seed makes a
 failure likely again and not certain. Needs `go`, 1.26 or newer.",
     options: &[
@@ -47,7 +48,7 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
         Opt {
             name: "--plant",
             value: "<bug>",
-            help: "skip-log-sync, skip-trusted-sync or certify-before-body: must be caught",
+            help: "skip-log-sync, skip-trusted-sync or certify-before-body must be caught; nothing must not",
         },
         Opt {
             name: "--trusted-home",

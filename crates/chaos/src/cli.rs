@@ -84,6 +84,8 @@ impl Scenario {
 /// A bug to catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Plant {
+    /// None, to see that the same losses then show nothing: it ends as not caught.
+    Nothing,
     /// The log says that something is durable when it is written.
     SkipLogSync,
     /// The trusted store does.
@@ -96,6 +98,7 @@ impl Plant {
     /// The word of the command line, which is that of `troth` too.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Nothing => "nothing",
             Self::SkipLogSync => "skip-log-sync",
             Self::SkipTrustedSync => "skip-trusted-sync",
             Self::CertifyBeforeBody => "certify-before-body",

@@ -8,7 +8,7 @@ use crate::stage::{Stage, Trouble};
 use std::time::{Duration, Instant};
 
 /// How long a bug may stay unseen.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Load before a loss, so that there is something to lose.
 const BEFORE: Duration = Duration::from_millis(1500);
 /// How long a replica that is started again is watched: it reads its log and asks its component meanwhile.

@@ -2,7 +2,7 @@
 //! client, and the judgement.
 
 use crate::Failure;
-use crate::cli::{Home, Plan};
+use crate::cli::{Home, Plan, Plant};
 use crate::faults::Schedule;
 use crate::history::{self, Outcome};
 use crate::judge;
@@ -40,7 +40,8 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     let (machines, relay) = Machines::make(plan.f, plan.clients, home).await?;
     let scratch = machines.scratch().display();
     println!("seed {seed}, {} replicas, {} clients, files in {scratch}", 2 * plan.f + 1, plan.clients);
-    let processes = Processes::start(&plan.troth, &machines, plan.plant.map(crate::cli::Plant::name))?;
+    let planted = plan.plant.filter(|plant| *plant != Plant::Nothing);
+    let processes = Processes::start(&plan.troth, &machines, planted.map(Plant::name))?;
     let load = Load::start(plan, seed, &machines, START).await?;
     let mut stage = Stage::new(plan, &machines, processes, relay, load);
 
