@@ -48,6 +48,12 @@ impl FrameVerifier {
         Self { directory, scheme, limits }
     }
 
+    /// The same with the keys of another configuration.
+    #[must_use]
+    pub fn with_directory(&self, directory: Arc<Directory>) -> Self {
+        Self { directory, ..self.clone() }
+    }
+
     fn prepare(&self, frame: &Frame) -> Result<Check, FrameError> {
         if frame.group() != self.directory.group {
             return Err(FrameError::OtherGroup);

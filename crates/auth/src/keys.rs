@@ -2,29 +2,51 @@
 
 use crate::PublicKey;
 use std::collections::BTreeMap;
-use troth_types::{ClientId, GroupId, ReplicaId};
+use std::sync::Arc;
+use troth_types::{ClientEntry, ClientId, Configuration, GroupId, ReplicaId};
 
-/// The public keys of a group's replicas and clients.
+/// The public keys of a group's replicas and clients, as one configuration of it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// The group.
     pub group: GroupId,
-    /// The key with which each replica's host signs (REQ-VIEW-CHANGE and the like), by number.
-    pub replicas: Vec<PublicKey>,
-    /// The clients that may have operations ordered.
-    pub clients: BTreeMap<ClientId, PublicKey>,
+    configuration: Arc<Configuration>,
 }
 
 impl Directory {
-    /// The host key of a replica.
+    /// The keys of this configuration.
     #[must_use]
-    pub fn replica(&self, replica: ReplicaId) -> Option<PublicKey> {
-        self.replicas.get(usize::from(replica.0)).copied()
+    pub fn new(group: GroupId, configuration: Arc<Configuration>) -> Self {
+        Self { group, configuration }
     }
 
-    /// The key of a client.
+    /// The keys of clients alone: for those who check frames and nothing else.
+    #[must_use]
+    pub fn of_clients(group: GroupId, clients: impl IntoIterator<Item = (ClientId, PublicKey)>) -> Self {
+        let entry = |key: PublicKey| ClientEntry { key: key.0, link: [0; 32], removed: false };
+        let clients: BTreeMap<ClientId, ClientEntry> =
+            clients.into_iter().map(|(client, key)| (client, entry(key))).collect();
+        Self::new(group, Arc::new(Configuration::new(Vec::new(), clients)))
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &Arc<Configuration> {
+        &self.configuration
+    }
+
+    /// The keys with which a replica's host signs (REQ-VIEW-CHANGE and the like) or signed before it was
+    /// replaced: what it signed then may stand in a log.
+    #[must_use]
+    pub fn replica(&self, replica: ReplicaId) -> Option<impl Iterator<Item = PublicKey> + '_> {
+        let hosts = self.configuration.member(replica)?.hosts();
+        Some(hosts.iter().rev().map(|host| PublicKey(host.signing)))
+    }
+
+    /// The key of a client, removed or not: what was ordered must be checkable by everybody, and a removed
+    /// client's frames do nothing where they are executed.
     #[must_use]
     pub fn client(&self, client: ClientId) -> Option<PublicKey> {
-        self.clients.get(&client).copied()
+        self.configuration.client(client).map(|entry| PublicKey(entry.key))
     }
 }

@@ -147,6 +147,23 @@ pub trait Authentic {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed>;
 }
 
+/// The components whose certificates a message rests on, each by its replica and its epoch, once. Nothing of a
+/// message that is malformed.
+pub fn epochs_in<M: Authentic>(message: &M, group: GroupId) -> Vec<(ReplicaId, u64)> {
+    let mut claims = Vec::new();
+    if message.claims(group, &mut claims).is_err() {
+        return Vec::new();
+    }
+    let component = |claim: &Claim<'_>| match claim.evidence {
+        Evidence::Ui(_, ui) => Some((claim.by, ui.certificate.epoch.0)),
+        Evidence::Signature(_) => None,
+    };
+    let mut components: Vec<(ReplicaId, u64)> = claims.iter().filter_map(component).collect();
+    components.sort_unstable();
+    components.dedup();
+    components
+}
+
 /// Why a replica's message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
@@ -154,6 +171,9 @@ pub enum MessageError {
     Malformed(Malformed),
     /// It names a replica that the group does not have.
     UnknownReplica(ReplicaId),
+    /// It rests on a certificate of an epoch that the configuration does not know, or no longer: this replica
+    /// or its sender lags behind.
+    UnknownEpoch(ReplicaId, u64),
     /// A certificate or signature, said to be this replica's, does not verify.
     Forged(ReplicaId),
 }
@@ -163,6 +183,9 @@ impl fmt::Display for MessageError {
         match self {
             Self::Malformed(why) => write!(f, "malformed: {why}"),
             Self::UnknownReplica(replica) => write!(f, "names {replica}, which the group does not have"),
+            Self::UnknownEpoch(replica, epoch) => {
+                write!(f, "names epoch {epoch} of {replica}, which the configuration does not have")
+            }
             Self::Forged(replica) => write!(f, "evidence said to be {replica}'s does not verify"),
         }
     }
@@ -195,6 +218,12 @@ impl MessageVerifier {
         Self { directory, scheme, certificates }
     }
 
+    /// The same with the keys of another configuration.
+    #[must_use]
+    pub fn with_directory(&self, directory: Arc<Directory>) -> Self {
+        Self { directory, ..self.clone() }
+    }
+
     /// Checks everything that the message claims.
     pub fn verify<M: Authentic>(&self, message: M) -> Result<Verified<M>, MessageError> {
         let mut claims = Vec::new();
@@ -206,17 +235,20 @@ impl MessageVerifier {
     }
 
     fn check(&self, claim: &Claim<'_>) -> Result<(), MessageError> {
-        let key = self.directory.replica(claim.by).ok_or(MessageError::UnknownReplica(claim.by))?;
+        let mut keys = self.directory.replica(claim.by).ok_or(MessageError::UnknownReplica(claim.by))?;
         let good = match claim.evidence {
             Evidence::Ui(counter, ui) => {
+                let epoch = ui.certificate.epoch.0;
+                if self.directory.configuration().admission(claim.by, epoch).is_none() {
+                    return Err(MessageError::UnknownEpoch(claim.by, epoch));
+                }
                 ui.certificate.counter == counter
                     && certified_digest(&ui.certificate.moved(), ui.proof(), &claim.digest.0).is_some_and(
                         |covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered),
                     )
             }
-            Evidence::Signature(signature) => {
-                self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })
-            }
+            Evidence::Signature(signature) => keys
+                .any(|key| self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })),
         };
         if good { Ok(()) } else { Err(MessageError::Forged(claim.by)) }
     }

@@ -16,6 +16,11 @@ impl Voters {
         self.0 |= 1u128 << replica.0;
     }
 
+    /// Takes a voter out.
+    pub fn remove(&mut self, replica: ReplicaId) {
+        self.0 &= !(1u128.checked_shl(u32::from(replica.0)).unwrap_or(0));
+    }
+
     /// Whether a replica is among them.
     #[must_use]
     pub fn contains(&self, replica: ReplicaId) -> bool {

@@ -143,7 +143,7 @@ impl ClientCore {
         let error = match flight.on_refusal(&group, from, refusal.reason) {
             None => return,
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
-            Some(RefusalReason::Unauthorised) => ClientError::Unauthorised,
+            Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,
             Some(RefusalReason::TooOld) => ClientError::TooOld,
             // True of replicas that are behind; they accept the frame when they have caught up.
             Some(RefusalReason::WindowFull | RefusalReason::NotReady) => return,

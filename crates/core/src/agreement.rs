@@ -2,9 +2,10 @@
 
 use crate::{Cx, Outcome, VerifiedFrame};
 use core::fmt::Debug;
+use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{ClientId, Digest, GroupId, ReplicaId, Seq, Time, View, Wire};
+use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, Time, View, Wire};
 
 /// What a replica knows when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Status {
     pub stable: Seq,
     /// Requests that wait for their execution.
     pub pending: usize,
+    /// Whether the replica's votes count; one whose component was lost must be admitted first.
+    pub votes: bool,
     /// Replicas that provably broke a rule.
     pub accused: Vec<ReplicaId>,
     /// How often this replica suspected a primary.
@@ -93,6 +96,9 @@ pub trait Agreement: Clone + Debug + Eq {
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Self::Timer);
     /// A delivered batch was executed.
     fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome);
+    /// The configuration as it is after the batch that the executor reached: at the start, with a state from
+    /// others, and right after a batch that changed it. Comes before the event that brought it.
+    fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>);
     /// The digest of a checkpoint that was asked for is known.
     fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest);
     /// A state that was asked for is in force. `executed` tells whether the client table holds a frame

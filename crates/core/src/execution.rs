@@ -4,7 +4,7 @@ use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_types::{
-    ClientId, Digest, Event, Frame, Read, ReadReply, Reply, Seq, StateFetch, StatePiece, Time,
+    ClientId, Configuration, Digest, Event, Frame, Read, ReadReply, Reply, Seq, StateFetch, StatePiece, Time,
 };
 
 /// A frame that this replica has verified, shared between the pool, the log and the executor.
@@ -33,6 +33,8 @@ pub struct Outcome {
     pub replies: Vec<Reply>,
     /// Events that the batch caused, in order.
     pub events: Vec<Event>,
+    /// The configuration from now on, where the batch changed it.
+    pub configuration: Option<Arc<Configuration>>,
 }
 
 /// What the client table knows of a frame number.
@@ -69,6 +71,8 @@ pub trait Execution: Clone + Debug {
 
     /// The last executed batch.
     fn executed(&self) -> Seq;
+    /// Who the replicas and clients are after the last executed batch.
+    fn configuration(&self) -> &Arc<Configuration>;
     /// The agreed time of the last executed batch.
     fn last_time(&self) -> Time;
     /// The agreed time at which the application wants a batch even if no client asks for one.

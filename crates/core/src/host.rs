@@ -13,7 +13,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Signer, Verified};
 use troth_trusted::{CounterId, CounterValue, Refusal, Resumed, run};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{Digest, Group, ReplicaId, Seq, Time, ToClient, Wire};
+use troth_types::{Configuration, Digest, Group, ReplicaId, Seq, Time, ToClient, Wire};
 
 /// One thing for the host's executor to do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub enum Command<M: Machine> {
     },
     /// Forget a timer.
     CancelTimer(M::Timer),
+    /// Check from now on what comes by the keys of this configuration.
+    Configured(Arc<Configuration>),
     /// Tell the observers.
     Note(Note),
     /// Stop: the component no longer follows this host.
@@ -274,6 +276,7 @@ impl<M: Machine> Host<M> {
             }
             Output::Compact(seq) => self.compact = self.compact.max(Some(seq)),
             Output::Rebase(seq) => self.rebase = Some(seq),
+            Output::Configured(configuration) => self.ready.push_back(Command::Configured(configuration)),
             Output::Note(note) => self.ready.push_back(Command::Note(note)),
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch, StatePiece, Time, ToClient,
-    Wire, put_list,
+    Configuration, Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch, StatePiece,
+    Time, ToClient, Wire, put_list,
 };
 
 /// The most frames in one answer; a bound for the decoder.
@@ -150,6 +150,8 @@ pub enum Output<M: Machine> {
     /// The state came from others and stands at this checkpoint: nothing in the log leads there, so the
     /// snapshot is durable before anything later leaves.
     Rebase(Seq),
+    /// Check from now on what comes by the keys of this configuration.
+    Configured(Arc<Configuration>),
     /// Tell the observers.
     Note(Note),
 }

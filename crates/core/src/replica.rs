@@ -10,8 +10,8 @@ use std::sync::Arc;
 use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply,
-    ReplyBody, Seq, StateFetch, StatePiece, ToClient,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason,
+    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -146,6 +146,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     out.extend(
                         outcome.events.iter().map(|event| Output::Client(ToClient::Event(event.clone()))),
                     );
+                    if let Some(configuration) = &outcome.configuration {
+                        self.configured(env, configuration, &mut more, out);
+                    }
                     let reached = self.reached();
                     if self.transfer.as_ref().is_some_and(|transfer| transfer.seq <= reached.seq) {
                         // The ordinary messages were faster; an older state must not replace a newer one.
@@ -172,6 +175,19 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             // effects keep the order in which they were asked for.
             queue.extend(more);
         }
+    }
+
+    /// Tells the protocol and those who check what comes who the replicas are now.
+    fn configured(
+        &mut self,
+        env: Env,
+        configuration: &Arc<Configuration>,
+        effects: &mut Vec<Effect<A>>,
+        out: &mut Outputs<A, X>,
+    ) {
+        out.push(Output::Configured(Arc::clone(configuration)));
+        let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, effects);
+        self.agreement.on_configured(&mut cx, configuration);
     }
 
     /// Hashes a slice of what checkpoints wait for.
@@ -231,6 +247,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     fn on_frame(&mut self, env: Env, frame: crate::VerifiedFrame, full: bool, out: &mut Outputs<A, X>) {
         let (client, number) = (frame.client(), frame.number());
+        if self.execution.configuration().is_removed(client) {
+            return out.push(refuse(client, number, false, RefusalReason::Removed));
+        }
         match self.execution.lookup(client, number) {
             Lookup::New => self.step(env, out, |agreement, cx| agreement.on_request(cx, frame)),
             Lookup::Executed(reply) => {
@@ -319,6 +338,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     fn installed(&mut self, env: Env, digest: Digest, out: &mut Outputs<A, X>) {
         let reached = self.reached();
         let mut effects = Vec::new();
+        let configuration = Arc::clone(self.execution.configuration());
+        self.configured(env, &configuration, &mut effects, out);
         let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut effects);
         let execution = &self.execution;
         let executed = |client: ClientId, number: u64| execution.lookup(client, number) != Lookup::New;
@@ -354,6 +375,10 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 Start::Recovered { own, records, snapshot, reached: self.reached() }
             }
         };
+        let mut effects = Vec::new();
+        let configuration = Arc::clone(self.execution.configuration());
+        self.configured(env, &configuration, &mut effects, out);
+        self.carry_out(env, effects, out);
         self.step(env, out, |agreement, cx| agreement.on_start(cx, start));
         Ok(())
     }

@@ -5,15 +5,16 @@ use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
     Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, Snapshot, State, StateView,
-    Tree, clients,
+    Tree, clients, configuration,
 };
 use bytes::Bytes;
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use troth_core::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
 use troth_types::{
-    ClientId, Digest, Event, Limits, Read, ReadReply, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time,
-    View,
+    ClientId, Configuration, Digest, Event, Limits, OPERATOR, Read, ReadReply, Reply, ReplyBody, Seq,
+    StateFetch, StatePiece, Time, View,
 };
 
 /// Seals that may wait for their digests; one more and the oldest is finished at once, so that
@@ -36,6 +37,11 @@ pub struct Executor<A> {
     /// Checkpoints below this are not kept.
     stable: Seq,
     install: Option<Install>,
+    /// Who the replicas and clients are, and what the group began with.
+    configuration: Arc<Configuration>,
+    first: Arc<Configuration>,
+    /// Batches for which a replica that was admitted may not vote.
+    settling: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +72,16 @@ impl<A: Application> Executor<A> {
     /// [`MAX_CLIENT_BYTES`] or beyond what a frame's slot holds beside the marks of results too large to show.
     #[must_use]
     pub fn new(app: A, limits: Limits) -> Self {
+        Self::with_configuration(app, limits, Arc::default(), 0)
+    }
+
+    /// The same for a group that operators may change: what it begins with, and for how many batches a
+    /// replica that was admitted may not vote.
+    ///
+    /// # Panics
+    /// As [`Executor::new`].
+    #[must_use]
+    pub fn with_configuration(app: A, limits: Limits, first: Arc<Configuration>, settling: u64) -> Self {
         assert!(limits.client_window > 0, "a client has at least one frame outstanding");
         assert!(limits.outbox_events >= 2, "an outbox holds a marker and an event");
         assert!(limits.client_bytes <= MAX_CLIENT_BYTES, "a client's results fit one value");
@@ -82,6 +98,9 @@ impl<A: Application> Executor<A> {
             kept: BTreeMap::new(),
             stable: Seq(0),
             install: None,
+            configuration: Arc::clone(&first),
+            first,
+            settling,
         };
         executor.stand_at(Seq(0), Time(0), Tree::empty());
         executor
@@ -109,6 +128,7 @@ impl<A: Application> Executor<A> {
     fn stand_at(&mut self, seq: Seq, time: Time, tree: Tree) -> Digest {
         let order = A::SCANS.then_some([APPLICATION].as_slice());
         self.map = MerkleMap::from_tree(&tree, order);
+        self.configuration = configuration::read(&self.map).map_or_else(|| Arc::clone(&self.first), Arc::new);
         self.executed = seq;
         self.time = time;
         self.sealed.clear();
@@ -152,10 +172,29 @@ impl<A: Application> Executor<A> {
         }
     }
 
+    fn configure(&mut self, operation: &Bytes, outcome: &mut Outcome) -> Bytes {
+        let (result, changed) = configuration::execute(
+            &mut self.map,
+            &self.configuration,
+            operation,
+            self.executed,
+            self.settling,
+        );
+        if let Some(changed) = changed {
+            self.configuration = Arc::clone(&changed);
+            outcome.configuration = Some(changed);
+        }
+        result
+    }
+
     fn run_frame(&mut self, frame: &VerifiedFrame, seed: Digest, outcome: &mut Outcome) {
         let (client, number) = (frame.client(), frame.number());
         outcome.done.push((client, number));
         if !clients::is_new(&self.map, &self.limits, client, number) {
+            return;
+        }
+        if self.configuration.is_removed(client) {
+            // Ordered all the same: its place in the order decides, not who heard of the removal when.
             return;
         }
         // First, so that the events it causes find the room it made.
@@ -172,13 +211,16 @@ impl<A: Application> Executor<A> {
         for (index, operation) in frame.operations().iter().enumerate() {
             // A frame of a few bytes per read must not make work without end for results that are
             // thrown away. Writes are executed all the same: their effect is what was asked for.
-            if made_bytes > self.limits.client_bytes && self.app.only_reads(operation) {
+            if made_bytes > self.limits.client_bytes && client != OPERATOR && self.app.only_reads(operation) {
                 results.push(self.app.too_large());
                 continue;
             }
             let mut cx = OpContext::new(client, number, self.executed, self.time, seed, &mut events);
             cx.index = index;
-            let result = self.app.execute(&mut State::new(&mut self.map), &mut cx, operation);
+            let result = match client {
+                OPERATOR => self.configure(operation, outcome),
+                _ => self.app.execute(&mut State::new(&mut self.map), &mut cx, operation),
+            };
             made_bytes = made_bytes.saturating_add(result.len());
             results.push(match clients::fits(&self.limits, result_bytes, &result) {
                 Some(total) => {
@@ -211,6 +253,10 @@ impl<A: Application> Execution for Executor<A> {
         self.executed
     }
 
+    fn configuration(&self) -> &Arc<Configuration> {
+        &self.configuration
+    }
+
     fn last_time(&self) -> Time {
         self.time
     }
@@ -238,7 +284,10 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn query(&self, read: &Read) -> ReadReply {
-        let result = self.app.query(&StateView::new(&self.map), read.client, &read.operation);
+        let result = match read.client {
+            OPERATOR => configuration::query(&self.configuration, &read.operation, self.executed),
+            client => self.app.query(&StateView::new(&self.map), client, &read.operation),
+        };
         let result = match clients::fits(&self.limits, 0, &result) {
             Some(_) => result,
             None => self.app.too_large(),

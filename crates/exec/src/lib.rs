@@ -8,6 +8,7 @@
 
 mod application;
 mod clients;
+mod configuration;
 mod executor;
 mod install;
 mod map;

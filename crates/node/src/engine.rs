@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
+use crate::keys::Keys;
 use crate::links::Links;
 use crate::timers::Timers;
 use bytes::Bytes;
@@ -58,6 +59,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) blocked: Option<Blocked>,
     /// Whether the disk has no space.
     pub(crate) disk_full: bool,
+    /// Makes the two that follow anew when the configuration changes.
+    pub(crate) keys: Keys,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -328,6 +331,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
+                Command::Configured(configuration) => {
+                    self.frames = self.keys.frames(&configuration);
+                    self.messages = self.keys.messages(&configuration);
+                }
                 Command::Note(note) => self.note(&note),
                 Command::Halt(refusal) => return Err(Stopped::Component(refusal)),
             }

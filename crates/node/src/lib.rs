@@ -33,6 +33,7 @@ mod faults;
 mod http;
 mod inbox;
 mod journal;
+mod keys;
 #[cfg(feature = "demo-adversary")]
 mod liar;
 mod links;

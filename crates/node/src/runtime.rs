@@ -2,15 +2,15 @@
 
 use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service, TrustedKind};
+use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Found, Standing};
 use crate::engine::{Engine, Stopped};
 use crate::inbox::Inbox;
+use crate::keys::Keys;
 use crate::links::Links;
 use crate::marker::{MarkerError, leave_mark};
-use crate::remembered::Remembering;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::{config::hex, http};
@@ -26,13 +26,12 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
-use troth_auth::{Ed25519, FrameVerifier, MessageVerifier};
 pub use troth_core::RecoveryError;
 use troth_core::{Agreement, Execution, Host, Replica};
-use troth_exec::{Executor, Snapshot as State};
+use troth_exec::{Application, Executor, Snapshot as State};
 use troth_minbft::MinBft;
-use troth_trusted::{MacKey, Refusal, TrustedCore, VolatileStore};
-use troth_trusted_host::{GroupVerifier, InProcess, MemberKey, TwiceConfigured};
+use troth_trusted::{Refusal, TrustedCore, VolatileStore};
+use troth_trusted_host::InProcess;
 use troth_types::ReplicaId;
 
 /// How long a stopping replica tries to write what it has queued.
@@ -56,9 +55,6 @@ pub enum RunError {
     /// The operating system refused something else.
     #[error("the operating system refused: {0}")]
     System(#[from] io::Error),
-    /// Two trusted components for one replica.
-    #[error(transparent)]
-    Twice(#[from] TwiceConfigured),
     /// The machine did not start.
     #[error("the replica cannot start: {0}")]
     Start(#[from] RecoveryError),
@@ -138,11 +134,11 @@ pub fn serve(
         };
         match cluster.service {
             Service::Kv => {
-                let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
+                let executor = executor(&cluster, troth_kv::Kv::default());
                 run(&cluster, secret, sockets, executor, standing, options).await
             }
             Service::Null => {
-                let executor = Executor::new(troth_kv::Null::default(), cluster.limits);
+                let executor = executor(&cluster, troth_kv::Null::default());
                 run(&cluster, secret, sockets, executor, standing, options).await
             }
         }
@@ -269,6 +265,11 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
+/// The executor of a service in this cluster.
+fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
+    Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
+}
+
 fn cluster_name(group: &troth_types::Group) -> String {
     hex::encode(&group.id().0)
 }
@@ -282,10 +283,14 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     standing: Standing,
 ) -> Result<Engine<MinBft, X>, RunError> {
     let (me, group) = (secret.replica, cluster.group);
-    let directory = cluster.directory();
-    let scheme = Arc::new(Ed25519);
-    let certificates = Arc::new(Remembering::new(verifier(cluster, secret.mac.as_ref())?));
-    let machine = Replica::new(me, group, MinBft::new(me, group, cluster.minbft()), executor);
+    let keys = Keys {
+        group: group.id(),
+        mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
+        limits: cluster.limits,
+    };
+    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(cluster.replica(me).epoch.0);
+    let configuration = Arc::clone(executor.configuration());
+    let machine = Replica::new(me, group, agreement, executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
     let (host, attestor, journal, desk) = match standing {
         Standing::Volatile => {
@@ -314,8 +319,9 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         desk,
         blocked: None,
         disk_full: false,
-        frames: FrameVerifier::new(Arc::clone(&directory), scheme.clone(), cluster.limits),
-        messages: MessageVerifier::new(directory, scheme, certificates),
+        frames: keys.frames(&configuration),
+        messages: keys.messages(&configuration),
+        keys,
         timers: Timers::new(),
         clock,
         counters: Counters::default(),
@@ -327,21 +333,6 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         #[cfg(feature = "faults")]
         early: None,
     })
-}
-
-/// Checks the certificates of every component of the group.
-fn verifier(cluster: &Cluster, mac: Option<&MacKey>) -> Result<GroupVerifier, RunError> {
-    let members = (0u16..).zip(&cluster.replicas).map(|(replica, entry)| {
-        let identity = cluster.identity(ReplicaId(replica));
-        let key: MemberKey = match cluster.trusted {
-            TrustedKind::Hmac => mac.expect("a secret file of an HMAC group holds the key").verifier().into(),
-            TrustedKind::Ed25519 => {
-                entry.trusted_key.clone().expect("checked where the configuration was read").into()
-            }
-        };
-        (identity, key)
-    });
-    Ok(GroupVerifier::new(members)?)
 }
 
 fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instant) -> Snapshot {

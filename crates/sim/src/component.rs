@@ -1,5 +1,6 @@
 //! Trusted components in the simulated world, and who sees their certificates.
 
+use crate::world::MOST_EPOCHS;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use troth_trusted::{
@@ -15,19 +16,29 @@ use troth_types::{Group, ReplicaId};
 /// the replica does not touch it.
 pub type Component = InProcess<VolatileStore>;
 
+/// The epoch of the components that a group begins with.
+pub const FIRST_EPOCH: u64 = 1;
+
 /// The HMAC key of the simulated group.
 fn key() -> MacKey {
     MacKey::new(&[7; 32])
 }
 
 fn identity(group: &Group, replica: ReplicaId) -> Identity {
-    Identity { group: group.id().0, replica: replica.0, epoch: Epoch(1) }
+    Identity { group: group.id().0, replica: replica.0, epoch: Epoch(FIRST_EPOCH) }
 }
 
-/// The component of a replica at the start of its epoch.
+/// The component of a replica at the start of the group.
 #[must_use]
 pub fn component(group: &Group, replica: ReplicaId) -> Component {
-    InProcess::new(TrustedCore::start(identity(group, replica), Certifier::Mac(key()), VolatileStore))
+    component_of(group, replica, FIRST_EPOCH)
+}
+
+/// The component of a replica at the start of an epoch.
+#[must_use]
+pub fn component_of(group: &Group, replica: ReplicaId, epoch: u64) -> Component {
+    let identity = Identity { epoch: Epoch(epoch), ..identity(group, replica) };
+    InProcess::new(TrustedCore::start(identity, Certifier::Mac(key()), VolatileStore))
 }
 
 /// Certifies whatever a faulty replica's own host asks, so that the host goes on believing in a
@@ -70,7 +81,7 @@ pub struct Clash {
 
 #[derive(Debug, Default)]
 struct Record {
-    seen: BTreeMap<(u16, CounterId, CounterValue), Seen>,
+    seen: BTreeMap<(u16, Epoch, CounterId, CounterValue), Seen>,
     clash: Option<Clash>,
 }
 
@@ -87,8 +98,12 @@ impl WireWatch {
     /// The watch over a group.
     #[must_use]
     pub fn new(group: &Group) -> Arc<Self> {
-        let members = group.all().map(|replica| (identity(group, replica), MemberKey::Mac(key().verifier())));
-        let verifier = GroupVerifier::new(members).expect("each replica is named once");
+        let epochs = FIRST_EPOCH..FIRST_EPOCH + MOST_EPOCHS;
+        let members = group.all().flat_map(|replica| {
+            epochs.clone().map(move |epoch| Identity { epoch: Epoch(epoch), ..identity(group, replica) })
+        });
+        let members = members.map(|identity| (identity, MemberKey::Mac(key().verifier())));
+        let verifier = GroupVerifier::new(members).expect("each component is named once");
         Arc::new(Self { verifier, record: Mutex::new(Record::default()) })
     }
 
@@ -105,12 +120,13 @@ impl WireWatch {
 
 impl Record {
     fn note(&mut self, replica: u16, certificate: &Certificate, digest: &Digest) {
-        let (counter, previous, new) = (certificate.counter, certificate.previous, certificate.new);
+        let (epoch, counter) = (certificate.epoch, certificate.counter);
+        let (previous, new) = (certificate.previous, certificate.new);
         // Moves of one counter must not overlap: the next one to end at or above this move's first
         // value is either this very move or begins at or above its end.
-        let next = self.seen.range((replica, counter, CounterValue(previous.0 + 1))..).next();
-        if let Some(((r, c, value), other)) = next
-            && (*r, *c) == (replica, counter)
+        let next = self.seen.range((replica, epoch, counter, CounterValue(previous.0 + 1))..).next();
+        if let Some(((r, e, c, value), other)) = next
+            && (*r, *e, *c) == (replica, epoch, counter)
         {
             let same = (*value, other.previous, other.digest) == (new, previous, *digest);
             if !same && other.previous < new {
@@ -118,14 +134,14 @@ impl Record {
             }
         }
         let seen = Seen { previous, digest: *digest, certificate: certificate.clone() };
-        self.seen.insert((replica, counter, new), seen);
+        self.seen.insert((replica, epoch, counter, new), seen);
     }
 }
 
 impl CertificateVerifier for WireWatch {
     fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool {
         let mut record = self.lock();
-        let known = record.seen.get(&(replica, certificate.counter, certificate.new));
+        let known = record.seen.get(&(replica, certificate.epoch, certificate.counter, certificate.new));
         if known.is_some_and(|seen| seen.digest == *digest && seen.certificate == *certificate) {
             return true;
         }

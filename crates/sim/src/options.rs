@@ -24,11 +24,13 @@ pub enum FaultClass {
     Skew,
     /// Some clients are Byzantine.
     Clients,
+    /// Machines are lost with all they hold, and faulty replicas are replaced.
+    Losses,
 }
 
 impl FaultClass {
     /// All classes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Loss,
         Self::Duplication,
         Self::Delays,
@@ -37,6 +39,7 @@ impl FaultClass {
         Self::Crashes,
         Self::Skew,
         Self::Clients,
+        Self::Losses,
     ];
 }
 
@@ -147,7 +150,11 @@ impl Options {
         let mut rng = Rng::stream(seed, "options", 0);
         let n = 2 * f + 1;
         let mut classes: BTreeSet<FaultClass> = BTreeSet::new();
-        for class in FaultClass::ALL {
+        if Rng::stream(seed, "losses", 0).below(100) < 60 {
+            classes.insert(FaultClass::Losses);
+        }
+        // Drawn from a stream of its own: what other seeds are stays what it was.
+        for class in FaultClass::ALL.into_iter().filter(|class| *class != FaultClass::Losses) {
             let likely = matches!(class, FaultClass::Cuts | FaultClass::Crashes | FaultClass::Skew);
             if rng.below(100) < if likely { 65 } else { 45 } {
                 classes.insert(class);

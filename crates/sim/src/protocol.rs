@@ -28,8 +28,8 @@ pub trait Protocol: Sized + 'static {
 
     /// The group of a fault bound.
     fn group(f: u16) -> Group;
-    /// A replica's agreement in a seed's world.
-    fn agreement(options: &Options, group: &Group, me: ReplicaId) -> Self::Agreement;
+    /// A replica's agreement in a seed's world, with a component of this epoch.
+    fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: u64) -> Self::Agreement;
     /// The counters of the trusted component that it uses.
     fn counters() -> &'static [CounterId];
     /// The literal rules that can be put in force, by name.

@@ -24,6 +24,9 @@ pub struct Report {
     pub seeds_with_transfers: u64,
     pub restarts: u64,
     pub seeds_with_restarts: u64,
+    pub losses: u64,
+    pub readmissions: u64,
+    pub seeds_with_readmissions: u64,
     pub effective: u64,
     pub seeds_with_effective: u64,
     pub accusations: u64,
@@ -55,6 +58,9 @@ impl Report {
         self.seeds_with_transfers += u64::from(outcome.transfers > 0);
         self.restarts += outcome.restarts;
         self.seeds_with_restarts += u64::from(outcome.restarts > 0);
+        self.losses += outcome.losses;
+        self.readmissions += outcome.readmissions;
+        self.seeds_with_readmissions += u64::from(outcome.readmissions > 0);
         self.effective += outcome.effective;
         self.seeds_with_effective += u64::from(outcome.effective > 0);
         self.accusations += outcome.accusations;
@@ -77,6 +83,9 @@ impl Report {
         self.seeds_with_transfers += other.seeds_with_transfers;
         self.restarts += other.restarts;
         self.seeds_with_restarts += other.seeds_with_restarts;
+        self.losses += other.losses;
+        self.readmissions += other.readmissions;
+        self.seeds_with_readmissions += other.seeds_with_readmissions;
         self.effective += other.effective;
         self.seeds_with_effective += other.seeds_with_effective;
         self.accusations += other.accusations;
@@ -109,6 +118,7 @@ impl Report {
             ("stable checkpoints", self.seeds_with_stable),
             ("state transfers", self.seeds_with_transfers),
             ("restarts", self.seeds_with_restarts),
+            ("readmissions", self.seeds_with_readmissions),
             ("effective adversary actions", self.seeds_with_effective),
         ];
         let rare = counts.iter().find(|(_, count)| count * 5 < self.seeds)?;
@@ -154,6 +164,13 @@ impl Report {
         );
         let _ = writeln!(
             out,
+            "  readmissions          {:>9}  in {:>5.1}% of seeds, of {} machines lost or replaced",
+            self.readmissions,
+            share(self.seeds_with_readmissions),
+            self.losses
+        );
+        let _ = writeln!(
+            out,
             "  adversary actions     {:>9}  in {:>5.1}% of seeds",
             self.effective,
             share(self.seeds_with_effective)
@@ -188,6 +205,9 @@ impl Report {
             "seeds_with_transfers": self.seeds_with_transfers,
             "restarts": self.restarts,
             "seeds_with_restarts": self.seeds_with_restarts,
+            "losses": self.losses,
+            "readmissions": self.readmissions,
+            "seeds_with_readmissions": self.seeds_with_readmissions,
             "effective": self.effective,
             "seeds_with_effective": self.seeds_with_effective,
             "accusations": self.accusations,

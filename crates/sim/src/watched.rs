@@ -3,8 +3,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use troth_core::{Execution, Installing, Lookup, Ordered, Outcome};
-use troth_types::{ClientId, Digest, Event, Read, ReadReply, Seq, StateFetch, StatePiece, Time};
+use troth_types::{
+    ClientId, Configuration, Digest, Event, Read, ReadReply, Seq, StateFetch, StatePiece, Time,
+};
 
 /// Something that an executor did.
 #[derive(Clone, Debug)]
@@ -78,6 +81,9 @@ impl<X: Execution> Execution for Watched<X> {
 
     fn executed(&self) -> Seq {
         self.inner.executed()
+    }
+    fn configuration(&self) -> &Arc<Configuration> {
+        self.inner.configuration()
     }
     fn last_time(&self) -> Time {
         self.inner.last_time()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use troth_trusted::{
-    Certificate, Digest, Identity, MacVerifier, MultiCertificate, SignatureVerifier, Verifier,
+    Certificate, Digest, Epoch, Identity, MacVerifier, MultiCertificate, SignatureVerifier, Verifier,
 };
 
 /// Checks certificates of the components of one group, whose identities and keys come from
@@ -54,46 +54,49 @@ impl Verifier for MemberKey {
     }
 }
 
-/// A replica was configured with two components.
+/// A replica was configured with two components of one epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("replica {0} has two trusted components in the configuration; leave one")]
+#[error("replica {0} has two trusted components of one epoch in the configuration; leave one")]
 pub struct TwiceConfigured(pub u16);
 
 /// The verifier in this process, with the configured identity and key of every member.
 #[derive(Clone, Debug)]
 pub struct GroupVerifier {
-    members: BTreeMap<u16, (Identity, MemberKey)>,
+    members: BTreeMap<(u16, Epoch), (Identity, MemberKey)>,
 }
 
 impl GroupVerifier {
-    /// The verifier for these members. Every member is known by the one epoch given here.
+    /// The verifier for these members. A replica whose component was replaced is there once for each epoch.
     ///
     /// # Errors
-    /// [`TwiceConfigured`] if two members are the same replica.
+    /// [`TwiceConfigured`] if two members are of the same replica and epoch.
     pub fn new(members: impl IntoIterator<Item = (Identity, MemberKey)>) -> Result<Self, TwiceConfigured> {
         let mut known = BTreeMap::new();
         for (identity, key) in members {
-            if known.insert(identity.replica, (identity, key)).is_some() {
+            if known.insert((identity.replica, identity.epoch), (identity, key)).is_some() {
                 return Err(TwiceConfigured(identity.replica));
             }
         }
         Ok(Self { members: known })
     }
 
-    /// The configured identity of a member.
+    /// The configured identity of a member; of the last epoch, where there are more.
     pub fn identity(&self, replica: u16) -> Option<Identity> {
-        self.members.get(&replica).map(|(identity, _)| *identity)
+        let mut epochs = self.members.range((replica, Epoch(0))..=(replica, Epoch(u64::MAX)));
+        epochs.next_back().map(|(_, (identity, _))| *identity)
     }
 }
 
 impl CertificateVerifier for GroupVerifier {
     fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool {
-        self.members.get(&replica).is_some_and(|(identity, key)| key.verify(identity, certificate, digest))
+        self.members
+            .get(&(replica, certificate.epoch))
+            .is_some_and(|(identity, key)| key.verify(identity, certificate, digest))
     }
 
     fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool {
         self.members
-            .get(&replica)
+            .get(&(replica, certificate.epoch))
             .is_some_and(|(identity, key)| key.verify_multi(identity, certificate, digest))
     }
 }

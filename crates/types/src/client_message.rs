@@ -146,6 +146,8 @@ pub enum RefusalReason {
     WindowFull,
     /// The replica cannot answer reads now: it restarted and has not caught up.
     NotReady,
+    /// The client was removed from the group.
+    Removed,
 }
 
 /// A refusal of the client's frame or read with this number.
@@ -233,6 +235,7 @@ impl Wire for RefusalReason {
             Self::TooLarge => 0,
             Self::Unauthorised => 1,
             Self::TooOld => 2,
+            Self::Removed => 5,
             Self::WindowFull => 3,
             Self::NotReady => 4,
         });
@@ -242,6 +245,7 @@ impl Wire for RefusalReason {
             0 => Self::TooLarge,
             1 => Self::Unauthorised,
             2 => Self::TooOld,
+            5 => Self::Removed,
             3 => Self::WindowFull,
             4 => Self::NotReady,
             other => return Err(Malformed::Tag("a refusal's reason", u64::from(other))),

@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod change;
 mod client_message;
 mod codec;
+mod configuration;
 mod digest;
 mod frame;
 mod group;
@@ -13,10 +15,12 @@ mod limits;
 mod state_transfer;
 
 pub use batch::Batch;
+pub use change::{Change, ChangeAnswer, Refused};
 pub use client_message::{
     Event, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient, ToReplica,
 };
 pub use codec::{Malformed, Reader, Wire, put_bytes, put_list};
+pub use configuration::{Admission, ClientEntry, ComponentKey, Configuration, HostKeys, Member, OPERATOR};
 pub use digest::{Digest, Hasher};
 pub use frame::{Frame, FrameDraft};
 pub use group::{Group, GroupError, GroupId};

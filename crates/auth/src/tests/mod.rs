@@ -24,7 +24,7 @@ fn frame(group: u8, client: u64, signer: &Ed25519Signer, operation: &'static [u8
 fn verifier() -> FrameVerifier {
     let clients =
         BTreeMap::from([(ClientId(1), signer(1).public_key()), (ClientId(2), signer(2).public_key())]);
-    let directory = Directory { group: GroupId([9; 16]), replicas: vec![], clients };
+    let directory = Directory::of_clients(GroupId([9; 16]), clients);
     FrameVerifier::new(Arc::new(directory), Arc::new(Ed25519), Limits { frame_bytes: 256, ..Limits::DEFAULT })
 }
 

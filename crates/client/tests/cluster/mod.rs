@@ -164,8 +164,7 @@ async fn session(
     mut writer: LinkWriter,
 ) {
     let key = Ed25519Signer::from_seed([2; 32]).public_key();
-    let directory =
-        Directory { group: group.id(), replicas: Vec::new(), clients: BTreeMap::from([(CLIENT, key)]) };
+    let directory = Directory::of_clients(group.id(), [(CLIENT, key)]);
     let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(Ed25519), Limits::DEFAULT);
     let mut told = 0;
     while let Ok(Some(bytes)) = reader.next().await {

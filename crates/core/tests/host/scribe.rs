@@ -393,6 +393,7 @@ pub fn name(command: &Todo) -> &'static str {
         Command::SetTimer { .. } => "timer",
         Command::CancelTimer(_) => "cancel",
         Command::Note(_) => "note",
+        Command::Configured(_) => "configured",
         Command::Halt(_) => "halt",
     }
 }

@@ -89,8 +89,8 @@ pub fn frame_seen(client: u64, number: u64, events_seen: u64, operations: &[&str
     let signer = ModelSigner::new(client);
     let mut scheme = ModelScheme::default();
     scheme.register(&signer);
-    let clients = [(ClientId(client), signer.public_key())].into();
-    let directory = Directory { group, replicas: Vec::new(), clients };
+    let clients = [(ClientId(client), signer.public_key())];
+    let directory = Directory::of_clients(group, clients);
     let operations = operations.iter().map(|text| Bytes::from((*text).to_owned())).collect();
     let draft = FrameDraft { group, client: ClientId(client), number, events_seen, operations };
     let signature = signer.sign(&draft.signing_digest());

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use toml::Spanned;
 use troth_auth::{Directory, PublicKey};
 use troth_trusted::{Epoch, Identity, SignatureVerifier};
-use troth_types::{ClientId, Group, GroupId, Hasher, Limits, ReplicaId};
+use troth_types::{
+    ClientId, ComponentKey, Configuration, Group, GroupId, Hasher, HostKeys, Limits, Member, ReplicaId,
+};
 
 /// What the replicas serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,14 +172,39 @@ impl Cluster {
         Self::check(&source)
     }
 
-    /// The keys by which frames and messages are checked.
+    /// Who the replicas and clients are before the first change.
+    #[must_use]
+    pub fn configuration(&self) -> Arc<Configuration> {
+        let member = |replica: &ReplicaEntry| {
+            let component = match &replica.trusted_key {
+                Some(key) => ComponentKey::Ed25519(key.to_bytes()),
+                None => ComponentKey::Group,
+            };
+            let host = HostKeys {
+                signing: replica.host_key.0,
+                link: replica.link_key,
+                address: replica.address.clone(),
+            };
+            Member::new(replica.epoch.0, component, host)
+        };
+        let client = |(id, client): (&ClientId, &ClientEntry)| {
+            let (key, link) = (client.key.0, client.link_key);
+            (*id, troth_types::ClientEntry { key, link, removed: false })
+        };
+        let members = self.replicas.iter().map(member).collect();
+        Arc::new(Configuration::new(members, self.clients.iter().map(client).collect()))
+    }
+
+    /// The keys by which frames and messages are checked before the first change.
     #[must_use]
     pub fn directory(&self) -> Arc<Directory> {
-        Arc::new(Directory {
-            group: self.group.id(),
-            replicas: self.replicas.iter().map(|replica| replica.host_key).collect(),
-            clients: self.clients.iter().map(|(id, client)| (*id, client.key)).collect(),
-        })
+        Arc::new(Directory::new(self.group.id(), self.configuration()))
+    }
+
+    /// Batches for which a replica that was admitted may not vote.
+    #[must_use]
+    pub fn settling(&self) -> u64 {
+        self.timing.window + self.timing.checkpoint_interval
     }
 
     /// The protocol's parameters.

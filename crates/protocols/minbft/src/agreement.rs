@@ -7,7 +7,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{ClientId, Digest, GroupId, ReplicaId, Seq, View};
+use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
 impl Agreement for MinBft {
     const NAME: &'static str = "minbft";
@@ -102,6 +102,10 @@ impl Agreement for MinBft {
         self.executed(cx, reached, outcome);
     }
 
+    fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        self.configured(cx, configuration);
+    }
+
     fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
         self.checkpoint_taken(cx, seq, digest);
     }
@@ -125,7 +129,7 @@ impl Agreement for MinBft {
             return true;
         }
         rule!("MINBFT-R5");
-        self.reached.seq >= self.read_barrier
+        self.reached.seq >= self.read_barrier && self.is_settled()
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
@@ -156,6 +160,7 @@ impl Agreement for MinBft {
             executed: self.reached.seq,
             stable: self.stable.0,
             pending: self.pool.len(),
+            votes: self.has_joined(),
             accused,
             suspicions: self.suspicions,
         }

@@ -116,8 +116,12 @@ impl Body {
                 hasher.finish()
             }
             Self::Checkpoint(checkpoint) => {
-                let mut hasher = hasher("troth/minbft/checkpoint/v1", group, from);
+                let mut hasher = hasher("troth/minbft/checkpoint/v2", group, from);
                 hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
+                hasher.number(checkpoint.epochs.len() as u64);
+                for (replica, epoch) in &checkpoint.epochs {
+                    hasher.number(u64::from(replica.0)).number(*epoch);
+                }
                 hasher.finish()
             }
             Self::ViewChange(change) => {

@@ -38,15 +38,22 @@ impl MinBft {
         let plain = self.config.follows(crate::Flaw::AdoptCounters);
         if !plain && last > Place::of(self.requested).checkpoint {
             // The first in a new view: it is what bounds this replica's commitments there.
-            self.certify(cx, Body::Checkpoint(Checkpoint { seq: last, digest }));
+            self.certify_checkpoint(cx, last, digest);
         }
         while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
-            if seq > self.own_checkpoint.0 {
+            // What was reached before this component was admitted is not its to certify.
+            if seq > self.own_checkpoint.0 && self.admitted_at().is_none_or(|at| seq >= at) {
                 self.own_checkpoint = (seq, digest);
                 self.committed = self.committed.max(seq);
-                self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest }));
+                self.certify_checkpoint(cx, seq, digest);
             }
         }
+    }
+
+    fn certify_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        rule!("MINBFT-E5");
+        let epochs = self.configuration.epochs_at(seq);
+        self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest, epochs }));
     }
 
     /// CHECKPOINT ⟨n, d⟩_UI(i).
@@ -65,6 +72,9 @@ impl MinBft {
             // Nobody correct is that far ahead of a stable checkpoint this replica has not heard of.
             return Verdict::Wait;
         }
+        if !evidence::by_the_named(&self.config, message, checkpoint) {
+            return Verdict::Condemn("a CHECKPOINT by a component that it says was replaced");
+        }
         if let Err(why) = self.peer_mut(message.from).walk.checkpoint(checkpoint.seq) {
             return Verdict::Condemn(why);
         }
@@ -79,9 +89,7 @@ impl MinBft {
             votes.insert(message.from, message.clone());
             let same: Vec<Arc<Certified>> = votes
                 .values()
-                .filter(
-                    |vote| matches!(&vote.body, Body::Checkpoint(other) if other.digest == checkpoint.digest),
-                )
+                .filter(|vote| matches!(&vote.body, Body::Checkpoint(other) if other == checkpoint))
                 .cloned()
                 .collect();
             if same.len() >= self.group.quorum() {
@@ -94,7 +102,7 @@ impl MinBft {
     /// f+1 CHECKPOINTs are a proof wherever they come from: from the senders one by one, from a
     /// VIEW-CHANGE, or from somebody who noticed that this replica is behind.
     pub(crate) fn adopt_stable(&mut self, cx: &mut Cx<'_, Self>, proof: &Arc<StableProof>) {
-        let Ok((seq, digest)) = evidence::check_stable(&self.group, proof) else {
+        let Ok((seq, digest)) = evidence::check_stable(&self.group, &self.config, proof) else {
             return cx.ignore(self.me, "a checkpoint certificate that does not hold");
         };
         if seq <= self.stable.0 {

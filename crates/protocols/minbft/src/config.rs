@@ -99,18 +99,22 @@ pub enum Flaw {
     CutUnderPipelining,
     /// §4.5: a view change prefers the longest log to the highest view.
     LongestLog,
+    /// §7.3 without its void rule: what a replica's earlier component certified, and was received before it
+    /// was replaced, goes on to count.
+    CountOldEpoch,
     /// F-M11: a restarted replica answers reads before it has executed what it committed to.
     StaleRead,
 }
 
 impl Flaw {
     /// Every flaw, with the name by which the simulator's command line knows it.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 7] = [
         (Self::ExecuteOnNewView, "F-M1"),
         (Self::OrderByCounter, "F-M2"),
         (Self::AdoptCounters, "F-M3"),
         (Self::CutUnderPipelining, "CUT-O"),
         (Self::LongestLog, "LONGEST-LOG"),
+        (Self::CountOldEpoch, "OLD-EPOCH"),
         (Self::StaleRead, "F-M11"),
     ];
 }

@@ -2,7 +2,9 @@
 //! state"): a pure function of its bytes, the group and the configuration, so that every replica
 //! judges it alike.
 
-use crate::message::{AcceptNewView, Body, Certified, Commit, LogEntry, Prepare, StableProof, ViewChange};
+use crate::message::{
+    AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Prepare, StableProof, ViewChange,
+};
 use crate::place::Place;
 use crate::{Config, Flaw};
 use std::collections::BTreeMap;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::rule;
 use troth_trusted::CounterValue;
-use troth_types::{Digest, Group, ReplicaId, Seq, View};
+use troth_types::{Configuration, Digest, Group, ReplicaId, Seq, View};
 
 /// What a valid VIEW-CHANGE says its sender committed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +25,34 @@ pub struct Evidence {
     pub view: Option<View>,
     /// The PREPAREs it committed to, by view and number.
     pub prepares: BTreeMap<(View, Seq), Arc<Certified>>,
+    /// The epoch of the sender's component.
+    pub epoch: u64,
+    /// The highest epoch of each replica that one of its checkpoints shows.
+    pub epochs: BTreeMap<ReplicaId, u64>,
+}
+
+/// Whether a message is of a component that was admitted to the running group.
+pub fn admitted(configuration: &Configuration, message: &Certified) -> bool {
+    let epoch = message.ui.certificate.epoch.0;
+    configuration.admission(message.from, epoch).is_some_and(|admission| admission.at > Seq(0))
+}
+
+/// Whether a CHECKPOINT is of the component that it says its sender has.
+pub fn by_the_named(config: &Config, message: &Certified, checkpoint: &Checkpoint) -> bool {
+    if config.follows(Flaw::CountOldEpoch) {
+        return true;
+    }
+    rule!("MINBFT-E5");
+    let named = checkpoint.epochs.iter().find(|(replica, _)| *replica == message.from);
+    named.is_none_or(|(_, epoch)| *epoch == message.ui.certificate.epoch.0)
 }
 
 /// Whether f+1 distinct replicas vouch for one checkpoint; genesis needs no voucher.
-pub fn check_stable(group: &Group, proof: &StableProof) -> Result<(Seq, Digest), &'static str> {
+pub fn check_stable(
+    group: &Group,
+    config: &Config,
+    proof: &StableProof,
+) -> Result<(Seq, Digest), &'static str> {
     let target = proof.target();
     if proof.votes.is_empty() {
         return Ok(target);
@@ -35,8 +61,8 @@ pub fn check_stable(group: &Group, proof: &StableProof) -> Result<(Seq, Digest),
     let mut voters = Voters::NONE;
     for vote in &proof.votes {
         match &vote.body {
-            Body::Checkpoint(checkpoint) if (checkpoint.seq, checkpoint.digest) == target => {
-                if group.contains(vote.from) {
+            Body::Checkpoint(checkpoint) if proof.votes[0].body == vote.body => {
+                if group.contains(vote.from) && by_the_named(config, vote, checkpoint) {
                     voters.insert(vote.from);
                 }
             }
@@ -160,11 +186,17 @@ impl Walk {
 }
 
 /// Judges a VIEW-CHANGE. An error is a proof against its sender.
-pub fn evidence(group: &Group, config: &Config, message: &Certified) -> Result<Evidence, &'static str> {
+pub fn evidence(
+    group: &Group,
+    configuration: &Configuration,
+    config: &Config,
+    message: &Certified,
+) -> Result<Evidence, &'static str> {
     let change = message.view_change().ok_or("not a VIEW-CHANGE")?;
     rule!("MINBFT-V3");
-    let stable = check_stable(group, &change.stable)?;
+    let stable = check_stable(group, config, &change.stable)?;
     check_requests(group, change)?;
+    check_epoch(configuration, config, message, change, stable.0)?;
     let mut follower = Follower::new(group, config, message.from, change.to);
     let mut expected = check_anchor(config, change, stable.0, &mut follower.walk)?;
     for entry in &change.log {
@@ -179,7 +211,51 @@ pub fn evidence(group: &Group, config: &Config, message: &Certified) -> Result<E
     if expected.unwrap_or(CounterValue(0)) != message.ui.predecessor() {
         return Err("a VIEW-CHANGE whose log does not reach up to it");
     }
-    Ok(Evidence { from: message.from, stable, view: follower.view, prepares: follower.prepares })
+    let mut epochs = follower.epochs;
+    for vote in &change.stable.votes {
+        note_epochs(&mut epochs, vote);
+    }
+    let epoch = message.ui.certificate.epoch.0;
+    let (view, prepares) = (follower.view, follower.prepares);
+    Ok(Evidence { from: message.from, stable, view, prepares, epoch, epochs })
+}
+
+/// A readmitted replica stands on a stable checkpoint beyond everything that its earlier component may have
+/// promised; its log is of its own component; and it begins in no view below one in which that checkpoint
+/// was vouched for (protocols.md §7.3).
+fn check_epoch(
+    configuration: &Configuration,
+    config: &Config,
+    message: &Certified,
+    change: &ViewChange,
+    stable: Seq,
+) -> Result<(), &'static str> {
+    let epoch = message.ui.certificate.epoch;
+    rule!("MINBFT-E9");
+    if change.log.iter().any(|entry| entry.ui().certificate.epoch != epoch) {
+        return Err("a VIEW-CHANGE whose log is of another component");
+    }
+    let Some(admission) = configuration.admission(message.from, epoch.0) else { return Ok(()) };
+    if admission.at == Seq(0) {
+        return Ok(());
+    }
+    rule!("MINBFT-E3");
+    if stable.0 < admission.at.0.saturating_add(config.window) {
+        return Err("a readmitted replica without a stable checkpoint a window behind its admission");
+    }
+    if message.ui.predecessor() == CounterValue(0) && change.stable.view() > change.to {
+        return Err("a readmitted replica that begins below the view of its checkpoint");
+    }
+    Ok(())
+}
+
+fn note_epochs(epochs: &mut BTreeMap<ReplicaId, u64>, message: &Certified) {
+    if let Body::Checkpoint(checkpoint) = &message.body {
+        for (replica, epoch) in &checkpoint.epochs {
+            let highest = epochs.entry(*replica).or_default();
+            *highest = (*highest).max(*epoch);
+        }
+    }
 }
 
 fn check_requests(group: &Group, change: &ViewChange) -> Result<(), &'static str> {
@@ -239,11 +315,21 @@ struct Follower<'a> {
     walk: Walk,
     view: Option<View>,
     prepares: BTreeMap<(View, Seq), Arc<Certified>>,
+    epochs: BTreeMap<ReplicaId, u64>,
 }
 
 impl<'a> Follower<'a> {
     fn new(group: &'a Group, config: &'a Config, from: ReplicaId, to: View) -> Self {
-        Self { group, config, from, to, walk: Walk::START, view: None, prepares: BTreeMap::new() }
+        Self {
+            group,
+            config,
+            from,
+            to,
+            walk: Walk::START,
+            view: None,
+            prepares: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+        }
     }
 
     fn committed_in(&mut self, view: View) -> Result<(), &'static str> {
@@ -307,6 +393,7 @@ impl<'a> Follower<'a> {
             }
             Body::Checkpoint(checkpoint) => {
                 self.walk.checkpoint(checkpoint.seq)?;
+                note_epochs(&mut self.epochs, message);
                 // Who works in a view has accepted its start, though the log may begin behind that.
                 self.committed_in(View(message.value().view()))
             }

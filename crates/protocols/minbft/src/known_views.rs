@@ -11,7 +11,7 @@ use crate::message::{AcceptNewView, Body, Certified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::Voters;
-use troth_types::{Group, ReplicaId, View};
+use troth_types::{Configuration, Group, ReplicaId, View};
 
 /// The most NEW-VIEWs that are held while what they rest on is fetched.
 const MOST_ASKED: usize = 32;
@@ -38,9 +38,14 @@ pub(crate) struct KnownViews {
 }
 
 /// The highest earlier view, above 0, in which the VIEW-CHANGEs of a NEW-VIEW show a commitment.
-pub(crate) fn rests_on(group: &Group, config: &Config, message: &Certified) -> Option<View> {
+pub(crate) fn rests_on(
+    group: &Group,
+    configuration: &Configuration,
+    config: &Config,
+    message: &Certified,
+) -> Option<View> {
     let changes = &message.new_view()?.changes;
-    let views = changes.iter().filter_map(|change| evidence(group, config, change).ok()?.view);
+    let views = changes.iter().filter_map(|change| evidence(group, configuration, config, change).ok()?.view);
     views.max().filter(|view| *view > View(0))
 }
 
@@ -138,12 +143,17 @@ impl KnownViews {
     }
 
     /// A wanted NEW-VIEW that f+1 replicas committed to: valid without further judgement.
-    pub(crate) fn take_accepted(&mut self, group: &Group, config: &Config) -> Option<View> {
+    pub(crate) fn take_accepted(
+        &mut self,
+        group: &Group,
+        configuration: &Configuration,
+        config: &Config,
+    ) -> Option<View> {
         let (view, message) = self.asked.iter().find_map(|(view, asked)| {
             let message = asked.message.as_ref()?;
             accepted(group, message, &asked.accepts).then(|| (*view, message.clone()))
         })?;
-        let rests_on = rests_on(group, config, &message);
+        let rests_on = rests_on(group, configuration, config, &message);
         self.hold(view, message, rests_on);
         Some(view)
     }

@@ -35,6 +35,9 @@ pub struct Checkpoint {
     pub seq: Seq,
     /// The state's digest.
     pub digest: Digest,
+    /// The replicas whose component is not the one that the group began with, and its epoch, as the state has
+    /// it (deviation D17).
+    pub epochs: Vec<(ReplicaId, u64)>,
 }
 
 /// f+1 equal CHECKPOINTs of distinct replicas; for the genesis state, none.
@@ -52,6 +55,12 @@ impl StableProof {
             Some(Body::Checkpoint(checkpoint)) => (checkpoint.seq, checkpoint.digest),
             _ => (Seq(0), Digest::ZERO),
         }
+    }
+
+    /// The highest view in which one of the votes was certified.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.votes.iter().map(|vote| View(vote.value().view())).max().unwrap_or_default()
     }
 }
 

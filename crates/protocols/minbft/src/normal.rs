@@ -43,7 +43,7 @@ impl MinBft {
             let frames = self.pool.propose(self.config.limits.batch_frames);
             let deadline = self.deadline_due(cx);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
-            if frames.is_empty() && !(deadline && idle) {
+            if frames.is_empty() && !(deadline && idle) && seq > self.filled_up_to() {
                 return;
             }
             self.frames.name(seq, &frames);
@@ -169,7 +169,7 @@ impl MinBft {
                 return;
             }
             let vouched = slot.voters().count() >= self.group.weak();
-            if !vouched && !self.acceptable(cx, batch) {
+            if !vouched && !self.acceptable(cx, seq, batch) {
                 return;
             }
             let frames = batch.frames.clone();
@@ -181,10 +181,11 @@ impl MinBft {
 
     /// The local judgement of a proposal: its time is not ahead of this replica's clock, and it has a
     /// reason to exist. Nobody is condemned for failing it.
-    fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+    fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("MINBFT-N7");
-        let has_reason =
-            !batch.frames.is_empty() || self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
+        let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
+        rule!("MINBFT-E7");
+        let has_reason = !batch.frames.is_empty() || due || seq <= self.filled_up_to();
         self.timely(cx, batch) && has_reason
     }
 
@@ -221,7 +222,7 @@ impl MinBft {
 
     /// Executes what is accepted, in order: first what the view started with, then f+1 commitments each.
     pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
-        while self.active() && !self.behind_base() {
+        while self.active() && !self.behind_base() && self.awaited.is_none() {
             let seq = self.delivered.next();
             let batch = if seq <= self.started.end() {
                 if !self.view_agreed() {
@@ -243,6 +244,8 @@ impl MinBft {
             self.delivered = seq;
             self.slots.remove(&seq);
             cx.deliver(ordered);
+            rule!("MINBFT-E1");
+            self.awaited = self.may_reconfigure(&batch).then_some(seq);
             cx.remember(Record::Executed(seq, batch.clone()));
             self.decided.insert(seq, batch);
             rule!("MINBFT-C1");
@@ -269,6 +272,7 @@ impl MinBft {
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
+        self.awaited = self.awaited.filter(|awaited| *awaited > reached.seq);
         for (client, number) in &outcome.done {
             if let Some(digest) = self.pool.done(*client, *number) {
                 self.frames.settle(&digest);

@@ -28,6 +28,10 @@ pub(crate) struct Peer {
     pub(crate) floor: Seq,
     /// The highest view it moved to by a VIEW-CHANGE.
     pub(crate) view: View,
+    /// The view that its last status said.
+    pub(crate) said_view: View,
+    /// Whether a view change was made for its sake, since its component was admitted.
+    pub(crate) welcomed: bool,
     /// The rule that it provably broke; nothing of it is processed any more.
     pub(crate) condemned: Option<&'static str>,
 }
@@ -42,6 +46,8 @@ impl Peer {
             walk: Walk::START,
             floor: Seq(0),
             view: View(0),
+            said_view: View(0),
+            welcomed: false,
             condemned: None,
         }
     }

@@ -23,6 +23,9 @@ impl MinBft {
         rule!("MINBFT-R4");
         let me = self.me;
         let mut promised = (View(0), Seq(0));
+        // Whether it may vote is not known before it is known what it certified.
+        self.due_view_change = None;
+        self.phase = Phase::Active;
         self.reached = reached;
         self.delivered = reached.seq;
         self.own_state = snapshot.0;
@@ -36,7 +39,7 @@ impl MinBft {
                 }
                 Record::NewView(message) => {
                     if let Some(new_view) = message.new_view() {
-                        let rests_on = rests_on(&self.group, &self.config, &message);
+                        let rests_on = rests_on(&self.group, &self.configuration, &self.config, &message);
                         self.known_views.hold(new_view.view, message.clone(), rests_on);
                     }
                 }
@@ -85,6 +88,9 @@ impl MinBft {
         }
         if snapshot.0 > self.own_checkpoint.0 {
             self.due_checkpoints.push_back(snapshot);
+        }
+        if !self.has_joined() {
+            self.stand_aside();
         }
         // The snapshot may be older than what was known to be stable.
         self.notice_lag(cx);
@@ -167,7 +173,7 @@ impl MinBft {
                 }
             }
             Body::NewView(new_view) => {
-                let rests_on = rests_on(&self.group, &self.config, message);
+                let rests_on = rests_on(&self.group, &self.configuration, &self.config, message);
                 self.known_views.hold(new_view.view, message.clone(), rests_on);
                 self.back_in_view(walk, new_view.view, me);
             }

@@ -23,6 +23,7 @@ impl MinBft {
         if busy || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
+        self.ask_to_join(cx);
         let missing = self.frames.missing(MOST_FRAMES, self.round);
         if !missing.is_empty() {
             rule!("MINBFT-R2");
@@ -66,6 +67,7 @@ impl MinBft {
         if from == self.me || status.processed.len() != self.group.n() {
             return;
         }
+        self.peer_mut(from).said_view = status.view;
         rule!("MINBFT-R3");
         let to = To::One(from);
         if status.stable < self.stable.0 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, Offered, RequestPool, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Batch, Digest, Group, ReplicaId, Seq, View};
+use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, View};
 
 /// MinBFT uses one counter of the component.
 pub const COUNTER: CounterId = CounterId(0);
@@ -98,6 +98,12 @@ pub struct MinBft {
     pub(crate) config: Config,
     pub(crate) me: ReplicaId,
     pub(crate) group: Group,
+    /// Who the replicas are, after the last executed batch.
+    pub(crate) configuration: Arc<Configuration>,
+    /// The epoch of this replica's component; where none is given, the one that the group began with.
+    pub(crate) own_epoch: Option<u64>,
+    /// A delivered batch that may change the configuration; nothing is delivered before its outcome is known.
+    pub(crate) awaited: Option<Seq>,
     pub(crate) view: View,
     pub(crate) phase: Phase,
     pub(crate) started: Started,
@@ -173,6 +179,9 @@ impl MinBft {
             config,
             me,
             group,
+            configuration: Arc::default(),
+            own_epoch: None,
+            awaited: None,
             view: View(0),
             phase: Phase::Active,
             started,
@@ -280,6 +289,9 @@ impl MinBft {
         rule!("MINBFT-U3");
         let (predecessor, value) = (message.ui.predecessor(), message.value());
         let mine = message.from == self.me;
+        if !self.is_present(&message) {
+            return false;
+        }
         let peer = self.peer_mut(message.from);
         let heavy = |message: &Certified| matches!(message.body, Body::ViewChange(_) | Body::NewView(_));
         if !mine
@@ -351,6 +363,12 @@ impl MinBft {
     fn process(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) -> Verdict {
         if let Some(why) = evidence::misplaced(&self.group, &self.config, message) {
             return Verdict::Condemn(why);
+        }
+        rule!("MINBFT-E3");
+        let begins = self.peer(message.from).gate.processed().0 == 0
+            && evidence::admitted(&self.configuration, message);
+        if begins && message.view_change().is_none() {
+            return Verdict::Condemn("a readmitted replica that does not begin with a VIEW-CHANGE");
         }
         match &message.body {
             Body::Prepare(prepare) => self.on_prepare(cx, message, prepare),

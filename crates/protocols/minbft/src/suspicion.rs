@@ -58,7 +58,7 @@ impl MinBft {
 
     /// The NEW-VIEW has not come in time.
     pub(crate) fn on_new_view_timeout(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active() {
+        if !self.active() && self.may_certify() {
             self.suspect(cx, "no valid NEW-VIEW in time");
             self.watch_new_view(cx);
         }
@@ -85,6 +85,7 @@ impl MinBft {
     /// REQ-VIEW-CHANGE: the highest of each replica counts.
     pub(crate) fn on_request_view_change(&mut self, cx: &mut Cx<'_, Self>, signed: &Arc<SignedRequest>) {
         self.note_request(signed);
+        self.welcome(cx, signed);
         self.follow_requests(cx);
         self.settle(cx);
     }

@@ -1,6 +1,7 @@
 //! MinBFT §4, view change: VIEW-CHANGE.
 
 use crate::choose::{Choice, choose, start_of, without_hole};
+use crate::epochs::{agreeing, consistent};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
 use crate::place::Place;
@@ -14,7 +15,7 @@ impl MinBft {
     /// Has the VIEW-CHANGE certified that is due, once every own message has come back: it must list
     /// them all.
     pub(crate) fn try_view_change(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.due_view_change.is_none() || !self.caught_up_with_itself() {
+        if self.due_view_change.is_none() || !self.caught_up_with_itself() || !self.may_change() {
             return;
         }
         let requests = self.due_view_change.take().expect("looked at just now");
@@ -34,7 +35,7 @@ impl MinBft {
 
     /// VIEW-CHANGE ⟨v', C, O, RVC⟩_UI(i): ends its sender's older views for this receiver.
     pub(crate) fn on_view_change(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) -> Verdict {
-        if let Err(why) = evidence(&self.group, &self.config, message) {
+        if let Err(why) = evidence(&self.group, &self.configuration, &self.config, message) {
             return Verdict::Condemn(why);
         }
         let change = message.view_change().expect("dispatched by kind");
@@ -62,7 +63,7 @@ impl MinBft {
         let stable = Arc::new(change.stable.clone());
         self.adopt_stable(cx, &stable);
         let latest = self.changes.get(&message.from).and_then(|known| known.view_change());
-        if latest.is_none_or(|latest| latest.to < change.to) {
+        if latest.is_none_or(|latest| latest.to < change.to) && self.is_present(message) {
             self.changes.insert(message.from, message.clone());
         }
     }
@@ -73,7 +74,7 @@ impl MinBft {
     /// rule one faulty log could name a frame that nobody has, and no new view could ever be accepted.
     pub(crate) fn admissible(&mut self, cx: &mut Cx<'_, Self>, message: &Certified) -> Option<Evidence> {
         rule!("MINBFT-V12");
-        let evidence = evidence(&self.group, &self.config, message).ok()?;
+        let evidence = evidence(&self.group, &self.configuration, &self.config, message).ok()?;
         if let Some(view) = evidence.view
             && view > View(0)
             && self.known_views.get(view).is_none()
@@ -124,24 +125,19 @@ impl MinBft {
         {
             return;
         }
-        let mut changes = Vec::new();
         let mut evidence = Vec::new();
         // Its own comes first: it is always among them.
         let me = self.me;
         let own_first = candidates.iter().filter(|message| message.from == me);
         let others = candidates.iter().filter(|message| message.from != me);
         for message in own_first.chain(others) {
-            if changes.len() == self.group.quorum() {
-                break;
-            }
-            if let Some(shown) = self.admissible(cx, message) {
-                changes.push(message.clone());
-                evidence.push(shown);
-            }
+            evidence.extend(self.admissible(cx, message));
         }
-        if changes.len() < self.group.quorum() || changes[0].from != self.me {
+        if evidence.first().is_none_or(|shown| shown.from != me) {
             return;
         }
+        let Some(evidence) = agreeing(&self.config, evidence, self.group.quorum()) else { return };
+        let changes = evidence.iter().map(|shown| self.changes[&shown.from].clone()).collect();
         let Some(choice) = self.choice(&evidence) else { return };
         self.proposed_view = true;
         let Choice { base, chosen } = choice;
@@ -168,7 +164,8 @@ impl MinBft {
         }
         self.known_views.offer(message);
         let mut learned = false;
-        while let Some(view) = self.known_views.take_accepted(&self.group, &self.config) {
+        while let Some(view) = self.known_views.take_accepted(&self.group, &self.configuration, &self.config)
+        {
             self.remember_view(cx, view);
             learned = true;
         }
@@ -182,7 +179,8 @@ impl MinBft {
                     learned = true;
                 }
                 Judgement::Needs(view) => self.known_views.want(view),
-                Judgement::Invalid(why) => self.condemn(cx, message.from, why),
+                Judgement::Invalid(why) if self.is_present(&message) => self.condemn(cx, message.from, why),
+                Judgement::Invalid(_) => {}
             }
         }
         if learned {
@@ -223,10 +221,15 @@ impl MinBft {
             if crate::evidence::misplaced(&self.group, &self.config, change).is_some() {
                 return Judgement::Invalid("a NEW-VIEW with a VIEW-CHANGE at an impossible counter value");
             }
-            match evidence(&self.group, &self.config, change) {
+            match evidence(&self.group, &self.configuration, &self.config, change) {
                 Ok(evidence) => shown.push(evidence),
                 Err(_) => return Judgement::Invalid("a NEW-VIEW with an invalid VIEW-CHANGE"),
             }
+        }
+        if !consistent(&self.config, &shown) {
+            return Judgement::Invalid(
+                "a NEW-VIEW with a VIEW-CHANGE of a component that another shows as replaced",
+            );
         }
         let highest = shown.iter().filter_map(|evidence| evidence.view).max();
         if let Some(view) = highest.filter(|view| *view > View(0) && self.known_views.get(*view).is_none()) {

@@ -32,6 +32,7 @@ impl Wire for Body {
                 out.push(2);
                 checkpoint.seq.encode(out);
                 checkpoint.digest.encode(out);
+                put_list(out, &checkpoint.epochs);
             }
             Self::ViewChange(change) => {
                 out.push(3);
@@ -84,7 +85,11 @@ impl Body {
                 batch: Wire::decode(reader)?,
             }),
             1 => Self::Commit(Commit { prepare: Certified::decode_nested(reader, depth.max(1) + 1)? }),
-            2 => Self::Checkpoint(Checkpoint { seq: Wire::decode(reader)?, digest: Wire::decode(reader)? }),
+            2 => Self::Checkpoint(Checkpoint {
+                seq: Wire::decode(reader)?,
+                digest: Wire::decode(reader)?,
+                epochs: reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
+            }),
             3 => {
                 let to = Wire::decode(reader)?;
                 let votes = decode_list(reader, "a stable proof", MAX_QUORUM, 3)?;

@@ -29,8 +29,9 @@ impl Frames {
         let signers: Vec<_> = (0..CLIENTS).map(ModelSigner::new).collect();
         let mut scheme = ModelScheme::default();
         signers.iter().for_each(|signer| scheme.register(signer));
-        let clients = (0..CLIENTS).map(ClientId).zip(signers.iter().map(Signer::public_key)).collect();
-        let directory = Directory { group: GroupId::default(), replicas: Vec::new(), clients };
+        let clients: Vec<_> =
+            (0..CLIENTS).map(ClientId).zip(signers.iter().map(Signer::public_key)).collect();
+        let directory = Directory::of_clients(GroupId::default(), clients);
         let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(scheme), Limits::DEFAULT);
         Self { verifier, signers, sent: 0 }
     }

@@ -4,21 +4,24 @@
 use super::Model;
 use super::model::Done;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use troth_core::{Ordered, Outcome};
-use troth_types::{ClientId, ReplyBody};
+use troth_types::{ClientId, OPERATOR, ReplyBody};
 
 /// The reference model beside the run.
 #[derive(Debug, Default)]
 pub struct ReplyIntegrity {
     /// The model after everything that any correct node executed.
     pub model: Model,
+    /// What the first correct node answered the operator, of whom the model knows nothing.
+    operator: BTreeMap<u64, ReplyBody>,
 }
 
 impl ReplyIntegrity {
     /// Judges against an empty store of a group with this client window.
     #[must_use]
     pub fn new(window: u64) -> Self {
-        Self { model: Model::new(window) }
+        Self { model: Model::new(window), operator: BTreeMap::new() }
     }
 
     /// A correct node executed a batch with this outcome.
@@ -31,6 +34,13 @@ impl ReplyIntegrity {
             return Ok(());
         }
         for reply in &outcome.replies {
+            if reply.client == OPERATOR {
+                let first = self.operator.entry(reply.number).or_insert_with(|| reply.body.clone());
+                if *first != reply.body {
+                    return Err(format!("{reply:?} answers the operator, and another replica {first:?}"));
+                }
+                continue;
+            }
             let name = (reply.client, reply.number);
             let Some(done) = self.model.done.get(&name).filter(|done| done.seq == ordered.seq) else {
                 return Err(format!(

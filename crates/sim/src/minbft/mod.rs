@@ -44,8 +44,8 @@ impl Protocol for MinBftWorld {
         Group::hybrid(GroupId(*b"simulated-minbft"), 2 * f + 1).expect("f is at least 1")
     }
 
-    fn agreement(options: &Options, group: &Group, me: ReplicaId) -> MinBft {
-        MinBft::new(me, *group, config(options))
+    fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: u64) -> MinBft {
+        MinBft::new(me, *group, config(options)).with_epoch(epoch)
     }
 
     fn counters() -> &'static [CounterId] {
@@ -115,7 +115,7 @@ impl Protocol for MinBftWorld {
 
     fn excess(agreement: &MinBft, options: &Options) -> Option<String> {
         let pending = agreement.status().pending as u64;
-        let clients = (options.clients + options.byzantine_clients) as u64;
+        let clients = (options.clients + options.byzantine_clients + 1) as u64;
         if pending > clients * options.client_window {
             return Some(format!("{pending} requests pending of {clients} clients"));
         }

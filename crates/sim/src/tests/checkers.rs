@@ -242,8 +242,11 @@ fn notes_reach_their_checkers() {
 #[test]
 fn certified_digests_bind_the_sender() {
     let group = MinBftWorld::group(1);
-    let body: Body<MinBftWorld> =
-        troth_minbft::Body::Checkpoint(troth_minbft::Checkpoint { seq: Seq(1), digest: Digest::ZERO });
+    let body: Body<MinBftWorld> = troth_minbft::Body::Checkpoint(troth_minbft::Checkpoint {
+        seq: Seq(1),
+        digest: Digest::ZERO,
+        epochs: Vec::new(),
+    });
     assert_ne!(
         MinBftWorld::digest(&body, &group, ReplicaId(0)),
         MinBftWorld::digest(&body, &group, ReplicaId(1))

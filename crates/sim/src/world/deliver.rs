@@ -56,6 +56,11 @@ impl<P: Protocol> World<P> {
         if !self.may_hear(index, envelope) {
             return;
         }
+        // As long as no replica was replaced, everybody knows everybody.
+        let group = self.blueprint.group.id();
+        if self.newest > 0 && !envelope.is_known_to(group, &self.nodes[index].configuration) {
+            return;
+        }
         let Some(input) = self.input_of(index, envelope) else { return };
         let env = self.nodes[index].env(now);
         self.acts(index);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use troth_auth::{FrameVerifier, MessageVerifier, Verified};
 use troth_core::{Agreement, PeerMessage, ReplicaTimer, VerifiedFrame};
 use troth_trusted_host::Answer;
-use troth_types::{ReplicaId, ToClient, ToReplica};
+use troth_types::{Configuration, GroupId, ReplicaId, ToClient, ToReplica};
 
 /// A message between replicas on its way, shared by all its receivers. Whether it is authentic is a
 /// function of the message and the group's keys, so it is found out once.
@@ -18,6 +18,7 @@ pub struct Envelope<P: Protocol> {
     /// What it says.
     pub message: PeerMessage<Message<P>>,
     verified: OnceCell<Opened<P>>,
+    epochs: OnceCell<Vec<(ReplicaId, u64)>>,
 }
 
 /// What a receiver may act on.
@@ -36,7 +37,14 @@ pub enum Opened<P: Protocol> {
 impl<P: Protocol> Envelope<P> {
     /// A message on its way.
     pub fn new(from: ReplicaId, message: PeerMessage<Message<P>>) -> Self {
-        Self { from, message, verified: OnceCell::new() }
+        Self { from, message, verified: OnceCell::new(), epochs: OnceCell::new() }
+    }
+
+    /// Whether a receiver with this configuration can check every certificate in it.
+    pub fn is_known_to(&self, group: GroupId, configuration: &Configuration) -> bool {
+        let PeerMessage::Protocol(message) = &self.message else { return true };
+        let epochs = self.epochs.get_or_init(|| troth_auth::epochs_in(message, group));
+        epochs.iter().all(|(replica, epoch)| configuration.admission(*replica, *epoch).is_some())
     }
 
     /// What a receiver may act on.
@@ -81,6 +89,12 @@ pub enum Event<P: Protocol> {
     Read(usize),
     /// A Byzantine client acts.
     ByzantineClient(usize),
+    /// A message of a replica reaches the operator.
+    OperatorAnswer(ReplicaId, ToClient),
+    /// The operator wants to look at the clock.
+    OperatorWake,
+    /// A machine is lost, or replaced.
+    Lose,
     /// A network fault begins.
     Fault,
     /// A crash somewhere.

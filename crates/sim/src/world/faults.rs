@@ -94,6 +94,9 @@ impl<P: Protocol> World<P> {
             return;
         }
         self.mix(12, index as u64);
+        if self.nodes[index].blank {
+            return self.begin(index);
+        }
         let now = self.agenda.now;
         self.outcome.restarts += 1;
         self.checks.restarted(index);

@@ -5,14 +5,17 @@ mod client;
 mod deliver;
 mod event;
 mod faults;
+mod losses;
 mod network;
 mod node;
+mod operator;
 mod pump;
 mod setup;
 mod trace;
 
 pub use client::FRESH;
 pub use event::Agenda;
+pub(crate) use losses::MOST_EPOCHS;
 pub use network::Network;
 pub use node::Machine;
 pub(crate) use setup::limits;
@@ -25,6 +28,7 @@ use byzantine::ByzantineClient;
 use client::Client;
 use event::{Envelope, Event};
 use node::{Blueprint, Node};
+use operator::Operator;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,6 +75,10 @@ pub struct Outcome {
     pub transfers: u64,
     /// Restarts of correct replicas.
     pub restarts: u64,
+    /// Machines lost or replaced.
+    pub losses: u64,
+    /// Replicas that voted again afterwards.
+    pub readmissions: u64,
     /// What adversaries and Byzantine clients did that correct ones would not.
     pub effective: u64,
     /// Accusations of faulty replicas.
@@ -100,6 +108,10 @@ pub struct World<P: Protocol> {
     hosts: Vec<Vec<usize>>,
     clients: Vec<Client>,
     byzantine: Vec<ByzantineClient>,
+    operator: Operator,
+    /// The number of the newest configuration that any node knows.
+    newest: u64,
+    loss_rng: Rng,
     adversaries: Vec<Adversary<P>>,
     pact: Rc<RefCell<Pact>>,
     pact_until: u64,
@@ -203,6 +215,17 @@ impl<P: Protocol> World<P> {
                 self.settle_client(client);
             }
             Event::ByzantineClient(index) => self.byzantine_client(index),
+            Event::OperatorAnswer(from, message) => {
+                self.mix(17, u64::from(from.0));
+                self.answer_operator(from, message);
+            }
+            Event::OperatorWake => {
+                if self.operator.wake_at == Some(self.agenda.now) {
+                    self.operator.wake_at = None;
+                    self.settle_operator();
+                }
+            }
+            Event::Lose => self.lose(),
             Event::Fault => self.network_fault(),
             Event::Crash => self.crash_someone(),
             Event::Restart(node, life) => self.restart(node, life),
@@ -242,6 +265,7 @@ impl<P: Protocol> World<P> {
             self.checks.judge("trusted uniqueness", &[], result);
         }
         for index in 0..self.nodes.len() {
+            self.look_for_votes(index);
             self.look_at(index);
         }
         if self.checks.violation.is_some() {

@@ -1,6 +1,6 @@
 //! A host in the world: its disk, its component, its clock and its timers.
 
-use crate::component::Component;
+use crate::component::{Component, FIRST_EPOCH};
 use crate::storage::SimStorage;
 use crate::watched::{Tap, Watched};
 use crate::world::event::Timer;
@@ -14,7 +14,7 @@ use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
 use troth_trusted::{Refusal, Resumed};
 use troth_trusted_host::{Answer, Call, TrustedComponent};
-use troth_types::{Group, Limits, ReplicaId, Time};
+use troth_types::{Configuration, Group, Limits, ReplicaId, Time};
 
 use crate::storage::Storage;
 
@@ -48,6 +48,14 @@ pub struct Node<P: Protocol> {
     pub saved: Option<Machine<P>>,
     /// Commands until it crashes between two of them.
     pub crash_in: Option<u64>,
+    /// The epoch of its component.
+    pub epoch: u64,
+    /// Whether it votes: not from the loss of its machine until it was admitted and has begun.
+    pub votes: bool,
+    /// Whether its machine is new and never ran.
+    pub blank: bool,
+    /// The configuration that it knows.
+    pub configuration: Arc<Configuration>,
     local_start: u64,
     wall_skew: u64,
 }
@@ -62,12 +70,19 @@ pub struct Blueprint {
     pub limits: Limits,
     /// The replicas' host keys, by number.
     pub signers: Vec<Arc<dyn Signer>>,
+    /// Who is in the group when it begins.
+    pub configuration: Arc<Configuration>,
 }
 
 impl Blueprint {
-    fn machine<P: Protocol>(&self, me: ReplicaId, tap: &Tap) -> Machine<P> {
-        let agreement = P::agreement(&self.options, &self.group, me);
-        let executor = Executor::new(Kv::default(), self.limits);
+    fn machine<P: Protocol>(&self, me: ReplicaId, epoch: u64, tap: &Tap) -> Machine<P> {
+        let agreement = P::agreement(&self.options, &self.group, me, epoch);
+        let executor = Executor::with_configuration(
+            Kv::default(),
+            self.limits,
+            Arc::clone(&self.configuration),
+            self.options.window + self.options.interval,
+        );
         let late = Rng::stream(self.options.seed, "hashing", u64::from(me.0)).one_in(4);
         Replica::new(me, self.group, agreement, Watched::new(executor, Rc::clone(tap), late))
     }
@@ -99,6 +114,10 @@ impl<P: Protocol> Node<P> {
             busy: false,
             saved: None,
             crash_in: None,
+            epoch: FIRST_EPOCH,
+            votes: true,
+            blank: false,
+            configuration: Arc::default(),
             local_start,
             wall_skew,
         }
@@ -118,7 +137,7 @@ impl<P: Protocol> Node<P> {
 
     /// Starts for the first time.
     pub fn start(&mut self, blueprint: &Blueprint, now: u64) -> Result<(), RecoveryError> {
-        let machine = blueprint.machine::<P>(self.replica, &self.tap);
+        let machine = blueprint.machine::<P>(self.replica, self.epoch, &self.tap);
         let signer = blueprint.signer(self.replica);
         let durable = blueprint.options.durable && self.adversary.is_none();
         let env = self.env(now);
@@ -138,6 +157,16 @@ impl<P: Protocol> Node<P> {
         self.tap = Tap::default();
     }
 
+    /// Loses everything; what starts next is another machine with another component.
+    pub fn lose(&mut self, rng: &mut crate::Rng, component: Component, epoch: u64) {
+        self.crash(rng);
+        self.storage = SimStorage::default();
+        self.component = component;
+        self.epoch = epoch;
+        self.votes = false;
+        self.blank = true;
+    }
+
     /// Starts again from its disk and its component.
     pub fn restart(&mut self, blueprint: &Blueprint, now: u64) -> Result<(), RecoveryError> {
         let calls: Vec<Call> =
@@ -151,7 +180,7 @@ impl<P: Protocol> Node<P> {
                 _ => None,
             })
             .collect();
-        let machine = blueprint.machine::<P>(self.replica, &self.tap);
+        let machine = blueprint.machine::<P>(self.replica, self.epoch, &self.tap);
         let signer = blueprint.signer(self.replica);
         let (snapshot, log) = self.storage.read();
         // What a disk holds are bytes.

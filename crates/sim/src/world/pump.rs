@@ -9,9 +9,9 @@ use crate::watched::Observation;
 use crate::{Message, Protocol};
 use bytes::Bytes;
 use std::rc::Rc;
-use troth_core::{Command, Note, PeerMessage, To};
+use troth_core::{Agreement as _, Command, Note, PeerMessage, To};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{ReplicaId, Seq, ToClient, Wire};
+use troth_types::{OPERATOR, ReplicaId, Seq, ToClient, Wire};
 
 /// Completed syncs that a snapshot takes to be written, on average.
 const SNAPSHOT_SYNCS: u64 = 4;
@@ -67,10 +67,12 @@ impl<P: Protocol> World<P> {
                 Command::CancelTimer(timer) => {
                     node.timers.remove(&timer);
                 }
+                Command::Configured(configuration) => self.configured(index, &configuration),
                 Command::Note(note) => self.noted(index, &note),
                 Command::Halt(refusal) => {
                     if node.adversary.is_none() {
-                        let result = Err(format!("the component refused: {refusal:?}"));
+                        let standing = node.host.as_ref().map(|host| host.machine().agreement().describe());
+                        let result = Err(format!("the component refused: {refusal:?}; {standing:?}"));
                         self.checks.judge("halt", &[index], result);
                     }
                     self.nodes[index].host = None;
@@ -381,6 +383,12 @@ impl<P: Protocol> World<P> {
             ToClient::Event(event) => event.client,
             ToClient::Refusal(refusal) => refusal.client,
         };
+        if client == OPERATOR {
+            for delay in self.network.copies().into_iter().flatten() {
+                self.agenda.after(delay + after, Event::OperatorAnswer(from, message.clone()));
+            }
+            return;
+        }
         // Byzantine clients do not listen.
         let Some(index) = self.clients.iter().position(|known| known.id == client) else { return };
         for delay in self.network.copies().into_iter().flatten() {

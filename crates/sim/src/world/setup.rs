@@ -5,11 +5,12 @@ use super::client::Client;
 use super::event::{Agenda, Event};
 use super::network::Network;
 use super::node::{Blueprint, Node};
+use super::operator::Operator;
 use super::trace::Trace;
 use super::{Outcome, World};
 use crate::adversary::{Adversary, Amnesia, Pact, Proxy, Puppet, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
-use crate::component::{WireWatch, component};
+use crate::component::{FIRST_EPOCH, WireWatch, component};
 use crate::options::{FaultClass, FaultyKind};
 use crate::{Options, Protocol, Rng};
 use std::cell::RefCell;
@@ -17,7 +18,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Signer};
-use troth_types::{ClientId, Group, Limits, ReplicaId};
+use troth_types::{
+    ClientEntry, ClientId, ComponentKey, Configuration, HostKeys, Limits, Member, OPERATOR, ReplicaId,
+};
 
 /// Model signers of replicas count from here.
 const REPLICA_KEYS: u64 = 1_000_000;
@@ -37,21 +40,32 @@ impl Keys {
         let all = 1..=(options.clients + options.byzantine_clients) as u64;
         Self {
             replicas: (0..u64::from(options.n)).map(|index| ModelSigner::new(REPLICA_KEYS + index)).collect(),
-            clients: all.map(|client| (ClientId(client), ModelSigner::new(client))).collect(),
+            clients: all
+                .chain([OPERATOR.0])
+                .map(|client| (ClientId(client), ModelSigner::new(client)))
+                .collect(),
         }
     }
 
-    fn directory(&self, group: &Group) -> (Arc<Directory>, Arc<ModelScheme>) {
+    fn scheme(&self) -> Arc<ModelScheme> {
         let mut scheme = ModelScheme::default();
         for signer in self.replicas.iter().chain(self.clients.values()) {
             scheme.register(signer);
         }
-        let directory = Directory {
-            group: group.id(),
-            replicas: self.replicas.iter().map(Signer::public_key).collect(),
-            clients: self.clients.iter().map(|(client, signer)| (*client, signer.public_key())).collect(),
+        Arc::new(scheme)
+    }
+
+    /// Who is in the group when it begins.
+    fn configuration(&self) -> Arc<Configuration> {
+        let member = |signer: &ModelSigner| {
+            let host = HostKeys { signing: signer.public_key().0, ..HostKeys::default() };
+            Member::new(FIRST_EPOCH, ComponentKey::Group, host)
         };
-        (Arc::new(directory), Arc::new(scheme))
+        let client = |(client, signer): (&ClientId, &ModelSigner)| {
+            (*client, ClientEntry { key: signer.public_key().0, link: [0; 32], removed: false })
+        };
+        let members = self.replicas.iter().map(member).collect();
+        Arc::new(Configuration::new(members, self.clients.iter().map(client).collect()))
     }
 }
 
@@ -69,10 +83,13 @@ impl<P: Protocol> World<P> {
         let group = P::group(options.f);
         let limits = limits(options);
         let keys = Keys::new(options);
-        let (directory, scheme) = keys.directory(&group);
+        let scheme = keys.scheme();
+        let configuration = keys.configuration();
+        let directory = Arc::new(Directory::new(group.id(), Arc::clone(&configuration)));
         let watch = WireWatch::new(&group);
         let signers: Vec<Arc<dyn Signer>> =
             keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
+        let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
         let clients = (1..=options.clients as u64)
             .map(|id| Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id))))
@@ -93,13 +110,16 @@ impl<P: Protocol> World<P> {
         checks.liveness.bound = super::LIVENESS_BOUND;
         let mut world = Self {
             options: options.clone(),
-            blueprint: Blueprint { options: options.clone(), group, limits, signers },
+            blueprint: Blueprint { options: options.clone(), group, limits, signers, configuration },
             agenda: Agenda::default(),
             network: Network::new(options),
             nodes: Vec::new(),
             hosts: vec![Vec::new(); group.n()],
             clients,
             byzantine,
+            operator,
+            newest: 0,
+            loss_rng: Rng::stream(options.seed, "losses", 1),
             adversaries: Vec::new(),
             pact: Rc::new(RefCell::new(Pact::default())),
             pact_until: 0,
@@ -151,7 +171,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    fn add_node(&mut self, replica: ReplicaId, adversary: Option<(usize, usize)>) -> usize {
+    pub(super) fn add_node(&mut self, replica: ReplicaId, adversary: Option<(usize, usize)>) -> usize {
         let index = self.nodes.len();
         let mut rng = Rng::stream(self.options.seed, "node", index as u64);
         let skew = if self.options.skew == 0 { 0 } else { rng.below(self.options.skew) };
@@ -188,6 +208,10 @@ impl<P: Protocol> World<P> {
         if self.options.has(FaultClass::Crashes) {
             let pause = self.fault_rng.exponential(self.options.crash_pause);
             self.agenda.after(pause, Event::Crash);
+        }
+        if self.options.has(FaultClass::Losses) {
+            let pause = self.loss_rng.exponential(self.options.fault_phase / 3);
+            self.agenda.after(pause, Event::Lose);
         }
         self.agenda.after(1_000, Event::Tick);
     }

@@ -33,11 +33,14 @@ fn a_batch_gets_the_verdicts_of_single_calls() {
 }
 
 #[test]
-fn a_replica_is_configured_once() {
+fn an_epoch_of_a_replica_is_configured_once() {
     let key = MacKey::new(&[5; 32]);
-    let later = Identity { epoch: Epoch(8), ..IDENTITY };
-    let twice = [(IDENTITY, key.verifier().into()), (later, key.verifier().into())];
+    let twice = [(IDENTITY, key.verifier().into()), (IDENTITY, key.verifier().into())];
     assert_eq!(GroupVerifier::new(twice).map(|_| ()), Err(TwiceConfigured(1)));
+    let later = Identity { epoch: Epoch(IDENTITY.epoch.0 + 1), ..IDENTITY };
+    let both = [(IDENTITY, key.verifier().into()), (later, key.verifier().into())];
+    let both = GroupVerifier::new(both).expect("two epochs");
+    assert_eq!(both.identity(1), Some(later));
     let known = verifier(&mac());
     assert_eq!(known.identity(1), Some(IDENTITY));
     assert_eq!(known.identity(3), None);

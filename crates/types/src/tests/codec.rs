@@ -53,6 +53,7 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         RefusalReason::TooOld,
         RefusalReason::WindowFull,
         RefusalReason::NotReady,
+        RefusalReason::Removed,
     ] {
         round_trip(&ToClient::Refusal(Refusal { client: ClientId(1), number: 1, read: false, reason }));
     }

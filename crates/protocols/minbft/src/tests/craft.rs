@@ -34,7 +34,7 @@ impl World {
 
     /// CHECKPOINT.
     pub(super) fn checkpoint(&mut self, by: u16, seq: u64, digest: Digest) -> Arc<Certified> {
-        self.certify(by, Body::Checkpoint(Checkpoint { seq: Seq(seq), digest }))
+        self.certify(by, Body::Checkpoint(Checkpoint { seq: Seq(seq), digest, epochs: Vec::new() }))
     }
 
     /// f+1 CHECKPOINTs by these replicas.
@@ -82,7 +82,10 @@ impl World {
     ) -> NewView {
         let shown: Vec<_> = changes
             .iter()
-            .map(|change| evidence(&self.group, &self.config, change).expect("an honest VIEW-CHANGE"))
+            .map(|change| {
+                evidence(&self.group, &self.configuration, &self.config, change)
+                    .expect("an honest VIEW-CHANGE")
+            })
             .collect();
         let choice = choose(&self.config, &shown, |view| {
             earlier.iter().filter_map(|message| message.new_view()).find(|earlier| earlier.view == view)

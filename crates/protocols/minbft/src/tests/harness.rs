@@ -19,7 +19,8 @@ use troth_trusted::{
 };
 use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
 use troth_types::{
-    ClientId, Digest, Frame, FrameDraft, Group, GroupId, ReplicaId, Seq, Time, ToClient, View,
+    Change, ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, FrameDraft, Group, GroupId,
+    HostKeys, Member, OPERATOR, ReplicaId, Seq, Time, ToClient, View, Wire,
 };
 
 /// What a test's hosts run.
@@ -176,6 +177,8 @@ impl Disk {
 pub(super) struct Node {
     pub(super) host: Option<Host<App>>,
     pub(super) component: InProcess<VolatileStore>,
+    /// The epoch of its component.
+    epoch: u64,
     pub(super) disk: Disk,
     pub(super) timers: BTreeMap<ReplicaTimer<Timer>, Time>,
     pub(super) notes: Vec<Note>,
@@ -194,6 +197,7 @@ pub(super) struct Node {
 /// The world.
 pub(super) struct World {
     pub(super) group: Group,
+    pub(super) configuration: Arc<Configuration>,
     pub(super) config: Config,
     pub(super) now: u64,
     pub(super) nodes: Vec<Node>,
@@ -222,6 +226,22 @@ fn identity(group: &Group, replica: ReplicaId) -> Identity {
     Identity { group: group.id().0, replica: replica.0, epoch: Epoch(1) }
 }
 
+/// What a test's group begins with.
+fn configuration(group: &Group) -> Arc<Configuration> {
+    let member = |replica| {
+        let host = HostKeys { signing: signer(replica).public_key().0, ..HostKeys::default() };
+        Member::new(1, ComponentKey::Group, host)
+    };
+    let client = |client| {
+        let key = client_signer(client).public_key().0;
+        (ClientId(client), ClientEntry { key, link: [0; 32], removed: false })
+    };
+    Arc::new(Configuration::new(
+        group.all().map(member).collect(),
+        (1..=8).chain([OPERATOR.0]).map(client).collect(),
+    ))
+}
+
 impl World {
     /// A world of `n` replicas, of which these are correct and run; the others are puppets.
     pub(super) fn with(n: u16, config: Config, correct: &[u16]) -> Self {
@@ -230,17 +250,18 @@ impl World {
         for replica in group.all() {
             scheme.register(&signer(replica));
         }
-        for client in 1..=8 {
+        for client in (1..=8).chain([OPERATOR.0]) {
             scheme.register(&client_signer(client));
         }
-        let directory = Arc::new(Directory {
-            group: group.id(),
-            replicas: group.all().map(|replica| signer(replica).public_key()).collect(),
-            clients: (1..=8).map(|client| (ClientId(client), client_signer(client).public_key())).collect(),
-        });
+        let configuration = configuration(&group);
+        let directory = Arc::new(Directory::new(group.id(), Arc::clone(&configuration)));
         let scheme = Arc::new(scheme);
-        let members =
-            group.all().map(|replica| (identity(&group, replica), MemberKey::Mac(group_key().verifier())));
+        let members = group.all().flat_map(|replica| (1..=4).map(move |epoch| (replica, epoch))).map(
+            |(replica, epoch)| {
+                let identity = Identity { epoch: Epoch(epoch), ..identity(&group, replica) };
+                (identity, MemberKey::Mac(group_key().verifier()))
+            },
+        );
         let certificates = Arc::new(GroupVerifier::new(members).expect("named once"));
         let node = |replica| Node {
             host: None,
@@ -249,6 +270,7 @@ impl World {
                 Certifier::Mac(group_key()),
                 VolatileStore,
             )),
+            epoch: 1,
             disk: Disk::default(),
             timers: BTreeMap::new(),
             notes: Vec::new(),
@@ -261,6 +283,7 @@ impl World {
         };
         let mut world = Self {
             group,
+            configuration,
             config,
             now: 1_000_000,
             nodes: group.all().map(node).collect(),
@@ -327,8 +350,19 @@ impl World {
     }
 
     fn machine(&self, replica: ReplicaId) -> App {
-        let agreement = MinBft::new(replica, self.group, self.config);
-        Replica::new(replica, self.group, agreement, Executor::new(Journal, self.config.limits))
+        let epoch = self.nodes[usize::from(replica.0)].epoch;
+        let agreement = MinBft::new(replica, self.group, self.config).with_epoch(epoch);
+        Replica::new(
+            replica,
+            self.group,
+            agreement,
+            Executor::with_configuration(
+                Journal,
+                self.config.limits,
+                Arc::clone(&self.configuration),
+                self.config.window + self.config.interval,
+            ),
+        )
     }
 
     fn start(&mut self, replica: ReplicaId) {
@@ -347,6 +381,37 @@ impl World {
         node.timers.clear();
         node.question = None;
         node.crash_in = None;
+    }
+
+    /// A replica's component is replaced by one of another epoch, which certified nothing.
+    pub(super) fn new_component(&mut self, replica: u16, epoch: u64) {
+        let identity = Identity { epoch: Epoch(epoch), ..identity(&self.group, r(replica)) };
+        let node = self.node_mut(replica);
+        node.component =
+            InProcess::new(TrustedCore::start(identity, Certifier::Mac(group_key()), VolatileStore));
+        node.epoch = epoch;
+        node.said.clear();
+    }
+
+    /// A replica's machine is lost; another one starts with a component of this epoch.
+    pub(super) fn lose(&mut self, replica: u16, epoch: u64) {
+        self.crash(replica);
+        self.node_mut(replica).disk = Disk::default();
+        self.new_component(replica, epoch);
+        self.start(r(replica));
+    }
+
+    /// The operator's frame.
+    pub(super) fn operator_frame(&self, number: u64, change: &Change) -> Arc<Frame> {
+        let draft = FrameDraft {
+            group: self.group.id(),
+            client: OPERATOR,
+            number,
+            events_seen: 0,
+            operations: vec![change.to_wire()],
+        };
+        let signature = client_signer(OPERATOR.0).sign(&draft.signing_digest());
+        Arc::new(draft.sign(signature))
     }
 
     /// Starts a replica again from its disk and component.
@@ -417,9 +482,19 @@ impl World {
                 Command::CancelTimer(timer) => {
                     node.timers.remove(&timer);
                 }
+                Command::Configured(configuration) => self.learn(&configuration),
                 Command::Note(note) => node.notes.push(note),
                 Command::Halt(refusal) => panic!("{replica} halts: {refusal:?}"),
             }
+        }
+    }
+
+    /// Everybody can check what the newest configuration lets in; who believes it is for the machines to say.
+    fn learn(&mut self, configuration: &Arc<Configuration>) {
+        if configuration.number > self.configuration.number {
+            self.configuration = Arc::clone(configuration);
+            let directory = Directory::new(self.group.id(), Arc::clone(configuration));
+            self.messages = self.messages.with_directory(Arc::new(directory));
         }
     }
 

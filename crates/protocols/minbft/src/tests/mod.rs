@@ -6,6 +6,7 @@ mod harness;
 mod journal;
 mod paper_checkpoint;
 mod paper_counters;
+mod paper_epochs;
 mod paper_evidence;
 mod paper_new_view;
 mod paper_normal;

@@ -167,22 +167,28 @@ fn a_proof_counts_distinct_replicas_and_equal_votes() {
         let group = world.group;
         let all: Vec<u16> = (0..n).collect();
         let good = world.stable_proof(&all[..quorum], 4, Digest([1; 32]));
-        assert_eq!(check_stable(&group, &good), Ok((Seq(4), Digest([1; 32]))));
+        assert_eq!(check_stable(&group, &crate::Config::DEFAULT, &good), Ok((Seq(4), Digest([1; 32]))));
         let mut below = good.clone();
         below.votes.pop();
-        assert!(check_stable(&group, &below).is_err());
+        assert!(check_stable(&group, &crate::Config::DEFAULT, &below).is_err());
         let mut repeated = below.clone();
         repeated.votes.push(repeated.votes[0].clone());
-        assert!(check_stable(&group, &repeated).is_err(), "one replica, counted once");
+        assert!(
+            check_stable(&group, &crate::Config::DEFAULT, &repeated).is_err(),
+            "one replica, counted once"
+        );
         let odd = world.checkpoint(n - 1, 4, Digest([2; 32]));
         let mut mixed = below.clone();
         mixed.votes.push(odd);
-        assert!(check_stable(&group, &mixed).is_err());
+        assert!(check_stable(&group, &crate::Config::DEFAULT, &mixed).is_err());
         let later = world.checkpoint(n - 1, 8, Digest([1; 32]));
         let mut other_number = below.clone();
         other_number.votes.push(later);
-        assert!(check_stable(&group, &other_number).is_err());
-        assert_eq!(check_stable(&group, &StableProof::default()), Ok((Seq(0), Digest::ZERO)));
+        assert!(check_stable(&group, &crate::Config::DEFAULT, &other_number).is_err());
+        assert_eq!(
+            check_stable(&group, &crate::Config::DEFAULT, &StableProof::default()),
+            Ok((Seq(0), Digest::ZERO))
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use super::harness::{Fate, SMALL, World, covers, r};
 use crate::message::Message;
 use std::sync::Arc;
-use troth_types::{Digest, Seq, View};
+use troth_types::{Configuration, Digest, Seq, View};
 
 /// Five replicas of which 4 is correct; puppets 0 and 1 committed in view 1, whose start 4 never saw.
 /// Returns the NEW-VIEW of view 1, and what replica 4 has to judge: a VIEW-CHANGE for view 2.
@@ -25,11 +25,14 @@ fn a_start_is_known_by_judgement_or_by_f_plus_1_commitments() {
     known.want(View(1));
     known.offer(&accepts[0]);
     known.offer(&new_view);
-    assert!(known.take_accepted(&group, &config).is_none(), "the primary and one more are not f+1 of five");
+    assert!(
+        known.take_accepted(&group, &Configuration::default(), &config).is_none(),
+        "the primary and one more are not f+1 of five"
+    );
     known.offer(&accepts[0]);
-    assert!(known.take_accepted(&group, &config).is_none(), "the same one twice");
+    assert!(known.take_accepted(&group, &Configuration::default(), &config).is_none(), "the same one twice");
     known.offer(&accepts[1]);
-    assert_eq!(known.take_accepted(&group, &config), Some(View(1)));
+    assert_eq!(known.take_accepted(&group, &Configuration::default(), &config), Some(View(1)));
     assert_eq!(known.get(View(1)).map(|held| held.digest), Some(new_view.digest));
     // Asked for and shown by one replica alone, it is judged.
     world.inject(0, 4, Message::Evidence(new_view.clone()));

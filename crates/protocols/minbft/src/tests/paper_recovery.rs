@@ -537,8 +537,13 @@ fn checkpoints_alone_show_the_view() {
     let mut world = World::with(3, SMALL, &[]);
     let changes = [world.view_change(0, 1), world.view_change(1, 1)];
     let new_view = world.new_view(1, &[&changes[1], &changes[0]], &[]);
-    let checkpoint =
-        |seq| Body::Checkpoint(crate::Checkpoint { seq: Seq(seq), digest: Digest([seq as u8; 32]) });
+    let checkpoint = |seq| {
+        Body::Checkpoint(crate::Checkpoint {
+            seq: Seq(seq),
+            digest: Digest([seq as u8; 32]),
+            epochs: Vec::new(),
+        })
+    };
     let own = [
         world.certify_at(2, Place::of_checkpoint(View(1), Seq(8)).expect("possible"), checkpoint(8)),
         world.certify_at(2, Place::of_checkpoint(View(1), Seq(16)).expect("possible"), checkpoint(16)),
@@ -604,7 +609,8 @@ fn an_own_checkpoint_stands_for_what_is_below_it() {
     covers!("MINBFT-R4");
     let mut world = World::with(3, SMALL, &[]);
     let place = Place::of_checkpoint(View(0), Seq(8)).expect("possible");
-    let body = Body::Checkpoint(crate::Checkpoint { seq: Seq(8), digest: Digest([8; 32]) });
+    let body =
+        Body::Checkpoint(crate::Checkpoint { seq: Seq(8), digest: Digest([8; 32]), epochs: Vec::new() });
     let own = world.certify_at(2, place, body);
     let started = |records: Vec<crate::Record>| {
         let mut minbft = crate::MinBft::new(r(2), world.group, world.config);

@@ -7,6 +7,7 @@ use crate::choose::{Choice, choose};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, Message, StableProof, ViewChange};
 use crate::place::Place;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_core::ReplicaTimer;
 use troth_trusted::CounterValue;
@@ -103,7 +104,7 @@ fn judged(n: u16, change: impl Fn(&mut World, &mut ViewChange)) -> Result<Eviden
     let mut body = world.change_body(1, 1, StableProof::default());
     change(&mut world, &mut body);
     let message = world.certify_change(1, body);
-    evidence(&world.group, &world.config, &message)
+    evidence(&world.group, &world.configuration, &world.config, &message)
 }
 
 // MINBFT-V2 "… a VIEW-CHANGE shows those f+1 signed requests."
@@ -190,7 +191,7 @@ fn a_stub_stands_only_where_its_kind_may() {
     let mut body = world.change_body(1, 1, StableProof::default());
     body.log[0] = stub;
     let message = world.certify_change(1, body);
-    assert!(evidence(&world.group, &world.config, &message).is_err());
+    assert!(evidence(&world.group, &world.configuration, &world.config, &message).is_err());
     let judged = world.arrive_checked(1, 2, Message::Certified(message));
     assert!(!judged, "the stub's identifier does not verify");
 }
@@ -216,7 +217,7 @@ fn a_log_has_no_hole() {
     // A puppet that never said anything shows nothing.
     let mut world = World::with(3, SMALL, &[]);
     let silent = world.view_change(2, 1);
-    assert!(evidence(&world.group, &world.config, &silent).is_ok());
+    assert!(evidence(&world.group, &world.configuration, &world.config, &silent).is_ok());
 }
 
 // MINBFT-V5 (guard) "The log begins with the sender's first message or with an own CHECKPOINT(p),
@@ -267,7 +268,7 @@ fn a_view_change_waits_for_its_own_messages() {
         })
         .collect();
     assert_eq!(kinds, [Kind::Commit; 3]);
-    assert!(evidence(&world.group, &world.config, &change).is_ok());
+    assert!(evidence(&world.group, &world.configuration, &world.config, &change).is_ok());
 }
 
 #[test]
@@ -282,7 +283,7 @@ fn view_changes_stand_as_stubs_in_the_next() {
     let log = &changes[1].view_change().expect("VIEW-CHANGE").log;
     assert_eq!(log.len(), 2);
     assert!(matches!(&log[1], LogEntry::ViewChange(View(1), _, ui) if ui.value() == CounterValue::new(1, 0)));
-    assert!(evidence(&world.group, &world.config, &changes[1]).is_ok());
+    assert!(evidence(&world.group, &world.configuration, &world.config, &changes[1]).is_ok());
 }
 
 /// Evidence with a stable checkpoint and PREPAREs (view, number, operation) of the world's primaries.
@@ -299,7 +300,14 @@ fn shows(world: &mut World, from: u16, stable: u64, prepares: &[(u64, u64, &str)
         list.insert((View(*view), Seq(*seq)), world.certify_at(primary, value, body));
     }
     let view = prepares.iter().map(|(view, _, _)| View(*view)).max();
-    Evidence { from: r(from), stable: (Seq(stable), Digest([stable as u8; 32])), view, prepares: list }
+    Evidence {
+        from: r(from),
+        stable: (Seq(stable), Digest([stable as u8; 32])),
+        view,
+        prepares: list,
+        epoch: 1,
+        epochs: BTreeMap::new(),
+    }
 }
 
 fn operations(world: &World, choice: &Choice) -> Vec<Digest> {
@@ -420,14 +428,15 @@ fn a_checkpoint_alone_shows_the_view_that_its_sender_worked_in() {
     world.certify_at(
         1,
         Place::of_view_change(View(3)),
-        Body::Checkpoint(crate::Checkpoint { seq: Seq(2), digest: Digest::ZERO }),
+        Body::Checkpoint(crate::Checkpoint { seq: Seq(2), digest: Digest::ZERO, epochs: Vec::new() }),
     );
     let anchor = world.checkpoint(1, 1, Digest::ZERO);
     assert_eq!(Place::of(anchor.value()), Place { view: View(3), checkpoint: Seq(1), count: 0 });
     let mut change = world.change_body(1, 5, stable);
     change.log = vec![LogEntry::Whole(anchor)];
     let message = world.certify_change(1, change);
-    let shown = evidence(&world.group, &world.config, &message).expect("a log may begin here");
+    let shown =
+        evidence(&world.group, &world.configuration, &world.config, &message).expect("a log may begin here");
     assert_eq!(shown.view, Some(View(3)));
 }
 
@@ -474,7 +483,10 @@ fn a_log_that_jumps_by_a_checkpoint_of_its_own_is_not_based_on() {
     world.checkpoint(0, 4, Digest([9; 32]));
     world.prepare(0, 5, &[&frame]);
     let change = world.view_change(0, 1);
-    assert!(evidence(&world.group, &world.config, &change).is_ok(), "nothing in it is out of order");
+    assert!(
+        evidence(&world.group, &world.configuration, &world.config, &change).is_ok(),
+        "nothing in it is out of order"
+    );
     for message in world.said(0) {
         world.say(1, &message);
     }

@@ -255,7 +255,8 @@ fn an_old_certificate_loses_nothing() {
     let end = new_view.base.0.0 + new_view.chosen.len() as u64;
     assert_eq!(end, 5, "what view 1 carried over is carried over");
     // As if both had only the old certificate, the base of view 1 still counts.
-    let shown = crate::evidence::evidence(&world.group, &world.config, &change).expect("valid");
+    let shown =
+        crate::evidence::evidence(&world.group, &world.configuration, &world.config, &change).expect("valid");
     let started = world.said(1).iter().find_map(|m| m.new_view().cloned()).expect("NEW-VIEW(1)");
     let choice = crate::choose::choose(&world.config, &[shown], |_| Some(&started)).expect("known");
     assert_eq!((choice.base.0, choice.chosen.len()), (Seq(4), 1));
@@ -444,7 +445,7 @@ fn a_number_beyond_everything_hides_nothing() {
     let mut body = world.change_body(2, 1, StableProof::default());
     body.log.drain(..1);
     let change = world.certify_change(2, body);
-    assert!(crate::evidence::evidence(&world.group, &world.config, &change).is_err());
+    assert!(crate::evidence::evidence(&world.group, &world.configuration, &world.config, &change).is_err());
     all_said(&mut world, 2, 1);
     assert!(world.minbft(1).peer(r(2)).gate.processed() < CounterValue::new(1, 0));
     assert!(!world.minbft(1).changes.contains_key(&r(2)));

@@ -32,7 +32,7 @@ impl Strategy<MinBftWorld> for Conflicting {
             4 if hand.rng.one_in(4) => seq = Seq(u64::MAX),
             _ => {}
         }
-        Body::Checkpoint(Checkpoint { seq, digest })
+        Body::Checkpoint(Checkpoint { seq, digest, epochs: Vec::new() })
     }
 
     fn send(&mut self, hand: &mut MinBftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
@@ -51,7 +51,8 @@ impl Strategy<MinBftWorld> for Conflicting {
 
     fn tick(&mut self, hand: &mut MinBftHand<'_>) {
         if hand.rng.one_in(40) {
-            let body = Body::Checkpoint(Checkpoint { seq: self.last, digest: Digest([9; 32]) });
+            let body =
+                Body::Checkpoint(Checkpoint { seq: self.last, digest: Digest([9; 32]), epochs: Vec::new() });
             if let Some(message) = hand.certify(body) {
                 for to in hand.others() {
                     hand.send_evil(to, PeerMessage::Protocol(message.clone()));

@@ -1,0 +1,54 @@
+//! What checks the frames and messages that come, under one configuration of the group after another.
+
+use crate::remembered::Remembering;
+use std::sync::Arc;
+use troth_auth::{Directory, Ed25519, FrameVerifier, MessageVerifier};
+use troth_trusted::{Epoch, Identity, MacVerifier, SignatureVerifier};
+use troth_trusted_host::{GroupVerifier, MemberKey};
+use troth_types::{ComponentKey, Configuration, GroupId, Limits};
+
+/// Makes verifiers for configurations of one group.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    /// The group.
+    pub(crate) group: GroupId,
+    /// What checks certificates under the group's HMAC key, where this replica has it.
+    pub(crate) mac: Option<MacVerifier>,
+    /// The bounds on frames.
+    pub(crate) limits: Limits,
+}
+
+impl Keys {
+    /// Checks of clients' frames.
+    pub(crate) fn frames(&self, configuration: &Arc<Configuration>) -> FrameVerifier {
+        FrameVerifier::new(self.directory(configuration), Arc::new(Ed25519), self.limits)
+    }
+
+    /// Checks of replicas' messages.
+    pub(crate) fn messages(&self, configuration: &Arc<Configuration>) -> MessageVerifier {
+        // What one configuration's keys found good, another's need not.
+        let certificates = Arc::new(Remembering::new(self.certificates(configuration)));
+        MessageVerifier::new(self.directory(configuration), Arc::new(Ed25519), certificates)
+    }
+
+    fn directory(&self, configuration: &Arc<Configuration>) -> Arc<Directory> {
+        Arc::new(Directory::new(self.group, Arc::clone(configuration)))
+    }
+
+    /// Every remembered component of every replica. One whose key is none, or is the group's where this
+    /// replica does not hold that, is not there: nothing of it verifies.
+    fn certificates(&self, configuration: &Configuration) -> GroupVerifier {
+        let components = (0u16..).zip(configuration.members()).flat_map(|(replica, member)| {
+            member.admissions().iter().filter_map(move |admission| {
+                let epoch = Epoch(admission.epoch);
+                let identity = Identity { group: self.group.0, replica, epoch };
+                let key: MemberKey = match admission.component {
+                    ComponentKey::Group => self.mac.clone()?.into(),
+                    ComponentKey::Ed25519(key) => SignatureVerifier::from_bytes(&key)?.into(),
+                };
+                Some((identity, key))
+            })
+        });
+        GroupVerifier::new(components).expect("a member's epochs ascend")
+    }
+}

@@ -1,0 +1,230 @@
+//! Components that are lost or not trusted any more, and those that take their place: what protocols.md
+//! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
+
+use crate::evidence::Evidence;
+use crate::message::{Body, Certified, RequestViewChange, SignedRequest};
+use crate::peer::Peer;
+use crate::state::{MinBft, Phase};
+use std::sync::Arc;
+use troth_core::{Cx, To, rule};
+use troth_types::{Batch, Configuration, OPERATOR, ReplicaId, Seq, View};
+
+impl MinBft {
+    /// The component of this replica is of this epoch. Where the configuration knows another one, the replica
+    /// only follows until it is admitted.
+    #[must_use]
+    pub fn with_epoch(mut self, epoch: u64) -> Self {
+        self.own_epoch = Some(epoch);
+        self
+    }
+
+    /// The configuration after the batch that the executor reached.
+    pub(crate) fn configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        let before = std::mem::replace(&mut self.configuration, Arc::clone(configuration));
+        for replica in self.group.all() {
+            let Some(member) = configuration.member(replica) else { continue };
+            let known = before.member(replica).map(|member| member.admission().epoch);
+            if known.is_some_and(|known| known != member.admission().epoch) {
+                self.replaced(cx, replica, member.admission().at);
+            }
+        }
+        if !self.has_joined() {
+            self.stand_aside();
+        }
+        self.recheck = true;
+    }
+
+    /// From `at` on a replica has another component: whatever the earlier one certified for later numbers is
+    /// void, received or not. Otherwise it would count here and not there: see "Why both rules" in the
+    /// specification.
+    fn replaced(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, at: Seq) {
+        if replica != self.me {
+            *self.peer_mut(replica) = Peer::new(&self.config);
+        }
+        if self.config.follows(crate::Flaw::CountOldEpoch) {
+            return;
+        }
+        rule!("MINBFT-E2");
+        for (_, slot) in self.slots.range_mut(at.next()..) {
+            slot.commits.remove(&replica);
+            if slot.prepare.as_ref().is_some_and(|prepare| prepare.from == replica) {
+                slot.prepare = None;
+            }
+        }
+        for (_, votes) in self.checkpoint_votes.range_mut(at.next()..) {
+            votes.remove(&replica);
+        }
+        self.changes.remove(&replica);
+        if self.started.end() > at {
+            self.started.accepted.remove(replica);
+        }
+        if replica != self.me && replica == self.primary() {
+            self.suspect(cx, "its component was replaced");
+        }
+    }
+
+    /// Whether a message is of the component that its sender has now, as far as this replica knows. What an
+    /// earlier component of this replica certified, others may still send.
+    pub(crate) fn is_present(&self, message: &Certified) -> bool {
+        let epoch = message.ui.certificate.epoch.0;
+        if message.from == self.me && self.own_epoch.is_some() {
+            return self.own_epoch == Some(epoch);
+        }
+        self.configuration.member(message.from).is_none_or(|member| member.admission().epoch == epoch)
+    }
+
+    /// The batch that admitted this replica's component, if it was admitted; nothing where the group began
+    /// with it.
+    pub(crate) fn admitted_at(&self) -> Option<Seq> {
+        let admission = self.configuration.member(self.me)?.admission();
+        (admission.at > Seq(0)).then_some(admission.at)
+    }
+
+    /// Whether this replica's component may certify: it is the one that the configuration names, and, until
+    /// it certified its first message, everything that an earlier component of this replica may have
+    /// promised is behind a stable checkpoint.
+    pub(crate) fn may_certify(&self) -> bool {
+        rule!("MINBFT-E6");
+        let Some(member) = self.configuration.member(self.me) else { return true };
+        if self.own_epoch.is_some_and(|own| own != member.admission().epoch) {
+            return false;
+        }
+        self.has_begun() || self.admitted_at().is_none_or(|at| self.stable.0.0 >= self.settled(at).0)
+    }
+
+    /// Whether this replica's component has certified anything.
+    fn has_begun(&self) -> bool {
+        self.requested.0 > 0
+    }
+
+    /// Whether this replica votes.
+    pub(crate) fn has_joined(&self) -> bool {
+        self.may_certify() && (self.has_begun() || self.admitted_at().is_none())
+    }
+
+    /// The batch behind which nothing can stand that was promised before a replica was admitted at `at`.
+    fn settled(&self, at: Seq) -> Seq {
+        Seq(at.0.saturating_add(self.config.window))
+    }
+
+    /// Follows without a vote: nothing is certified but, one day, the VIEW-CHANGE by which it begins.
+    pub(crate) fn stand_aside(&mut self) {
+        if self.due_view_change.is_none() {
+            self.phase = Phase::Changing;
+            self.slots.clear();
+            self.due_view_change = Some(Vec::new());
+        }
+    }
+
+    /// Whether the VIEW-CHANGE that is due may be certified. The first of a readmitted component opens its
+    /// log: not below the view in which somebody vouched for the checkpoint that it stands on.
+    pub(crate) fn may_change(&self) -> bool {
+        if !self.may_certify() {
+            return false;
+        }
+        if self.has_begun() || self.admitted_at().is_none() {
+            return true;
+        }
+        let grounds = self.due_view_change.as_ref().is_some_and(|grounds| !grounds.is_empty());
+        grounds && self.stable_proof.view() <= self.view
+    }
+
+    /// Whether reads may be answered as far as earlier components of this replica are concerned: what they
+    /// committed to is executed here.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.may_certify() && self.admitted_at().is_none_or(|at| self.reached.seq >= self.settled(at))
+    }
+
+    /// The number up to which batches without frames are proposed, so that a replica that was admitted need
+    /// not wait for clients.
+    pub(crate) fn filled_up_to(&self) -> Seq {
+        let interval = self.config.interval;
+        let admitted = self.configuration.members().iter().map(|member| member.admission().at);
+        admitted
+            .filter(|at| *at > Seq(0))
+            .map(|at| Seq(self.settled(at).0.div_ceil(interval).saturating_mul(interval)))
+            .max()
+            .unwrap_or(Seq(0))
+    }
+
+    /// Whether a batch may change the configuration.
+    pub(crate) fn may_reconfigure(&self, batch: &Batch) -> bool {
+        let of_operator = |digest| self.frames.get(digest).is_some_and(|frame| frame.client() == OPERATOR);
+        batch.frames.iter().any(of_operator)
+    }
+
+    /// A readmitted replica that may begin, and has no view change to begin with, asks for one.
+    pub(crate) fn ask_to_join(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.has_begun() || self.admitted_at().is_none() || !self.may_certify() {
+            return;
+        }
+        let mut said: Vec<View> = self.peers.iter().map(|peer| peer.said_view).collect();
+        said.sort_unstable_by(|a, b| b.cmp(a));
+        let present = said[self.group.weak() - 1];
+        let grounds = self.due_view_change.as_ref().is_some_and(|grounds| !grounds.is_empty());
+        if grounds && self.view >= present {
+            // The others are there, or on the way.
+            return;
+        }
+        rule!("MINBFT-E8");
+        let to = self.view.max(present).next();
+        if self.wanted_view < to {
+            self.wanted_view = to;
+            cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);
+        }
+    }
+
+    /// A view change for the sake of a readmitted replica that asks for the next view: once, and nobody is
+    /// blamed.
+    pub(crate) fn welcome(&mut self, cx: &mut Cx<'_, Self>, signed: &SignedRequest) {
+        let to = self.view.next();
+        let Some(member) = self.configuration.member(signed.from) else { return };
+        let at = member.admission().at;
+        let settled = self.settled(at);
+        let peer = self.peer(signed.from);
+        let new = at > Seq(0) && peer.gate.processed().0 == 0 && !peer.welcomed && self.stable.0 >= settled;
+        if !new || signed.from == self.me || signed.request.to != to || !self.active() {
+            return;
+        }
+        self.peer_mut(signed.from).welcomed = true;
+        if self.wanted_view < to {
+            self.wanted_view = to;
+            cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);
+        }
+    }
+}
+
+/// Whether none of these VIEW-CHANGEs shows that another is of a component that was replaced.
+pub(crate) fn consistent(config: &crate::Config, shown: &[Evidence]) -> bool {
+    if config.follows(crate::Flaw::CountOldEpoch) {
+        return true;
+    }
+    rule!("MINBFT-E4");
+    !shown.iter().any(|one| shown.iter().any(|other| disowns(one, other)))
+}
+
+/// Whether one VIEW-CHANGE shows a configuration in which the other's component was replaced.
+fn disowns(one: &Evidence, other: &Evidence) -> bool {
+    one.epochs.get(&other.from).is_some_and(|epoch| *epoch > other.epoch)
+}
+
+/// As many of these as a quorum has, the first among them, that are consistent: first those that contradict
+/// the fewest.
+pub(crate) fn agreeing(config: &crate::Config, shown: Vec<Evidence>, quorum: usize) -> Option<Vec<Evidence>> {
+    let degree =
+        |one: &Evidence| shown.iter().filter(|other| disowns(one, other) || disowns(other, one)).count();
+    let mut order: Vec<(usize, usize)> =
+        shown.iter().enumerate().skip(1).map(|(index, one)| (degree(one), index)).collect();
+    order.sort_unstable();
+    let mut chosen = vec![shown.first()?.clone()];
+    for (_, index) in order {
+        if chosen.len() == quorum {
+            break;
+        }
+        chosen.push(shown[index].clone());
+        if !consistent(config, &chosen) {
+            chosen.pop();
+        }
+    }
+    (chosen.len() == quorum).then_some(chosen)
+}

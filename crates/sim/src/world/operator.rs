@@ -1,0 +1,88 @@
+//! The operator, who brings replicas back whose machine was lost or is not trusted any more.
+
+use super::client::Sending;
+use crate::Options;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use troth_auth::Signer;
+use troth_client::{ClientCore, Config, Output, Timing};
+use troth_types::{
+    Change, ChangeAnswer, ComponentKey, Group, Limits, OPERATOR, ReplicaId, Time, ToClient, Wire,
+};
+
+/// Virtual microseconds until a refused change is tried again.
+const PATIENCE: u64 = 100_000;
+
+/// The operator.
+pub struct Operator {
+    core: ClientCore,
+    waiting: VecDeque<Change>,
+    /// The change that was submitted, and not before when it is tried again.
+    under_way: Option<Change>,
+    not_before: u64,
+    /// When it wants to be woken, as scheduled.
+    pub wake_at: Option<u64>,
+}
+
+impl Operator {
+    /// An operator with nothing to do.
+    #[must_use]
+    pub fn new(options: &Options, group: Group, limits: Limits, signer: Arc<dyn Signer>) -> Self {
+        let timing = Timing {
+            resend_first: options.resend_first,
+            resend_longest: 400_000,
+            full_wait: 3_000,
+            read_wait: 10_000,
+            deadline: u64::MAX / 4,
+            unavailable_after: u64::MAX / 2,
+        };
+        let config = Config { limits, timing, ..Config::new(group, OPERATOR) };
+        Self {
+            core: ClientCore::new(config, signer),
+            waiting: VecDeque::new(),
+            under_way: None,
+            not_before: 0,
+            wake_at: None,
+        }
+    }
+
+    /// Wants a replica to go on with a component of this epoch.
+    pub fn admit(&mut self, replica: ReplicaId, epoch: u64) {
+        self.waiting.push_back(Change::Admit { replica, epoch, component: ComponentKey::Group, host: None });
+    }
+
+    /// A replica's message arrives.
+    pub fn hear(&mut self, now: u64, from: ReplicaId, message: ToClient) {
+        self.core.on_message(Time(now), from, message);
+    }
+
+    /// Goes on with what it wants; returns when it wants to be woken.
+    pub fn settle(&mut self, now: u64, send: &mut Vec<Sending>) -> Option<u64> {
+        self.core.on_timer(Time(now));
+        loop {
+            if self.under_way.is_none()
+                && now >= self.not_before
+                && let Some(change) = self.waiting.pop_front()
+            {
+                self.core.submit(Time(now), vec![change.to_wire()]).expect("one at a time has room");
+                self.under_way = Some(change);
+            }
+            let Some(output) = self.core.poll() else { break };
+            match output {
+                Output::Send { to, message } => send.push(Sending { to, message }),
+                Output::Event(_) => {}
+                Output::Done { result, .. } => {
+                    let change = self.under_way.take().expect("one at a time");
+                    let answer =
+                        result.ok().and_then(|results| ChangeAnswer::from_wire(results.first()?).ok());
+                    if !matches!(answer, Some(ChangeAnswer::Done(..))) {
+                        self.waiting.push_front(change);
+                        self.not_before = now + PATIENCE;
+                    }
+                }
+            }
+        }
+        let again = (!self.waiting.is_empty() && self.under_way.is_none()).then_some(self.not_before);
+        [self.core.next_wake().map(|time| time.0), again].into_iter().flatten().min()
+    }
+}
