@@ -13,14 +13,25 @@ pub const COMMAND: Command = Command {
     words: "minbft",
     summary: "break a cluster of real processes under load; have the history judged",
     details: "
-Builds crates/troth, crates/chaos (release) and crates/chaos/judge, a Go module, and runs them: 2f+1
-replica processes with durability `always`, every connection through a relay, and clients that get,
-put and compare-and-swap a few keys. Replicas are killed with SIGKILL and started again, stopped and
-resumed; links are cut, slowed and reset; everything is killed at once. At most f replicas are broken
-at a time, except in the last of these. It holds where the cluster serves again after every fault, no
-replica ends by itself, every client gets an answer for every key in the end, no acknowledged write is
-gone, porcupine finds the history linearizable, and it finds the same history with one stale read not
-linearizable. After a failure the logs, data and histories stay where the output says.
+Builds crates/troth with the features `faults` and `demo-adversary`, crates/chaos (both in a profile of
+their own, chaos) and crates/chaos/judge, a Go module, and runs them: 2f+1 replicas with durability
+`always`, each with its hardened trusted process, every connection through a relay, and clients that get,
+put and compare-and-swap a few keys.
+Replicas and trusted processes are killed with SIGKILL, or die in the middle of a sync and lose a random
+part of what was not synced, torn writes among it; replicas are stopped and resumed, find their disks
+full, have clocks that are ten minutes off, and lie to clients and to each other; links are cut, slowed,
+doubled and reset; everything is killed at once. At most f replicas are broken or lie at a time, except
+where everything is killed. What is not synced this build holds in memory, so SIGKILL loses that too.
+It holds where the cluster serves again after every fault and every replica is back, no process ends by
+itself, every client gets an answer for every key in the end, no acknowledged write is gone and none was
+done twice, porcupine finds the history linearizable, and it finds the same history with one stale read
+not linearizable. After a failure the logs, data and histories stay where the output says.
+--scenario plays one course of events with figures: restart-all (everything killed at once during load
+must serve again within 10 s), catch-up (a replica that was down for 100,000 requests must catch up while
+the load goes on), full-disk (one replica's disk, then the primary's).
+--plant builds one bug in, and then it holds where that is caught: by the refusal of a process to go on
+with what it finds, by a lost acknowledged write or by the judge. With `nothing` there is no bug, and the
+same course must end as not caught (exit 1).
 The seed chooses faults and operations; what the processes do meanwhile is theirs, so a seed makes a
 failure likely again and not certain. Needs `go`, 1.26 or newer.",
     options: &[
@@ -33,12 +44,25 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
             value: "<s>",
             help: "seconds after a fault until it serves again; 30 where not given",
         },
+        Opt { name: "--scenario", value: "<name>", help: "restart-all, catch-up or full-disk" },
+        Opt {
+            name: "--plant",
+            value: "<bug>",
+            help: "skip-log-sync, skip-trusted-sync or certify-before-body must be caught; nothing must not",
+        },
+        Opt {
+            name: "--trusted-home",
+            value: "<home>",
+            help: "process or in-process: where trusted components live; process where not given",
+        },
     ],
     run,
 };
 
 /// What everything beside the faults may take; the program bounds each part of it itself.
 const OVERHEAD: Duration = Duration::from_secs(600);
+/// What the programs are built with; their directory below the target's has its name.
+const PROFILE: &str = "chaos";
 /// Where the judge's source lies below the root.
 const JUDGE: &str = "crates/chaos/judge";
 
@@ -59,12 +83,17 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     if !arguments.all("--seed").is_empty() {
         number("--seed", 0)?;
     }
+    for name in ["--scenario", "--plant", "--trusted-home"] {
+        if let Some(value) = arguments.all(name).last() {
+            words.extend([name.to_string(), value.to_string()]);
+        }
+    }
     let limit = Duration::from_secs(seconds).saturating_add(OVERHEAD);
 
     let root = workspace::root();
     let judge = judge(&root)?;
     build(&root)?;
-    let programs = workspace::target(&root).join("release");
+    let programs = workspace::target(&root).join(PROFILE);
     let mut chaos = Program::new(programs.join("troth-chaos"));
     chaos.args(words).arg("--troth").arg(programs.join("troth")).arg("--judge").arg(judge);
     let ran = process::run_heard(&mut chaos, limit, &mut |_, _| {}, &mut |line| {
@@ -104,10 +133,20 @@ fn judge(root: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Builds the program that breaks and what it breaks: the latter with features that only it may have, so each
+/// on its own.
 fn build(root: &Path) -> Result<(), String> {
-    let status = workspace::cargo(root)
-        .args(["build", "--release", "--quiet", "--locked", "--package", "troth", "--package", "troth-chaos"])
-        .status()
-        .map_err(|why| format!("cargo does not start: {why}"))?;
-    if status.success() { Ok(()) } else { Err(format!("the programs do not build ({status})")) }
+    let wanted: [&[&str]; 2] =
+        [&["--package", "troth", "--features", "faults,demo-adversary"], &["--package", "troth-chaos"]];
+    for package in wanted {
+        let status = workspace::cargo(root)
+            .args(["build", "--profile", PROFILE, "--quiet", "--locked"])
+            .args(package)
+            .status()
+            .map_err(|why| format!("cargo does not start: {why}"))?;
+        if !status.success() {
+            return Err(format!("the programs do not build ({status})"));
+        }
+    }
+    Ok(())
 }

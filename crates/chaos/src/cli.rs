@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
 /// Breaks a cluster of real processes under load and has the history judged.
@@ -27,7 +27,16 @@ pub(crate) struct Plan {
     /// Seconds after the end of a fault within which the cluster must serve again.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) recover_within: u64,
-    /// The `troth` program.
+    /// Where the trusted components live.
+    #[arg(long, value_enum, default_value = "process")]
+    pub(crate) trusted_home: Home,
+    /// Instead of faults by chance, this one course of events, with figures.
+    #[arg(long, value_enum, conflicts_with = "plant")]
+    pub(crate) scenario: Option<Scenario>,
+    /// Have the replicas built with this bug, and hold where it is caught.
+    #[arg(long, value_enum)]
+    pub(crate) plant: Option<Plant>,
+    /// The `troth` program, built with the features `faults` and `demo-adversary`.
     #[arg(long)]
     pub(crate) troth: PathBuf,
     /// The built judge (crates/chaos/judge).
@@ -39,4 +48,60 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where trusted components live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Home {
+    /// In processes of their own.
+    Process,
+    /// In their replicas.
+    InProcess,
+}
+
+/// A course of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Everything is killed at once during load and started again, more than once.
+    RestartAll,
+    /// A replica is down while the others order 100,000 requests, and catches up under full load.
+    CatchUp,
+    /// One replica's disk is full, then the primary's.
+    FullDisk,
+}
+
+impl Scenario {
+    /// The word of the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::RestartAll => "restart-all",
+            Self::CatchUp => "catch-up",
+            Self::FullDisk => "full-disk",
+        }
+    }
+}
+
+/// A bug to catch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Plant {
+    /// None, to see that the same losses then show nothing: it ends as not caught.
+    Nothing,
+    /// The log says that something is durable when it is written.
+    SkipLogSync,
+    /// The trusted store does.
+    SkipTrustedSync,
+    /// The component certifies what is not durable yet.
+    CertifyBeforeBody,
+}
+
+impl Plant {
+    /// The word of the command line, which is that of `troth` too.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::SkipLogSync => "skip-log-sync",
+            Self::SkipTrustedSync => "skip-trusted-sync",
+            Self::CertifyBeforeBody => "certify-before-body",
+        }
+    }
 }

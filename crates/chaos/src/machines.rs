@@ -3,14 +3,20 @@
 //! connection passes beside it. Addresses are no part of the group's name.
 
 use crate::Failure;
+use crate::processes::Part;
 use crate::relay::{Caller, Relay};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use troth_client::front::{ClientConfig, ReplicaAddress};
+use troth_disk::Orders;
 use troth_link::LinkKey;
 use troth_node::config::{
     ClientSecret, Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_types::{ClientId, ReplicaId};
+
+/// Whom the trusted processes run as where we are root: nobody needs to have that number, and nobody should.
+const TRUSTED_USER: u32 = 64_777;
 
 /// The files of all.
 pub(crate) struct Machines {
@@ -21,7 +27,7 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// A new cluster of keys and values with durability `always`, and the relay in front of it.
-    pub(crate) async fn make(faults: u16, clients: u16) -> Result<(Self, Relay), Failure> {
+    pub(crate) async fn make(faults: u16, clients: u16, home: TrustedHome) -> Result<(Self, Relay), Failure> {
         let scratch = std::env::temp_dir().join(format!("troth-chaos-{}", std::process::id()));
         std::fs::create_dir(&scratch).map_err(|why| {
             format!("cannot make {}: {why}\n  mend: remove it if nothing runs from it", scratch.display())
@@ -32,8 +38,11 @@ impl Machines {
         let plan = Plan {
             faults,
             service: Service::Kv,
-            trusted: TrustedKind::Hmac,
-            trusted_home: TrustedHome::InProcess,
+            trusted: match home {
+                TrustedHome::InProcess => TrustedKind::Hmac,
+                TrustedHome::Process => TrustedKind::Ed25519,
+            },
+            trusted_home: home,
             durability: Durability::Always,
             clients,
             addresses: real.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),
@@ -54,7 +63,17 @@ impl Machines {
         for (number, _) in (0u16..).zip(&targets) {
             let machine = Layout::new(scratch.join(format!("machine-{number}")));
             std::fs::create_dir(machine.root())?;
-            std::fs::rename(layout.replica(ReplicaId(number)), machine.replica(ReplicaId(number)))?;
+            let me = ReplicaId(number);
+            std::fs::rename(layout.replica(me), machine.replica(me))?;
+            if home == TrustedHome::Process {
+                let socket = |layout: &Layout| layout.trusted_socket(me).parent().map(Path::to_path_buf);
+                std::fs::rename(layout.trusted(me), machine.trusted(me))?;
+                std::fs::rename(socket(&layout).unwrap_or_default(), socket(&machine).unwrap_or_default())?;
+                give_away(&machine, me)?;
+            }
+            for part in [Part::Replica, Part::Trusted] {
+                Orders::default().write(&Self::orders(machine.root(), part))?;
+            }
             std::fs::write(machine.cluster(), seen_by(Caller::Replica(number)))?;
         }
         std::fs::write(layout.cluster(), seen_by(Caller::Clients))?;
@@ -72,6 +91,16 @@ impl Machines {
         self.scratch.join(format!("machine-{replica}"))
     }
 
+    /// Whether each trusted component has a process of its own.
+    pub(crate) fn apart(&self) -> bool {
+        self.cluster.trusted_home == TrustedHome::Process
+    }
+
+    /// Where a process of the machine with this directory is told what its disk and clock are like.
+    pub(crate) fn orders(directory: &Path, part: Part) -> PathBuf {
+        directory.join(format!("{}.orders", part.word()))
+    }
+
     /// A client that calls the relay.
     pub(crate) fn client(&self, number: u16) -> Result<ClientConfig, Failure> {
         let file = self.clients.client_secret(ClientId(number.into()));
@@ -85,6 +114,18 @@ impl Machines {
         config.limits = self.cluster.limits;
         Ok(config)
     }
+}
+
+/// Where we are root the trusted process must not be: its files go to a user of its own.
+fn give_away(machine: &Layout, me: ReplicaId) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let counters = machine.counters(me, TrustedHome::Process);
+    for path in [machine.trusted(me), machine.trusted_secret(me), counters] {
+        chown(path, Some(TRUSTED_USER), Some(TRUSTED_USER))?;
+    }
+    Ok(())
 }
 
 fn quoted(address: &str) -> String {

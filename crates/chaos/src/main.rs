@@ -5,12 +5,15 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `run` | the whole run: start, break, recover, last reads, verdict |
-//! | `faults` | which fault comes next, and how it is done and undone |
+//! | `stage` | a run under way: time passes, and what must hold is looked at |
+//! | `scenario`, `plants` | courses of events of their own; bugs that must be caught |
+//! | `faults`, `strike` | which fault comes next; how it is done and undone |
 //! | `machines` | the cluster's files, one directory per replica |
-//! | `processes` | the replicas as child processes that never outlive this one |
+//! | `processes` | replicas and trusted processes as child processes that never outlive this one |
 //! | `relay` | every connection passes here, and can be slowed, stalled and broken |
 //! | `load` | the clients and what they ask for |
 //! | `history` | what every client asked, when, and what it was told |
+//! | `ledger` | what was acknowledged, compared with what is there in the end |
 //! | `stale` | a history made wrong on purpose; acknowledged writes that are gone |
 //! | `judge` | asking the judge |
 //! | `status` | what the replicas say of themselves while something is slow |
@@ -22,15 +25,20 @@ mod cli;
 mod faults;
 mod history;
 mod judge;
+mod ledger;
 mod load;
 mod machines;
+mod plants;
 mod processes;
 mod random;
 mod relay;
 mod report;
 mod run;
+mod scenario;
+mod stage;
 mod stale;
 mod status;
+mod strike;
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,21 @@
 //! Every connection of the cluster passes here: one listener per pair of who calls and who is called,
 //! so that each link has weather of its own. Bytes are passed on once and in order, late or not at all
-//! with the connection's end: what TCP promises holds, and so do the links' own ciphers.
+//! with the connection's end: what TCP promises holds, and so do the links' own ciphers. A doubled link says
+//! everything a second time on a connection of its own, as whoever replays what it heard would.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 /// The most bytes under way in one direction of a connection.
 const CHUNK: usize = 16 << 10;
+
+/// How long the second receiver of a doubled link may take.
+const LISTENS: Duration = Duration::from_millis(50);
 
 /// Who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +37,9 @@ pub(crate) enum Weather {
     Stalled,
     /// Ends every connection, and every new one at once.
     Broken,
+    /// Passes everything on, and what comes on new connections a second time, on another one whose answers
+    /// nobody hears.
+    Doubled,
 }
 
 struct Link {
@@ -117,11 +125,22 @@ async fn connection(near: TcpStream, target: String, weather: watch::Receiver<We
         let far = TcpStream::connect(target.as_str()).await?;
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
+        let twice = *weather.borrow() == Weather::Doubled;
+        let second = if twice { Some(TcpStream::connect(target.as_str()).await?) } else { None };
         let (near_reads, near_writes) = near.into_split();
         let (far_reads, far_writes) = far.into_split();
+        let (second_reads, second_writes) = second.map(TcpStream::into_split).unzip();
+        let unheard = async {
+            if let Some(mut reads) = second_reads {
+                // Its end does not end the first, however it ends.
+                let _ = tokio::io::copy(&mut reads, &mut tokio::io::sink()).await;
+            }
+            std::future::pending::<io::Result<()>>().await
+        };
         tokio::select! {
-            ended = pass(near_reads, far_writes, weather.clone()) => ended,
-            ended = pass(far_reads, near_writes, weather) => ended,
+            ended = pass(near_reads, far_writes, second_writes, weather.clone()) => ended,
+            ended = pass(far_reads, near_writes, None, weather) => ended,
+            ended = unheard => ended,
         }
     };
     tokio::select! {
@@ -133,10 +152,11 @@ async fn connection(near: TcpStream, target: String, weather: watch::Receiver<We
     }
 }
 
-/// One direction, until its sender closes.
+/// One direction, until its sender closes; to a second receiver too, as long as that one listens.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    mut second: Option<OwnedWriteHalf>,
     mut weather: watch::Receiver<Weather>,
 ) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
@@ -153,5 +173,10 @@ async fn pass(
             return Ok(());
         }
         to.write_all(&chunk[..read]).await?;
+        if let Some(other) = &mut second
+            && !matches!(tokio::time::timeout(LISTENS, other.write_all(&chunk[..read])).await, Ok(Ok(())))
+        {
+            second = None;
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The result for people and machines.
 
+use crate::cli::{Plant, Scenario};
 use crate::faults::Kind;
+use crate::strike::Effects;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +17,24 @@ pub(crate) struct Report {
     pub(crate) operations: usize,
     /// Acknowledged writes.
     pub(crate) acknowledged: usize,
+    /// Keys with an acknowledged write of their own, looked at in the end.
+    pub(crate) compared: usize,
     pub(crate) unknown: usize,
     /// Operations known not to have been executed.
     pub(crate) failed: usize,
     pub(crate) faults: BTreeMap<Kind, u32>,
+    pub(crate) effects: Effects,
     pub(crate) slowest: Duration,
+    /// Until every replica was back.
+    pub(crate) slowest_return: Duration,
     /// Recoveries that took longer than they should, but not too long.
     pub(crate) slow: Vec<String>,
+    pub(crate) scenario: Option<Scenario>,
+    /// What it measured.
+    pub(crate) figures: Map<String, Value>,
+    pub(crate) plant: Option<Plant>,
+    /// What caught the planted bug.
+    pub(crate) caught: Option<String>,
     /// Whether the cluster served again after every fault, and all replicas ran.
     pub(crate) live: bool,
     /// Keys with an acknowledged write that is gone.
@@ -52,10 +65,21 @@ impl Report {
             "seconds": self.seconds,
             "operations": self.operations,
             "acknowledged_writes": self.acknowledged,
+            "compared_keys": self.compared,
             "unknown": self.unknown,
             "failed": self.failed,
             "faults": faults,
-            "slowest_recovery_ms": u64::try_from(self.slowest.as_millis()).unwrap_or(u64::MAX),
+            "effects": {
+                "died_in_a_sync": self.effects.deaths,
+                "found_the_disk_full": self.effects.full,
+                "liars": self.effects.liars,
+            },
+            "slowest_recovery_ms": millis(self.slowest),
+            "slowest_return_ms": millis(self.slowest_return),
+            "scenario": self.scenario.map(Scenario::name),
+            "figures": self.figures,
+            "plant": self.plant.map(Plant::name),
+            "caught": self.caught,
             "slow_recoveries": self.slow,
             "live": self.live,
             "lost": self.lost,
@@ -84,18 +108,38 @@ impl Report {
 
     /// The result in a line.
     fn summary(&self) -> String {
+        if let Some(plant) = self.plant {
+            let plant = plant.name();
+            return match &self.caught {
+                Some(what) => {
+                    format!("{plant} was caught after {} s: {}", self.seconds, what.replace('\n', " | "))
+                }
+                None => format!("{plant} was NOT caught in {} s (seed {})", self.seconds, self.seed),
+            };
+        }
         let faults: u32 = self.faults.values().sum();
         format!(
-            "{} operations, {} writes acknowledged, {} unknown, {faults} faults, slowest recovery \
-             {:.1} s, {}; {} (seed {}, f {})",
+            "{}{} operations, {} writes acknowledged, {} lost, {} unknown, {faults} faults, slowest recovery \
+             {:.1} s, all replicas back after {:.1} s at most, {}; {} (seed {}, f {})",
+            self.scenario.map_or(String::new(), |scenario| format!(
+                "{}: {}; ",
+                scenario.name(),
+                Value::Object(self.figures.clone())
+            )),
             self.operations,
             self.acknowledged,
+            self.lost,
             self.unknown,
             self.slowest.as_secs_f64(),
+            self.slowest_return.as_secs_f64(),
             self.verdict,
             if self.good() { "everything held" } else { "NOT everything held" },
             self.seed,
             self.f
         )
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

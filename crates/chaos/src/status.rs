@@ -15,16 +15,34 @@ const MOST: u64 = 1 << 20;
 
 /// A line about every replica.
 pub(crate) async fn lines(addresses: &[String]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (number, address) in addresses.iter().enumerate() {
+    let told = all(addresses).await.into_iter().enumerate();
+    told.map(|(number, told)| match told {
+        Ok(told) => format!("replica {number}: {}", describe(&told)),
+        Err(why) => format!("replica {number}: {why}"),
+    })
+    .collect()
+}
+
+/// What every replica says.
+pub(crate) async fn all(addresses: &[String]) -> Vec<io::Result<Snapshot>> {
+    let mut all = Vec::new();
+    for address in addresses {
         let told = tokio::time::timeout(PATIENCE, ask(address)).await;
-        lines.push(match told {
-            Ok(Ok(told)) => format!("replica {number}: {}", describe(&told)),
-            Ok(Err(why)) => format!("replica {number}: {why}"),
-            Err(_) => format!("replica {number}: says nothing"),
-        });
+        all.push(told.unwrap_or_else(|_| Err(io::Error::other("says nothing"))));
     }
-    lines
+    all
+}
+
+/// The primary of the newest view that a replica works in.
+pub(crate) async fn primary(addresses: &[String]) -> Option<u16> {
+    let told = all(addresses).await;
+    let active = told.iter().flatten().filter(|told| told.active);
+    active.max_by_key(|told| told.view).map(|told| told.primary)
+}
+
+/// The last batch that any replica has executed.
+pub(crate) async fn reached(addresses: &[String]) -> u64 {
+    all(addresses).await.iter().flatten().map(|told| told.executed).max().unwrap_or(0)
 }
 
 /// Where the replicas are asked.

@@ -22,7 +22,7 @@ mod window;
 pub use disk::{Disk, DiskFile};
 pub use error::{DiskError, LogError, SnapshotError};
 #[cfg(any(test, feature = "faults"))]
-pub use faults::{FaultyDisk, FaultyFile, MemoryDisk, MemoryFile, Tear};
+pub use faults::{Death, FaultyDisk, FaultyFile, MemoryDisk, MemoryFile, Orders, OrdersFile, Tear};
 pub use log::{Cut, Identity, Log, LogOptions, MAX_RECORD, Recovered};
 pub use real::{RealDisk, RealFile};
 pub use snapshots::{About, Held, MAX_NODE, Nodes, Snapshots};

@@ -42,6 +42,9 @@ pub(crate) struct DiskJournal<D: Disk> {
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
     state: Arc<Mutex<State>>,
+    /// A planted bug: says that something is durable when it is written.
+    #[cfg(feature = "faults")]
+    pub(crate) skips_sync: bool,
 }
 
 /// What the thread for snapshots does.
@@ -151,6 +154,8 @@ impl<D: Disk> DiskJournal<D> {
             coming: None,
             asked: false,
             state,
+            #[cfg(feature = "faults")]
+            skips_sync: false,
         })
     }
 
@@ -161,8 +166,12 @@ impl<D: Disk> DiskJournal<D> {
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
+        #[cfg(not(feature = "faults"))]
+        let sync = true;
+        #[cfg(feature = "faults")]
+        let sync = !self.skips_sync;
         // Where the thread has ended it has said why.
-        self.syncer.as_ref()?.submit(Job { steps, sync: true }).ok()
+        self.syncer.as_ref()?.submit(Job { steps, sync }).ok()
     }
 
     fn ask(&self, task: Task) {

@@ -149,9 +149,17 @@ pub(crate) fn open(
     standing::take_over(&disk, cluster.durability, boot_id()?)?;
     let home = trusted_home::open(cluster, secret, layout, options)?;
     let counters = layout.counters(me, cluster.trusted_home);
+    #[cfg(feature = "faults")]
+    let disk = options.faults.disk(disk)?;
+    let plant = |journal| {
+        #[cfg(feature = "faults")]
+        let journal = options.faults.plant_in(journal);
+        journal
+    };
+    let marks = Marks { mark, counters };
     let opened = match cluster.durability {
-        Durability::Memory => go_on(Unsynced(disk), cluster, me, home, Marks { mark, counters }),
-        _ => go_on(disk, cluster, me, home, Marks { mark, counters }),
+        Durability::Memory => go_on(Unsynced(disk), cluster, me, home, marks, |journal| journal),
+        _ => go_on(disk, cluster, me, home, marks, plant),
     };
     opened.map(|opened| Footing::Durable(Box::new(opened)))
 }
@@ -169,6 +177,7 @@ fn go_on<D: Disk + Sync>(
     me: ReplicaId,
     home: Home,
     marks: Marks,
+    plant: impl FnOnce(DiskJournal<D>) -> DiskJournal<D>,
 ) -> Result<Opened, DurableError> {
     let Marks { mark, counters } = marks;
     let owner = owner(cluster, me.0);
@@ -202,7 +211,8 @@ fn go_on<D: Disk + Sync>(
     let standing = if found.is_some() { Standing::Resumes } else { Standing::Fresh };
     tracing::debug!(?standing, "opened what the replica keeps");
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, since_base, keeper, desk.clone(), cluster.durability.every())?;
+    let every = cluster.durability.every();
+    let journal = plant(DiskJournal::start(log, since_base, keeper, desk.clone(), every)?);
     Ok(Opened { component: home.component, journal: Box::new(journal), desk, found })
 }
 

@@ -80,6 +80,9 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) answered_bytes: usize,
     #[cfg(feature = "demo-adversary")]
     pub(crate) liar: Option<crate::liar::Liar>,
+    /// A planted bug.
+    #[cfg(feature = "faults")]
+    pub(crate) early: Option<crate::faults::Early>,
 }
 
 /// What the host's next command waits for.
@@ -169,9 +172,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             match done {
                 Done::Synced => {
                     assert_eq!(self.blocked.take(), Some(Blocked::Sync), "a sync was asked for");
+                    #[cfg(feature = "faults")]
+                    self.synced_late();
                     self.commands()?;
                 }
                 Done::Snapshot(seq) => self.journal().snapshot_done(seq),
+                #[cfg(feature = "faults")]
+                Done::Attested(answer) if self.early.is_some() => self.attested_early(answer)?,
                 Done::Attested(answer) => {
                     assert_eq!(self.blocked.take(), Some(Blocked::Attest), "the component was asked");
                     self.attested(answer);
@@ -325,6 +332,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 self.host.allow_segments(journal.wants_segment());
             }
             let Some(command) = self.host.command() else { return Ok(()) };
+            #[cfg(feature = "faults")]
+            let Some(command) = self.put_off(command) else { continue };
             match command {
                 Command::Append(record) => self.journal().append(record),
                 Command::NewSegment { snapshot, needed } => self.journal().new_segment(snapshot, needed),
@@ -337,14 +346,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     self.counters.attestations += 1;
                     match self.attestor.ask(call) {
                         Some(answer) => self.attested(answer),
-                        None => {
-                            // Else nobody would, and the loop would wait for ever.
-                            assert!(
-                                std::mem::take(&mut self.asked_ahead),
-                                "bodies are synced, then certified"
-                            );
-                            self.blocked = Some(Blocked::Attest);
-                        }
+                        None => self.blocked = Some(Blocked::Attest),
                     }
                 }
                 Command::Peer { to, message } => self.tell_peers(to, &message),
@@ -362,11 +364,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         Ok(())
     }
 
-    fn journal(&mut self) -> &mut dyn Journal<X::Snapshot> {
+    pub(crate) fn journal(&mut self) -> &mut dyn Journal<X::Snapshot> {
         self.journal.as_deref_mut().expect("a host without durability keeps no log")
     }
 
-    fn attested(&mut self, answer: Answer) {
+    pub(crate) fn attested(&mut self, answer: Answer) {
         self.host.attested(self.clock.env(), answer);
     }
 

@@ -1,5 +1,6 @@
 //! What checks the frames and messages that come, under one configuration of the group after another.
 
+use crate::remembered::Remembering;
 use std::sync::Arc;
 use troth_auth::{Directory, Ed25519, FrameVerifier, MessageVerifier};
 use troth_trusted::{Epoch, Identity, MacVerifier, SignatureVerifier};
@@ -25,7 +26,8 @@ impl Keys {
 
     /// Checks of replicas' messages.
     pub(crate) fn messages(&self, configuration: &Arc<Configuration>) -> MessageVerifier {
-        let certificates = Arc::new(self.certificates(configuration));
+        // What one configuration's keys found good, another's need not.
+        let certificates = Arc::new(Remembering::new(self.certificates(configuration)));
         MessageVerifier::new(self.directory(configuration), Arc::new(Ed25519), certificates)
     }
 

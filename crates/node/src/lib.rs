@@ -7,12 +7,14 @@
 //! | `engine` | one turn: verify, step, carry out the host's commands |
 //! | `notes` | what the machine notes, counted and logged |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
+//! | `remembered` | certificates that need not be checked again |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `by_the_clock` | counters that are synced so often |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `standing` | whether it may go on from that |
 //! | `marker` | why a replica that keeps nothing runs once |
+//! | `faults`, `liar` | in test builds: disks and clocks that fail, planted bugs, replicas that lie |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -30,6 +32,8 @@ mod counters;
 mod disk_journal;
 mod durable;
 mod engine;
+#[cfg(feature = "faults")]
+mod faults;
 mod http;
 mod inbox;
 mod journal;
@@ -43,6 +47,7 @@ mod metrics;
 mod miscompute;
 mod notes;
 mod places;
+mod remembered;
 mod runtime;
 mod snapshot;
 mod snapshots;
@@ -55,6 +60,8 @@ mod unfinished;
 pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
 pub use durable::DurableError;
+#[cfg(feature = "faults")]
+pub use faults::{Faults, Plant};
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;

@@ -106,6 +106,9 @@ pub struct Options {
     /// Compute one operation wrongly.
     #[cfg(feature = "demo-adversary")]
     pub miscompute: bool,
+    /// What goes wrong with its disk and clock, and which bug is planted.
+    #[cfg(feature = "faults")]
+    pub faults: crate::faults::Faults,
 }
 
 impl From<Stopped> for RunError {
@@ -195,6 +198,8 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
 ) -> Result<(), RunError> {
     let (me, group) = (secret.replica, cluster.group);
     let clock = Clock::new();
+    #[cfg(feature = "faults")]
+    let clock = clock.told_by(options.faults.orders.clone());
     let started = Instant::now();
     let meeting = Rc::new(Meeting::new(cluster, &secret));
     #[cfg(feature = "demo-adversary")]
@@ -202,7 +207,9 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
-        ..engine(cluster, secret, executor, clock, footing)?
+        #[cfg(feature = "faults")]
+        early: options.faults.early(),
+        ..engine(cluster, secret, executor, clock.clone(), footing)?
     };
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
@@ -337,6 +344,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         answered_bytes: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
+        #[cfg(feature = "faults")]
+        early: None,
     })
 }
 

@@ -178,6 +178,33 @@ pub(crate) struct Replica {
     #[cfg(feature = "demo-adversary")]
     #[arg(long, value_enum)]
     pub(crate) adversary: Option<Adversary>,
+    #[cfg(feature = "faults")]
+    #[command(flatten)]
+    pub(crate) misfortune: Misfortune,
+}
+
+/// What goes wrong, in the builds of `cargo xtask chaos` only.
+#[cfg(feature = "faults")]
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Misfortune {
+    /// A file that says when to die and lose what was not synced, how much space there is and how far the
+    /// clock is off.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) orders: Option<PathBuf>,
+    /// Have this bug.
+    #[arg(long, value_enum)]
+    pub(crate) plant: Option<PlantName>,
+}
+
+#[cfg(feature = "faults")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PlantName {
+    /// The log says that something is durable when it is written.
+    SkipLogSync,
+    /// The trusted store does.
+    SkipTrustedSync,
+    /// The component certifies what is not durable yet.
+    CertifyBeforeBody,
 }
 
 #[derive(Args, Debug)]
@@ -200,6 +227,9 @@ pub(crate) struct Trusted {
     /// Stop when standard input ends; a replica starts its trusted process so.
     #[arg(long, hide = true)]
     pub(crate) until_stdin_ends: bool,
+    #[cfg(feature = "faults")]
+    #[command(flatten)]
+    pub(crate) misfortune: Misfortune,
 }
 
 #[cfg(feature = "demo-adversary")]

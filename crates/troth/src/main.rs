@@ -8,6 +8,8 @@ mod cli;
 #[cfg(feature = "demo-adversary")]
 mod demo;
 mod failure;
+#[cfg(feature = "faults")]
+mod faulty_store;
 mod init;
 mod kv;
 mod print;

@@ -10,8 +10,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use troth_node::ByTheClock;
 use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
-use troth_trusted::TrustedCore;
-use troth_trusted_host::store::{DiskStore, StoreError};
+use troth_trusted::{Identity, TrustedCore};
+#[cfg(not(feature = "faults"))]
+use troth_trusted_host::store::RealDirectory;
+use troth_trusted_host::store::{DiskStore, Opened, StoreError};
 use troth_trusted_process::{
     Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
 };
@@ -20,6 +22,12 @@ use troth_types::ReplicaId;
 /// The one file outside its directory that the process reads: by it the store tells a process that was
 /// killed from a machine that was.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Where the counters are kept.
+#[cfg(not(feature = "faults"))]
+type Place = RealDirectory;
+#[cfg(feature = "faults")]
+type Place = crate::faulty_store::FaultyDirectory;
 
 pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     let layout = Layout::new(&trusted.dir.dir);
@@ -45,6 +53,9 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
         limits.until = Some(input.map_err(|why| Failure::system("cannot watch standard input", &why))?);
     }
 
+    // While files outside of its directory can still be opened.
+    #[cfg(feature = "faults")]
+    let prepared = crate::faulty_store::prepare(&trusted.misfortune)?;
     let listener = bind(&socket, client_uid)?;
     let directory = layout.trusted(me);
     let report = harden(&Sandbox { user, client_uid, directory, readable: vec![BOOT_ID.into()] })?;
@@ -56,7 +67,12 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
         let problem = format!("{} is replica {}'s, not replica {}'s", file.display(), secret.replica.0, me.0);
         return Err(Failure::usage(problem));
     }
-    let core = open(&cluster, &layout, secret)?;
+    #[cfg(not(feature = "faults"))]
+    let open_store =
+        |directory: &Path, identity| DiskStore::open(directory, identity, cluster.durability.policy());
+    #[cfg(feature = "faults")]
+    let open_store = |directory: &Path, identity| crate::faulty_store::open(directory, identity, prepared);
+    let core = open(&cluster, &layout, secret, open_store)?;
     answer(&listener, core, &limits)
 }
 
@@ -102,12 +118,13 @@ fn open(
     cluster: &Cluster,
     layout: &Layout,
     secret: TrustedSecret,
-) -> Result<TrustedCore<ByTheClock>, Failure> {
+    open_store: impl FnOnce(&Path, Identity) -> Result<Opened<Place>, StoreError>,
+) -> Result<TrustedCore<ByTheClock<Place>>, Failure> {
     let identity = cluster.identity(secret.replica);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
     let started = layout.trusted_started(secret.replica);
     trusted_start::check(&started, &directory, identity.epoch)?;
-    let opened = DiskStore::open(&directory, identity, cluster.durability.policy())?;
+    let opened = open_store(&directory, identity)?;
     let store = ByTheClock::new(opened.store, cluster.durability.every());
     trusted_start::mark(&started, identity.epoch)?;
     tracing::debug!(how = ?opened.how, same_boot = opened.same_boot, "opened the counters");
@@ -121,7 +138,11 @@ fn open(
 }
 
 /// Answers the replica until it is time to stop.
-fn answer(listener: &UnixListener, core: TrustedCore<ByTheClock>, limits: &Limits) -> Result<(), Failure> {
+fn answer(
+    listener: &UnixListener,
+    core: TrustedCore<ByTheClock<Place>>,
+    limits: &Limits,
+) -> Result<(), Failure> {
     let mut refused: u64 = 0;
     serve(listener, core, limits, &mut |event| match event {
         // Anybody may be able to connect, and nobody shall fill the log so.

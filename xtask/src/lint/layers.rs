@@ -79,8 +79,8 @@ const TOP: &[&str] = &["troth-node", "troth-sim", "troth-bench", "troth-chaos", 
 const TOP_PLACES: &[&str] = &["crates/troth", "crates/node", "crates/sim", "crates/bench", "crates/chaos"];
 /// Features that only tests, simulation and demonstration may switch on.
 const TEST_FEATURES: &[&str] = &["adversary", "model", "marks", "faults"];
-/// Where they may be switched on in a normal dependency.
-const TEST_PLACES: &[&str] = &["crates/sim"];
+/// Where they may be switched on in a normal dependency: programs that test, and no part of what serves.
+const TEST_PLACES: &[&str] = &["crates/sim", "crates/chaos"];
 
 /// All dependencies that point the wrong way.
 pub fn check(metadata: &Value, root: &str) -> Vec<Finding> {

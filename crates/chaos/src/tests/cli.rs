@@ -1,6 +1,6 @@
 //! What the command line takes and refuses.
 
-use crate::cli::Plan;
+use crate::cli::{Home, Plan, Plant, Scenario};
 use clap::Parser as _;
 
 fn parse(words: &[&str]) -> Result<Plan, clap::Error> {
@@ -13,6 +13,9 @@ fn the_defaults_are_a_short_run() {
     let plan = parse(&[]).unwrap();
     assert_eq!((plan.f, plan.minutes, plan.seed, plan.clients, plan.outstanding), (1, 2, None, 8, 4));
     assert!(!plan.json);
+    assert_eq!((plan.trusted_home, plan.scenario, plan.plant), (Home::Process, None, None));
+    assert_eq!(parse(&["--scenario", "catch-up"]).unwrap().scenario, Some(Scenario::CatchUp));
+    assert_eq!(parse(&["--plant", "skip-log-sync"]).unwrap().plant, Some(Plant::SkipLogSync));
     let plan = parse(&["--f", "2", "--minutes", "10", "--seed", "7", "--json"]).unwrap();
     assert_eq!((plan.f, plan.minutes, plan.seed, plan.json), (2, 10, Some(7), true));
 }
@@ -28,6 +31,10 @@ fn what_makes_no_run_is_refused() {
         &["--clients", "0"],
         &["--outstanding", "17"],
         &["--recover-within", "0"],
+        &["--scenario", "other"],
+        &["--plant", "other"],
+        &["--plant", "skip-log-sync", "--scenario", "catch-up"],
+        &["--trusted-home", "other"],
         &["minbft"],
     ] {
         assert!(parse(words).is_err(), "{words:?}");

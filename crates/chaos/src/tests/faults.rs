@@ -1,6 +1,7 @@
 //! The schedule: what a seed chooses.
 
 use crate::faults::{Fault, KINDS, Kind, Schedule};
+use crate::processes::Part;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -31,14 +32,45 @@ fn at_most_f_distinct_replicas_are_broken_but_when_everything_is() {
             let victims: BTreeSet<u16> = fault.victims.iter().copied().collect();
             assert_eq!(victims.len(), fault.victims.len(), "{fault:?}");
             assert!(victims.iter().all(|victim| *victim < 2 * f + 1), "{fault:?}");
-            if fault.kind == Kind::Everything {
-                assert_eq!(victims.len(), usize::from(2 * f + 1));
+            let liars: BTreeSet<u16> = fault.liars.iter().copied().collect();
+            assert!(liars.is_disjoint(&victims) && liars.len() == fault.liars.len(), "{fault:?}");
+            if fault.kind.hits_all() {
+                assert_eq!((victims.len(), liars.len()), (usize::from(2 * f + 1), 0));
             } else {
-                most = most.max(victims.len());
+                most = most.max(victims.len() + liars.len());
             }
         }
         assert_eq!(most, usize::from(f), "f at a time do happen");
     }
+}
+
+#[test]
+fn liars_are_at_most_f_different_ones_in_a_whole_run_and_lie_beside_other_faults_too() {
+    for f in 1..=3 {
+        let all = faults(17, f, 600);
+        let ever: BTreeSet<u16> = all.iter().flat_map(|fault| fault.liars.iter().copied()).collect();
+        assert_eq!(ever.len(), usize::from(f));
+        assert!(all.iter().all(|fault| fault.kind != Kind::Lie || !fault.liars.is_empty()));
+        let beside = all.iter().filter(|fault| !fault.liars.is_empty() && !fault.victims.is_empty());
+        assert_eq!(beside.count() > 0, f > 1, "with f = 1 the liar is the one");
+    }
+}
+
+#[test]
+fn only_faults_that_a_primary_can_have_aim_at_it_and_each_of_them_does() {
+    let aimed: BTreeSet<Kind> =
+        faults(23, 1, 600).into_iter().filter(|fault| fault.aims).map(|fault| fault.kind).collect();
+    assert_eq!(aimed, [Kind::Kill, Kind::KillTrusted, Kind::Lose, Kind::Full, Kind::Clock].into());
+}
+
+#[test]
+fn a_loss_hits_either_process_and_both() {
+    let parts: BTreeSet<Vec<Part>> = faults(29, 1, 600)
+        .into_iter()
+        .filter(|fault| fault.kind == Kind::Lose)
+        .map(|fault| fault.parts)
+        .collect();
+    assert_eq!(parts.len(), 3, "{parts:?}");
 }
 
 #[test]

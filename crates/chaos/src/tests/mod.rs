@@ -4,6 +4,7 @@ mod cli;
 mod faults;
 mod history;
 mod judge;
+mod ledger;
 mod relay;
 mod stale;
 

@@ -1,6 +1,8 @@
 //! The relay: what passes in which weather.
 
 use crate::relay::{Caller, Relay, Weather};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -9,25 +11,42 @@ use tokio::task::LocalSet;
 /// How long something that must come may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two "replicas" that send back what they get, behind a relay.
+/// What each connection to a "replica" was told, in the order in which they were made.
+type Heard = Rc<RefCell<Vec<Vec<u8>>>>;
+
 fn with_relay(test: impl AsyncFnOnce(&Relay)) {
+    with_relay_heard(async |relay, _| test(relay).await);
+}
+
+/// Two "replicas" that send back what they get, behind a relay.
+fn with_relay_heard(test: impl AsyncFnOnce(&Relay, &Heard)) {
+    let heard = Heard::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let mut targets = Vec::new();
         for _ in 0..2 {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             targets.push(listener.local_addr().unwrap().to_string());
+            let heard = Rc::clone(&heard);
             tokio::task::spawn_local(async move {
                 while let Ok((mut stream, _)) = listener.accept().await {
+                    let heard = Rc::clone(&heard);
+                    let own = heard.borrow().len();
+                    heard.borrow_mut().push(Vec::new());
                     tokio::task::spawn_local(async move {
-                        let (mut reads, mut writes) = stream.split();
-                        let _ = tokio::io::copy(&mut reads, &mut writes).await;
+                        let mut bytes = [0; 4096];
+                        while let Ok(read @ 1..) = stream.read(&mut bytes).await {
+                            heard.borrow_mut()[own].extend_from_slice(&bytes[..read]);
+                            if stream.write_all(&bytes[..read]).await.is_err() {
+                                break;
+                            }
+                        }
                     });
                 }
             });
         }
         let relay = Relay::start(&targets).await.unwrap();
-        tokio::time::timeout(PATIENCE, test(&relay)).await.expect("everything comes in time");
+        tokio::time::timeout(PATIENCE, test(&relay, &heard)).await.expect("everything comes in time");
     });
 }
 
@@ -98,5 +117,24 @@ fn a_slow_link_is_late_in_both_directions() {
         let since = Instant::now();
         echo(&mut stream, b"during").await.unwrap();
         assert!(since.elapsed() >= 2 * late);
+    });
+}
+
+#[test]
+fn a_doubled_link_says_everything_twice_and_its_caller_hears_one_answer() {
+    with_relay_heard(async |relay, heard| {
+        relay.around(0, Weather::Doubled);
+        let mut stream = call(relay, Caller::Replica(1), 0).await;
+        for bytes in [&b"one"[..], b"two"] {
+            echo(&mut stream, bytes).await.unwrap();
+        }
+        let twice = [b"onetwo".to_vec(), b"onetwo".to_vec()];
+        while heard.borrow()[..] != twice {
+            tokio::task::yield_now().await;
+        }
+        echo(&mut stream, b"no more and no less").await.unwrap();
+        relay.clear();
+        echo(&mut call(relay, Caller::Replica(1), 0).await, b"after").await.unwrap();
+        assert_eq!(heard.borrow().len(), 3);
     });
 }

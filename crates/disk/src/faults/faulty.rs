@@ -2,7 +2,8 @@
 //! crashes when it is told to.
 
 use super::memory::{exists, missing, overwrite};
-use super::state::{Change, Node, State, Tear, hidden, killed};
+use super::orders::OrdersFile;
+use super::state::{Change, Node, SYNC, State, Tear, hidden, killed};
 use crate::real::check_name;
 use crate::{Disk, DiskError, DiskFile, FaultyFile};
 use std::collections::BTreeMap;
@@ -58,7 +59,10 @@ impl<D: Disk> FaultyDisk<D> {
             dead: false,
             capacity: None,
             late: false,
+            copies: false,
             broken_sync: None,
+            orders: None,
+            dying: 0,
         };
         Ok(Self { state: Arc::new(Mutex::new(state)) })
     }
@@ -111,6 +115,12 @@ impl<D: Disk> FaultyDisk<D> {
         let mut state = lock(&self.state);
         state.capacity = bytes;
         state.late = late;
+    }
+
+    /// Does from now on what a file says, which is read again at each call: has so much space, and dies
+    /// at a sync, with the whole process.
+    pub fn obey(&self, orders: OrdersFile) {
+        lock(&self.state).orders = Some(orders);
     }
 
     /// Lets the `n`-th sync of a file from now fail, counted from 1, as a broken disk does.
@@ -200,8 +210,8 @@ impl<D: Disk> Disk for FaultyDisk<D> {
 
     fn sync_directory(&self) -> Result<(), DiskError> {
         let mut state = lock(&self.state);
-        if state.call("sync")? {
-            return Err(killed("sync"));
+        if state.call(SYNC)? {
+            return Err(killed(SYNC));
         }
         state.settle_names()
     }
@@ -219,10 +229,11 @@ impl<D: Disk> State<D> {
         let len = self.nodes[&node].seen.len() as u64;
         let grows = (offset + bytes.len() as u64).saturating_sub(len);
         let left = self.capacity.map_or(u64::MAX, |most| most.saturating_sub(self.used()));
-        let fits = if self.late || grows <= left {
+        let takes = if self.copies { bytes.len() as u64 } else { grows };
+        let fits = if self.late || takes <= left {
             bytes.len()
         } else {
-            bytes.len() - (grows - left).min(bytes.len() as u64) as usize
+            bytes.len() - (takes - left).min(bytes.len() as u64) as usize
         };
         if fits > 0 {
             let node_entry = self.nodes.get_mut(&node).expect("an open file has a node");

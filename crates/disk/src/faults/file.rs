@@ -1,7 +1,7 @@
 //! An open file of a faulty disk.
 
 use super::faulty::{Shared, lock};
-use super::state::{Change, Dice, killed};
+use super::state::{Change, Dice, SYNC, killed};
 use crate::{Disk, DiskError, DiskFile};
 
 /// An open file of a [`FaultyDisk`](crate::FaultyDisk).
@@ -14,8 +14,8 @@ pub struct FaultyFile<D: Disk> {
 impl<D: Disk> FaultyFile<D> {
     fn sync(&mut self) -> Result<(), DiskError> {
         let mut state = lock(&self.state);
-        if state.call("sync")? {
-            return Err(killed("sync"));
+        if state.call(SYNC)? {
+            return Err(killed(SYNC));
         }
         state.syncs += 1;
         if let Some(left) = state.broken_sync {

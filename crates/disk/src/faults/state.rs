@@ -1,5 +1,6 @@
 //! What a faulty disk knows: the files as this process sees them, and what of them would survive.
 
+use super::orders::OrdersFile;
 use crate::{Disk, DiskError, DiskFile};
 use std::collections::BTreeMap;
 use std::io;
@@ -19,6 +20,9 @@ pub enum Tear {
     /// Each call wholly, in part, or not at all, as the seed says.
     Random(u64),
 }
+
+/// What a sync says that it does.
+pub(super) const SYNC: &str = "sync";
 
 /// Random numbers: splitmix64, enough to choose what is lost.
 pub(super) struct Dice(u64);
@@ -82,8 +86,14 @@ pub(super) struct State<D: Disk> {
     pub(super) capacity: Option<u64>,
     /// Whether a lack of space shows only at the sync, as where blocks are chosen late.
     pub(super) late: bool,
+    /// Whether a write takes space though it lengthens no file.
+    pub(super) copies: bool,
     /// Which sync is to fail, counted from now.
     pub(super) broken_sync: Option<u64>,
+    /// Where this process is told what to do to its disk.
+    pub(super) orders: Option<OrdersFile>,
+    /// Syncs since it was told to die.
+    pub(super) dying: u64,
 }
 
 /// The name on the disk below of a file whose name is not durable yet.
@@ -102,9 +112,25 @@ impl<D: Disk> State<D> {
         if self.dead {
             return Err(killed(what));
         }
+        self.obey(what == SYNC);
         self.calls += 1;
         self.dead = self.crash_at.is_some_and(|at| self.calls >= at);
         Ok(self.dead)
+    }
+
+    /// Does what it is told. Where that is to die at this sync, the process ends here, and nothing of it
+    /// runs between the loss and the end but what other threads do with what is durable already: this lock
+    /// is held, and no sync succeeds any more.
+    fn obey(&mut self, is_sync: bool) {
+        let Some(orders) = self.orders.as_mut().map(OrdersFile::read) else { return };
+        (self.capacity, self.copies) = (orders.capacity, true);
+        let Some(death) = orders.death else { return };
+        self.dying += u64::from(is_sync);
+        if self.dying >= death.at_sync {
+            // Where that fails too, less is left: any part may be lost.
+            drop(self.kill(Tear::Random(death.seed)));
+            std::process::abort();
+        }
     }
 
     pub(super) fn used(&self) -> u64 {

@@ -6,6 +6,7 @@ mod damage;
 mod format;
 mod full;
 mod log;
+mod orders;
 mod real;
 mod snapshots;
 mod snapshots_crash;

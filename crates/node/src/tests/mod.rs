@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod marker;
 mod places;
+mod remembered;
 mod set_back;
 mod standing;
 mod timers;

@@ -70,3 +70,19 @@ fn a_build_that_serves_has_no_adversary() {
     assert_eq!(demo.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&demo.stderr).contains("make demo"));
 }
+
+#[cfg(not(feature = "faults"))]
+#[test]
+fn a_build_that_serves_fails_in_no_way_that_it_is_told_to() {
+    let scratch = Scratch::new("sound");
+    let dir = scratch.0.as_path();
+    init(dir);
+    for part in ["replica", "trusted"] {
+        for words in [["--orders", "cluster.toml"], ["--plant", "skip-log-sync"]] {
+            let output = run(dir, &[part, "--id", "0", words[0], words[1]]);
+            assert_eq!(output.status.code(), Some(2));
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains("unexpected argument"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Certificates that were found good are not computed anew.
+//!
+//! The same certificate comes many times: with each message of a run, from whoever sends again what another
+//! may lack, and inside every VIEW-CHANGE and NEW-VIEW. A signature costs a hundred times what looking it up
+//! costs, and a replica that is behind, or a group that changes its view, gets so many of them that it would
+//! fall further behind while it checks what it has checked before.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use troth_auth::encode_certificate;
+use troth_trusted::{Certificate, Digest, MultiCertificate, Proof};
+use troth_trusted_host::CertificateVerifier;
+use troth_types::{Digest as Name, Hasher};
+
+/// Certificates remembered: what the windows of some ten replicas hold, in about four megabytes.
+const MOST: usize = 1 << 15;
+
+/// A verifier that remembers what it found good, and nothing else: who sends what does not verify can make
+/// it forget nothing.
+///
+/// A certificate's name covers everything that its verdict depends on but the members' keys, which do not
+/// change under a verifier. Whoever has other keys makes another verifier.
+pub(crate) struct Remembering<V> {
+    verifier: V,
+    good: Mutex<Good>,
+}
+
+#[derive(Default)]
+struct Good {
+    names: BTreeSet<Name>,
+    /// Oldest first.
+    order: VecDeque<Name>,
+}
+
+impl<V> Remembering<V> {
+    pub(crate) fn new(verifier: V) -> Self {
+        Self { verifier, good: Mutex::default() }
+    }
+}
+
+impl Good {
+    fn remember(&mut self, name: Name) {
+        if self.names.insert(name) {
+            self.order.push_back(name);
+        }
+        while self.order.len() > MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.names.remove(&oldest);
+        }
+    }
+}
+
+impl<V: CertificateVerifier> CertificateVerifier for Remembering<V> {
+    fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool {
+        // Computing a MAC costs what looking it up would.
+        if matches!(certificate.proof, Proof::Mac(_)) {
+            return self.verifier.verify(replica, certificate, digest);
+        }
+        let name = name(replica, certificate, digest);
+        let lock = || self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock().names.contains(&name) {
+            return true;
+        }
+        let good = self.verifier.verify(replica, certificate, digest);
+        if good {
+            lock().remember(name);
+        }
+        good
+    }
+
+    fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool {
+        self.verifier.verify_multi(replica, certificate, digest)
+    }
+}
+
+/// Names a certificate of this replica for this digest; every field has a fixed length.
+fn name(replica: u16, certificate: &Certificate, digest: &Digest) -> Name {
+    let mut encoded = Vec::with_capacity(128);
+    encode_certificate(certificate, &mut encoded);
+    let mut hasher = Hasher::new("troth-node-certificate");
+    hasher.number(replica.into()).fixed(digest).fixed(&encoded);
+    hasher.finish()
+}
