@@ -8,6 +8,7 @@
 
 mod application;
 mod clients;
+mod content;
 mod executor;
 mod install;
 mod map;

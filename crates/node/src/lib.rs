@@ -10,6 +10,7 @@
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `marker` | why a replica in `memory` durability runs once |
+//! | [`backup`], `genesis` | a certified state for an operator, and the first state of a group made from one |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+pub mod backup;
 mod beside;
 mod clock;
 pub mod config;
@@ -26,6 +28,7 @@ mod counters;
 mod disk_journal;
 mod durable;
 mod engine;
+mod genesis;
 mod http;
 mod inbox;
 mod journal;
@@ -44,6 +47,7 @@ mod trusted_home;
 
 pub use counters::Counters;
 pub use durable::DurableError;
+pub use genesis::GenesisError;
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;

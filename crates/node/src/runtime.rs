@@ -7,22 +7,23 @@ use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Found, Standing};
 use crate::engine::{Engine, Stopped};
+use crate::genesis::{self, GenesisError};
 use crate::inbox::Inbox;
 use crate::links::Links;
 use crate::marker::{MarkerError, leave_mark};
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
-use crate::{config::hex, http};
+use crate::{backup, config::hex, http};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 use troth_auth::{Ed25519, FrameVerifier, MessageVerifier};
@@ -46,6 +47,9 @@ pub enum RunError {
     /// It ran before.
     #[error(transparent)]
     Marker(#[from] MarkerError),
+    /// It has no first state.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
     /// An address cannot be listened on.
     #[error(
         "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
@@ -123,7 +127,7 @@ pub fn serve(
 ) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let sockets = Sockets::bind(&cluster, secret.replica).await?;
+        let mut sockets = Sockets::bind(&cluster, secret.replica).await?;
         // Only now is it sure that this process is the one that runs the replica.
         let standing = match cluster.durability {
             Durability::Memory => {
@@ -132,22 +136,33 @@ pub fn serve(
             }
             Durability::Always => durable::open(&cluster, &secret, layout, &options)?,
         };
+        let genesis = if standing.has_snapshot() { None } else { genesis::load(&cluster, layout, secret.replica)? };
+        sockets.listen_for_backups(&layout.backup_socket(secret.replica));
         match cluster.service {
             Service::Kv => {
-                let executor = Executor::new(troth_kv::Kv::default(), cluster.limits);
+                let executor = begin(Executor::new(troth_kv::Kv::default(), cluster.limits), genesis);
                 run(&cluster, secret, sockets, executor, standing, options).await
             }
             Service::Null => {
-                let executor = Executor::new(troth_kv::Null::default(), cluster.limits);
+                let executor = begin(Executor::new(troth_kv::Null::default(), cluster.limits), genesis);
                 run(&cluster, secret, sockets, executor, standing, options).await
             }
         }
     })
 }
 
+/// An executor that stands at the group's first state.
+fn begin<X: Execution<Snapshot = State>>(mut executor: X, genesis: Option<State>) -> X {
+    if let Some(genesis) = genesis {
+        executor.restore(genesis);
+    }
+    executor
+}
+
 struct Sockets {
     group: TcpListener,
     http: Option<TcpListener>,
+    backup: Option<(UnixListener, PathBuf)>,
     interrupt: Signal,
     terminate: Signal,
 }
@@ -164,9 +179,20 @@ impl Sockets {
                 Some(address) => Some(listen(address).await?),
                 None => None,
             },
+            backup: None,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
+    }
+
+    /// Without its socket a replica does everything but serve backups, so it goes on.
+    fn listen_for_backups(&mut self, path: &Path) {
+        match backup::serve::bind(path) {
+            Ok(listener) => self.backup = Some((listener, path.to_path_buf())),
+            Err(why) => {
+                tracing::warn!(socket = %path.display(), %why, "cannot listen for `troth backup`: serves no backups")
+            }
+        }
     }
 }
 
@@ -208,6 +234,10 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         let shared = Rc::clone(&shared);
         let look = move || look(&shared.engine.borrow(), cluster_name(&group), started);
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
+    }
+
+    if let Some((listener, path)) = sockets.backup.take() {
+        tokio::task::spawn_local(backup::serve::serve(Rc::clone(&shared), listener, path));
     }
 
     let (parent, mut orphaned) = tokio::sync::oneshot::channel::<()>();
@@ -320,7 +350,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
 }
 
 /// Checks the certificates of every component of the group.
-fn verifier(cluster: &Cluster, mac: Option<&MacKey>) -> Result<GroupVerifier, RunError> {
+pub(crate) fn verifier(cluster: &Cluster, mac: Option<&MacKey>) -> Result<GroupVerifier, RunError> {
     let members = (0u16..).zip(&cluster.replicas).map(|(replica, entry)| {
         let identity = cluster.identity(ReplicaId(replica));
         let key: MemberKey = match cluster.trusted {

@@ -62,7 +62,7 @@ impl From<MakeError> for Failure {
 impl From<RunError> for Failure {
     fn from(why: RunError) -> Self {
         let code = match &why {
-            RunError::Config(_) | RunError::Listen(..) | RunError::Twice(_) => USAGE,
+            RunError::Config(_) | RunError::Genesis(_) | RunError::Listen(..) | RunError::Twice(_) => USAGE,
             RunError::Marker(_) => MUST_NOT_START,
             RunError::Durable(why) if why.must_not_vote() => MUST_NOT_START,
             RunError::Start(RecoveryError::BodyMissing(..)) => MUST_NOT_START,

@@ -10,6 +10,7 @@ mod home;
 mod layout;
 mod make;
 mod raw;
+mod restored;
 mod secret;
 
 pub use cluster::{ClientEntry, Cluster, Durability, ReplicaEntry, Service, Timing, TrustedKind};
@@ -17,4 +18,5 @@ pub use error::ConfigError;
 pub use home::TrustedHome;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
+pub use restored::make_restored;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};
