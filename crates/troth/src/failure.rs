@@ -3,6 +3,7 @@
 use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
+use troth_node::backup::BackupError;
 use troth_node::config::{ConfigError, MakeError};
 use troth_node::{RecoveryError, RunError};
 
@@ -50,6 +51,23 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(why: ConfigError) -> Self {
         Self::usage(why.to_string())
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(why: BackupError) -> Self {
+        let code = match &why {
+            BackupError::Exists(_) | BackupError::NoBackup(_) | BackupError::Version { .. } => USAGE,
+            BackupError::Damaged { .. } => NO,
+            BackupError::Unreachable(..)
+            | BackupError::Refused(_)
+            | BackupError::Lost(_)
+            | BackupError::Foreign(_)
+            | BackupError::Uncertified(_)
+            | BackupError::File { .. }
+            | BackupError::NotYet(_) => NOT_DONE,
+        };
+        Self::new(code, why.to_string())
     }
 }
 

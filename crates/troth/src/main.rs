@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
 mod ask;
+mod backup;
 mod cli;
 #[cfg(feature = "demo-adversary")]
 mod demo;
@@ -13,6 +14,7 @@ mod kv;
 mod print;
 mod processes;
 mod replica;
+mod restore;
 mod session;
 mod status;
 #[cfg(test)]
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Command::Trusted(arguments) => trusted::run(arguments),
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Restore(arguments) => restore::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         #[cfg(feature = "demo-adversary")]
         Command::Demo(arguments) => demo::run(arguments),

@@ -65,6 +65,8 @@ pub(crate) async fn serve<X: Execution<Snapshot = State> + 'static>(
                     let _ends = ends;
                     let seq = state.seq();
                     match give(stream, offer, &state) {
+                        // Whoever only looks which checkpoint is stable hangs up.
+                        Ok(0) => tracing::debug!(%seq, "showed a checkpoint"),
                         Ok(pieces) => tracing::info!(%seq, pieces, "served a backup"),
                         Err(why) => tracing::warn!(%seq, %why, "a backup was not finished"),
                     }
