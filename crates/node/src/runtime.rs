@@ -136,7 +136,8 @@ pub fn serve(
             }
             Durability::Always => durable::open(&cluster, &secret, layout, &options)?,
         };
-        let genesis = if standing.has_snapshot() { None } else { genesis::load(&cluster, layout, secret.replica)? };
+        let genesis =
+            if standing.has_snapshot() { None } else { genesis::load(&cluster, layout, secret.replica)? };
         sockets.listen_for_backups(&layout.backup_socket(secret.replica));
         match cluster.service {
             Service::Kv => {
@@ -381,6 +382,8 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         suspicions: status.suspicions,
         accused: status.accused.iter().map(|replica| replica.0).collect(),
         peers: engine.links.replicas_up(),
+        versions: engine.links.versions(),
+        wall_us: engine.clock.env().wall.0,
         clients: engine.links.clients_up() as u64,
         counters: engine.counters.clone(),
     }

@@ -53,8 +53,11 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
     let socket = layout.backup_socket(replica);
     let ask = || Source::open(&cluster, &secret, &socket);
-    let mut source =
-        if arguments.last { last(give_up, &ask)? } else { current(arguments, &layout, &cluster, give_up, &ask)? };
+    let mut source = if arguments.last {
+        last(give_up, &ask)?
+    } else {
+        current(arguments, &layout, &cluster, give_up, &ask)?
+    };
 
     note!("replica {} shows checkpoint {}, certified by f+1 replicas; fetching it", replica.0, source.seq.0);
     let mut told = Instant::now();
@@ -101,7 +104,9 @@ fn replica(
     if let Some(id) = wanted {
         if !cluster.group.contains(ReplicaId(id)) {
             let last = cluster.group.n() - 1;
-            return Err(Failure::usage(format!("the group has replicas 0 to {last}; --id {id} is none of them")));
+            return Err(Failure::usage(format!(
+                "the group has replicas 0 to {last}; --id {id} is none of them"
+            )));
         }
         return secret(ReplicaId(id));
     }
@@ -120,10 +125,7 @@ fn replica(
 }
 
 /// The last stable checkpoint, as soon as the replica has one and nobody else takes a backup of it.
-fn last(
-    give_up: Instant,
-    ask: &dyn Fn() -> Result<Source, BackupError>,
-) -> Result<Source, Failure> {
+fn last(give_up: Instant, ask: &dyn Fn() -> Result<Source, BackupError>) -> Result<Source, Failure> {
     loop {
         match ask() {
             Err(BackupError::Refused(_)) if Instant::now() < give_up => std::thread::sleep(LOOK),

@@ -64,7 +64,9 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
         backup.manifest.number,
         backup.content.entries()
     );
-    say!("Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there.");
+    say!(
+        "Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there."
+    );
     say!("content digest {digest}");
     Ok(())
 }

@@ -54,12 +54,12 @@ impl Source {
     /// # Errors
     /// [`BackupError`]: it cannot be reached, will not, or what it shows is not certified.
     pub fn open(cluster: &Cluster, secret: &ReplicaSecret, socket: &Path) -> Result<Self, BackupError> {
-        let stream = UnixStream::connect(socket)
-            .map_err(|why| BackupError::Unreachable(socket.to_path_buf(), why))?;
+        let stream =
+            UnixStream::connect(socket).map_err(|why| BackupError::Unreachable(socket.to_path_buf(), why))?;
         Self::over(stream, cluster, secret.mac.as_ref())
     }
 
-    pub(super) fn over(
+    pub(crate) fn over(
         mut stream: UnixStream,
         cluster: &Cluster,
         mac: Option<&MacKey>,
@@ -67,8 +67,7 @@ impl Source {
         stream.set_read_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
         let greeting = answer(&mut stream)?;
-        let greeting =
-            Greeting::from_wire(&greeting).map_err(|why| BackupError::Foreign(why.to_string()))?;
+        let greeting = Greeting::from_wire(&greeting).map_err(|why| BackupError::Foreign(why.to_string()))?;
         let offer = match greeting {
             Greeting::Offer(offer) => offer,
             Greeting::Refused(why) => return Err(BackupError::Refused(why)),
@@ -100,8 +99,7 @@ impl Source {
             under_way -= 1;
             so_far.pieces += 1;
             so_far.bytes += piece.len() as u64;
-            let piece =
-                StatePiece::from_wire(&piece).map_err(|why| BackupError::Foreign(why.to_string()))?;
+            let piece = StatePiece::from_wire(&piece).map_err(|why| BackupError::Foreign(why.to_string()))?;
             match executor.on_piece(&piece) {
                 Installing::Wants(more) => {
                     so_far.wanted += more.len() as u64;

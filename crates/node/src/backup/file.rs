@@ -121,10 +121,7 @@ impl<R: Read> Fields<'_, R> {
         }
         self.left -= length as u64;
         let mut bytes = Vec::with_capacity(length.min(PIECE));
-        (&mut self.input)
-            .take(length as u64)
-            .read_to_end(&mut bytes)
-            .map_err(failed("read", self.path))?;
+        (&mut self.input).take(length as u64).read_to_end(&mut bytes).map_err(failed("read", self.path))?;
         if bytes.len() < length {
             return Err(self.damaged("it is cut short"));
         }

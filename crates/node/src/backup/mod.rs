@@ -19,7 +19,7 @@ pub(crate) mod file;
 mod manifest;
 pub(crate) mod serve;
 mod store;
-mod wire;
+pub(crate) mod wire;
 
 pub use fetch::{Progress, Source};
 pub use manifest::Manifest;
@@ -45,7 +45,9 @@ pub enum BackupError {
     #[error("the replica stopped answering: {0}\n  mend: begin again, or ask another replica")]
     Lost(io::Error),
     /// What the replica says breaks a rule.
-    #[error("the replica answers what it must not ({0}): it is faulty, or of another version\n  mend: ask another replica")]
+    #[error(
+        "the replica answers what it must not ({0}): it is faulty, or of another version\n  mend: ask another replica"
+    )]
     Foreign(String),
     /// The certificates do not certify.
     #[error(
@@ -67,7 +69,9 @@ pub enum BackupError {
         why: io::Error,
     },
     /// The backup is not what was written.
-    #[error("this backup is damaged: {file}: {what}\n  mend: use another copy or an older backup; nothing was restored")]
+    #[error(
+        "this backup is damaged: {file}: {what}\n  mend: use another copy or an older backup; nothing was restored"
+    )]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -81,7 +85,9 @@ pub enum BackupError {
     )]
     NoBackup(PathBuf),
     /// Written by a later version.
-    #[error("this backup has format {found}, and this version reads {known}\n  mend: use the version that wrote it, or a later one")]
+    #[error(
+        "this backup has format {found}, and this version reads {known}\n  mend: use the version that wrote it, or a later one"
+    )]
     Version {
         /// The format found.
         found: u64,
@@ -89,7 +95,9 @@ pub enum BackupError {
         known: u64,
     },
     /// There is no stable checkpoint as far as one was asked for.
-    #[error("no checkpoint from batch {0} on became stable in time\n  mend: look at `troth status`; a group that orders nothing takes none")]
+    #[error(
+        "no checkpoint from batch {0} on became stable in time\n  mend: look at `troth status`; a group that orders nothing takes none"
+    )]
     NotYet(Seq),
 }
 

@@ -118,7 +118,7 @@ fn refuse(mut stream: UnixStream, reason: String) {
 }
 
 /// Answers fetches from the held state until the operator has enough; says how many.
-pub(super) fn give(mut stream: UnixStream, offer: Offer, state: &State) -> io::Result<u64> {
+pub(crate) fn give(mut stream: UnixStream, offer: Offer, state: &State) -> io::Result<u64> {
     send(&mut stream, &Greeting::Offer(offer).to_wire())?;
     let mut pieces = 0;
     while let Some(asked) = receive(&mut stream, MAX_FETCH)? {

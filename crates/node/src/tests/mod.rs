@@ -1,3 +1,4 @@
+mod backup;
 mod config;
 mod connection;
 mod engine;
@@ -8,3 +9,4 @@ mod marker;
 mod places;
 mod timers;
 mod trusted_config;
+mod versions;
