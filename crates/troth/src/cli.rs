@@ -76,6 +76,11 @@ Examples:
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
+    /// Check this machine: kernel, permissions, clocks, disks, isolation, and whether the replicas answer.
+    #[command(after_help = "\
+One line per finding: ok, warn or fail, with what to do. Exit code 1 where something
+failed. Run it as the replica's user or as root, or it sees less.")]
+    Doctor(crate::doctor::Doctor),
     /// Take a certified backup of the running group, from a replica of this machine.
     #[command(after_help = "\
 Examples:

@@ -8,6 +8,7 @@ mod backup;
 mod cli;
 #[cfg(feature = "demo-adversary")]
 mod demo;
+mod doctor;
 mod failure;
 mod init;
 mod kv;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Trusted(arguments) => trusted::run(arguments),
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Status(arguments) => status::run(arguments),

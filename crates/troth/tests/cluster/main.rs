@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
 mod backup;
+mod doctor;
 mod killed;
 mod life;
 mod printing;
