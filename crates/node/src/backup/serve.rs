@@ -52,7 +52,7 @@ pub(crate) async fn serve<X: Execution<Snapshot = State> + 'static>(
             tracing::warn!(?caller, "refused a backup to another user");
             continue;
         }
-        let Ok(stream) = stream.into_std().and_then(|stream| patient(stream)) else { continue };
+        let Ok(stream) = stream.into_std().and_then(patient) else { continue };
         let served = if busy.swap(true, Ordering::Acquire) {
             Err("another backup is being made from it; wait for that one".to_owned())
         } else {

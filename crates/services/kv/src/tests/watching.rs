@@ -112,7 +112,9 @@ fn watches_do_not_outlive_their_clients_and_keys_do() {
     let mut kept_of = |operation: &Operation| {
         let keys = |store: &Store| {
             let mut keys = std::collections::BTreeSet::new();
-            store.map.tree_now().for_each(|key, _| drop(keys.insert(key.to_vec())));
+            store.map.tree_now().for_each(|key, _| {
+                keys.insert(key.to_vec());
+            });
             keys
         };
         let before = keys(&store);
