@@ -65,7 +65,7 @@ Examples:
 It serves the one replica until it is killed, and may be killed and started again
 at any moment. Only started as root or as a user that is not the replica's does it
 protect the key and the counters from whoever takes over the replica; its log says
-which of its walls stand. docs/operating/quick-start.md has the set-up.")]
+which of its walls stand. docs/operating/trusted-process.md has the set-up.")]
     Trusted(Trusted),
     /// Run a whole cluster on this machine until Ctrl-C.
     #[command(after_help = "\

@@ -220,3 +220,26 @@ fn a_replica_that_does_not_run_here_is_named_as_the_reason() {
     assert!(text(&early).contains("no stable checkpoint yet"), "{}", text(&early));
     drop(alone);
 }
+
+#[test]
+fn the_newest_acknowledged_write_is_in_a_backup_of_a_group_at_rest() {
+    let scratch = Scratch::new("backup-newest");
+    let dir = scratch.0.as_path();
+    init_with(dir, &["--durability", "memory"]);
+    let _replicas = all(dir);
+    // One after the other, so each is a batch: beyond a checkpoint, and not to the next one.
+    for number in 0..70 {
+        good(dir, &["kv", "put", &format!("key{number}"), "value"]);
+    }
+    let number = |manifest: &serde_json::Value| manifest["number"].as_u64().expect("a number");
+    let to = dir.join("as-it-is");
+    let said = until("the first checkpoint is stable", || {
+        let output = run(dir, &["backup", "--json", "--last", "--to", to.to_str().expect("plain")]);
+        output.status.success().then_some(output.stdout)
+    });
+    let last = serde_json::from_slice(&said).expect("JSON");
+    assert!(number(&last) < 70, "the last checkpoint as it is lacks some: {last}");
+    let all = backup(dir, &dir.join("all"));
+    assert!(number(&all) > 70, "{all}");
+    assert_ne!(all["content_digest"], last["content_digest"]);
+}
