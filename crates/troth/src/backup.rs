@@ -23,7 +23,7 @@ pub(crate) struct Backup {
     #[command(flatten)]
     pub(crate) dir: Dir,
     /// Where to put the backup: a directory that does not exist.
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", value_parser = plain)]
     pub(crate) to: PathBuf,
     /// The replica of this machine to ask; the first that has a socket where absent.
     #[arg(long)]
@@ -41,6 +41,15 @@ pub(crate) struct Backup {
     /// Print the manifest as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A path without a slash at its end, so that a name can be put behind it.
+fn plain(path: &str) -> Result<PathBuf, String> {
+    let path: PathBuf = Path::new(path).components().collect();
+    match path.file_name() {
+        Some(_) => Ok(path),
+        None => Err("it has no name of its own; name a new directory".to_owned()),
+    }
 }
 
 pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
