@@ -75,7 +75,7 @@ impl Group {
     pub fn launch(&mut self, replica: usize) -> Result<(), String> {
         let old = replica == self.odd;
         let (program, dir) = if old { (&self.old, self.before()) } else { (&self.new, self.today()) };
-        let path = self.place.join(format!("replica-{replica}.log"));
+        let path = self.log(replica);
         let log = File::options().create(true).append(true).open(&path);
         let log = log.map_err(|why| format!("{}: {why}", path.display()))?;
         let started = Command::new(program)
@@ -150,12 +150,24 @@ impl Group {
         }
     }
 
+    /// The first line in which a replica reports an error, a state that differs from the others' before all.
+    pub fn error(&self) -> Option<String> {
+        (0..N).find_map(|replica| {
+            let log = fs::read_to_string(self.log(replica)).unwrap_or_default();
+            let line = log.lines().find(|line| line.contains(" ERROR "))?;
+            Some(format!("replica {replica}: {line}"))
+        })
+    }
+
+    fn log(&self, replica: usize) -> PathBuf {
+        self.place.join(format!("replica-{replica}.log"))
+    }
+
     /// The ends of the replicas' logs.
     fn logs(&self) -> String {
         let mut text = String::new();
         for replica in 0..N {
-            let log =
-                fs::read_to_string(self.place.join(format!("replica-{replica}.log"))).unwrap_or_default();
+            let log = fs::read_to_string(self.log(replica)).unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
             text += &format!("replica {replica}: {}\n", lines[lines.len().saturating_sub(5)..].join("\n"));
         }

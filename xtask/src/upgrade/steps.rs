@@ -63,7 +63,11 @@ fn together(group: &Group, when: &str, above: u64) -> Result<u64, String> {
         let same = |field| status.iter().all(|replica| number(replica, field) == number(&status[0], field));
         stable > above && same("stable") && same("executed") && status.iter().all(|one| one["active"] == true)
     })?;
-    Ok(stable)
+    // The others make a checkpoint stable without a replica whose state differs, and it only says so.
+    match group.error() {
+        Some(line) => Err(format!("{when}: {line}")),
+        None => Ok(stable),
+    }
 }
 
 /// Whether today's replicas know what the old one speaks, and take it for no error.

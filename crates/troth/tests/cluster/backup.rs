@@ -2,8 +2,12 @@
 
 use crate::killed::{all, replica};
 use crate::support::{Running, Scratch, good, init_with, made_by, run, troth, until};
+use crate::trusted::is_root;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -261,4 +265,46 @@ fn the_newest_acknowledged_write_is_in_a_backup_of_a_group_at_rest() {
     let all = backup(dir, &dir.join("all"));
     assert!(number(&all) > 70, "{all}");
     assert_ne!(all["content_digest"], last["content_digest"]);
+}
+
+#[test]
+fn another_user_is_served_no_backup_even_where_the_directory_is_open() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    const STRANGER: u32 = 64_103;
+    let scratch = Scratch::new("backup-stranger");
+    let dir = scratch.0.join("group");
+    init_with(&dir, &["--durability", "memory"]);
+    let _replicas = all(&dir);
+    good(&dir, &["kv", "put", "key", "value"]);
+    backup(&dir, &scratch.0.join("ours"));
+    // Everything open that should not be, and the stranger even has the replica's keys.
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("our own directory");
+    };
+    let socket = dir.join("replica-0/backup.sock");
+    assert_eq!(std::fs::metadata(&socket).expect("it is served").permissions().mode() & 0o777, 0o600);
+    for (path, mode) in
+        [(&scratch.0, 0o777), (&dir, 0o755), (&dir.join("replica-0"), 0o755), (&socket, 0o666)]
+    {
+        open(path, mode);
+    }
+    let theirs = scratch.0.join("theirs");
+    std::fs::create_dir_all(theirs.join("replica-0")).expect("our own directory");
+    for file in ["cluster.toml", "replica-0/secret.toml"] {
+        std::fs::copy(dir.join(file), theirs.join(file)).expect("a copy");
+        chown(theirs.join(file), Some(STRANGER), Some(STRANGER)).expect("its owner");
+    }
+    std::os::unix::fs::symlink(&socket, theirs.join("replica-0/backup.sock")).expect("a link");
+    let program = scratch.0.join("troth");
+    std::fs::copy(env!("CARGO_BIN_EXE_troth"), &program).expect("a copy");
+    let mut command = Command::new(&program);
+    command.args(["backup", "--last", "--wait", "1", "--id", "0", "--dir"]).arg(&theirs);
+    command.arg("--to").arg(scratch.0.join("stolen")).uid(STRANGER).gid(STRANGER).current_dir("/");
+    let refused = command.output().expect("the command runs");
+    assert_eq!(refused.status.code(), Some(5), "{}", text(&refused));
+    assert!(text(&refused).contains("stopped answering"), "{}", text(&refused));
+    assert!(!scratch.0.join("stolen").exists());
 }
