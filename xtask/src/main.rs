@@ -16,6 +16,7 @@ mod paper;
 mod process;
 mod sim;
 mod source;
+mod upgrade;
 mod workspace;
 
 #[cfg(test)]
@@ -25,8 +26,15 @@ use cli::{Arguments, Command};
 use std::process::ExitCode;
 
 /// All commands, in the order in which help lists them.
-const COMMANDS: &[Command] =
-    &[check::COMMAND, paper::COMMAND, mutants::COMMAND, bench::COMMAND, chaos::COMMAND, claims::COMMAND];
+const COMMANDS: &[Command] = &[
+    check::COMMAND,
+    paper::COMMAND,
+    mutants::COMMAND,
+    bench::COMMAND,
+    chaos::COMMAND,
+    upgrade::COMMAND,
+    claims::COMMAND,
+];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

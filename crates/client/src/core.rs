@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::Signer;
-use troth_types::{Frame, FrameDraft, Read, ReplicaId, Time, ToReplica, View};
+use troth_types::{Frame, FrameDraft, Read, ReplicaId, Seq, Time, ToReplica, View};
 
 /// Where a submission is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct ClientCore {
     pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) views: Vec<View>,
+    /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
+    pub(crate) confirmed: Seq,
     pub(crate) outputs: VecDeque<Output>,
 }
 
@@ -97,6 +99,7 @@ impl ClientCore {
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
             links: Links::new(&group),
             views: vec![View::default(); group.n()],
+            confirmed: Seq::default(),
             outputs: VecDeque::new(),
             config,
         }
@@ -183,6 +186,13 @@ impl ClientCore {
     #[must_use]
     pub fn unreachable(&self) -> Vec<ReplicaId> {
         self.links.unreachable()
+    }
+
+    /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas; 0 before
+    /// the first.
+    #[must_use]
+    pub fn confirmed(&self) -> Seq {
+        self.confirmed
     }
 
     /// Submissions without an outcome.

@@ -5,13 +5,15 @@ use crate::budget::Budget;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Time};
+use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time};
 
 /// What f+1 replicas agree on.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     vote: Digest,
     pub(crate) events_up_to: u64,
+    /// Where the frame was ordered: part of what was voted for.
+    pub(crate) seq: Seq,
 }
 
 /// A result that a replica sent before enough others confirmed it.
@@ -82,7 +84,7 @@ impl Flight {
             self.drop_body(from, budget);
         }
         if self.votes.cast(from, vote) >= group.weak() && self.agreed.is_none() {
-            self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to });
+            self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to, seq: reply.seq });
             self.results = self.take_body_of(group, vote);
             self.drop_bodies(group, budget);
         }

@@ -41,7 +41,9 @@ impl ClientCore {
         let Some(flight) = self.flights.get_mut(&number) else { return };
         let before = (flight.agreed.is_some(), flight.results.is_some());
         flight.on_reply(&group, from, reply, &mut self.budget);
-        let Some(events_up_to) = flight.agreed.as_ref().map(|agreed| agreed.events_up_to) else { return };
+        let Some(agreed) = &flight.agreed else { return };
+        let events_up_to = agreed.events_up_to;
+        self.confirmed = self.confirmed.max(agreed.seq);
         let after = (true, flight.results.is_some());
         // What is missing now, the results or the events before them, is asked for soon.
         if flight.must_hasten(group.designated(self.config.client, number)) {

@@ -65,6 +65,9 @@ pub struct Status {
 pub trait Agreement: Clone + Debug + Eq {
     /// The protocol's name, as configuration writes it.
     const NAME: &'static str;
+    /// How many kinds of messages there are, where the first byte of one is its kind, from 0. A later release
+    /// may send others.
+    const MESSAGE_KINDS: u8 = u8::MAX;
     /// What this replica has certified or signed, before it is.
     type Body: Wire + Clone + Debug + Eq;
     /// What replicas send each other.

@@ -37,6 +37,12 @@ pub enum PeerMessage<M> {
     StatePiece(StatePiece),
 }
 
+impl<M> PeerMessage<M> {
+    /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
+    /// others.
+    pub const KINDS: u8 = 5;
+}
+
 impl<M: Wire> Wire for PeerMessage<M> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {

@@ -39,6 +39,13 @@ pub trait Application: Clone + Debug {
         Bytes::new()
     }
 
+    /// Whether the entry under this key means something without the clients of this group: a restored backup
+    /// goes on with other clients, under other keys, and gets these entries only. What is kept for a client
+    /// (a watch, a session, a lock that ends with one) is not among them. A function of the key alone.
+    fn outlives_clients(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     /// The agreed time at which the service has something to do, if any.
     fn next_deadline(&self, _state: &StateView<'_>) -> Option<Time> {
         None

@@ -9,6 +9,7 @@
 mod application;
 mod clients;
 mod configuration;
+mod content;
 mod executor;
 mod install;
 mod map;

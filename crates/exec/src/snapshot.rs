@@ -50,6 +50,10 @@ impl Snapshot {
         Self { seq, time, tree }
     }
 
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     pub(crate) fn into_tree(self) -> Tree {
         self.tree
     }

@@ -16,6 +16,16 @@ pub enum LinkError {
     /// The peer speaks another version of the wire format.
     #[error("the peer speaks wire version {0}, this is version {version}", version = crate::WIRE_VERSION)]
     Version(u8),
+    /// There is no version of the messages that both ends speak.
+    #[error(
+        "the peer speaks {theirs} of the messages and this end {ours}; mend: upgrade the older of the two to a release that both understand"
+    )]
+    NoCommonVersion {
+        /// What the peer speaks.
+        theirs: crate::Versions,
+        /// What this end speaks.
+        ours: crate::Versions,
+    },
     /// The handshake failed: the peer holds another key than configured, belongs to another
     /// group, or sent no handshake at all. Which of them cannot be told.
     #[error("the handshake failed: another key, another group, or not a peer at all")]

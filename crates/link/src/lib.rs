@@ -24,6 +24,7 @@ mod error;
 mod handshake;
 mod identity;
 mod reader;
+mod versions;
 mod writer;
 
 pub use counters::Counters;
@@ -31,9 +32,11 @@ pub use error::LinkError;
 pub use handshake::{Settings, accept, connect, initiate};
 pub use identity::{Identity, LinkKey, PeerId, generate_secret};
 pub use reader::LinkReader;
+pub use versions::Versions;
 pub use writer::LinkWriter;
 
-/// The version of everything that this crate puts on the wire.
+/// The version of the handshake and of the frames around messages. What the messages mean has versions of its
+/// own: see [`Versions`].
 pub const WIRE_VERSION: u8 = 1;
 
 /// The most ciphertext of one record: a Noise message (Noise specification, §3).

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use troth_core::{Agreement, Execution};
-use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, connect};
+use troth_link::{
+    Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, accept, connect,
+};
 use troth_types::{ClientId, ReplicaId};
 
 /// Handshakes under way at a time; one more and the oldest is given up.
@@ -37,6 +39,8 @@ pub(crate) struct Meeting {
     me: ReplicaId,
     identity: Identity,
     settings: Settings,
+    /// The versions of replicas' messages that this replica speaks.
+    pub(crate) versions: Versions,
     /// The most bytes of one message from a client: replicas' messages are far larger, and a limit for
     /// them would let every client pin as much.
     client_message: usize,
@@ -53,6 +57,7 @@ impl Meeting {
             me: secret.replica,
             identity: Identity::new(PeerId::Replica(secret.replica), secret.link),
             settings,
+            versions: Versions::SPOKEN,
             client_message: cluster.limits.frame_bytes + CLIENT_OVERHEAD,
             replicas: cluster.replicas.iter().map(|replica| LinkKey(replica.link_key)).collect(),
             clients: cluster.clients.iter().map(|(id, client)| (*id, LinkKey(client.link_key))).collect(),
@@ -204,7 +209,9 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
                 let place = places.take();
                 tokio::task::spawn_local(async move {
                     match place.hold(meet(&meeting, stream)).await {
-                        Some(Ok((party, reader, writer))) => converse(&shared, party, reader, writer).await,
+                        Some(Ok((party, reader, writer))) => {
+                            converse(&shared, meeting.versions, party, reader, writer).await;
+                        }
                         Some(Err(why)) => {
                             shared.engine.borrow_mut().counters.connections_refused += 1;
                             tracing::debug!(%why, "refused a connection");
@@ -248,7 +255,7 @@ pub(crate) async fn dial<A: Agreement + 'static, X: Execution + 'static>(
         let since = Instant::now();
         match connect(address.as_str(), &meeting.identity, &key, &meeting.settings).await {
             Ok((reader, writer)) => {
-                converse(&shared, Party::Replica(replica), reader, writer).await;
+                converse(&shared, meeting.versions, Party::Replica(replica), reader, writer).await;
                 if since.elapsed() > DIAL_LONGEST {
                     pause = DIAL_FIRST;
                 }
@@ -263,11 +270,17 @@ pub(crate) async fn dial<A: Agreement + 'static, X: Execution + 'static>(
 /// Reads and writes until either end closes.
 async fn converse<A: Agreement, X: Execution>(
     shared: &Shared<A, X>,
+    ours: Versions,
     party: Party,
     reader: LinkReader,
-    writer: LinkWriter,
+    mut writer: LinkWriter,
 ) {
+    if matches!(party, Party::Replica(_)) {
+        writer.queue(&ours.first_message()).expect("a new connection has room for its first message");
+    }
     let outgoing = Outgoing::new(writer, party);
+    // Not with the next message: the other end waits to hear.
+    outgoing.flush();
     let lane = Inbox::lane(party);
     {
         let links = &mut shared.engine.borrow_mut().links;
@@ -278,8 +291,13 @@ async fn converse<A: Agreement, X: Execution>(
     }
     tracing::debug!(?party, "connected");
     tokio::select! {
-        ended = read(shared, &lane, reader) => {
+        ended = read(shared, ours, party, &lane, reader) => {
             if let Err(why) = ended {
+                if let (Party::Replica(replica), LinkError::NoCommonVersion { .. }) = (party, &why) {
+                    let mut engine = shared.engine.borrow_mut();
+                    engine.links.speaks_nothing(replica, &why);
+                    engine.counters.connections_refused += 1;
+                }
                 if let (Party::Replica(replica), LinkError::TooLarge { .. }) = (party, &why) {
                     shared.engine.borrow_mut().links.too_large(replica, &why);
                 }
@@ -304,10 +322,23 @@ async fn converse<A: Agreement, X: Execution>(
 /// Brings messages into the lane; the loop is woken once per read, not per message.
 async fn read<A: Agreement, X: Execution>(
     shared: &Shared<A, X>,
+    ours: Versions,
+    party: Party,
     lane: &Rc<Lane>,
     mut reader: LinkReader,
 ) -> Result<(), LinkError> {
     let mut seen = reader.counters();
+    if let Party::Replica(replica) = party {
+        let Some(first) = reader.next().await? else { return Ok(()) };
+        let said = Versions::of_first_message(&first);
+        let theirs = said.unwrap_or(Versions::UNSAID);
+        let version = ours.common(theirs).ok_or(LinkError::NoCommonVersion { theirs, ours })?;
+        shared.engine.borrow_mut().links.speaks(replica, version);
+        if said.is_none() {
+            shared.inbox.push(lane, first);
+            shared.inbox.wake();
+        }
+    }
     while let Some(message) = reader.next().await? {
         shared.inbox.push(lane, message);
         while lane.has_room()

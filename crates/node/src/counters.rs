@@ -36,6 +36,8 @@ pub struct Counters {
     pub messages_refused: u64,
     /// Messages that did not decode, or that their connection may not carry.
     pub malformed: u64,
+    /// Messages of replicas of a kind that this release does not know: ignored.
+    pub unknown: u64,
     /// Messages to replicas dropped: not connected, or the queue was full.
     pub peer_dropped: u64,
     /// Messages to clients dropped: not connected, or the queue was full.
@@ -65,7 +67,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 27] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 28] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -82,6 +84,11 @@ impl Counters {
             ("messages_verified", "Messages of replicas that verified", self.messages_verified),
             ("messages_refused", "Messages of replicas that did not verify", self.messages_refused),
             ("malformed", "Messages that did not decode or were out of place", self.malformed),
+            (
+                "unknown_messages",
+                "Messages of replicas of a kind that this release does not know",
+                self.unknown,
+            ),
             ("peer_messages_dropped", "Messages to replicas dropped", self.peer_dropped),
             ("client_messages_dropped", "Messages to clients dropped", self.client_dropped),
             ("syncs", "Syncs of the log that were waited for", self.syncs),

@@ -109,6 +109,16 @@ pub(crate) enum Footing {
     Durable(Box<Opened>),
 }
 
+impl Footing {
+    /// Whether there is a snapshot to start from.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        match self {
+            Self::Volatile => false,
+            Self::Durable(opened) => opened.found.as_ref().is_some_and(|found| found.snapshot.is_some()),
+        }
+    }
+}
+
 /// What was opened.
 pub(crate) struct Opened {
     pub(crate) component: Box<dyn TrustedComponent>,

@@ -117,6 +117,16 @@ enum Item<A: Agreement, X: Execution> {
     Asked(ClientId, u64, bool),
 }
 
+/// Whether a message that does not decode is of a kind that this release does not know: a later one may send
+/// such, and what is not understood is ignored.
+fn is_unknown<A: Agreement>(message: &[u8]) -> bool {
+    match message {
+        [0, kind, ..] => *kind >= A::MESSAGE_KINDS,
+        [kind, ..] => *kind >= Peers::<A>::KINDS,
+        [] => false,
+    }
+}
+
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Does one turn; an error ends the replica.
     pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
@@ -259,6 +269,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let Party::Replica(from) = party else { return true };
             self.counters.peer_messages_in += 1;
             match Peers::<A>::from_wire(&bytes) {
+                Err(_) if is_unknown::<A>(&bytes) => self.counters.unknown += 1,
                 Err(_) => self.counters.malformed += 1,
                 Ok(PeerMessage::Protocol(message)) => match self.messages.verify(message) {
                     Ok(message) => {

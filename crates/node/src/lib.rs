@@ -15,6 +15,7 @@
 //! | `standing` | whether it may go on from that |
 //! | `marker` | why a replica that keeps nothing runs once |
 //! | `faults`, `liar` | in test builds: disks and clocks that fail, planted bugs, replicas that lie |
+//! | [`backup`], `genesis` | a certified state for an operator, and the first state of a group made from one |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+pub mod backup;
 mod beside;
 mod by_the_clock;
 mod clock;
@@ -34,6 +36,7 @@ mod durable;
 mod engine;
 #[cfg(feature = "faults")]
 mod faults;
+mod genesis;
 mod http;
 mod inbox;
 mod journal;
@@ -62,6 +65,7 @@ pub use counters::Counters;
 pub use durable::DurableError;
 #[cfg(feature = "faults")]
 pub use faults::{Faults, Plant};
+pub use genesis::GenesisError;
 pub use marker::{MarkerError, leave_mark};
 pub use runtime::{Options, RecoveryError, RunError, serve};
 pub use snapshot::Snapshot;

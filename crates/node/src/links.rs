@@ -16,6 +16,10 @@ pub(crate) struct Links {
     dirty: Vec<Rc<Outgoing>>,
     /// Replicas of whom it was already said that a message to or from them was too large.
     too_large: BTreeSet<ReplicaId>,
+    /// The version that is spoken with each connected replica that has said a word.
+    versions: BTreeMap<ReplicaId, u16>,
+    /// Replicas of whom it was already said that no version is spoken with them.
+    speechless: BTreeSet<ReplicaId>,
 }
 
 impl Links {
@@ -26,6 +30,8 @@ impl Links {
             clients: BTreeMap::new(),
             dirty: Vec::new(),
             too_large: BTreeSet::new(),
+            versions: BTreeMap::new(),
+            speechless: BTreeSet::new(),
         }
     }
 
@@ -64,6 +70,30 @@ impl Links {
             );
         }
         first
+    }
+
+    /// Notes which version is spoken with a replica.
+    pub(crate) fn speaks(&mut self, replica: ReplicaId, version: u16) {
+        self.speechless.remove(&replica);
+        if self.versions.insert(replica, version) != Some(version) {
+            tracing::debug!(%replica, version, "speaks with a replica");
+        }
+    }
+
+    /// Notes that no version is spoken with a replica, and says so the first time. Tells whether it was.
+    pub(crate) fn speaks_nothing(&mut self, replica: ReplicaId, why: &LinkError) -> bool {
+        let first = self.speechless.insert(replica);
+        if first {
+            tracing::error!(%replica, %why, "cannot talk to a replica");
+        }
+        first
+    }
+
+    /// The version that is spoken with each connected replica, by number.
+    pub(crate) fn versions(&self) -> BTreeMap<u16, u16> {
+        let up =
+            |replica: &&ReplicaId| self.replicas.get(usize::from(replica.0)).is_some_and(Option::is_some);
+        self.versions.keys().filter(up).map(|replica| (replica.0, self.versions[replica])).collect()
     }
 
     /// As [`Links::tell_replica`]; the client asks again for what it misses.
@@ -111,6 +141,7 @@ impl Links {
         let place = &mut self.replicas[usize::from(replica.0)];
         if place.as_ref().is_some_and(|current| Rc::ptr_eq(current, link)) {
             *place = None;
+            self.versions.remove(&replica);
         }
     }
 

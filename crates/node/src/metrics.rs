@@ -29,6 +29,11 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         ("pending_requests", "Requests that wait for their execution", number(snapshot.pending)),
         ("accused_replicas", "Replicas that provably broke a rule", number(snapshot.accused.len() as u64)),
         ("connected_peers", "Replicas connected", number(snapshot.peers.len() as u64)),
+        (
+            "oldest_version_spoken",
+            "The oldest version of the messages spoken with a connected replica; 0 without one",
+            i64::from(snapshot.versions.values().min().copied().unwrap_or(0)),
+        ),
         ("connected_clients", "Clients connected", number(snapshot.clients)),
         ("uptime_milliseconds", "Time since the process started", number(snapshot.uptime_ms)),
     ];

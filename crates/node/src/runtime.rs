@@ -7,6 +7,7 @@ use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Footing, Found};
 use crate::engine::{Engine, Stopped};
+use crate::genesis::{self, GenesisError};
 use crate::inbox::Inbox;
 use crate::keys::Keys;
 use crate::links::Links;
@@ -14,17 +15,17 @@ use crate::marker::MarkerError;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
 use crate::unfinished::unfinished_run;
-use crate::{config::hex, http};
+use crate::{backup, config::hex, http};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 pub use troth_core::RecoveryError;
@@ -47,6 +48,9 @@ pub enum RunError {
     /// It ran before.
     #[error(transparent)]
     Marker(#[from] MarkerError),
+    /// It has no first state.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
     /// An address cannot be listened on.
     #[error(
         "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
@@ -134,31 +138,43 @@ pub fn serve(
 ) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let sockets = Sockets::bind(&cluster, secret.replica).await?;
+        let mut sockets = Sockets::bind(&cluster, secret.replica).await?;
         // Only now is it sure that this process is the one that runs the replica.
         let footing = durable::open(&cluster, &secret, layout, &options)?;
+        let genesis =
+            if footing.has_snapshot() { None } else { genesis::load(&cluster, layout, secret.replica)? };
+        sockets.listen_for_backups(&layout.backup_socket(secret.replica));
         match cluster.service {
             #[cfg(feature = "demo-adversary")]
             Service::Kv if options.miscompute => {
                 let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
-                let executor = executor(&cluster, app);
+                let executor = begin(executor(&cluster, app), genesis);
                 run(&cluster, secret, sockets, executor, footing, options).await
             }
             Service::Kv => {
-                let executor = executor(&cluster, troth_kv::Kv::default());
+                let executor = begin(executor(&cluster, troth_kv::Kv::default()), genesis);
                 run(&cluster, secret, sockets, executor, footing, options).await
             }
             Service::Null => {
-                let executor = executor(&cluster, troth_kv::Null::default());
+                let executor = begin(executor(&cluster, troth_kv::Null::default()), genesis);
                 run(&cluster, secret, sockets, executor, footing, options).await
             }
         }
     })
 }
 
+/// An executor that stands at the group's first state.
+fn begin<X: Execution<Snapshot = State>>(mut executor: X, genesis: Option<State>) -> X {
+    if let Some(genesis) = genesis {
+        executor.restore(genesis);
+    }
+    executor
+}
+
 struct Sockets {
     group: TcpListener,
     http: Option<TcpListener>,
+    backup: Option<(UnixListener, PathBuf)>,
     interrupt: Signal,
     terminate: Signal,
 }
@@ -175,9 +191,20 @@ impl Sockets {
                 Some(address) => Some(listen(address).await?),
                 None => None,
             },
+            backup: None,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
+    }
+
+    /// Without its socket a replica does everything but serve backups, so it goes on.
+    fn listen_for_backups(&mut self, path: &Path) {
+        match backup::serve::bind(path) {
+            Ok(listener) => self.backup = Some((listener, path.to_path_buf())),
+            Err(why) => {
+                tracing::warn!(socket = %path.display(), %why, "cannot listen for `troth backup`: serves no backups")
+            }
+        }
     }
 }
 
@@ -223,6 +250,10 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         let shared = Rc::clone(&shared);
         let look = move || look(&shared.engine.borrow(), cluster_name(&group), started);
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
+    }
+
+    if let Some((listener, path)) = sockets.backup.take() {
+        tokio::task::spawn_local(backup::serve::serve(Rc::clone(&shared), listener, path));
     }
 
     let (parent, mut orphaned) = tokio::sync::oneshot::channel::<()>();
@@ -394,6 +425,8 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         suspicions: status.suspicions,
         accused: status.accused.iter().map(|replica| replica.0).collect(),
         peers: engine.links.replicas_up(),
+        versions: engine.links.versions(),
+        wall_us: engine.clock.env().wall.0,
         clients: engine.links.clients_up() as u64,
         counters: engine.counters.clone(),
     }

@@ -2,9 +2,11 @@
 
 use crate::counters::Counters;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A replica's state for people and tools; the JSON of `/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Snapshot {
     /// The replica's number.
     pub replica: u16,
@@ -41,6 +43,10 @@ pub struct Snapshot {
     pub accused: Vec<u16>,
     /// Replicas that it is connected to.
     pub peers: Vec<u16>,
+    /// The version of the messages that is spoken with each of them, by replica.
+    pub versions: BTreeMap<u16, u16>,
+    /// Its machine's time of day, in microseconds since the Unix epoch.
+    pub wall_us: u64,
     /// Clients that are connected to it.
     pub clients: u64,
     /// What it counted.

@@ -155,7 +155,7 @@ fn process(
     let path = options.trusted_socket.clone().unwrap_or_else(|| layout.trusted_socket(secret.replica));
     let may_start = options.trusted_socket.is_none() && !options.trusted_command.is_empty();
     let remote = match RemoteComponent::connect(&path, PATIENCE) {
-        Err(why) if nobody_serves(&why) => {
+        Err(why) if nobody_serves(&why) || (!may_start && is_being_made(&why)) => {
             let supervisor = if may_start {
                 tracing::warn!(
                     "nobody serves {}: starting the trusted process from the replica, which is no isolation; mend: run \
@@ -186,11 +186,17 @@ fn nobody_serves(why: &ConnectError) -> bool {
     matches!(why, ConnectError::Unreachable { error, .. } if ending.contains(&error.kind()))
 }
 
+/// Whether the socket is closed to this user: one that root has just made is, until it is given to the user
+/// that it is for.
+fn is_being_made(why: &ConnectError) -> bool {
+    matches!(why, ConnectError::Unreachable { error, .. } if error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 fn wait_for(path: &Path, supervisor: Option<&Supervisor>) -> Result<RemoteComponent, HomeError> {
     let give_up = Instant::now() + UNTIL_IT_SERVES;
     loop {
         match RemoteComponent::connect(path, PATIENCE) {
-            Err(why) if nobody_serves(&why) && Instant::now() < give_up => {
+            Err(why) if (nobody_serves(&why) || is_being_made(&why)) && Instant::now() < give_up => {
                 if let Some(ended) = supervisor.and_then(Supervisor::gave_up) {
                     return Err(ended.into());
                 }

@@ -65,7 +65,7 @@ Examples:
 It serves the one replica until it is killed, and may be killed and started again
 at any moment. Only started as root or as a user that is not the replica's does it
 protect the key and the counters from whoever takes over the replica; its log says
-which of its walls stand. docs/operating/quick-start.md has the set-up.")]
+which of its walls stand. docs/operating/trusted-process.md has the set-up.")]
     Trusted(Trusted),
     /// Run a whole cluster on this machine until Ctrl-C.
     #[command(after_help = "\
@@ -76,6 +76,30 @@ Examples:
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
+    /// Check this machine: kernel, permissions, clocks, disks, isolation, and whether the replicas answer.
+    #[command(after_help = "\
+One line per finding: ok, warn or fail, with what to do. Exit code 1 where something
+failed. Run it as the replica's user or as root, or it sees less.")]
+    Doctor(crate::doctor::Doctor),
+    /// Take a certified backup of the running group, from a replica of this machine.
+    #[command(after_help = "\
+Examples:
+  troth backup --to /backups/monday          everything acknowledged so far
+  troth backup --to /backups/monday --last   the last stable checkpoint as it is
+
+The state is fetched from the replica while it goes on serving, and every piece is
+verified against what f+1 replicas certified. Keep the printed content digest apart
+from the backup: `troth restore --content-digest` holds a backup against it.")]
+    Backup(crate::backup::Backup),
+    /// Make a new cluster, with new keys, that begins with the content of a backup.
+    #[command(after_help = "\
+Examples:
+  troth restore --from /backups/monday --dir new-cluster
+  troth restore --from /backups/monday --dir new --hosts 10.0.0.1,10.0.0.2,10.0.0.3
+
+Then go on as after `troth init`: each replica's directory, with its file genesis,
+belongs on its own machine. Keys, clients and what was kept for them are new.")]
+    Restore(crate::restore::Restore),
     /// Show every replica: process, view, primary, progress, suspicions.
     #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
     Status(Status),
@@ -119,12 +143,19 @@ pub(crate) enum HomeName {
 pub(crate) struct Init {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// Faulty replicas to bear: the group gets 2f+1.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
-    pub(crate) f: u16,
     /// What the group serves.
     #[arg(long, value_enum, default_value = "kv")]
     pub(crate) service: ServiceName,
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+/// What a new cluster is made of.
+#[derive(Args, Debug)]
+pub(crate) struct Shape {
+    /// Faulty replicas to bear: the group gets 2f+1.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub(crate) f: u16,
     /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process.
     #[arg(long, value_enum)]
     pub(crate) trusted: Option<TrustedName>,

@@ -3,6 +3,7 @@
 use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
+use troth_node::backup::BackupError;
 use troth_node::config::{ConfigError, MakeError};
 use troth_node::{RunError, Standing};
 
@@ -53,6 +54,23 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<BackupError> for Failure {
+    fn from(why: BackupError) -> Self {
+        let code = match &why {
+            BackupError::Exists(_) | BackupError::NoBackup(_) | BackupError::Version { .. } => USAGE,
+            BackupError::Damaged { .. } => NO,
+            BackupError::Unreachable(..)
+            | BackupError::Refused(_)
+            | BackupError::Lost(_)
+            | BackupError::Foreign(_)
+            | BackupError::Uncertified(_)
+            | BackupError::File { .. }
+            | BackupError::NotYet(_) => NOT_DONE,
+        };
+        Self::new(code, why.to_string())
+    }
+}
+
 impl From<MakeError> for Failure {
     fn from(why: MakeError) -> Self {
         Self::usage(why.to_string())
@@ -62,7 +80,7 @@ impl From<MakeError> for Failure {
 impl From<RunError> for Failure {
     fn from(why: RunError) -> Self {
         let code = match &why {
-            RunError::Config(_) | RunError::Listen(..) => USAGE,
+            RunError::Config(_) | RunError::Genesis(_) | RunError::Listen(..) => USAGE,
             why if Standing::of(why).is_some() => MUST_NOT_START,
             RunError::System(_)
             | RunError::Marker(_)

@@ -1,12 +1,12 @@
 //! `troth init`.
 
-use crate::cli::{DurabilityName, HomeName, Init, ServiceName, TrustedName};
+use crate::cli::{DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::print::say;
 use crate::up::OURS;
 use crate::users;
 use std::os::unix::fs::chown;
-use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, TrustedKind, make};
+use troth_node::config::{Durability, Layout, MakeError, Plan, Service, TrustedHome, TrustedKind, make};
 use troth_trusted_process::User;
 use troth_types::ReplicaId;
 
@@ -14,7 +14,52 @@ use troth_types::ReplicaId;
 const HTTP_OFFSET: u16 = 100;
 
 pub(crate) fn run(init: &Init) -> Result<(), Failure> {
+    let service = match init.service {
+        ServiceName::Kv => Service::Kv,
+        ServiceName::Null => Service::Null,
+    };
     let layout = Layout::new(&init.dir.dir);
+    create(&layout, &init.shape, service, |plan| make(&layout, plan))
+}
+
+/// Makes a cluster of this shape and tells what is where.
+pub(crate) fn create(
+    layout: &Layout,
+    init: &Shape,
+    service: Service,
+    make: impl FnOnce(&Plan) -> Result<(), MakeError>,
+) -> Result<(), Failure> {
+    let plan = plan(init, service)?;
+    let owner = owner(init, plan.trusted_home)?;
+    if layout.root().join(OURS).exists() {
+        return Err(Failure::usage(format!(
+            "{dir} belongs to a `troth up`, which removes what is in it; give another --dir, or remove {dir} if \
+             nothing runs from it",
+            dir = layout.root().display()
+        )));
+    }
+    make(&plan)?;
+    let n = 2 * init.f + 1;
+    if let Some(owner) = owner {
+        (0..n).try_for_each(|replica| give(layout, ReplicaId(replica), owner))?;
+    }
+    let dir = layout.root().display();
+    say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
+    say!("");
+    say!("  {dir}/cluster.toml          public: the same on every machine");
+    say!("  {dir}/replica-N/            secret: on replica N's machine only");
+    if plan.trusted_home == TrustedHome::Process {
+        say!("  {dir}/trusted-N/            secret: replica N's trusted component, on that machine only");
+        say!("  {dir}/socket-N/             where replica N asks its trusted component, on that machine");
+    }
+    say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
+    say!("");
+    say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
+    say!("Or all of them here:   troth up --dir {dir}");
+    Ok(())
+}
+
+fn plan(init: &Shape, service: Service) -> Result<Plan, Failure> {
     let n = 2 * init.f + 1;
     if !init.hosts.is_empty() && init.hosts.len() != usize::from(n) {
         return Err(Failure::usage(format!(
@@ -29,22 +74,17 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         let port = if init.hosts.is_empty() { init.base_port + replica } else { init.base_port };
         (format!("{host}:{port}"), format!("{host}:{}", port + HTTP_OFFSET))
     });
-    let home = match init.trusted_home {
-        HomeName::InProcess => TrustedHome::InProcess,
-        HomeName::Process => TrustedHome::Process,
-    };
-    let owner = owner(init, home)?;
-    let plan = Plan {
+    Ok(Plan {
         faults: init.f,
-        service: match init.service {
-            ServiceName::Kv => Service::Kv,
-            ServiceName::Null => Service::Null,
-        },
+        service,
         trusted: match (init.trusted, init.trusted_home) {
             (Some(TrustedName::Ed25519), _) | (None, HomeName::Process) => TrustedKind::Ed25519,
             (Some(TrustedName::Hmac), _) | (None, HomeName::InProcess) => TrustedKind::Hmac,
         },
-        trusted_home: home,
+        trusted_home: match init.trusted_home {
+            HomeName::InProcess => TrustedHome::InProcess,
+            HomeName::Process => TrustedHome::Process,
+        },
         durability: match init.durability {
             DurabilityName::Always => Durability::Always,
             DurabilityName::Interval => Durability::interval(),
@@ -53,36 +93,11 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         clients: init.clients,
         addresses: addresses.collect(),
         timing: String::new(),
-    };
-    if layout.root().join(OURS).exists() {
-        return Err(Failure::usage(format!(
-            "{dir} belongs to a `troth up`, which removes what is in it; give another --dir, or remove {dir} if \
-             nothing runs from it",
-            dir = layout.root().display()
-        )));
-    }
-    make(&layout, &plan)?;
-    if let Some(owner) = owner {
-        (0..n).try_for_each(|replica| give(&layout, ReplicaId(replica), owner))?;
-    }
-    let dir = layout.root().display();
-    say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
-    say!("");
-    say!("  {dir}/cluster.toml          public: the same on every machine");
-    say!("  {dir}/replica-N/            secret: on replica N's machine only");
-    if home == TrustedHome::Process {
-        say!("  {dir}/trusted-N/            secret: replica N's trusted component, on that machine only");
-        say!("  {dir}/socket-N/             where replica N asks its trusted component, on that machine");
-    }
-    say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
-    say!("");
-    say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
-    say!("Or all of them here:   troth up --dir {dir}");
-    Ok(())
+    })
 }
 
 /// Whom the components' directories are for.
-fn owner(init: &Init, home: TrustedHome) -> Result<Option<User>, Failure> {
+fn owner(init: &Shape, home: TrustedHome) -> Result<Option<User>, Failure> {
     let Some(name) = &init.trusted_user else { return Ok(None) };
     if home != TrustedHome::Process {
         return Err(Failure::usage(

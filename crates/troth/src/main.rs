@@ -4,9 +4,11 @@
 #![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
 mod ask;
+mod backup;
 mod cli;
 #[cfg(feature = "demo-adversary")]
 mod demo;
+mod doctor;
 mod failure;
 #[cfg(feature = "faults")]
 mod faulty_store;
@@ -15,6 +17,7 @@ mod kv;
 mod print;
 mod processes;
 mod replica;
+mod restore;
 mod session;
 mod status;
 #[cfg(test)]
@@ -59,6 +62,9 @@ fn main() -> ExitCode {
         Command::Trusted(arguments) => trusted::run(arguments),
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Restore(arguments) => restore::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         #[cfg(feature = "demo-adversary")]
         Command::Demo(arguments) => demo::run(arguments),

@@ -11,6 +11,7 @@
 //! | [`listen`], [`server`] | the side of the component: one client, checked by its user |
 //! | [`client`] | the side of the replica: a [`TrustedComponent`](troth_trusted_host::TrustedComponent) |
 //! | [`sandbox`] | what the process gives up before it serves, with a report of what it could not |
+//! | [`probe`] | what this kernel could build walls from |
 //! | [`restarts`] | how often a supervisor starts it again before it gives up |
 //!
 //! What it withstands: a replica's process in the hands of an attacker. What it does not: the kernel,
@@ -23,6 +24,7 @@
 pub mod batch;
 pub mod client;
 pub mod listen;
+pub mod probe;
 pub mod restarts;
 pub mod sandbox;
 pub mod server;

@@ -51,6 +51,12 @@ pub enum ToClient {
     Refusal(Refusal),
 }
 
+impl ToClient {
+    /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
+    /// others.
+    pub const KINDS: u8 = 4;
+}
+
 /// The result of a frame, in full or as a digest (protocols.md §1.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyBody {

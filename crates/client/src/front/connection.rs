@@ -126,9 +126,13 @@ async fn read_all(
         let mut next = Some(first);
         let mut batch = Vec::new();
         while let Some(message) = next {
-            // A replica that sends nonsense is left, like one that does not answer.
-            let Ok(decoded) = ToClient::from_wire(&message) else { return Ok(()) };
-            batch.push(decoded);
+            match ToClient::from_wire(&message) {
+                Ok(decoded) => batch.push(decoded),
+                // A later release may say more than this one understands.
+                Err(_) if message.first().is_some_and(|kind| *kind >= ToClient::KINDS) => {}
+                // A replica that sends nonsense is left, like one that does not answer.
+                Err(_) => return Ok(()),
+            }
             if batch.len() >= BATCH || bytes >= BATCH_BYTES {
                 break;
             }

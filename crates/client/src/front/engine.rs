@@ -204,7 +204,13 @@ impl Engine {
                 let view = self.core.view_hint();
                 let primary = self.config.group.primary(view);
                 let unreachable = self.core.unreachable();
-                let status = Status { view, primary, unreachable, outstanding: self.core.outstanding() };
+                let status = Status {
+                    view,
+                    primary,
+                    unreachable,
+                    outstanding: self.core.outstanding(),
+                    confirmed: self.core.confirmed(),
+                };
                 let _ = answer.send(status);
             }
             Command::Close { answer } => {

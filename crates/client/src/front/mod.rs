@@ -12,7 +12,7 @@ use crate::{ClientError, SubmitError};
 use bytes::Bytes;
 use engine::{Command, Engine};
 use tokio::sync::{mpsc, oneshot};
-use troth_types::{Event, ReplicaId, View};
+use troth_types::{Event, ReplicaId, Seq, View};
 
 /// Commands on their way to the task; callers beyond wait.
 const COMMANDS: usize = 4096;
@@ -28,6 +28,9 @@ pub struct Status {
     pub unreachable: Vec<ReplicaId>,
     /// Calls without an outcome.
     pub outstanding: usize,
+    /// The highest batch in which something of this client was executed, by the word of f+1 replicas: every
+    /// batch that was acknowledged to anybody before that call began has a lower number.
+    pub confirmed: Seq,
 }
 
 /// A client of a replica group. Clones share one session; any number of calls may be outstanding,

@@ -2,6 +2,7 @@
 
 mod handshake;
 mod messages;
+mod versions;
 
 use crate::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, initiate};
 use std::time::Duration;

@@ -12,7 +12,8 @@ use toml::Spanned;
 use troth_auth::{Directory, PublicKey};
 use troth_trusted::{Epoch, Identity, SignatureVerifier};
 use troth_types::{
-    ClientId, ComponentKey, Configuration, Group, GroupId, Hasher, HostKeys, Limits, Member, ReplicaId,
+    ClientId, ComponentKey, Configuration, Digest, Group, GroupId, Hasher, HostKeys, Limits, Member,
+    ReplicaId,
 };
 
 /// What the replicas serve.
@@ -137,6 +138,8 @@ pub struct Cluster {
     pub limits: Limits,
     /// Patience and pipelining.
     pub timing: Timing,
+    /// The digest of the state that every replica begins with, where the group was restored from a backup.
+    pub genesis: Option<Digest>,
 }
 
 impl Cluster {
@@ -230,19 +233,32 @@ impl Cluster {
         let trusted = checks.one_of(&raw.trusted, &kinds, "kind of trusted component")?;
         let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted)?;
         let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
+        let genesis = raw.genesis.as_ref().map(|genesis| checks.bytes(genesis, "genesis").map(Digest));
+        let genesis = genesis.transpose()?;
         let limits = checks.limits(&raw.limits)?;
         let timing = checks.timing(&raw.timing)?;
         let replicas = replicas(&checks, &raw.replica, trusted)?;
         let clients = clients(&checks, &raw)?;
         checks.distinct_keys(&raw)?;
 
-        let id = group_id(service, trusted, &nonce, &limits, &timing, &replicas, &clients);
+        let id = group_id(service, trusted, &nonce, genesis, &limits, &timing, &replicas, &clients);
         let count = u16::try_from(replicas.len()).unwrap_or(0);
         let group = Group::hybrid(id, count).map_err(|why| {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
             source.error(span, why.to_string(), "have an odd number of [[replica]] tables, three or more")
         })?;
-        Ok(Self { group, service, trusted, trusted_home, durability, replicas, clients, limits, timing })
+        Ok(Self {
+            group,
+            service,
+            trusted,
+            trusted_home,
+            durability,
+            replicas,
+            clients,
+            limits,
+            timing,
+            genesis,
+        })
     }
 }
 
@@ -332,10 +348,12 @@ fn clients(checks: &Checks<'_>, raw: &RawCluster) -> Result<BTreeMap<ClientId, C
 /// and the window are part of that: a replica that has others than its peers takes their honest logs for
 /// proofs against them. Addresses, patience and what the primary keeps under way may change without
 /// making another group.
+#[expect(clippy::too_many_arguments, reason = "each is one thing that names the group")]
 fn group_id(
     service: Service,
     trusted: TrustedKind,
     nonce: &[u8; 32],
+    genesis: Option<Digest>,
     limits: &Limits,
     timing: &Timing,
     replicas: &[ReplicaEntry],
@@ -358,6 +376,10 @@ fn group_id(
     hasher.number(clients.len() as u64);
     for (id, client) in clients {
         hasher.number(id.0).fixed(&client.link_key).fixed(&client.key.0);
+    }
+    // Absent where a group begins with nothing, so that the names of such groups stay what they were.
+    if let Some(genesis) = genesis {
+        hasher.bytes(b"genesis").digest(&genesis);
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

@@ -45,11 +45,20 @@ impl Source {
             problem,
             mend: mend.to_owned(),
         };
-        let length = std::fs::metadata(file).map_err(|why| whole(format!("cannot be read: {why}")))?.len();
+        let unread = |why: std::io::Error| {
+            let closed = why.kind() == std::io::ErrorKind::PermissionDenied;
+            let error = whole(format!("cannot be read: {why}"));
+            if closed {
+                let mend = "run this as the user that the file and its directory belong to, or give them to this one (chown)";
+                return ConfigError { mend: mend.to_owned(), ..error };
+            }
+            error
+        };
+        let length = std::fs::metadata(file).map_err(unread)?.len();
         if length > MOST {
             return Err(whole(format!("is {length} bytes long, which no configuration is")));
         }
-        let text = std::fs::read_to_string(file).map_err(|why| whole(format!("cannot be read: {why}")))?;
+        let text = std::fs::read_to_string(file).map_err(unread)?;
         Ok(Self { file: file.to_path_buf(), text })
     }
 

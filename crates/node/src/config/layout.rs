@@ -89,6 +89,18 @@ impl Layout {
         self.replica(replica).join("started")
     }
 
+    /// The first state of a replica whose group was restored from a backup.
+    #[must_use]
+    pub fn genesis(&self, replica: ReplicaId) -> PathBuf {
+        self.replica(replica).join("genesis")
+    }
+
+    /// Where a running replica serves backups to its own user and to root.
+    #[must_use]
+    pub fn backup_socket(&self, replica: ReplicaId) -> PathBuf {
+        self.replica(replica).join("backup.sock")
+    }
+
     /// A client's secret keys.
     #[must_use]
     pub fn client_secret(&self, client: ClientId) -> PathBuf {

@@ -59,6 +59,9 @@ pub enum MakeError {
     /// A file could not be written.
     #[error("cannot write {0}: {1}")]
     File(PathBuf, io::Error),
+    /// The first state could not be written.
+    #[error(transparent)]
+    Genesis(#[from] crate::backup::BackupError),
     /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes: {0}")]
     Random(getrandom::Error),
@@ -72,6 +75,22 @@ pub enum MakeError {
 /// # Errors
 /// See [`MakeError`].
 pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
+    make_with(layout, plan, &Extra::default())
+}
+
+/// What a cluster has beyond what its plan says.
+#[derive(Default)]
+pub(super) struct Extra<'a> {
+    /// Lines before the first table of cluster.toml.
+    pub(super) lines: String,
+    /// Lines for the `[limits]` table; empty for the defaults.
+    pub(super) limits: String,
+    /// The first state, for each replica.
+    pub(super) genesis: Option<&'a troth_exec::Snapshot>,
+}
+
+/// As [`make`].
+pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Result<(), MakeError> {
     if layout.cluster().exists() {
         return Err(MakeError::Exists(layout.cluster()));
     }
@@ -87,6 +106,10 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
         writeln!(cluster, "trusted_home = \"{}\"", plan.trusted_home.name()).expect("a string takes all");
     }
     writeln!(cluster, "nonce = \"{}\"", hex::encode(&nonce)).expect("a string takes all");
+    cluster += &extra.lines;
+    if !extra.limits.is_empty() {
+        write!(cluster, "\n[limits]\n{}", extra.limits).expect("a string takes all");
+    }
     if !plan.timing.is_empty() {
         write!(cluster, "\n[timing]\n{}", plan.timing).expect("a string takes all");
     }
@@ -170,6 +193,11 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
             hex::encode(&group.0)
         );
         write_new(layout, &file, text.as_bytes(), 0o600)?;
+    }
+    if let Some(state) = extra.genesis {
+        for replica in (0..replicas).map(ReplicaId) {
+            crate::backup::file::write(&layout.genesis(replica), state)?;
+        }
     }
     // Last, so that a directory with a cluster.toml is complete.
     write_new(layout, &layout.cluster(), cluster.as_bytes(), 0o644)

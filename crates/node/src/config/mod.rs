@@ -11,6 +11,7 @@ mod home;
 mod layout;
 mod make;
 mod raw;
+mod restored;
 mod secret;
 
 pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
@@ -19,4 +20,5 @@ pub use error::ConfigError;
 pub use home::TrustedHome;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
+pub use restored::make_restored;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};

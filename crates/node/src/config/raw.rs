@@ -14,6 +14,7 @@ pub(crate) struct RawCluster {
     pub(crate) trusted: Spanned<String>,
     pub(crate) trusted_home: Option<Spanned<String>>,
     pub(crate) nonce: Spanned<String>,
+    pub(crate) genesis: Option<Spanned<String>>,
     #[serde(default)]
     pub(crate) limits: RawLimits,
     #[serde(default)]

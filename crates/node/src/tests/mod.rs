@@ -1,3 +1,4 @@
+mod backup;
 mod config;
 mod connection;
 mod engine;
@@ -12,3 +13,4 @@ mod set_back;
 mod standing;
 mod timers;
 mod trusted_config;
+mod versions;

@@ -11,6 +11,7 @@ use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View
 
 impl Agreement for MinBft {
     const NAME: &'static str = "minbft";
+    const MESSAGE_KINDS: u8 = 5;
     type Body = Body;
     type Message = Message;
     type Timer = Timer;

@@ -9,6 +9,12 @@ use troth_core::{Cx, Note, rule};
 use troth_types::{Digest, ReplicaId, Seq, View};
 
 impl MinBft {
+    /// The certificates of the last stable checkpoint; none for genesis.
+    #[must_use]
+    pub fn stable_proof(&self) -> &Arc<StableProof> {
+        &self.stable_proof
+    }
+
     /// The digest of an own checkpoint is known.
     pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
         if self.repairing {

@@ -195,6 +195,11 @@ impl Application for Kv {
         matches!(parse(operation), Ok(Operation::Get { .. } | Operation::Scan { .. }))
     }
 
+    /// Keys and the count of writes, which keeps versions from being used twice; watches are their clients'.
+    fn outlives_clients(&self, key: &[u8]) -> bool {
+        key.first() == Some(&ENTRY) || key == WRITES
+    }
+
     fn too_large(&self) -> Bytes {
         Answer::ResultTooLarge.to_wire()
     }

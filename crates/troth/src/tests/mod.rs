@@ -1,4 +1,5 @@
 //! Tests of what needs no process.
 
+mod doctor;
 mod print;
 mod users;

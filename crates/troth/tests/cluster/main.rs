@@ -3,8 +3,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
+mod backup;
 #[cfg(feature = "demo-adversary")]
 mod diverged;
+mod doctor;
 mod durability;
 mod full;
 mod killed;

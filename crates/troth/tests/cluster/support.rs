@@ -79,6 +79,11 @@ pub fn init(dir: &Path) -> u16 {
 
 /// As [`init`], with further arguments.
 pub fn init_with(dir: &Path, arguments: &[&str]) -> u16 {
+    made_by("init", dir, arguments)
+}
+
+/// Makes a cluster by `troth init` or `troth restore`, on ports that are free now; gives the first.
+pub fn made_by(command: &str, dir: &Path, arguments: &[&str]) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Tests of this process never want the same ports, as none are held until the replicas start; those of
     // others rarely do.
@@ -90,7 +95,7 @@ pub fn init_with(dir: &Path, arguments: &[&str]) -> u16 {
             [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
         });
         if free {
-            good(dir, &[&["init", "--base-port", &base.to_string()], arguments].concat());
+            good(dir, &[&[command, "--base-port", &base.to_string()], arguments].concat());
             return u16::try_from(base).expect("below 32000");
         }
     }

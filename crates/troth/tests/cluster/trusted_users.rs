@@ -134,3 +134,25 @@ fn root_serves_no_socket_where_others_may_write() {
     assert_eq!(root.status.code(), Some(2), "{words}");
     assert!(words.contains("does not run as root"), "{words}");
 }
+
+#[test]
+fn a_replica_waits_for_a_socket_that_is_not_its_own_yet() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-early");
+    let dir = scratch.0.as_path();
+    prepare(dir);
+    // As it is between being made by a process that starts as root and being given away.
+    let socket = dir.join("socket-0/trusted.sock");
+    let making = std::os::unix::net::UnixListener::bind(&socket).expect("a fresh socket");
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600)).expect("our own");
+    let mut early = replica(dir, 0);
+    let said = || std::fs::read_to_string(dir.join("replica-0.log")).expect("its log");
+    until("the replica waits", || said().contains("waiting for the trusted process").then_some(()));
+    drop(making);
+    let _component = component(dir, 0);
+    until("the replica serves", || said().contains(" serves").then_some(()));
+    assert!(early.0.try_wait().expect("our own child").is_none(), "{}", said());
+}

@@ -4,6 +4,7 @@ use super::support::{Store, bytes};
 use crate::watches::MAX_WATCHERS;
 use crate::{Answer, Change, Kv, Operation, Watch};
 use bytes::Bytes;
+use troth_exec::Application;
 
 fn key(text: &'static str) -> Operation {
     Operation::Watch(Watch::Key(bytes(text)))
@@ -103,4 +104,28 @@ fn watching_an_empty_key_is_not_watching_everything() {
     assert!(store.changes().is_empty());
     store.put("", "1");
     assert_eq!(store.changes(), [(5, change("", false, 2))]);
+}
+
+#[test]
+fn watches_do_not_outlive_their_clients_and_keys_do() {
+    let mut store = Store::new();
+    let mut kept_of = |operation: &Operation| {
+        let keys = |store: &Store| {
+            let mut keys = std::collections::BTreeSet::new();
+            store.map.tree_now().for_each(|key, _| {
+                keys.insert(key.to_vec());
+            });
+            keys
+        };
+        let before = keys(&store);
+        store.run(3, operation);
+        // The store's map has the application's keys behind one byte.
+        let added: Vec<_> = keys(&store).difference(&before).cloned().collect();
+        added.iter().map(|key| store.kv.outlives_clients(&key[1..])).collect::<Vec<_>>()
+    };
+    let put = kept_of(&Operation::Put { key: bytes("a"), value: bytes("1") });
+    assert_eq!(put, [true, true], "the key and the count of writes");
+    let watched = kept_of(&Operation::Watch(Watch::Prefix(bytes("a"))));
+    assert_eq!(watched, [false, false, false], "the pattern, its client's count, the lengths");
+    assert_eq!(kept_of(&Operation::Watch(Watch::Key(bytes("k")))), [false]);
 }

@@ -1,0 +1,154 @@
+//! The operator's side: certificates first, then the state they certify, piece by piece.
+
+use super::BackupError;
+use super::wire::{Greeting, MAX_ANSWER, receive, send};
+use crate::config::{Cluster, ReplicaSecret, TrustedKind};
+use crate::keys::Keys;
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use troth_core::{Execution, Installing};
+use troth_exec::{Executor, Snapshot as State};
+use troth_minbft::{Message, StableProof, evidence};
+use troth_trusted::MacKey;
+use troth_types::{Digest, Seq, StateFetch, StatePiece, Wire};
+
+/// How long the replica may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Questions under way at once: few enough to fit a socket's buffer, so that neither end ever waits for
+/// the other to take what it does not read.
+const UNDER_WAY: usize = 16;
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Pieces of the state that have come and are verified.
+    pub pieces: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Pieces that are asked for, as far as is known yet.
+    pub wanted: u64,
+}
+
+/// A replica that serves its last stable checkpoint, which f+1 replicas have certified.
+pub struct Source {
+    stream: UnixStream,
+    limits: troth_types::Limits,
+    /// The checkpoint.
+    pub seq: Seq,
+    /// Its certified digest.
+    pub digest: Digest,
+    /// The last batch that the replica had executed when it was asked.
+    pub executed: Seq,
+    /// The certificates.
+    pub proof: Message,
+}
+
+impl Source {
+    /// Asks a replica of this machine and checks its certificates.
+    ///
+    /// # Errors
+    /// [`BackupError`]: it cannot be reached, will not, or what it shows is not certified.
+    pub fn open(cluster: &Cluster, secret: &ReplicaSecret, socket: &Path) -> Result<Self, BackupError> {
+        let stream =
+            UnixStream::connect(socket).map_err(|why| BackupError::Unreachable(socket.to_path_buf(), why))?;
+        Self::over(stream, cluster, secret.mac.as_ref())
+    }
+
+    pub(crate) fn over(
+        mut stream: UnixStream,
+        cluster: &Cluster,
+        mac: Option<&MacKey>,
+    ) -> Result<Self, BackupError> {
+        stream.set_read_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
+        let greeting = answer(&mut stream)?;
+        let greeting = Greeting::from_wire(&greeting).map_err(|why| BackupError::Foreign(why.to_string()))?;
+        let offer = match greeting {
+            Greeting::Offer(offer) => offer,
+            Greeting::Refused(why) => return Err(BackupError::Refused(why)),
+        };
+        let (seq, digest) = certified(cluster, mac, &offer.proof)?;
+        let (executed, proof) = (offer.executed, offer.proof);
+        Ok(Self { stream, limits: cluster.limits, seq, digest, executed, proof })
+    }
+
+    /// Fetches the state. Every piece is verified against the certified digest as it comes, so nothing is
+    /// held that is not part of that state.
+    ///
+    /// # Errors
+    /// [`BackupError`]: the replica went away, or serves what it must not.
+    pub fn fetch(&mut self, mut progress: impl FnMut(Progress)) -> Result<State, BackupError> {
+        // What the state means is of no concern here: any application's executor installs it.
+        let mut executor = Executor::new(troth_kv::Null::default(), self.limits);
+        let mut wants: VecDeque<StateFetch> = executor.begin_install(self.seq, self.digest).into();
+        let mut so_far = Progress { pieces: 0, bytes: 0, wanted: wants.len() as u64 };
+        let mut under_way = 0;
+        loop {
+            while under_way < UNDER_WAY
+                && let Some(fetch) = wants.pop_front()
+            {
+                send(&mut self.stream, &fetch.to_wire()).map_err(BackupError::Lost)?;
+                under_way += 1;
+            }
+            let piece = answer(&mut self.stream)?;
+            under_way -= 1;
+            so_far.pieces += 1;
+            so_far.bytes += piece.len() as u64;
+            let piece = StatePiece::from_wire(&piece).map_err(|why| BackupError::Foreign(why.to_string()))?;
+            match executor.on_piece(&piece) {
+                Installing::Wants(more) => {
+                    so_far.wanted += more.len() as u64;
+                    wants.extend(more);
+                    progress(so_far);
+                }
+                Installing::Done => {
+                    progress(so_far);
+                    return Ok(executor.snapshot(self.seq).expect("an installed state is kept"));
+                }
+                Installing::Rejected | Installing::NotWanted => {
+                    return Err(BackupError::Foreign("a piece of state does not verify".to_owned()));
+                }
+            }
+        }
+    }
+}
+
+fn answer(stream: &mut UnixStream) -> Result<bytes::Bytes, BackupError> {
+    let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up");
+    receive(stream, MAX_ANSWER).map_err(BackupError::Lost)?.ok_or_else(|| BackupError::Lost(gone()))
+}
+
+/// What f+1 replicas of the group have certified, where the message proves that they have.
+///
+/// # Errors
+/// [`BackupError::Uncertified`].
+pub(super) fn certified(
+    cluster: &Cluster,
+    mac: Option<&MacKey>,
+    proof: &Message,
+) -> Result<(Seq, Digest), BackupError> {
+    let bad = |why: String| BackupError::Uncertified(why);
+    let target = vouched(cluster, proof)?;
+    if cluster.trusted == TrustedKind::Hmac && mac.is_none() {
+        return Err(bad("the key that checks HMAC certificates is not here".to_owned()));
+    }
+    let keys = Keys { group: cluster.group.id(), mac: mac.map(MacKey::verifier), limits: cluster.limits };
+    keys.messages(&cluster.configuration()).verify(proof.clone()).map_err(|why| bad(why.to_string()))?;
+    Ok(target)
+}
+
+/// What the message says that f+1 replicas say, before any certificate is looked at.
+pub(super) fn vouched(cluster: &Cluster, proof: &Message) -> Result<(Seq, Digest), BackupError> {
+    let bad = |why: &str| BackupError::Uncertified(why.to_owned());
+    let Message::Stable(proof): &Message = proof else {
+        return Err(bad("it is no proof of a checkpoint"));
+    };
+    let proof: &StableProof = proof;
+    if proof.votes.is_empty() {
+        return Err(bad("nobody vouches for it"));
+    }
+    evidence::check_stable(&cluster.group, &cluster.minbft(), proof).map_err(bad)
+}

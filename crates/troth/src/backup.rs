@@ -1,0 +1,197 @@
+//! `troth backup`: a certified state of the running group, from a replica of this machine.
+
+use crate::cli::Dir;
+use crate::failure::{Failure, NOT_DONE, USAGE};
+use crate::print::{self, note, say};
+use crate::session::Session;
+use clap::Args;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use troth_kv::Operation;
+use troth_node::backup::{self, BackupError, Manifest, Progress, Source};
+use troth_node::config::{Cluster, Layout, ReplicaSecret, hex};
+use troth_types::{ClientId, ReplicaId, Wire};
+
+/// Between two lines that tell how far it is.
+const TELL: Duration = Duration::from_secs(1);
+/// Between two looks whether a checkpoint is stable.
+const LOOK: Duration = Duration::from_millis(50);
+
+#[derive(Args, Debug)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Where to put the backup: a directory that does not exist.
+    #[arg(long, value_name = "DIRECTORY", value_parser = plain)]
+    pub(crate) to: PathBuf,
+    /// The replica of this machine to ask; the first that has a socket where absent.
+    #[arg(long)]
+    pub(crate) id: Option<u16>,
+    /// Take the last stable checkpoint as it is. Otherwise, where a client's keys are here, operations that
+    /// change nothing are ordered until a checkpoint holds everything acknowledged so far.
+    #[arg(long)]
+    pub(crate) last: bool,
+    /// The client to order those as; a free one where absent.
+    #[arg(long)]
+    pub(crate) client: Option<u64>,
+    /// Seconds to wait for a checkpoint to become stable.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) wait: u64,
+    /// Print the manifest as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A path without a slash at its end, so that a name can be put behind it.
+fn plain(path: &str) -> Result<PathBuf, String> {
+    let path: PathBuf = Path::new(path).components().collect();
+    match path.file_name() {
+        Some(_) => Ok(path),
+        None => Err("it has no name of its own; name a new directory".to_owned()),
+    }
+}
+
+pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
+    let layout = Layout::new(&arguments.dir.dir);
+    let cluster = Cluster::load(&layout.cluster())?;
+    if arguments.to.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(arguments.to.clone()).into());
+    }
+    let give_up = Instant::now() + Duration::from_secs(arguments.wait);
+    let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
+    let socket = layout.backup_socket(replica);
+    let ask = || Source::open(&cluster, &secret, &socket);
+    let mut source = if arguments.last {
+        last(give_up, &ask)?
+    } else {
+        current(arguments, &layout, &cluster, give_up, &ask)?
+    };
+
+    note!("replica {} shows checkpoint {}, certified by f+1 replicas; fetching it", replica.0, source.seq.0);
+    let mut told = Instant::now();
+    let state = source.fetch(|progress| {
+        if told.elapsed() >= TELL {
+            told = Instant::now();
+            tell(progress);
+        }
+    })?;
+    note!("fetched and verified {} entries; writing {}", state.entries(), arguments.to.display());
+    let manifest = backup::write(&arguments.to, &layout, &cluster, replica, &source, &state)?;
+    // What was written is read again, so that a disk that lies is found now and not when it is needed.
+    let content = backup::read(&arguments.to)?.content_digest();
+    if arguments.json {
+        return print::output(
+            (serde_json::to_string(&manifest).expect("a manifest is plain data") + "\n").as_bytes(),
+        );
+    }
+    report(&manifest, &arguments.to, &source);
+    say!("content digest {}", hex::encode(&content.0));
+    Ok(())
+}
+
+fn report(manifest: &Manifest, to: &Path, source: &Source) {
+    say!("Wrote {}: everything up to batch {}, certified by f+1 replicas.", to.display(), manifest.number);
+    say!("{} entries, {} bytes.", manifest.entries, manifest.state_bytes);
+    let beyond = source.executed.0.saturating_sub(manifest.number);
+    if beyond > 0 {
+        say!("{beyond} later batches, which the replica had executed when it was asked, are not in it.");
+    }
+}
+
+fn tell(progress: Progress) {
+    note!("{} of at least {} pieces, {} kB", progress.pieces, progress.wanted, progress.bytes / 1000);
+}
+
+/// The replica to ask, and its keys.
+fn replica(
+    layout: &Layout,
+    cluster: &Cluster,
+    wanted: Option<u16>,
+) -> Result<(ReplicaId, ReplicaSecret), Failure> {
+    let secret = |id: ReplicaId| Ok((id, ReplicaSecret::load(&layout.replica_secret(id), cluster)?));
+    if let Some(id) = wanted {
+        if !cluster.group.contains(ReplicaId(id)) {
+            let last = cluster.group.n() - 1;
+            return Err(Failure::usage(format!(
+                "the group has replicas 0 to {last}; --id {id} is none of them"
+            )));
+        }
+        return secret(ReplicaId(id));
+    }
+    let answers = |id: &ReplicaId| UnixStream::connect(layout.backup_socket(*id)).is_ok();
+    let Some(found) = cluster.group.all().find(answers) else {
+        return Err(Failure::new(
+            NOT_DONE,
+            format!(
+                "no replica of this group runs from {} on this machine\n  mend: run this where a replica runs, as its \
+                 user or as root, with the same --dir; `troth status` shows which replicas answer",
+                layout.root().display()
+            ),
+        ));
+    };
+    secret(found)
+}
+
+/// The last stable checkpoint, as soon as the replica has one and nobody else takes a backup of it.
+fn last(give_up: Instant, ask: &dyn Fn() -> Result<Source, BackupError>) -> Result<Source, Failure> {
+    loop {
+        match ask() {
+            Err(BackupError::Refused(_)) if Instant::now() < give_up => std::thread::sleep(LOOK),
+            asked => return Ok(asked?),
+        }
+    }
+}
+
+/// A checkpoint that holds everything acknowledged before now, where that can be had; else the last one.
+fn current(
+    arguments: &Backup,
+    layout: &Layout,
+    cluster: &Cluster,
+    give_up: Instant,
+    ask: &dyn Fn() -> Result<Source, BackupError>,
+) -> Result<Source, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::system("cannot start", &why))?;
+    runtime.block_on(async {
+        let wait = give_up.saturating_duration_since(Instant::now());
+        let session = Session::open(layout, cluster, arguments.client.map(ClientId), wait).await;
+        let client = match session {
+            Ok(session) => session,
+            // A replica's machine need not have a client's keys.
+            Err(why) if why.code == USAGE && arguments.client.is_none() => {
+                note!(
+                    "no client's keys are here: takes the last stable checkpoint, which may lack the last {} batches",
+                    2 * cluster.timing.checkpoint_interval
+                );
+                return last(give_up, ask);
+            }
+            Err(why) => return Err(why),
+        };
+        let nothing = Operation::Get { key: bytes::Bytes::new() }.to_wire();
+        client.client.execute(nothing.clone()).await?;
+        // Whatever was acknowledged to anybody before has a lower number.
+        let target = client.client.status().await?.confirmed;
+        loop {
+            match ask() {
+                Ok(source) if source.seq >= target => return Ok(source),
+                Ok(_) | Err(BackupError::Refused(_)) => {}
+                Err(why) => return Err(why.into()),
+            }
+            if Instant::now() >= give_up {
+                return Err(BackupError::NotYet(target).into());
+            }
+            if client.client.status().await?.confirmed.0 > target.0 + 2 * cluster.timing.checkpoint_interval {
+                // Enough is ordered: the replicas are about to take the checkpoint, or the one asked is behind.
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            // A few between two looks; one after the other, so that each is a batch of its own.
+            for _ in 0..8 {
+                client.client.execute(nothing.clone()).await?;
+            }
+        }
+    })
+}

@@ -1,0 +1,128 @@
+//! Whether the replicas can be reached, and what they say.
+
+use super::{Finding, clocks};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+use troth_node::Snapshot;
+use troth_node::config::Cluster;
+
+/// How long a replica's port may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was seen of one replica.
+pub(crate) struct Seen {
+    /// Why its port does not open, if it does not.
+    pub(crate) port: Result<(), String>,
+    /// What it says of itself, where it has an HTTP port.
+    pub(crate) says: Option<Result<Snapshot, String>>,
+    pub(crate) clock: Option<clocks::Beside>,
+}
+
+pub(super) fn look(cluster: &Cluster) -> Vec<Finding> {
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let asked: Vec<_> = cluster
+            .replicas
+            .iter()
+            .map(|replica| {
+                scope.spawn(|| {
+                    let port = opens(&replica.address);
+                    let (says, clock) = match &replica.http {
+                        Some(http) => {
+                            let (says, clock) = clocks::ask_one(http);
+                            (Some(says), clock)
+                        }
+                        None => (None, None),
+                    };
+                    Seen { port, says, clock }
+                })
+            })
+            .collect();
+        asked.into_iter().map(|asked| asked.join().expect("asking does not panic")).collect()
+    });
+    let mut findings = judge(cluster, &seen);
+    let clocks: Vec<_> =
+        (0..).zip(&seen).filter_map(|(id, seen)| seen.clock.map(|clock| (id, clock))).collect();
+    findings.extend(clocks::judge(cluster, &clocks));
+    findings
+}
+
+fn opens(address: &str) -> Result<(), String> {
+    let target = address
+        .to_socket_addrs()
+        .map_err(|why| format!("its name is not known: {why}"))?
+        .next()
+        .ok_or("its name stands for no machine")?;
+    TcpStream::connect_timeout(&target, PATIENCE).map(drop).map_err(|why| why.to_string())
+}
+
+/// What it means for the group.
+pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
+    const SUBJECT: &str = "peers";
+    let (n, quorum) = (seen.len(), cluster.group.quorum());
+    let up = seen.iter().filter(|seen| seen.port.is_ok()).count();
+    let mut findings = Vec::new();
+    for (id, seen) in seen.iter().enumerate() {
+        let address = &cluster.replicas[id].address;
+        if let Err(why) = &seen.port
+            && up > 0
+        {
+            let said = format!("replica {id} does not answer at {address}: {why}");
+            let mend = "start it there, or let this machine through its firewall";
+            findings.push(Finding::warn(SUBJECT, said, mend));
+        }
+        if let Some(Ok(says)) = &seen.says {
+            findings.extend(judge_one(cluster, id, says, up));
+        } else if let (Ok(()), Some(Err(why))) = (&seen.port, &seen.says) {
+            let said = format!("replica {id}'s /status: {why}");
+            findings.push(Finding::warn(SUBJECT, said, "open its http port to the operator's network"));
+        }
+    }
+    findings.push(match up {
+        0 => Finding::warn(
+            SUBJECT,
+            "no replica answers: none runs yet, or none can be reached from here",
+            "nothing where the group is not meant to run yet; else start the replicas",
+        ),
+        up if up < quorum => Finding::fail(
+            SUBJECT,
+            format!("{up} of {n} replicas answer and {quorum} are needed: the group cannot order requests"),
+            "see the lines above",
+        ),
+        up => Finding::ok(SUBJECT, format!("{up} of {n} replicas answer")),
+    });
+    findings
+}
+
+fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Finding> {
+    const SUBJECT: &str = "replica";
+    let mut findings = Vec::new();
+    if says.group != troth_node::config::hex::encode(&cluster.group.id().0) {
+        findings.push(Finding::fail(
+            SUBJECT,
+            format!("what answers as replica {id} belongs to another group"),
+            "copy the same cluster.toml to every machine",
+        ));
+    }
+    if says.peers.len() + 1 < up {
+        findings.push(Finding::warn(
+            SUBJECT,
+            format!("replica {id} is connected to {} of the {} others that answer here", says.peers.len(), up - 1),
+            "let the replicas reach each other's addresses; the debug log (RUST_LOG=debug) says why a connection fails",
+        ));
+    }
+    if !says.active {
+        findings.push(Finding::warn(
+            SUBJECT,
+            format!("replica {id} waits for a new primary in view {}", says.view),
+            "look again in a minute; if it stays so, too few replicas reach each other",
+        ));
+    }
+    if !says.accused.is_empty() {
+        findings.push(Finding::warn(
+            SUBJECT,
+            format!("replica {id} has proof that these broke a rule: {:?}", says.accused),
+            "take them off the network and look into them; each counts as one of f",
+        ));
+    }
+    findings
+}

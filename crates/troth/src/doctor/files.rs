@@ -1,0 +1,150 @@
+//! Who may read and write the cluster's files on this machine.
+
+use super::Finding;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
+use troth_types::ReplicaId;
+
+const SUBJECT: &str = "files";
+
+pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok(
+        "cluster",
+        format!(
+            "{} defines a group of {}, {} of which may fail",
+            layout.cluster().display(),
+            cluster.group.n(),
+            cluster.group.f()
+        ),
+    )];
+    let before = findings.len();
+    findings.extend(unwritable(layout.root()));
+    findings.extend(unwritable(&layout.cluster()));
+    for replica in here {
+        findings.extend(private(&layout.replica(*replica), 0o700));
+        findings.extend(private(&layout.replica_secret(*replica), 0o600));
+        findings.extend(readable(layout, cluster, *replica));
+        findings.extend(whole(layout, cluster, *replica));
+        if cluster.trusted_home == TrustedHome::Process {
+            findings.extend(private(&layout.trusted(*replica), 0o700));
+            findings.extend(private(&layout.trusted_secret(*replica), 0o600));
+            if let Some(place) = layout.trusted_socket(*replica).parent() {
+                findings.extend(unwritable(place));
+            }
+        }
+    }
+    for client in cluster.clients.keys() {
+        let secret = layout.client_secret(*client);
+        if secret.exists() {
+            findings.extend(private(&secret, 0o600));
+        }
+    }
+    if findings.len() == before {
+        findings.push(Finding::ok(SUBJECT, "nobody but their owners may read secrets or change anything"));
+    }
+    if here.len() > 1 {
+        findings.push(Finding::warn(
+            "machines",
+            format!("{} replicas' keys are on this one machine: whoever has it has all of them", here.len()),
+            "right for trying it out; else have each replica's directory on a machine of its own, and nowhere else",
+        ));
+    }
+    findings
+}
+
+/// A directory or file that nobody but its owner may open.
+fn private(path: &Path, mode: u32) -> Option<Finding> {
+    let data = match look_at(path) {
+        Ok(data) => data,
+        Err(finding) => return finding,
+    };
+    let others = data.mode() & 0o077;
+    (others != 0).then(|| {
+        Finding::fail(
+            SUBJECT,
+            format!("{} is open to others (mode {:o})", path.display(), data.mode() & 0o777),
+            format!("chmod {mode:o} {}", path.display()),
+        )
+    })
+}
+
+/// A directory or file that nobody but its owner may change.
+fn unwritable(path: &Path) -> Option<Finding> {
+    let data = match look_at(path) {
+        Ok(data) => data,
+        Err(finding) => return finding,
+    };
+    (data.mode() & 0o022 != 0).then(|| {
+        Finding::fail(
+            SUBJECT,
+            format!("others may change {} (mode {:o})", path.display(), data.mode() & 0o777),
+            format!("chmod go-w {}", path.display()),
+        )
+    })
+}
+
+/// What is there; nothing to say where a directory on the way is closed to us, which is as it should be.
+fn look_at(path: &Path) -> Result<Metadata, Option<Finding>> {
+    std::fs::symlink_metadata(path).map_err(|why| match why.kind() {
+        io::ErrorKind::PermissionDenied => None,
+        io::ErrorKind::NotFound => Some(Finding::fail(
+            SUBJECT,
+            format!("{} is not there", path.display()),
+            "copy the replica's directories to this machine as `troth init` made them",
+        )),
+        _ => Some(Finding::fail(SUBJECT, format!("{}: {why}", path.display()), "look at the file system")),
+    })
+}
+
+/// Whether a replica's keys fit the configuration, where we may read them.
+fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Finding> {
+    let path = layout.replica_secret(replica);
+    match std::fs::File::open(&path) {
+        Err(why) if why.kind() == io::ErrorKind::PermissionDenied => Some(Finding::warn(
+            SUBJECT,
+            format!("{} may not be read by this user, so what is in it was not checked", path.display()),
+            "run `troth doctor` as the replica's user or as root",
+        )),
+        // What is missing has been said.
+        Err(_) => None,
+        Ok(_) => ReplicaSecret::load(&path, cluster).err().map(|why| {
+            let mend = why.mend.clone();
+            Finding::fail(SUBJECT, format!("{}: {}", path.display(), why.problem), mend)
+        }),
+    }
+}
+
+/// Whether the replica would refuse to start.
+fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Finding> {
+    let ran = layout.started(replica).exists();
+    if cluster.durability == Durability::Memory && ran {
+        return Some(Finding::warn(
+            SUBJECT,
+            format!(
+                "replica {} has run and keeps nothing (durability \"memory\"): once stopped it must not start again",
+                replica.0
+            ),
+            "nothing while it runs; make new clusters with durability \"always\"",
+        ));
+    }
+    let counters = layout.counters(replica, cluster.trusted_home);
+    if ran && cluster.trusted_home == TrustedHome::InProcess && matches!(counters.try_exists(), Ok(false)) {
+        return Some(Finding::fail(
+            SUBJECT,
+            format!("replica {} ran before, and its counters in {} are gone", replica.0, counters.display()),
+            "mount what belongs there; if they are lost, the replica must not start under its old keys",
+        ));
+    }
+    let genesis = layout.genesis(replica);
+    if cluster.genesis.is_some() && matches!(genesis.try_exists(), Ok(false)) {
+        return Some(Finding::fail(
+            SUBJECT,
+            format!("this group was restored from a backup, and {} is not there", genesis.display()),
+            "copy the file genesis from another replica's directory",
+        ));
+    }
+    None
+}

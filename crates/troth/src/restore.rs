@@ -1,0 +1,72 @@
+//! `troth restore`: a new cluster that begins with the content of a backup.
+
+use crate::cli::{Dir, Shape};
+use crate::failure::{Failure, NO};
+use crate::init::create;
+use crate::print::{note, say};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use troth_node::backup;
+use troth_node::config::{Layout, hex, make_restored};
+
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The backup: the directory that `troth backup --to` made.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) from: PathBuf,
+    /// Go on only if the content has this digest, as `troth backup` printed it.
+    #[arg(long, value_name = "DIGITS")]
+    pub(crate) content_digest: Option<String>,
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
+    let backup = backup::read(&restore.from)?;
+    let digest = hex::encode(&backup.content_digest().0);
+    if let Some(wanted) = &restore.content_digest
+        && !wanted.eq_ignore_ascii_case(&digest)
+    {
+        let problem = format!(
+            "the content of {} has digest {digest}, and not {wanted}: it is another backup, or somebody changed it\n  mend: \
+             look for the right one; nothing was restored",
+            restore.from.display()
+        );
+        return Err(Failure::new(NO, problem));
+    }
+    // Agreed time goes on from the backup's, and replicas vote for no time that is ahead of their clocks.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let behind = u128::from(backup.content.time().0).saturating_sub(now.as_micros());
+    if behind > u128::from(backup.cluster.timing.clock_bound_ms) * 1000 {
+        let problem = format!(
+            "this machine's clock is {} s behind the time in the backup: a group restored now would order nothing until then\n  \
+             mend: set the clocks of the new machines",
+            behind / 1_000_000
+        );
+        return Err(Failure::usage(problem));
+    }
+    if !backup.certified {
+        note!(
+            "the certificates in it are HMACs: they were checked when the backup was made, and only secrets of the old group could \
+             check them again here"
+        );
+    }
+    let layout = Layout::new(&restore.dir.dir);
+    create(&layout, &restore.shape, backup.cluster.service, |plan| {
+        make_restored(&layout, plan, &backup.content, &backup.cluster.limits, &backup.cluster.timing)
+    })?;
+    say!("");
+    say!(
+        "It begins with what the backup's group had at batch {}: {} entries, in the file genesis of every replica.",
+        backup.manifest.number,
+        backup.content.entries()
+    );
+    say!(
+        "Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there."
+    );
+    say!("content digest {digest}");
+    Ok(())
+}

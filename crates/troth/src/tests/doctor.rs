@@ -1,0 +1,164 @@
+//! What the doctor makes of what it sees.
+
+use crate::doctor::State::{Fail, Ok as Good, Warn};
+use crate::doctor::clocks::{Beside, judge, judge_own};
+use crate::doctor::cluster::{Seen, judge as judge_peers};
+use crate::doctor::disk::{kind, room, speed};
+use crate::doctor::isolation::judge as isolation;
+use crate::doctor::{Finding, State, kernel};
+use std::path::Path;
+use std::time::Duration;
+use troth_node::Snapshot;
+use troth_node::config::{Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, make};
+
+const PLACE: &str = "/srv/troth";
+
+/// Every finding that is not ok says what to do, in one line.
+fn state(finding: &Finding) -> State {
+    assert_eq!(finding.state == Good, finding.mend.is_empty(), "{finding:?}");
+    assert!(!finding.to_string().contains('\n'), "{finding}");
+    finding.state
+}
+
+fn cluster(name: &str) -> Cluster {
+    let root = std::env::temp_dir().join(format!("troth-doctor-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&root);
+    let layout = Layout::new(&root);
+    let address = |i: u16| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i));
+    let plan = Plan {
+        faults: 1,
+        service: Service::Kv,
+        trusted: TrustedKind::Hmac,
+        trusted_home: TrustedHome::InProcess,
+        durability: Durability::Always,
+        clients: 1,
+        addresses: (0..3).map(address).collect(),
+        timing: String::new(),
+    };
+    make(&layout, &plan).expect("a fresh directory");
+    let cluster = Cluster::load(&layout.cluster()).expect("just made");
+    std::fs::remove_dir_all(&root).expect("our own");
+    cluster
+}
+
+#[test]
+fn kernels_are_known_by_their_numbers() {
+    assert_eq!(kernel::version("6.12.3-arch1-1"), Some((6, 12)));
+    assert_eq!(kernel::version("5.4"), Some((5, 4)));
+    assert_eq!(kernel::version("what"), None);
+    assert_eq!(state(&kernel::kernel("6.18.44-fc")), Good);
+    assert_eq!(state(&kernel::kernel("5.12.19")), Warn);
+    assert_eq!(state(&kernel::kernel("")), Warn);
+}
+
+#[test]
+fn what_walls_are_made_of_matters_where_there_is_something_to_wall_in() {
+    let homes = [(TrustedHome::InProcess, Good), (TrustedHome::Process, Warn)];
+    for (home, without) in homes {
+        assert_eq!(state(&kernel::seccomp("kill_process kill_thread trap", home)), Good);
+        assert_eq!(state(&kernel::seccomp("", home)), without);
+        assert_eq!(state(&kernel::landlock(Some(6), home)), Good);
+        assert_eq!(state(&kernel::landlock(Some(3), home)), without);
+        assert_eq!(state(&kernel::landlock(None, home)), without);
+        assert_eq!(state(&kernel::ptrace(Some("1"), home)), Good);
+        assert_eq!(state(&kernel::ptrace(Some("0"), home)), without);
+        assert_eq!(state(&kernel::ptrace(None, home)), without);
+        assert_eq!(state(&kernel::memlock(Some(u64::MAX), home)), Good);
+        assert_eq!(state(&kernel::memlock(Some(8 << 20), home)), without);
+    }
+    let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                  Max open files            1024                 4096                 files\n\
+                  Max locked memory         unlimited            unlimited            bytes\n";
+    assert_eq!(kernel::limit(limits, "Max open files"), Some(1024));
+    assert_eq!(kernel::limit(limits, "Max locked memory"), Some(u64::MAX));
+    assert_eq!(kernel::limit(limits, "Max nothing"), None);
+    assert_eq!(state(&kernel::files(Some(1024))), Good);
+    assert_eq!(state(&kernel::files(Some(256))), Warn);
+}
+
+#[test]
+fn file_systems_that_keep_nothing_are_said_to() {
+    let place = Path::new(PLACE);
+    for (number, expected) in [
+        (0xef53, Good),
+        (0x5846_5342, Good),
+        (0x0102_1994, Fail),
+        (0x8584_58f6, Fail),
+        (0x794c_7630, Warn),
+        (0x6969, Warn),
+        (0x1234, Warn),
+    ] {
+        assert_eq!(state(&kind(place, number)), expected, "{number:#x}");
+    }
+    for (mebibytes, expected) in [(10, Fail), (500, Warn), (5_000, Good)] {
+        assert_eq!(state(&room(place, mebibytes << 20)), expected, "{mebibytes}");
+    }
+}
+
+#[test]
+fn a_disk_may_be_too_slow_and_too_fast() {
+    let place = Path::new(PLACE);
+    for (micros, expected) in [(1, Warn), (200, Good), (5_000, Good), (30_000, Warn)] {
+        let mut times = vec![Duration::from_micros(micros); 9];
+        times.push(Duration::from_millis(100));
+        let finding = speed(place, &times);
+        assert_eq!(state(&finding), expected, "{micros}");
+        assert!(finding.said.contains("100.00 ms at the slowest"), "{}", finding.said);
+    }
+    assert_eq!(state(&speed(place, &[])), Warn);
+}
+
+#[test]
+fn clocks_are_judged_by_what_replicas_bear() {
+    let cluster = cluster("clocks");
+    let bound = i64::try_from(cluster.timing.clock_bound_ms).expect("small") * 1000;
+    let worst = |ahead: i64, give_or_take: u64| {
+        let findings = judge(
+            &cluster,
+            &[(0, Beside { ahead: 10, give_or_take: 5 }), (1, Beside { ahead, give_or_take })],
+        );
+        findings.iter().map(state).max().expect("there is a finding")
+    };
+    assert_eq!(worst(1_000, 500), Good);
+    assert_eq!(worst(-bound / 2, 500), Warn);
+    assert_eq!(worst(bound / 2, 500), Warn);
+    assert_eq!(worst(bound + 1_000, 500), Fail);
+    assert_eq!(worst(-600_000_000, 500), Fail, "ten minutes behind");
+    assert_eq!(worst(bound + 1_000, 2_000_000), Good, "nothing is certain over a network that slow");
+    assert!(judge(&cluster, &[]).is_empty());
+    assert_eq!([Some(true), Some(false), None].map(|said| state(&judge_own(said))), [Good, Warn, Warn]);
+}
+
+#[test]
+fn no_isolation_is_called_what_it_is() {
+    let none = |finding: Finding| {
+        assert_eq!(state(&finding), Warn);
+        assert!(finding.said.contains("no isolation"), "{}", finding.said);
+    };
+    none(isolation(TrustedHome::InProcess, 0, None, None));
+    none(isolation(TrustedHome::Process, 0, Some(1000), Some(1000)));
+    none(isolation(TrustedHome::Process, 0, Some(0), Some(1000)));
+    assert_eq!(state(&isolation(TrustedHome::Process, 0, Some(1000), Some(0))), Warn);
+    assert_eq!(state(&isolation(TrustedHome::Process, 0, Some(1000), Some(1001))), Good);
+    assert_eq!(state(&isolation(TrustedHome::Process, 0, None, Some(1001))), Warn);
+}
+
+fn seen(port: bool, says: Snapshot) -> Seen {
+    let port = if port { Ok(()) } else { Err("refused".to_owned()) };
+    Seen { says: port.is_ok().then_some(Ok(says)), port, clock: None }
+}
+
+#[test]
+fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
+    let cluster = cluster("peers");
+    let group = troth_node::config::hex::encode(&cluster.group.id().0);
+    let good = || Snapshot { group: group.clone(), active: true, peers: vec![1, 2], ..Snapshot::default() };
+    let worst = |seen: Vec<Seen>| judge_peers(&cluster, &seen).iter().map(state).max().expect("a finding");
+    let up = |count: usize| (0..3).map(|id| seen(id < count, good())).collect();
+    assert_eq!([0, 1, 2, 3].map(|count| worst(up(count))), [Warn, Fail, Warn, Good]);
+    let odd = |odd: Snapshot| worst(vec![seen(true, good()), seen(true, good()), seen(true, odd)]);
+    assert_eq!(odd(Snapshot { group: "00".to_owned(), ..good() }), Fail, "another group's");
+    assert_eq!(odd(Snapshot { peers: vec![], ..good() }), Warn);
+    assert_eq!(odd(Snapshot { active: false, ..good() }), Warn);
+    assert_eq!(odd(Snapshot { accused: vec![1], ..good() }), Warn);
+}

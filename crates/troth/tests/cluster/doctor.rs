@@ -1,0 +1,116 @@
+//! `troth doctor` on a cluster's files, at rest and at work.
+
+use crate::killed::all;
+use crate::support::{Scratch, init_with, run, until};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The findings, held against the exit code.
+fn findings(dir: &Path) -> Vec<(String, String, String)> {
+    let output = run(dir, &["doctor", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |finding: &serde_json::Value, field: &str| finding[field].as_str().expect("text").to_owned();
+    let findings: Vec<_> = json["checks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|finding| (text(finding, "subject"), text(finding, "state"), text(finding, "said")))
+        .collect();
+    let failed = findings.iter().any(|(_, state, _)| state == "fail");
+    assert_eq!(json["ok"], !failed);
+    assert_eq!(output.status.code(), Some(i32::from(failed)), "{findings:?}");
+    findings
+}
+
+/// The state of the one finding on a subject that says this.
+fn about(findings: &[(String, String, String)], subject: &str, said: &str) -> Option<String> {
+    findings
+        .iter()
+        .find(|(found, _, says)| found == subject && says.contains(said))
+        .map(|(_, state, _)| state.clone())
+}
+
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own directory");
+}
+
+#[test]
+fn it_finds_what_is_wrong_with_files_and_says_so_in_a_line_each() {
+    let scratch = Scratch::new("doctor-files");
+    let dir = scratch.0.as_path();
+    let nothing = findings(dir);
+    assert_eq!(about(&nothing, "cluster", "cluster.toml").as_deref(), Some("fail"), "{nothing:?}");
+    init_with(dir, &[]);
+    let fresh = findings(dir);
+    for (subject, said) in [
+        ("kernel", "Linux"),
+        ("cluster", "a group of 3"),
+        ("files", "nobody but their owners"),
+        ("isolation", "no isolation"),
+        ("machines", "3 replicas' keys"),
+        ("file system", ""),
+        ("space", "MiB free"),
+        ("fdatasync", "at the median"),
+        ("clock", ""),
+        ("peers", "no replica answers"),
+    ] {
+        let state = about(&fresh, subject, said);
+        assert!(state.is_some(), "{subject}: {fresh:?}");
+        let must_be = match subject {
+            "files" | "cluster" | "kernel" => Some("ok"),
+            "isolation" | "machines" | "peers" => Some("warn"),
+            // What this machine's disk and clock are.
+            _ => None,
+        };
+        assert!(must_be.is_none() || state.as_deref() == must_be, "{subject} is {state:?}: {fresh:?}");
+    }
+    let left = std::fs::read_dir(dir.join("replica-0")).expect("it is there").count();
+    assert_eq!(left, 1, "what was written to measure the disk is gone, and the secret is there");
+    let lines = run(dir, &["doctor"]);
+    let lines = String::from_utf8(lines.stdout).expect("text");
+    assert_eq!(lines.lines().count(), fresh.len(), "a line each: {lines}");
+
+    let secret = dir.join("replica-0/secret.toml");
+    for (path, bad, good) in [
+        (secret.clone(), 0o644, 0o600),
+        (dir.join("replica-0"), 0o755, 0o700),
+        (dir.join("cluster.toml"), 0o666, 0o644),
+        (dir.join("clients/client-1.toml"), 0o640, 0o600),
+    ] {
+        mode(&path, bad);
+        let found = findings(dir);
+        let said = path.to_string_lossy();
+        assert_eq!(about(&found, "files", &said).as_deref(), Some("fail"), "{said}: {found:?}");
+        mode(&path, good);
+    }
+    std::fs::copy(dir.join("replica-1/secret.toml"), &secret).expect("our own directory");
+    let text = std::fs::read_to_string(&secret).expect("text").replace("replica = 1", "replica = 0");
+    std::fs::write(&secret, text).expect("our own directory");
+    let found = findings(dir);
+    assert_eq!(about(&found, "files", "does not belong").as_deref(), Some("fail"), "{found:?}");
+}
+
+#[test]
+fn it_sees_replicas_and_their_clocks() {
+    let scratch = Scratch::new("doctor-peers");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    until("they are connected", || {
+        let found = findings(dir);
+        (about(&found, "peers", "3 of 3").is_some() && about(&found, "replica", "").is_none()).then_some(())
+    });
+    let found = findings(dir);
+    assert_eq!(about(&found, "peers", "3 of 3").as_deref(), Some("ok"), "{found:?}");
+    assert_eq!(about(&found, "clocks", "3 replicas'").as_deref(), Some("ok"), "{found:?}");
+    drop(replicas.pop());
+    let found = findings(dir);
+    assert_eq!(about(&found, "peers", "replica 2 does not answer").as_deref(), Some("warn"), "{found:?}");
+    assert_eq!(about(&found, "peers", "2 of 3").as_deref(), Some("ok"), "{found:?}");
+    drop(replicas.pop());
+    let found = findings(dir);
+    assert_eq!(about(&found, "peers", "2 are needed").as_deref(), Some("fail"), "{found:?}");
+    std::fs::remove_dir_all(dir.join("replica-1/counters")).expect("it ran");
+    let found = findings(dir);
+    assert_eq!(about(&found, "files", "its counters").as_deref(), Some("fail"), "{found:?}");
+}
