@@ -116,9 +116,15 @@ impl Body {
                 hasher.finish()
             }
             Self::Checkpoint(checkpoint) => {
-                let mut hasher = hasher("troth/minbft/checkpoint/v2", group, from);
+                let tag = match checkpoint.epochs.is_empty() {
+                    true => "troth/minbft/checkpoint/v1",
+                    false => "troth/minbft/checkpoint/v2",
+                };
+                let mut hasher = hasher(tag, group, from);
                 hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
-                hasher.number(checkpoint.epochs.len() as u64);
+                if !checkpoint.epochs.is_empty() {
+                    hasher.number(checkpoint.epochs.len() as u64);
+                }
                 for (replica, epoch) in &checkpoint.epochs {
                     hasher.number(u64::from(replica.0)).number(*epoch);
                 }

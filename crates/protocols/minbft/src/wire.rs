@@ -29,10 +29,13 @@ impl Wire for Body {
                 commit.prepare.encode(out);
             }
             Self::Checkpoint(checkpoint) => {
-                out.push(2);
+                // A group that never replaced a component is understood by releases that knew of none.
+                out.push(if checkpoint.epochs.is_empty() { 2 } else { 7 });
                 checkpoint.seq.encode(out);
                 checkpoint.digest.encode(out);
-                put_list(out, &checkpoint.epochs);
+                if !checkpoint.epochs.is_empty() {
+                    put_list(out, &checkpoint.epochs);
+                }
             }
             Self::ViewChange(change) => {
                 out.push(3);
@@ -71,9 +74,9 @@ impl Body {
     fn decode_nested(reader: &mut Reader<'_>, depth: u8) -> Result<Self, Malformed> {
         let tag = u8::decode(reader)?;
         let allowed = match depth {
-            0 => tag <= 6,
-            1 => matches!(tag, 0 | 2 | 3),
-            _ => matches!(tag, 0 | 1 | 2 | 5),
+            0 => tag <= 7,
+            1 => matches!(tag, 0 | 2 | 3 | 7),
+            _ => matches!(tag, 0 | 1 | 2 | 5 | 7),
         };
         if !allowed || depth > 3 {
             return Err(Malformed::Tag("a body here", u64::from(tag)));
@@ -85,11 +88,17 @@ impl Body {
                 batch: Wire::decode(reader)?,
             }),
             1 => Self::Commit(Commit { prepare: Certified::decode_nested(reader, depth.max(1) + 1)? }),
-            2 => Self::Checkpoint(Checkpoint {
-                seq: Wire::decode(reader)?,
-                digest: Wire::decode(reader)?,
-                epochs: reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
-            }),
+            2 | 7 => {
+                let (seq, digest) = (Wire::decode(reader)?, Wire::decode(reader)?);
+                let epochs = match tag {
+                    2 => Vec::new(),
+                    _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
+                };
+                if tag == 7 && epochs.is_empty() {
+                    return Err(Malformed::Invalid("a CHECKPOINT without epochs is written without them"));
+                }
+                Self::Checkpoint(Checkpoint { seq, digest, epochs })
+            }
             3 => {
                 let to = Wire::decode(reader)?;
                 let votes = decode_list(reader, "a stable proof", MAX_QUORUM, 3)?;

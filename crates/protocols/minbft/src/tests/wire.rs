@@ -42,6 +42,8 @@ fn samples() -> Samples {
     let stubs = world.view_change(1, 2);
     world.view_change(2, 1);
     let accept = world.accept(2, &new_view);
+    let body = Checkpoint { seq: Seq(8), digest: Digest([8; 32]), epochs: vec![(super::harness::r(1), 2)] };
+    let replaced = world.certify(0, Body::Checkpoint(body));
     let bodies = vec![
         ("prepare", prepare),
         ("commit", commit),
@@ -50,6 +52,7 @@ fn samples() -> Samples {
         ("new-view", new_view),
         ("view-change with stubs", stubs),
         ("accept-new-view", accept),
+        ("checkpoint with epochs", replaced),
     ];
     Samples { world, bodies }
 }
@@ -347,20 +350,21 @@ fn hex(digest: &Digest) -> String {
 const PINNED: &[&str] = &[
     "prepare 7eabb73d2f7f9de4 194fb8d8ad621599",
     "commit 8ada2c9a2345037b e0ef77f00fcbc344",
-    "checkpoint f33bd0381ae475bb c703e5592c305f9f",
-    "view-change 46254bbc78ca9243 fceae64bf2a71920",
-    "new-view 81775c2d043285c1 689715836a7c761a",
-    "view-change with stubs 123e616756d9a84c 3bbdc39503c1c825",
-    "accept-new-view 9f88df6070a94cde a6681a22103004c4",
+    "checkpoint 2676b65a467f5856 50e4efbb9efc6658",
+    "view-change d777d85bcfffb48e b99e216ffa14532b",
+    "new-view 1f30276a0b8b10a4 09e61fa24b7ecf40",
+    "view-change with stubs ea3f41b25ae61511 74c4eb0b9d19018d",
+    "accept-new-view a93b32670549e134 2c5d1c289b1477db",
+    "checkpoint with epochs 463e44143eaca77f fd8ce70c3f2f6760",
     "request-view-change 45f02b17a92f4e18",
     "status 6a47756ee934ee12",
     "status that wants 03168f20ccb0d09e",
-    "stable 90b9f8f9e44e1e21",
-    "evidence ba720c4012ac4027",
+    "stable e9c03a06f3c553a5",
+    "evidence 40dcc0853ab0a8db",
     "record of frame 0d991f9662a122c6",
-    "record of new-view 75eeb77c9611c4ab",
-    "record of stable 531ae14ecfbc250c",
-    "record of accepted 485fda414cf178a6",
+    "record of new-view ef5de922c6336001",
+    "record of stable 5e88b89ce200b839",
+    "record of accepted a2dad8a5443cdd48",
     "record of executed 4429a7ad9c301853",
     "request 75d36409484489fc",
 ];
