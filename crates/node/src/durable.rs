@@ -50,10 +50,12 @@ pub enum DurableError {
     /// The replica ran, and its component has forgotten what it did.
     #[error(
         "this replica ran before ({mark} or its log says so) and the counters in {counters} are gone or older: its trusted \
-         component has forgotten what it certified, so it must not vote under its old keys\n  mend: leave it stopped; the \
-         group bears f such replicas"
+         component has forgotten what it certified, so it must not vote in its old epoch\n  mend: readmit it with a new \
+         component: `troth admin readmit --replica {replica}` (docs/operating/readmission.md)"
     )]
     CountersLost {
+        /// The replica.
+        replica: u16,
         /// Where the counters should be.
         counters: PathBuf,
         /// Where it says that it ran.
@@ -146,7 +148,7 @@ pub(crate) fn open(
     let snapshot = keeper.newest().cloned();
     let mark = layout.started(me);
     if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
-        return Err(DurableError::CountersLost { counters, mark });
+        return Err(DurableError::CountersLost { replica: me.0, counters, mark });
     }
     // After the counters: a crash in between leaves them, and no mark without them.
     match leave_mark(&mark) {

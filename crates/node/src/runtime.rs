@@ -2,7 +2,7 @@
 
 use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Durability, Layout, ReplicaSecret, Service};
+use crate::config::{Cluster, ConfigError, Durability, Known, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Found, Standing};
@@ -32,7 +32,7 @@ use troth_exec::{Application, Executor, Snapshot as State};
 use troth_minbft::MinBft;
 use troth_trusted::{Refusal, TrustedCore, VolatileStore};
 use troth_trusted_host::InProcess;
-use troth_types::ReplicaId;
+use troth_types::Configuration;
 
 /// How long a stopping replica tries to write what it has queued.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -118,9 +118,10 @@ pub fn serve(
     layout: &Layout,
     options: Options,
 ) -> Result<(), RunError> {
+    let known = Known::load(layout, &cluster)?.configuration;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let sockets = Sockets::bind(&cluster, secret.replica).await?;
+        let sockets = Sockets::bind(&cluster, &secret).await?;
         // Only now is it sure that this process is the one that runs the replica.
         let standing = match cluster.durability {
             Durability::Memory => {
@@ -132,11 +133,11 @@ pub fn serve(
         match cluster.service {
             Service::Kv => {
                 let executor = executor(&cluster, troth_kv::Kv::default());
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, &known, sockets, executor, standing, options).await
             }
             Service::Null => {
                 let executor = executor(&cluster, troth_kv::Null::default());
-                run(&cluster, secret, sockets, executor, standing, options).await
+                run(&cluster, secret, &known, sockets, executor, standing, options).await
             }
         }
     })
@@ -150,14 +151,15 @@ struct Sockets {
 }
 
 impl Sockets {
-    async fn bind(cluster: &Cluster, me: ReplicaId) -> Result<Self, RunError> {
-        let entry = cluster.replica(me);
+    async fn bind(cluster: &Cluster, secret: &ReplicaSecret) -> Result<Self, RunError> {
+        let entry = cluster.replica(secret.replica);
+        let http = if secret.address.is_some() { &secret.http } else { &entry.http };
         let listen = async |address: &String| {
             TcpListener::bind(address).await.map_err(|why| RunError::Listen(address.clone(), why))
         };
         Ok(Self {
-            group: listen(&entry.address).await?,
-            http: match &entry.http {
+            group: listen(secret.address.as_ref().unwrap_or(&entry.address)).await?,
+            http: match http {
                 Some(address) => Some(listen(address).await?),
                 None => None,
             },
@@ -177,6 +179,7 @@ pub(crate) struct Shared<A: Agreement, X: Execution> {
 async fn run<X: Execution<Snapshot = State> + 'static>(
     cluster: &Cluster,
     secret: ReplicaSecret,
+    known: &Arc<Configuration>,
     mut sockets: Sockets,
     executor: X,
     standing: Standing,
@@ -185,7 +188,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let (me, group) = (secret.replica, cluster.group);
     let clock = Clock::new();
     let started = Instant::now();
-    let meeting = Rc::new(Meeting::new(cluster, &secret));
+    let epoch = secret.epoch;
     #[cfg(feature = "demo-adversary")]
     let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
     let engine = Engine {
@@ -193,17 +196,20 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         liar,
         ..engine(cluster, secret, executor, clock, standing)?
     };
+    let mut engine = engine;
+    // What this machine was told may be newer than what its disk holds, which is nothing where it is new.
+    engine.configured(known);
+    let meeting = Rc::clone(&engine.meeting);
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
 
     tokio::task::spawn_local(connection::listen(Rc::clone(&shared), Rc::clone(&meeting), sockets.group));
     for lower in group.all().filter(|other| *other < me) {
-        let address = cluster.replica(lower).address.clone();
-        tokio::task::spawn_local(connection::dial(Rc::clone(&shared), Rc::clone(&meeting), lower, address));
+        tokio::task::spawn_local(connection::dial(Rc::clone(&shared), Rc::clone(&meeting), lower));
     }
     if let Some(listener) = sockets.http.take() {
         let shared = Rc::clone(&shared);
-        let look = move || look(&shared.engine.borrow(), cluster_name(&group), started);
+        let look = move || look(&shared.engine.borrow(), cluster_name(&group), epoch.0, started);
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
     }
 
@@ -281,13 +287,14 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
         limits: cluster.limits,
     };
-    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(cluster.replica(me).epoch.0);
+    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(secret.epoch.0);
     let configuration = Arc::clone(executor.configuration());
+    let (meeting, epoch) = (Rc::new(Meeting::new(cluster, &secret, &configuration)), secret.epoch);
     let machine = Replica::new(me, group, agreement, executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
     let (host, attestor, journal, desk) = match standing {
         Standing::Volatile => {
-            let identity = cluster.identity(me);
+            let identity = cluster.identity(me, epoch);
             let key = secret.trusted.expect("in `memory` durability the component is in this process");
             let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
             let host = Host::fresh(machine, me, group, signer, false, env)?;
@@ -315,6 +322,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),
         keys,
+        meeting,
         timers: Timers::new(),
         clock,
         counters: Counters::default(),
@@ -326,8 +334,10 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
     })
 }
 
-fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instant) -> Snapshot {
+fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, started: Instant) -> Snapshot {
     let status = engine.host.machine().status();
+    let configuration = engine.host.machine().execution().configuration();
+    let admitted = configuration.member(engine.me).is_none_or(|me| me.admission().epoch == epoch);
     Snapshot {
         replica: engine.me.0,
         group,
@@ -341,6 +351,14 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         stable: status.stable.0,
         pending: status.pending as u64,
         suspicions: status.suspicions,
+        votes: status.votes,
+        waits_for: match (status.votes, admitted) {
+            (true, _) => None,
+            (false, false) => Some("admission".to_owned()),
+            (false, true) => Some("a checkpoint".to_owned()),
+        },
+        epoch,
+        configuration: configuration.number,
         accused: status.accused.iter().map(|replica| replica.0).collect(),
         peers: engine.links.replicas_up(),
         clients: engine.links.clients_up() as u64,

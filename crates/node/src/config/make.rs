@@ -140,6 +140,19 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
         secrets.push((layout.client_secret(ClientId(number)), secret));
     }
 
+    let (link, seed) = (random()?, random()?);
+    write!(
+        cluster,
+        "\n[operator]\nlink_key = \"{}\"\nkey = \"{}\"\n",
+        hex::encode(&link_key(&link)),
+        hex::encode(&Ed25519Signer::from_seed(seed).public_key().0),
+    )
+    .expect("a string takes all");
+    secrets.push((
+        layout.operator_secret(),
+        format!("link_secret = \"{}\"\nsecret = \"{}\"\n", hex::encode(&link), hex::encode(&seed)),
+    ));
+
     // Before anything is written, so that what cannot be leaves nothing behind.
     let group = super::cluster::group_of(&layout.cluster(), &cluster).map_err(MakeError::Config)?;
     let mut open = Vec::new();
@@ -165,10 +178,7 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
         opened.map_err(|why| MakeError::File(path.clone(), why))?;
     }
     for (file, secret) in secrets {
-        let text = format!(
-            "# Secret: keep it on the one machine that uses it, readable by its user only.\ngroup = \"{}\"\n{secret}",
-            hex::encode(&group.0)
-        );
+        let text = format!("{SECRET_HEAD}group = \"{}\"\n{secret}", hex::encode(&group.0));
         write_new(layout, &file, text.as_bytes(), 0o600)?;
     }
     // Last, so that a directory with a cluster.toml is complete.
@@ -228,6 +238,10 @@ fn check_address(number: usize, address: &str) -> Result<(), MakeError> {
     Ok(())
 }
 
+/// How every secret file begins.
+pub(crate) const SECRET_HEAD: &str =
+    "# Secret: keep it on the one machine that uses it, readable by its user only.\n";
+
 const HEAD: &str = "# A Troth cluster. Public: the same file for every replica and client.
 # docs/reference/configuration.md describes every key.
 version = 1
@@ -256,7 +270,7 @@ pub fn free_ports(count: usize) -> Result<Vec<u16>, MakeError> {
     Err(MakeError::NoPorts)
 }
 
-fn random() -> Result<[u8; 32], MakeError> {
+pub(crate) fn random() -> Result<[u8; 32], MakeError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(MakeError::Random)?;
     Ok(bytes)

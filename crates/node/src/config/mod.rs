@@ -7,14 +7,18 @@ mod cluster;
 mod error;
 pub mod hex;
 mod home;
+mod known;
 mod layout;
 mod make;
 mod raw;
+mod renew;
 mod secret;
 
 pub use cluster::{ClientEntry, Cluster, Durability, ReplicaEntry, Service, Timing, TrustedKind};
 pub use error::ConfigError;
 pub use home::TrustedHome;
+pub use known::Known;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
+pub use renew::ReplicaKeys;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};

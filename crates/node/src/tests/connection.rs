@@ -3,7 +3,7 @@
 use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{MOST_HANDSHAKES, Meeting, largest_message, listen};
+use crate::connection::{MOST_HANDSHAKES, largest_message, listen};
 use crate::durable::Standing;
 use crate::inbox::Inbox;
 use crate::links::Links;
@@ -27,10 +27,15 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
         let (cluster, secret, client) = files(name);
-        let meeting = Rc::new(Meeting::new(&cluster, &secret));
-        let executor = Executor::new(Null::default(), cluster.limits);
+        let executor = Executor::with_configuration(
+            Null::default(),
+            cluster.limits,
+            cluster.configuration(),
+            cluster.settling(),
+        );
         let engine = engine(&cluster, secret, executor, Clock::new(), Standing::Volatile)
             .expect("a fresh replica starts");
+        let meeting = Rc::clone(&engine.meeting);
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();

@@ -121,7 +121,7 @@ impl Journal<Snapshot> for Slow {
 fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
-    let identity = cluster.identity(ReplicaId(0));
+    let identity = cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch);
     let component = InProcess::new(TrustedCore::start(
         identity,
         secret.trusted.clone().expect("in process"),
