@@ -9,6 +9,7 @@
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
+//! | `aside` | what a life that is over left behind |
 //! | `marker` | why a replica in `memory` durability runs once |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+mod aside;
 mod beside;
 mod clock;
 pub mod config;
@@ -43,6 +45,7 @@ mod supervisor;
 mod timers;
 mod trusted_home;
 
+pub use aside::{AsideError, put_aside, remains};
 pub use counters::Counters;
 pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};

@@ -4,7 +4,7 @@ use crate::print::note;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::config::{ConfigError, MakeError};
-use troth_node::{RecoveryError, RunError};
+use troth_node::{AsideError, RecoveryError, RunError};
 
 /// The service said no.
 pub(crate) const NO: u8 = 1;
@@ -74,6 +74,12 @@ impl From<RunError> for Failure {
             | RunError::Disk(_) => NOT_DONE,
         };
         Self::new(code, why.to_string())
+    }
+}
+
+impl From<AsideError> for Failure {
+    fn from(why: AsideError) -> Self {
+        Self::new(NOT_DONE, why.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)] // They panic; see print.rs.
 #![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
+mod admin;
 mod ask;
 mod cli;
 #[cfg(feature = "demo-adversary")]
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Admin(arguments) => admin::run(arguments),
         #[cfg(feature = "demo-adversary")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(not(feature = "demo-adversary"))]

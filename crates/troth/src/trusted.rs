@@ -102,7 +102,7 @@ fn open(
     layout: &Layout,
     secret: TrustedSecret,
 ) -> Result<TrustedCore<DiskStore>, Failure> {
-    let identity = cluster.identity(secret.replica);
+    let identity = cluster.identity(secret.replica, secret.epoch);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
     let started = layout.trusted_started(secret.replica);
     trusted_start::check(&started, &directory, identity.epoch)?;

@@ -81,10 +81,15 @@ impl ReplicaKeys {
         Ok(Self { replica, epoch, address: None, http: None, link, host, component })
     }
 
-    /// The key that all components share: any replica's.
-    #[must_use]
-    pub fn shared(&self, cluster: &Cluster) -> Option<[u8; 32]> {
-        (cluster.trusted == TrustedKind::Hmac).then_some(self.component)
+    /// The key that all components share, from any replica's secret file.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn shared_in(file: &Path, cluster: &Cluster) -> Result<Option<[u8; 32]>, ConfigError> {
+        let source = private(file)?;
+        let raw: RawReplicaSecret = source.parse()?;
+        same_group(&source, &raw.group, cluster)?;
+        raw.trusted_secret.map(|secret| Checks(&source).bytes(&secret, "trusted_secret")).transpose()
     }
 
     /// Another component, of this epoch.
