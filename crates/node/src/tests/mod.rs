@@ -4,6 +4,7 @@ mod engine;
 mod http;
 mod inbox;
 mod journal;
+mod known;
 mod marker;
 mod places;
 mod timers;

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// The replica as a process of its own.
-fn replica(dir: &Path, id: u16) -> Running {
+pub fn replica(dir: &Path, id: u16) -> Running {
     let mut command = troth(dir);
     command.args(["replica", "--id", &id.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
     Running(command.spawn().expect("the command starts"))
 }
 
-fn all(dir: &Path) -> Vec<Running> {
+pub fn all(dir: &Path) -> Vec<Running> {
     let replicas = (0..3).map(|id| replica(dir, id)).collect();
     serves(dir, 3);
     replicas

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
+mod admin;
 mod killed;
 mod life;
 mod printing;
