@@ -24,6 +24,9 @@ pub enum AsideError {
     /// The operating system refused.
     #[error("cannot put {0} aside: {1}")]
     System(PathBuf, io::Error),
+    /// An empty directory for new counters cannot be made.
+    #[error("cannot make {0}: {1}")]
+    Make(PathBuf, io::Error),
 }
 
 /// What a replica and its component keep: log and snapshots, counters, and the marks that they ran.
@@ -72,14 +75,15 @@ pub fn put_aside(
         }
         let rename = || {
             std::fs::rename(&place, &aside)?;
-            if place == counters && cluster.trusted_home == TrustedHome::Process {
-                // The process makes none itself.
-                same_owner_directory(&place, &aside)?;
-            }
             place.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
         };
         rename().map_err(|why| AsideError::System(place.clone(), why))?;
         moved.push(aside);
+    }
+    if cluster.trusted_home == TrustedHome::Process && !counters.exists() {
+        // The process makes none itself.
+        same_owner_directory(&counters, &layout.trusted(replica))
+            .map_err(|why| AsideError::Make(counters.clone(), why))?;
     }
     Ok(moved)
 }

@@ -214,7 +214,8 @@ fn read_replica(
 /// Puts a file in the place of what stands there, durably and in one step. It belongs to whom that, or else
 /// the directory, belongs to.
 pub(super) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), MakeError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
+    // A plain name has an empty parent.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let new = path.with_extension("toml.new");
     let write = || {
         let owner = std::fs::metadata(path).or_else(|_| std::fs::metadata(directory))?;
