@@ -265,7 +265,7 @@ fn far() -> Instant {
 }
 
 /// The executor of a service in this cluster.
-fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
+pub(crate) fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
     Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
 }
 

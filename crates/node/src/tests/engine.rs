@@ -8,7 +8,7 @@ use crate::durable::{Opened, Standing};
 use crate::engine::{Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::engine;
+use crate::runtime::{engine, executor};
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 /// Replica 0 of a fresh group, which answers everything with so many bytes.
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
-    let executor = Executor::new(Null::new(result_bytes), cluster.limits);
+    let executor = executor(&cluster, Null::new(result_bytes));
     engine(&cluster, secret, executor, Clock::new(), Standing::Volatile).expect("a fresh replica starts")
 }
 
@@ -133,7 +133,7 @@ fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
         desk: desk.clone(),
         found: None,
     };
-    let executor = Executor::new(Null::new(8), cluster.limits);
+    let executor = executor(&cluster, Null::new(8));
     let standing = Standing::Durable(Box::new(opened));
     let mut engine =
         engine(&cluster, secret, executor, Clock::new(), standing).expect("a fresh replica starts");
