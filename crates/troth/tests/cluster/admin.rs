@@ -78,6 +78,18 @@ fn a_replica_that_lost_its_disk_and_its_component_is_readmitted_under_load_and_v
     let words = String::from_utf8_lossy(&running.stderr).into_owned();
     assert_eq!(running.status.code(), Some(5), "{words}");
     assert!(words.contains("replica 2 runs"), "{words}");
+
+    // Another one follows. It begins with nothing, and half of those who vouch for the state have a component
+    // that the group did not begin with.
+    for lost in ["data", "counters"] {
+        std::fs::remove_dir_all(dir.join("replica-0").join(lost)).expect("it was there");
+    }
+    good(dir, &["admin", "readmit", "--replica", "0"]);
+    replicas[0] = replica(dir, 0);
+    votes(dir, 0, 2);
+    replicas[1].signal("KILL");
+    replicas[1].ends();
+    good(dir, &["kv", "put", "after", "both"]);
 }
 
 struct Stops<'a>(&'a AtomicBool);
