@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let cluster = Cluster::load(&layout.cluster())?;
     let known = Known::load(&layout, &cluster)?;
     let wait = Duration::from_secs(arguments.wait);
-    let mut operator = Operator { layout, cluster, known, wait, json: arguments.json };
+    let mut operator = Operator { layout, cluster, known, seen_at: Seq(0), wait, json: arguments.json };
     match &arguments.action {
         Action::Show => {
             let (at, configuration) = operator.order(&Change::Show)?;
@@ -51,6 +51,8 @@ struct Operator {
     cluster: Cluster,
     /// As it is now.
     known: Known,
+    /// The batch as of which that is.
+    seen_at: Seq,
     wait: Duration,
     json: bool,
 }
@@ -77,6 +79,7 @@ impl Operator {
         })?;
         match ChangeAnswer::from_wire(&answer) {
             Ok(ChangeAnswer::Done(at, configuration)) => {
+                self.seen_at = at;
                 self.known.configuration = configuration.clone().into();
                 self.known.save(&self.layout, &self.cluster)?;
                 Ok((at, configuration))
@@ -90,6 +93,20 @@ impl Operator {
                 Err(Failure::new(NOT_DONE, problem))
             }
         }
+    }
+
+    /// The present configuration's word on a replica that shall have another component, before anything is
+    /// touched for its sake: a replica that is refused must still be able to go on as it is.
+    fn admissible(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
+        let member = self.member(replica)?;
+        let (settling, faults) = (self.cluster.settling(), self.cluster.group.f());
+        let admission = member.admission();
+        let epoch = admission.epoch.saturating_add(1);
+        let change = Change::Admit { replica, epoch, component: admission.component, host: None };
+        let mut next = (*self.known.configuration).clone();
+        next.apply(&change, self.seen_at, settling, faults)
+            .map_err(|why| Failure::new(NO, format!("the group refuses: {why}; nothing was touched")))?;
+        Ok(member)
     }
 
     /// The present configuration's word on a replica.

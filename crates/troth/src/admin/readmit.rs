@@ -36,6 +36,8 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         ));
         operator.order(&Change::Show)?
     } else {
+        operator.admissible(replica)?;
+        let (layout, cluster) = (&operator.layout, &operator.cluster);
         // What is here may be of an epoch that was prepared and never admitted: it gets another one, so that no
         // epoch begins twice.
         if left || keys.epoch.0 <= present {

@@ -55,6 +55,7 @@ pub(super) fn replace(
         }
         keys
     } else {
+        operator.admissible(replica)?;
         let shared = shared_key(operator, replica, shared_key_from)?;
         let mut keys = ReplicaKeys::new(replica, Epoch(present.saturating_add(1)), shared)?;
         keys.address = Some(place.address.to_owned());

@@ -109,12 +109,20 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     std::fs::create_dir(&before).expect("our own directory");
     std::fs::copy(dir.join("cluster.toml"), before.join("cluster.toml")).expect("just made");
     let mut replicas = all(&dir);
-    good(&dir, &["kv", "put", "key", "value"]);
+    for value in 0..10 {
+        good(&dir, &["kv", "put", "key", &value.to_string()]);
+    }
     let (address, http) = (format!("127.0.0.1:{}", base + 50), format!("127.0.0.1:{}", base + 51));
     let out_dir = out.to_string_lossy().into_owned();
     let arguments =
         ["admin", "replace", "--replica", "2", "--address", &address, "--http", &http, "--out", &out_dir];
     good(&dir, &arguments);
+    // As many as may fail do not vote now: another one would end all progress.
+    let second = run(&dir, &["admin", "readmit", "--replica", "0"]);
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{words}");
+    assert!(words.contains("try again after batch") && words.contains("nothing was touched"), "{words}");
+    assert!(dir.join("replica-0/started").exists());
     // Once more, as after an interruption.
     good(&dir, &arguments);
     let old = until("nobody talks to the old host", || {
