@@ -46,6 +46,27 @@ pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Pa
     places
 }
 
+/// A replica that does not run, and cannot be started while this lives.
+pub struct Stopped {
+    replica: ReplicaId,
+    _lock: Option<RealDisk>,
+}
+
+impl Stopped {
+    /// Makes sure that a replica does not run.
+    ///
+    /// # Errors
+    /// [`AsideError::Running`].
+    pub fn hold(layout: &Layout, replica: ReplicaId) -> Result<Self, AsideError> {
+        let data = layout.data(replica);
+        match data.exists().then(|| RealDisk::open(&data)) {
+            Some(Err(DiskError::Locked(_))) => Err(AsideError::Running(replica.0, data)),
+            // Damaged or not, it goes.
+            other => Ok(Self { replica, _lock: other.and_then(Result::ok) }),
+        }
+    }
+}
+
 /// Renames what the replica kept until the end of this epoch: `data` becomes `data.old-1`. Its secret file
 /// must be of a later epoch by then, or it could begin the old one anew. Gives the new names.
 ///
@@ -54,15 +75,10 @@ pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Pa
 pub fn put_aside(
     layout: &Layout,
     cluster: &Cluster,
-    replica: ReplicaId,
+    stopped: &Stopped,
     ended: Epoch,
 ) -> Result<Vec<PathBuf>, AsideError> {
-    let data = layout.data(replica);
-    let _lock = match data.exists().then(|| RealDisk::open(&data)) {
-        Some(Err(DiskError::Locked(_))) => return Err(AsideError::Running(replica.0, data)),
-        // Damaged or not, it goes.
-        other => other,
-    };
+    let replica = stopped.replica;
     let counters = layout.counters(replica, cluster.trusted_home);
     let mut moved = Vec::new();
     // The marks last: while they stand, nothing takes the replica for one that never ran.

@@ -45,7 +45,7 @@ mod supervisor;
 mod timers;
 mod trusted_home;
 
-pub use aside::{AsideError, put_aside, remains};
+pub use aside::{AsideError, Stopped, put_aside, remains};
 pub use counters::Counters;
 pub use durable::DurableError;
 pub use marker::{MarkerError, leave_mark};

@@ -2,7 +2,7 @@
 
 use super::config::{Scratch, plan};
 use crate::config::{ClientSecret, Cluster, Known, Layout, ReplicaKeys, ReplicaSecret, TrustedKind, make};
-use crate::{AsideError, put_aside, remains};
+use crate::{AsideError, Stopped, put_aside, remains};
 use std::os::unix::fs::PermissionsExt;
 use troth_disk::RealDisk;
 use troth_trusted::Epoch;
@@ -112,11 +112,12 @@ fn what_a_life_left_is_put_aside_and_nothing_of_a_running_replica() {
     }
     std::fs::write(layout.started(me), "ran").expect("our own directory");
     let running = RealDisk::open(&layout.data(me)).expect("nobody else");
-    let refused = put_aside(&layout, &cluster, me, Epoch(1));
-    assert!(matches!(refused, Err(AsideError::Running(0, _))), "{refused:?}");
-    assert_eq!(remains(&layout, &cluster, me).len(), 3, "all is where it was");
+    assert!(matches!(Stopped::hold(&layout, me), Err(AsideError::Running(0, _))));
     drop(running);
-    let moved = put_aside(&layout, &cluster, me, Epoch(1)).expect("it is stopped");
+    let stopped = Stopped::hold(&layout, me).expect("it is stopped");
+    let started = RealDisk::open(&layout.data(me));
+    assert!(started.is_err(), "it cannot be started meanwhile");
+    let moved = put_aside(&layout, &cluster, &stopped, Epoch(1)).expect("it is stopped");
     assert_eq!(moved.len(), 3);
     assert!(remains(&layout, &cluster, me).is_empty());
     let kept = layout.replica(me).join("data.old-1").join("file");

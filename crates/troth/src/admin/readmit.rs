@@ -4,7 +4,7 @@
 use super::Operator;
 use crate::failure::Failure;
 use troth_node::config::ReplicaKeys;
-use troth_node::{put_aside, remains};
+use troth_node::{Stopped, put_aside, remains};
 use troth_trusted::Epoch;
 use troth_types::{Change, ReplicaId, Seq};
 
@@ -43,9 +43,11 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         if left || keys.epoch.0 <= present {
             let ended = keys.epoch;
             keys.renew_component(cluster, Epoch(ended.0.max(present).saturating_add(1)))?;
+            // Before anything changes: a replica that runs must be able to start again as it is.
+            let stopped = Stopped::hold(layout, replica)?;
             // First the keys: an old epoch on an empty disk could tell a second story.
             keys.write(layout, cluster)?;
-            for aside in put_aside(layout, cluster, replica, ended)? {
+            for aside in put_aside(layout, cluster, &stopped, ended)? {
                 words.push(format!("Kept as {}.", aside.display()));
             }
         }

@@ -78,6 +78,11 @@ fn a_replica_that_lost_its_disk_and_its_component_is_readmitted_under_load_and_v
     let words = String::from_utf8_lossy(&running.stderr).into_owned();
     assert_eq!(running.status.code(), Some(5), "{words}");
     assert!(words.contains("replica 2 runs"), "{words}");
+    // Nothing of it was touched.
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    replicas[2] = replica(dir, 2);
+    votes(dir, 2, 2);
 
     // Another one follows. It begins with nothing, and half of those who vouch for the state have a component
     // that the group did not begin with.
