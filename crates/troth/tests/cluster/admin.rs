@@ -139,7 +139,9 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     // It calls replica 0 and is called by replica 2.
     let mut new = replica(&out, 1);
     votes(&dir, 1, 2);
-    assert_eq!(status(&dir)[1]["peers"], serde_json::json!([0, 2]));
+    until("the others talk to the new host", || {
+        (status(&dir)[1]["peers"] == serde_json::json!([0, 2])).then_some(())
+    });
     let shown: serde_json::Value =
         serde_json::from_str(&good(&dir, &["admin", "show", "--json"])).expect("JSON");
     assert_eq!(shown["replicas"][1]["address"], address.as_str());
