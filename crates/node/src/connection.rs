@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,7 +20,7 @@ use troth_core::{Agreement, Execution};
 use troth_link::{
     Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, accept, connect,
 };
-use troth_types::{ClientId, ReplicaId};
+use troth_types::{Configuration, ReplicaId};
 
 /// Handshakes under way at a time; one more and the oldest is given up.
 pub(crate) const MOST_HANDSHAKES: usize = 64;
@@ -44,12 +45,13 @@ pub(crate) struct Meeting {
     /// The most bytes of one message from a client: replicas' messages are far larger, and a limit for
     /// them would let every client pin as much.
     client_message: usize,
-    replicas: Vec<LinkKey>,
-    clients: Vec<(ClientId, LinkKey)>,
+    /// Where replicas listen of whom the configuration does not say it.
+    addresses: Vec<String>,
+    configuration: RefCell<Arc<Configuration>>,
 }
 
 impl Meeting {
-    pub(crate) fn new(cluster: &Cluster, secret: &ReplicaSecret) -> Self {
+    pub(crate) fn new(cluster: &Cluster, secret: &ReplicaSecret, configuration: &Arc<Configuration>) -> Self {
         let default = Settings::new(cluster.group.id());
         let max_message = default.max_message.max(largest_message(cluster));
         let settings = Settings { max_message, max_unsent: REPLICA_UNSENT.max(max_message), ..default };
@@ -59,22 +61,56 @@ impl Meeting {
             settings,
             versions: Versions::SPOKEN,
             client_message: cluster.limits.frame_bytes + CLIENT_OVERHEAD,
-            replicas: cluster.replicas.iter().map(|replica| LinkKey(replica.link_key)).collect(),
-            clients: cluster.clients.iter().map(|(id, client)| (*id, LinkKey(client.link_key))).collect(),
+            addresses: cluster.replicas.iter().map(|replica| replica.address.clone()).collect(),
+            configuration: RefCell::new(Arc::clone(configuration)),
         }
+    }
+
+    /// Goes by this configuration from now on; tells whether it is not older than the one before.
+    pub(crate) fn adopt(&self, configuration: &Arc<Configuration>) -> bool {
+        let mut present = self.configuration.borrow_mut();
+        let newer = configuration.number >= present.number;
+        if newer {
+            *present = Arc::clone(configuration);
+        }
+        newer
+    }
+
+    /// Whether a party is in the present configuration and has this key there. Before every use of a
+    /// connection: the configuration may have changed while its ends met.
+    pub(crate) fn knows(&self, party: Party, key: LinkKey) -> bool {
+        self.link_key(party) == Some(key)
+    }
+
+    fn link_key(&self, party: Party) -> Option<LinkKey> {
+        let configuration = self.configuration.borrow();
+        match party {
+            Party::Replica(replica) => {
+                configuration.member(replica).map(|member| LinkKey(member.host().link))
+            }
+            Party::Client(client) => {
+                configuration.client(client).filter(|entry| !entry.removed).map(|entry| LinkKey(entry.link))
+            }
+        }
+    }
+
+    /// Where a replica listens now, and its key.
+    fn place(&self, replica: ReplicaId) -> (String, LinkKey) {
+        let configuration = self.configuration.borrow();
+        let host = configuration.member(replica).expect("a group's replicas are all configured").host();
+        let address = match host.address.as_str() {
+            "" => self.addresses[usize::from(replica.0)].clone(),
+            address => address.to_owned(),
+        };
+        (address, LinkKey(host.link))
     }
 
     /// The key that a caller must hold. Replicas with lower numbers are dialled and do not call.
     fn key(&self, caller: PeerId) -> Option<LinkKey> {
         match caller {
-            PeerId::Replica(replica) if replica > self.me => {
-                self.replicas.get(usize::from(replica.0)).copied()
-            }
+            PeerId::Replica(replica) if replica > self.me => self.link_key(Party::Replica(replica)),
             PeerId::Replica(_) => None,
-            PeerId::Client(client) => {
-                let index = self.clients.binary_search_by_key(&client, |(id, _)| *id).ok()?;
-                Some(self.clients[index].1)
-            }
+            PeerId::Client(client) => self.link_key(Party::Client(client)),
         }
     }
 }
@@ -102,6 +138,8 @@ pub(crate) fn largest_message(cluster: &Cluster) -> usize {
 /// The sending half of a connection: queued to by the loop, written once per turn.
 pub(crate) struct Outgoing {
     writer: RefCell<LinkWriter>,
+    /// The other end's key.
+    key: LinkKey,
     most_unsent: usize,
     dirty: Cell<bool>,
     /// The socket was full: the connection's own task writes the rest, and only it.
@@ -112,13 +150,14 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    fn new(writer: LinkWriter, party: Party) -> Rc<Self> {
+    fn new(writer: LinkWriter, party: Party, key: LinkKey) -> Rc<Self> {
         let most_unsent = match party {
             Party::Replica(_) => REPLICA_UNSENT,
             Party::Client(_) => CLIENT_UNSENT,
         };
         Rc::new(Self {
             writer: RefCell::new(writer),
+            key,
             most_unsent,
             dirty: Cell::new(false),
             behind: Cell::new(false),
@@ -179,6 +218,11 @@ impl Outgoing {
         self.closed.get() || self.writer.borrow().unsent() == 0
     }
 
+    /// The key that the other end showed.
+    pub(crate) fn key(&self) -> LinkKey {
+        self.key
+    }
+
     /// Ends the connection.
     pub(crate) fn close(&self) {
         self.closed.set(true);
@@ -209,8 +253,8 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
                 let place = places.take();
                 tokio::task::spawn_local(async move {
                     match place.hold(meet(&meeting, stream)).await {
-                        Some(Ok((party, reader, writer))) => {
-                            converse(&shared, meeting.versions, party, reader, writer).await;
+                        Some(Ok((party, key, reader, writer))) => {
+                            converse(&shared, &meeting, (party, key), reader, writer).await;
                         }
                         Some(Err(why)) => {
                             shared.engine.borrow_mut().counters.connections_refused += 1;
@@ -229,9 +273,17 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     }
 }
 
-async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<(Party, LinkReader, LinkWriter), LinkError> {
-    let (caller, mut reader, writer) =
-        accept(stream, &meeting.identity, &meeting.settings, |caller| meeting.key(caller)).await?;
+/// A party and the key that it showed, and both directions of its connection.
+type Met = (Party, LinkKey, LinkReader, LinkWriter);
+
+async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<Met, LinkError> {
+    let shown = Cell::new(None);
+    let key_of = |caller| {
+        shown.set(meeting.key(caller));
+        shown.get()
+    };
+    let (caller, mut reader, writer) = accept(stream, &meeting.identity, &meeting.settings, key_of).await?;
+    let key = shown.get().ok_or(LinkError::UnknownPeer(caller))?;
     let party = match caller {
         PeerId::Replica(replica) => Party::Replica(replica),
         PeerId::Client(client) => {
@@ -239,7 +291,7 @@ async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<(Party, LinkReader
             Party::Client(client)
         }
     };
-    Ok((party, reader, writer))
+    Ok((party, key, reader, writer))
 }
 
 /// Keeps a connection to a replica with a lower number.
@@ -247,15 +299,14 @@ pub(crate) async fn dial<A: Agreement + 'static, X: Execution + 'static>(
     shared: Rc<Shared<A, X>>,
     meeting: Rc<Meeting>,
     replica: ReplicaId,
-    address: String,
 ) {
-    let key = meeting.replicas[usize::from(replica.0)];
     let mut pause = DIAL_FIRST;
     loop {
         let since = Instant::now();
+        let (address, key) = meeting.place(replica);
         match connect(address.as_str(), &meeting.identity, &key, &meeting.settings).await {
             Ok((reader, writer)) => {
-                converse(&shared, meeting.versions, Party::Replica(replica), reader, writer).await;
+                converse(&shared, &meeting, (Party::Replica(replica), key), reader, writer).await;
                 if since.elapsed() > DIAL_LONGEST {
                     pause = DIAL_FIRST;
                 }
@@ -270,15 +321,19 @@ pub(crate) async fn dial<A: Agreement + 'static, X: Execution + 'static>(
 /// Reads and writes until either end closes.
 async fn converse<A: Agreement, X: Execution>(
     shared: &Shared<A, X>,
-    ours: Versions,
-    party: Party,
+    meeting: &Meeting,
+    (party, key): (Party, LinkKey),
     reader: LinkReader,
     mut writer: LinkWriter,
 ) {
+    if !meeting.knows(party, key) {
+        return;
+    }
+    let ours = meeting.versions;
     if matches!(party, Party::Replica(_)) {
         writer.queue(&ours.first_message()).expect("a new connection has room for its first message");
     }
-    let outgoing = Outgoing::new(writer, party);
+    let outgoing = Outgoing::new(writer, party, key);
     // Not with the next message: the other end waits to hear.
     outgoing.flush();
     let lane = Inbox::lane(party);

@@ -54,10 +54,12 @@ pub enum DurableError {
     /// The replica ran, and its component has forgotten what it did.
     #[error(
         "this replica ran before ({mark} or its log says so) and the counters in {counters} are gone or older: its trusted \
-         component has forgotten what it certified, so it must not vote under its old keys\n  mend: have it readmitted under a \
-         new epoch; until then leave it stopped, the group bears f such replicas"
+         component has forgotten what it certified, so it must not vote in its old epoch\n  mend: readmit it with a new \
+         component: `troth admin readmit --replica {replica}` (docs/operating/readmission.md)"
     )]
     CountersLost {
+        /// The replica.
+        replica: u16,
         /// Where the counters should be.
         counters: PathBuf,
         /// Where it says that it ran.
@@ -206,7 +208,7 @@ fn go_on<D: Disk + Sync>(
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
     if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
-        return Err(DurableError::CountersLost { counters, mark });
+        return Err(DurableError::CountersLost { replica: me.0, counters, mark });
     }
     // After the counters: a crash in between leaves them, and no mark without them.
     match leave_mark(&mark) {

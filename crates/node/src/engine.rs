@@ -3,6 +3,7 @@
 
 use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
+use crate::connection::Meeting;
 use crate::counters::Counters;
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
@@ -11,12 +12,15 @@ use crate::links::Links;
 use crate::timers::Timers;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Read, Refusal, RefusalReason, ReplicaId, Seq, ToClient, ToReplica, Wire};
+use troth_types::{
+    ClientId, Configuration, Read, Refusal, RefusalReason, ReplicaId, Seq, ToClient, ToReplica, Wire,
+};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
 /// whole group convoy (speed.md, lesson 6).
@@ -67,6 +71,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) diverged: Option<Seq>,
     /// Whether the component finds no space for its counters.
     pub(crate) counters_full: bool,
+    /// Who may connect.
+    pub(crate) meeting: Rc<Meeting>,
     pub(crate) frames: FrameVerifier,
     pub(crate) messages: MessageVerifier,
     pub(crate) timers: Timers<<Replica<A, X> as Machine>::Timer>,
@@ -364,15 +370,29 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
-                Command::Configured(configuration) => {
-                    self.frames = self.keys.frames(&configuration);
-                    self.messages = self.keys.messages(&configuration);
-                }
+                Command::Configured(configuration) => self.configured(&configuration),
                 Command::Note(note) => self.note(&note),
                 Command::Halt(refusal) => return Err(Stopped::Component(refusal)),
             }
         }
         Ok(())
+    }
+
+    /// Checks from now on what comes, and who comes, by this configuration, unless a later one is known
+    /// already: a replica that starts behind the others executes its way there.
+    pub(crate) fn configured(&mut self, configuration: &Arc<Configuration>) {
+        if !self.meeting.adopt(configuration) {
+            return;
+        }
+        self.frames = self.keys.frames(configuration);
+        self.messages = self.keys.messages(configuration);
+        let meeting = Rc::clone(&self.meeting);
+        for party in self.links.close_strangers(|party, key| meeting.knows(party, key)) {
+            tracing::info!(
+                ?party,
+                "closes the connection of one that the configuration does not know so any more"
+            );
+        }
     }
 
     pub(crate) fn journal(&mut self) -> &mut dyn Journal<X::Snapshot> {

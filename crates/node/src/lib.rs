@@ -16,6 +16,7 @@
 //! | `marker` | why a replica that keeps nothing runs once |
 //! | `faults`, `liar` | in test builds: disks and clocks that fail, planted bugs, replicas that lie |
 //! | [`backup`], `genesis` | a certified state for an operator, and the first state of a group made from one |
+//! | `aside` | what a life that is over left behind |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+mod aside;
 pub mod backup;
 mod beside;
 mod by_the_clock;
@@ -60,6 +62,7 @@ mod timers;
 mod trusted_home;
 mod unfinished;
 
+pub use aside::{AsideError, Stopped, put_aside, remains};
 pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
 pub use durable::DurableError;

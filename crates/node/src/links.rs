@@ -2,9 +2,10 @@
 
 use crate::connection::Outgoing;
 use crate::counters::Counters;
+use crate::inbox::Party;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use troth_link::LinkError;
+use troth_link::{LinkError, LinkKey};
 use troth_types::{ClientId, Group, ReplicaId};
 
 /// The newest connection of each party. An older one of the same party is closed when a newer
@@ -134,6 +135,21 @@ impl Links {
         if let Some(old) = self.clients.insert(client, link) {
             old.close();
         }
+    }
+
+    /// Closes the connections of parties who are not known by the key that they showed; gives who they were.
+    pub(crate) fn close_strangers(&mut self, knows: impl Fn(Party, LinkKey) -> bool) -> Vec<Party> {
+        let replicas = (0u16..).zip(&self.replicas);
+        let replicas =
+            replicas.filter_map(|(replica, link)| Some((Party::Replica(ReplicaId(replica)), link.as_ref()?)));
+        let clients = self.clients.iter().map(|(client, link)| (Party::Client(*client), link));
+        let strangers = replicas.chain(clients).filter(|(party, link)| !knows(*party, link.key()));
+        strangers
+            .map(|(party, link)| {
+                link.close();
+                party
+            })
+            .collect()
     }
 
     /// Forgets a connection that ended, unless a newer one stands in its place.

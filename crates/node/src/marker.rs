@@ -12,10 +12,10 @@ use thiserror::Error;
 pub enum MarkerError {
     /// It ran before.
     #[error(
-        "this replica ran before ({0} exists), and with durability = \"memory\" a trusted component in the replica's \
-         process is lost with it: if it came back it could tell a second story under numbers that it has used, so it must \
-         not vote\n  mend: have it readmitted under a new epoch; until then leave it stopped, the group bears f such \
-         replicas. If more than f are gone, make a new cluster with `troth init`"
+        "this replica ran before ({0} exists) and its trusted counter was lost with its process: if it came \
+         back it could tell a second story under numbers that it has used\n  mend: readmit it with a new component: \
+         `troth admin readmit --replica N` (docs/operating/readmission.md). If more than f are gone, make a new \
+         cluster with `troth init`"
     )]
     RanBefore(PathBuf),
     /// The mark could not be written.

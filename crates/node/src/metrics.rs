@@ -18,6 +18,9 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         ("view", "The view", number(snapshot.view)),
         ("primary", "The view's primary", i64::from(snapshot.primary)),
         ("active", "Whether the replica works in the view", flag(snapshot.active)),
+        ("votes", "Whether the replica's votes count", flag(snapshot.votes)),
+        ("epoch", "The epoch of the trusted component", number(snapshot.epoch)),
+        ("configuration", "Changes that led to the group's configuration", number(snapshot.configuration)),
         ("executed_batch", "The last executed batch", number(snapshot.executed)),
         ("stable_checkpoint", "The last stable checkpoint", number(snapshot.stable)),
         (

@@ -2,7 +2,7 @@
 
 use crate::beside::{Attestor, Desk};
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Layout, ReplicaSecret, Service};
+use crate::config::{Cluster, ConfigError, Known, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Footing, Found};
@@ -34,7 +34,7 @@ use troth_exec::{Application, Executor, Snapshot as State};
 use troth_minbft::{COUNTER, MinBft};
 use troth_trusted::{CounterValue, Refusal, Resumed, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
-use troth_types::{GroupId, ReplicaId};
+use troth_types::{Configuration, GroupId, ReplicaId};
 
 /// How long a stopping replica tries to write what it has queued.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -136,9 +136,10 @@ pub fn serve(
     layout: &Layout,
     options: Options,
 ) -> Result<(), RunError> {
+    let known = Known::load(layout, &cluster)?.configuration;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let mut sockets = Sockets::bind(&cluster, secret.replica).await?;
+        let mut sockets = Sockets::bind(&cluster, &secret).await?;
         // Only now is it sure that this process is the one that runs the replica.
         let footing = durable::open(&cluster, &secret, layout, &options)?;
         let genesis =
@@ -149,15 +150,15 @@ pub fn serve(
             Service::Kv if options.miscompute => {
                 let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
                 let executor = begin(executor(&cluster, app), genesis);
-                run(&cluster, secret, sockets, executor, footing, options).await
+                run(&cluster, secret, &known, sockets, executor, footing, options).await
             }
             Service::Kv => {
                 let executor = begin(executor(&cluster, troth_kv::Kv::default()), genesis);
-                run(&cluster, secret, sockets, executor, footing, options).await
+                run(&cluster, secret, &known, sockets, executor, footing, options).await
             }
             Service::Null => {
                 let executor = begin(executor(&cluster, troth_kv::Null::default()), genesis);
-                run(&cluster, secret, sockets, executor, footing, options).await
+                run(&cluster, secret, &known, sockets, executor, footing, options).await
             }
         }
     })
@@ -180,14 +181,15 @@ struct Sockets {
 }
 
 impl Sockets {
-    async fn bind(cluster: &Cluster, me: ReplicaId) -> Result<Self, RunError> {
-        let entry = cluster.replica(me);
+    async fn bind(cluster: &Cluster, secret: &ReplicaSecret) -> Result<Self, RunError> {
+        let entry = cluster.replica(secret.replica);
+        let http = if secret.address.is_some() { &secret.http } else { &entry.http };
         let listen = async |address: &String| {
             TcpListener::bind(address).await.map_err(|why| RunError::Listen(address.clone(), why))
         };
         Ok(Self {
-            group: listen(&entry.address).await?,
-            http: match &entry.http {
+            group: listen(secret.address.as_ref().unwrap_or(&entry.address)).await?,
+            http: match http {
                 Some(address) => Some(listen(address).await?),
                 None => None,
             },
@@ -218,6 +220,7 @@ pub(crate) struct Shared<A: Agreement, X: Execution> {
 async fn run<X: Execution<Snapshot = State> + 'static>(
     cluster: &Cluster,
     secret: ReplicaSecret,
+    known: &Arc<Configuration>,
     mut sockets: Sockets,
     executor: X,
     footing: Footing,
@@ -228,7 +231,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     #[cfg(feature = "faults")]
     let clock = clock.told_by(options.faults.orders.clone());
     let started = Instant::now();
-    let meeting = Rc::new(Meeting::new(cluster, &secret));
+    let epoch = secret.epoch;
     #[cfg(feature = "demo-adversary")]
     let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
     let engine = Engine {
@@ -238,17 +241,20 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         early: options.faults.early(),
         ..engine(cluster, secret, executor, clock.clone(), footing)?
     };
+    let mut engine = engine;
+    // What this machine was told may be newer than what its disk holds, which is nothing where it is new.
+    engine.configured(known);
+    let meeting = Rc::clone(&engine.meeting);
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
     tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
 
     tokio::task::spawn_local(connection::listen(Rc::clone(&shared), Rc::clone(&meeting), sockets.group));
     for lower in group.all().filter(|other| *other < me) {
-        let address = cluster.replica(lower).address.clone();
-        tokio::task::spawn_local(connection::dial(Rc::clone(&shared), Rc::clone(&meeting), lower, address));
+        tokio::task::spawn_local(connection::dial(Rc::clone(&shared), Rc::clone(&meeting), lower));
     }
     if let Some(listener) = sockets.http.take() {
         let shared = Rc::clone(&shared);
-        let look = move || look(&shared.engine.borrow(), cluster_name(&group), started);
+        let look = move || look(&shared.engine.borrow(), cluster_name(&group), epoch.0, started);
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
     }
 
@@ -308,7 +314,7 @@ fn far() -> Instant {
 }
 
 /// The executor of a service in this cluster.
-fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
+pub(crate) fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
     Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
 }
 
@@ -330,13 +336,14 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
         limits: cluster.limits,
     };
-    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(cluster.replica(me).epoch.0);
+    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(secret.epoch.0);
     let configuration = Arc::clone(executor.configuration());
+    let (meeting, epoch) = (Rc::new(Meeting::new(cluster, &secret, &configuration)), secret.epoch);
     let machine = Replica::new(me, group, agreement, executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
     let (host, attestor, journal, desk) = match footing {
         Footing::Volatile => {
-            let identity = cluster.identity(me);
+            let identity = cluster.identity(me, epoch);
             let key = secret.trusted.expect("what keeps nothing has its component in this process");
             let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
             let host = Host::fresh(machine, me, group, signer, false, env)?;
@@ -367,6 +374,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),
         keys,
+        meeting,
         timers: Timers::new(),
         clock,
         counters: Counters::default(),
@@ -406,8 +414,10 @@ fn finish<M: Machine>(
     }
 }
 
-fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instant) -> Snapshot {
+fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, started: Instant) -> Snapshot {
     let status = engine.host.machine().status();
+    let configuration = engine.host.machine().execution().configuration();
+    let admitted = configuration.member(engine.me).is_none_or(|me| me.admission().epoch == epoch);
     Snapshot {
         replica: engine.me.0,
         group,
@@ -423,6 +433,14 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, started: Instan
         disk_full: engine.disk_full,
         pending: status.pending as u64,
         suspicions: status.suspicions,
+        votes: status.votes,
+        waits_for: match (status.votes, admitted) {
+            (true, _) => None,
+            (false, false) => Some("admission".to_owned()),
+            (false, true) => Some("a checkpoint".to_owned()),
+        },
+        epoch,
+        configuration: configuration.number,
         accused: status.accused.iter().map(|replica| replica.0).collect(),
         peers: engine.links.replicas_up(),
         versions: engine.links.versions(),

@@ -39,6 +39,19 @@ pub struct Snapshot {
     pub pending: u64,
     /// How often it suspected a primary.
     pub suspicions: u64,
+    /// Whether its votes count. A replica whose component was replaced must be admitted first, and then
+    /// wait until everything that its former component may have promised is behind a stable checkpoint.
+    #[serde(default = "yes")]
+    pub votes: bool,
+    /// What it waits for before it votes.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+    /// The epoch of its trusted component.
+    #[serde(default)]
+    pub epoch: u64,
+    /// How many changes led to the configuration that it knows.
+    #[serde(default)]
+    pub configuration: u64,
     /// Replicas that provably broke a rule.
     pub accused: Vec<u16>,
     /// Replicas that it is connected to.
@@ -51,4 +64,9 @@ pub struct Snapshot {
     pub clients: u64,
     /// What it counted.
     pub counters: Counters,
+}
+
+/// A replica that says nothing of it is of a version in which all vote.
+fn yes() -> bool {
+    true
 }

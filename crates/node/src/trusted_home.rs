@@ -131,7 +131,7 @@ fn in_process(
     let me = secret.replica;
     let directory = layout.counters(me, TrustedHome::InProcess);
     crate::durable::private(&directory)?;
-    let identity = cluster.identity(me);
+    let identity = cluster.identity(me, secret.epoch);
     let key = secret.trusted.clone().expect("a secret file of an in-process component holds its key");
     let opened = DiskStore::open(&directory, identity, cluster.durability.policy())?;
     let before = opened.last.is_some();
@@ -151,7 +151,7 @@ fn process(
     layout: &Layout,
     options: &Options,
 ) -> Result<Box<dyn TrustedComponent>, HomeError> {
-    let wanted = cluster.identity(secret.replica);
+    let wanted = cluster.identity(secret.replica, secret.epoch);
     let path = options.trusted_socket.clone().unwrap_or_else(|| layout.trusted_socket(secret.replica));
     let may_start = options.trusted_socket.is_none() && !options.trusted_command.is_empty();
     let remote = match RemoteComponent::connect(&path, PATIENCE) {

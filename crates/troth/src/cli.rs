@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use crate::admin::Admin;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -103,6 +104,8 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     /// Show every replica: process, view, primary, progress, suspicions.
     #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
     Status(Status),
+    /// Change who the replicas and clients are, as the operator.
+    Admin(Admin),
     /// Watch five replicas stay right while one lies and one is killed; `make demo` builds and runs it.
     Demo(Demo),
 }

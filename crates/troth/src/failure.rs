@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::backup::BackupError;
 use troth_node::config::{ConfigError, MakeError};
-use troth_node::{RunError, Standing};
+use troth_node::{AsideError, RunError, Standing};
 
 /// The service said no.
 pub(crate) const NO: u8 = 1;
@@ -92,6 +92,12 @@ impl From<RunError> for Failure {
             | RunError::Disk(_) => NOT_DONE,
         };
         Self::new(code, why.to_string())
+    }
+}
+
+impl From<AsideError> for Failure {
+    fn from(why: AsideError) -> Self {
+        Self::new(NOT_DONE, why.to_string())
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn create(
         say!("  {dir}/socket-N/             where replica N asks its trusted component, on that machine");
     }
     say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
+    say!("  {dir}/clients/operator.toml secret: for `troth admin`, on the operator's machine only");
     say!("");
     say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
     say!("Or all of them here:   troth up --dir {dir}");

@@ -3,14 +3,14 @@
 use crate::cli::{Kv, KvOperation};
 use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
 use crate::print::{self, note};
-use crate::session::Session;
+use crate::session::{self, Session};
 use bytes::Bytes;
 use std::io::Read;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
-use troth_node::config::{Cluster, Layout};
+use troth_node::config::Layout;
 use troth_types::{ClientId, Wire};
 
 /// How long the group may take to end the watch of somebody who wants to leave.
@@ -18,7 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
     let layout = Layout::new(&kv.dir.dir);
-    let cluster = Cluster::load(&layout.cluster())?;
+    let cluster = session::present(&layout)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)] // They panic; see print.rs.
 #![expect(clippy::disallowed_methods, reason = "a command measures time and waits for processes")]
 
+mod admin;
 mod ask;
 mod backup;
 mod cli;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => backup::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Admin(arguments) => admin::run(arguments),
         #[cfg(feature = "demo-adversary")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(not(feature = "demo-adversary"))]

@@ -1,7 +1,7 @@
 //! `troth replica`: one replica in this process.
 
 use crate::cli::Replica;
-use crate::failure::Failure;
+use crate::failure::{Failure, MUST_NOT_START};
 use std::ffi::OsString;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
@@ -40,8 +40,17 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         #[cfg(feature = "faults")]
         faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };
-    serve(cluster, secret, &layout, options)?;
-    Ok(())
+    serve(cluster, secret, &layout, options).map_err(|why| point_to_readmission(why.into(), id))
+}
+
+/// A replica that must not vote again as it is has a way back; its refusals come from many places.
+fn point_to_readmission(mut failure: Failure, replica: ReplicaId) -> Failure {
+    let way = format!("troth admin readmit --replica {}", replica.0);
+    if failure.code == MUST_NOT_START && !failure.message.contains(&way) {
+        failure.message +=
+            &format!("\n  to bring it back with a new component: {way} (docs/operating/readmission.md)");
+    }
+    failure
 }
 
 /// What starts the trusted process of this replica.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::time::Duration;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
-use troth_node::config::{ClientSecret, Cluster, Layout};
+use troth_node::config::{ClientSecret, Cluster, Known, Layout};
 use troth_types::ClientId;
 
 /// A connected client, and the lock that keeps others from being the same one.
@@ -26,6 +26,29 @@ impl Session {
         let client = Client::connect(config(cluster, &secret, patience)).await?;
         Ok(Self { client, _lock: lock })
     }
+
+    /// Connects as the operator.
+    pub(crate) async fn open_operator(
+        layout: &Layout,
+        cluster: &Cluster,
+        patience: Duration,
+    ) -> Result<Self, Failure> {
+        let path = layout.operator_secret();
+        let secret = ClientSecret::load_operator(&path, cluster)?;
+        let lock = File::open(&path)
+            .map_err(|why| Failure::system(&format!("cannot open {}", path.display()), &why))?;
+        if lock.try_lock().is_err() {
+            return Err(Failure::new(NOT_DONE, "another `troth admin` runs; wait for its end"));
+        }
+        let client = Client::connect(config(cluster, &secret, patience)).await?;
+        Ok(Self { client, _lock: lock })
+    }
+}
+
+/// The cluster with the replicas and clients that it has now, as far as it is known here.
+pub(crate) fn present(layout: &Layout) -> Result<Cluster, Failure> {
+    let cluster = Cluster::load(&layout.cluster())?;
+    Ok(Known::load(layout, &cluster)?.present(&cluster))
 }
 
 /// The secret file of a client, locked: two sessions of one client would overtake each other's

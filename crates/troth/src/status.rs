@@ -4,11 +4,12 @@ use crate::ask;
 use crate::cli::Status;
 use crate::failure::{Failure, NOT_DONE};
 use crate::print;
+use crate::session;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
 
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
-    let cluster = Cluster::load(&Layout::new(&status.dir.dir).cluster())?;
+    let cluster = session::present(&Layout::new(&status.dir.dir))?;
     let answers = ask::all(&cluster);
     let text = if status.json { print::json(&json(&answers)) + "\n" } else { table(&cluster, &answers) };
     // What the exit code tells does not depend on a reader that has seen enough.
@@ -49,6 +50,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
         "view",
         "primary",
         "active",
+        "votes",
         "executed",
         "stable",
         "pending",
@@ -65,6 +67,7 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
                 snapshot.view.to_string(),
                 snapshot.primary.to_string(),
                 if snapshot.active { "yes" } else { "no" }.to_owned(),
+                votes(snapshot),
                 snapshot.executed.to_string(),
                 snapshot.stable.to_string(),
                 snapshot.pending.to_string(),
@@ -77,6 +80,14 @@ pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> 
         rows.push(row);
     }
     render(&rows)
+}
+
+fn votes(snapshot: &Snapshot) -> String {
+    match (snapshot.votes, &snapshot.waits_for) {
+        (true, _) => "yes".to_owned(),
+        (false, None) => "no".to_owned(),
+        (false, Some(what)) => format!("no (waiting for {})", print::foreign(what)),
+    }
 }
 
 fn alarm(snapshot: &Snapshot) -> String {
@@ -94,7 +105,7 @@ fn names(replicas: &[u16]) -> String {
     replicas.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn render(rows: &[Vec<String>]) -> String {
+pub(crate) fn render(rows: &[Vec<String>]) -> String {
     let full = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter(|row| row.len() == full).map(|row| row[column].chars().count()).max().unwrap_or(0)

@@ -120,7 +120,7 @@ fn open(
     secret: TrustedSecret,
     open_store: impl FnOnce(&Path, Identity) -> Result<Opened<Place>, StoreError>,
 ) -> Result<TrustedCore<ByTheClock<Place>>, Failure> {
-    let identity = cluster.identity(secret.replica);
+    let identity = cluster.identity(secret.replica, secret.epoch);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
     let started = layout.trusted_started(secret.replica);
     trusted_start::check(&started, &directory, identity.epoch)?;

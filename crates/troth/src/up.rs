@@ -4,6 +4,7 @@ use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
 use crate::print::say;
 use crate::processes::Processes;
+use crate::session;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
 }
 
 fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
-    let cluster = Cluster::load(&layout.cluster())?;
+    let cluster = session::present(layout)?;
     if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
         let problem = format!(
             "{} is of a group that bears {} faulty replicas; leave --f away, or give another --dir",
@@ -163,7 +164,8 @@ fn made_names(root: &Path) -> Result<Vec<PathBuf>, Failure> {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with("replica-") || name == "clients" || name == "cluster.toml" {
+        if name.starts_with("replica-") || ["clients", "cluster.toml", "configuration.toml"].contains(&&*name)
+        {
             found.push(entry.path());
         }
     }

@@ -178,6 +178,10 @@ impl Checks<'_> {
             self.once(&mut links, &client.link_key, "link_key", &whose)?;
             self.once(&mut signers, &client.key, "key", &whose)?;
         }
+        if let Some(operator) = &raw.operator {
+            self.once(&mut links, &operator.get_ref().link_key, "link_key", "the operator")?;
+            self.once(&mut signers, &operator.get_ref().key, "key", "the operator")?;
+        }
         Ok(())
     }
 

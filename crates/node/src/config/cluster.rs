@@ -13,7 +13,7 @@ use troth_auth::{Directory, PublicKey};
 use troth_trusted::{Epoch, Identity, SignatureVerifier};
 use troth_types::{
     ClientId, ComponentKey, Configuration, Digest, Group, GroupId, Hasher, HostKeys, Limits, Member,
-    ReplicaId,
+    OPERATOR, ReplicaId,
 };
 
 /// What the replicas serve.
@@ -134,6 +134,8 @@ pub struct Cluster {
     pub replicas: Vec<ReplicaEntry>,
     /// The clients.
     pub clients: BTreeMap<ClientId, ClientEntry>,
+    /// The client [`OPERATOR`], who may change the configuration; nothing where nobody may.
+    pub operator: Option<ClientEntry>,
     /// The bounds that all share.
     pub limits: Limits,
     /// Patience and pipelining.
@@ -155,7 +157,9 @@ impl Cluster {
         Self::check(&source)
     }
 
-    /// Who the replicas and clients are before the first change.
+    /// Who the replicas and clients are before the first change. It becomes replicated state, so it has no
+    /// addresses: each machine's `cluster.toml` may have others (a relay, a private network) without making
+    /// another group. An empty address means the one there.
     #[must_use]
     pub fn configuration(&self) -> Arc<Configuration> {
         let member = |replica: &ReplicaEntry| {
@@ -163,19 +167,18 @@ impl Cluster {
                 Some(key) => ComponentKey::Ed25519(key.to_bytes()),
                 None => ComponentKey::Group,
             };
-            let host = HostKeys {
-                signing: replica.host_key.0,
-                link: replica.link_key,
-                address: replica.address.clone(),
-            };
+            let host =
+                HostKeys { signing: replica.host_key.0, link: replica.link_key, address: String::new() };
             Member::new(replica.epoch.0, component, host)
         };
-        let client = |(id, client): (&ClientId, &ClientEntry)| {
+        let client = |(id, client): (ClientId, &ClientEntry)| {
             let (key, link) = (client.key.0, client.link_key);
-            (*id, troth_types::ClientEntry { key, link, removed: false })
+            (id, troth_types::ClientEntry { key, link, removed: false })
         };
         let members = self.replicas.iter().map(member).collect();
-        Arc::new(Configuration::new(members, self.clients.iter().map(client).collect()))
+        let clients = self.clients.iter().map(|(id, entry)| (*id, entry));
+        let clients = clients.chain(self.operator.iter().map(|entry| (OPERATOR, entry)));
+        Arc::new(Configuration::new(members, clients.map(client).collect()))
     }
 
     /// The keys by which frames and messages are checked before the first change.
@@ -206,10 +209,10 @@ impl Cluster {
         config
     }
 
-    /// Who a replica's trusted component is.
+    /// Who a replica's trusted component of an epoch is.
     #[must_use]
-    pub fn identity(&self, replica: ReplicaId) -> Identity {
-        Identity { group: self.group.id().0, replica: replica.0, epoch: self.replica(replica).epoch }
+    pub fn identity(&self, replica: ReplicaId, epoch: Epoch) -> Identity {
+        Identity { group: self.group.id().0, replica: replica.0, epoch }
     }
 
     /// A replica's entry.
@@ -239,9 +242,20 @@ impl Cluster {
         let timing = checks.timing(&raw.timing)?;
         let replicas = replicas(&checks, &raw.replica, trusted)?;
         let clients = clients(&checks, &raw)?;
+        let operator = operator(&checks, &raw)?;
         checks.distinct_keys(&raw)?;
 
-        let id = group_id(service, trusted, &nonce, genesis, &limits, &timing, &replicas, &clients);
+        let id = group_id(
+            service,
+            trusted,
+            &nonce,
+            genesis,
+            &limits,
+            &timing,
+            &replicas,
+            &clients,
+            operator.as_ref(),
+        );
         let count = u16::try_from(replicas.len()).unwrap_or(0);
         let group = Group::hybrid(id, count).map_err(|why| {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
@@ -255,6 +269,7 @@ impl Cluster {
             durability,
             replicas,
             clients,
+            operator,
             limits,
             timing,
             genesis,
@@ -344,6 +359,13 @@ fn clients(checks: &Checks<'_>, raw: &RawCluster) -> Result<BTreeMap<ClientId, C
     Ok(clients)
 }
 
+fn operator(checks: &Checks<'_>, raw: &RawCluster) -> Result<Option<ClientEntry>, ConfigError> {
+    let Some(spanned) = &raw.operator else { return Ok(None) };
+    let entry = spanned.get_ref();
+    let link_key = checks.bytes(&entry.link_key, "link_key")?;
+    Ok(Some(ClientEntry { link_key, key: PublicKey(checks.bytes(&entry.key, "key")?) }))
+}
+
 /// The group's name: a digest over everything that decides what is valid in it. The checkpoint interval
 /// and the window are part of that: a replica that has others than its peers takes their honest logs for
 /// proofs against them. Addresses, patience and what the primary keeps under way may change without
@@ -358,6 +380,7 @@ fn group_id(
     timing: &Timing,
     replicas: &[ReplicaEntry],
     clients: &BTreeMap<ClientId, ClientEntry>,
+    operator: Option<&ClientEntry>,
 ) -> GroupId {
     let mut hasher = Hasher::new("troth/group/v2");
     hasher.bytes(b"minbft").bytes(service.name().as_bytes()).bytes(trusted.name().as_bytes()).fixed(nonce);
@@ -380,6 +403,10 @@ fn group_id(
     // Absent where a group begins with nothing, so that the names of such groups stay what they were.
     if let Some(genesis) = genesis {
         hasher.bytes(b"genesis").digest(&genesis);
+    }
+    // Without one the name is what it was before there were operators.
+    if let Some(operator) = operator {
+        hasher.bytes(b"operator").fixed(&operator.link_key).fixed(&operator.key.0);
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

@@ -1,4 +1,4 @@
-//! Keys as people see them: 64 hexadecimal digits.
+//! Bytes as people see them: keys of 64 hexadecimal digits, and others.
 
 use core::fmt::Write;
 
@@ -24,6 +24,16 @@ pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
     Some(bytes)
+}
+
+/// The bytes that `text` spells, however many.
+#[must_use]
+pub fn decode_all(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
 fn digit(character: u8) -> Option<u8> {

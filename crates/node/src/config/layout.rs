@@ -101,6 +101,18 @@ impl Layout {
         self.replica(replica).join("backup.sock")
     }
 
+    /// The newest configuration of the group that `troth admin` was shown here; public.
+    #[must_use]
+    pub fn known(&self) -> PathBuf {
+        self.root.join("configuration.toml")
+    }
+
+    /// The operator's secret keys.
+    #[must_use]
+    pub fn operator_secret(&self) -> PathBuf {
+        self.root.join("clients").join("operator.toml")
+    }
+
     /// A client's secret keys.
     #[must_use]
     pub fn client_secret(&self, client: ClientId) -> PathBuf {

@@ -163,6 +163,19 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
         secrets.push((layout.client_secret(ClientId(number)), secret));
     }
 
+    let (link, seed) = (random()?, random()?);
+    write!(
+        cluster,
+        "\n[operator]\nlink_key = \"{}\"\nkey = \"{}\"\n",
+        hex::encode(&link_key(&link)),
+        hex::encode(&Ed25519Signer::from_seed(seed).public_key().0),
+    )
+    .expect("a string takes all");
+    secrets.push((
+        layout.operator_secret(),
+        format!("link_secret = \"{}\"\nsecret = \"{}\"\n", hex::encode(&link), hex::encode(&seed)),
+    ));
+
     // Before anything is written, so that what cannot be leaves nothing behind.
     let group = super::cluster::group_of(&layout.cluster(), &cluster).map_err(MakeError::Config)?;
     let mut open = Vec::new();
@@ -188,10 +201,7 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
         opened.map_err(|why| MakeError::File(path.clone(), why))?;
     }
     for (file, secret) in secrets {
-        let text = format!(
-            "# Secret: keep it on the one machine that uses it, readable by its user only.\ngroup = \"{}\"\n{secret}",
-            hex::encode(&group.0)
-        );
+        let text = format!("{SECRET_HEAD}group = \"{}\"\n{secret}", hex::encode(&group.0));
         write_new(layout, &file, text.as_bytes(), 0o600)?;
     }
     if let Some(state) = extra.genesis {
@@ -256,6 +266,10 @@ fn check_address(number: usize, address: &str) -> Result<(), MakeError> {
     Ok(())
 }
 
+/// How every secret file begins.
+pub(crate) const SECRET_HEAD: &str =
+    "# Secret: keep it on the one machine that uses it, readable by its user only.\n";
+
 const HEAD: &str = "# A Troth cluster. Public: the same file for every replica and client.
 # docs/reference/configuration.md describes every key.
 version = 1
@@ -284,7 +298,7 @@ pub fn free_ports(count: usize) -> Result<Vec<u16>, MakeError> {
     Err(MakeError::NoPorts)
 }
 
-fn random() -> Result<[u8; 32], MakeError> {
+pub(crate) fn random() -> Result<[u8; 32], MakeError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(MakeError::Random)?;
     Ok(bytes)

@@ -8,9 +8,11 @@ mod durability;
 mod error;
 pub mod hex;
 mod home;
+mod known;
 mod layout;
 mod make;
 mod raw;
+mod renew;
 mod restored;
 mod secret;
 
@@ -18,7 +20,9 @@ pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKi
 pub use durability::Durability;
 pub use error::ConfigError;
 pub use home::TrustedHome;
+pub use known::Known;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
+pub use renew::ReplicaKeys;
 pub use restored::make_restored;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};

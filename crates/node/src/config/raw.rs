@@ -23,6 +23,7 @@ pub(crate) struct RawCluster {
     pub(crate) replica: Vec<Spanned<RawReplica>>,
     #[serde(default)]
     pub(crate) client: Vec<Spanned<RawClient>>,
+    pub(crate) operator: Option<Spanned<RawOperator>>,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +42,13 @@ pub(crate) struct RawReplica {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawClient {
     pub(crate) id: Spanned<u64>,
+    pub(crate) link_key: Spanned<String>,
+    pub(crate) key: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawOperator {
     pub(crate) link_key: Spanned<String>,
     pub(crate) key: Spanned<String>,
 }
@@ -79,6 +87,9 @@ pub(crate) struct RawReplicaSecret {
     pub(crate) link_secret: Spanned<String>,
     pub(crate) host_secret: Spanned<String>,
     pub(crate) trusted_secret: Option<Spanned<String>>,
+    pub(crate) epoch: Option<Spanned<u64>>,
+    pub(crate) address: Option<Spanned<String>>,
+    pub(crate) http: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +98,7 @@ pub(crate) struct RawTrustedSecret {
     pub(crate) replica: Spanned<u64>,
     pub(crate) group: Spanned<String>,
     pub(crate) trusted_secret: Spanned<String>,
+    pub(crate) epoch: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -96,4 +108,28 @@ pub(crate) struct RawClientSecret {
     pub(crate) group: Spanned<String>,
     pub(crate) link_secret: Spanned<String>,
     pub(crate) secret: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawOperatorSecret {
+    pub(crate) group: Spanned<String>,
+    pub(crate) link_secret: Spanned<String>,
+    pub(crate) secret: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawKnown {
+    pub(crate) group: Spanned<String>,
+    pub(crate) configuration: Spanned<String>,
+    #[serde(default)]
+    pub(crate) http: Vec<Spanned<RawHttp>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawHttp {
+    pub(crate) replica: Spanned<u64>,
+    pub(crate) address: Spanned<String>,
 }

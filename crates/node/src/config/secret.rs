@@ -1,22 +1,30 @@
 //! The secret files: one per replica and one per client, readable by their owner only.
 
 use super::checks::Checks;
-use super::cluster::{Cluster, TrustedKind};
+use super::cluster::{ClientEntry, Cluster, TrustedKind};
 use super::error::{ConfigError, Source};
-use super::raw::{RawClientSecret, RawReplicaSecret, RawTrustedSecret};
+use super::make::{MakeError, SECRET_HEAD, random};
+use super::raw::{RawClientSecret, RawOperatorSecret, RawReplicaSecret, RawTrustedSecret};
+use super::renew::replace_file;
 use super::{TrustedHome, hex};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use toml::Spanned;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_link::{Identity, PeerId};
-use troth_trusted::{Certifier, MacKey, SigningKey};
-use troth_types::{ClientId, ReplicaId};
+use troth_trusted::{Certifier, Epoch, MacKey, SigningKey};
+use troth_types::{ClientId, OPERATOR, ReplicaId};
 
 /// What one replica knows and nobody else does.
 pub struct ReplicaSecret {
     /// Which replica.
     pub replica: ReplicaId,
+    /// Its trusted component's epoch: the one in cluster.toml, or a later one under which it was readmitted.
+    pub epoch: Epoch,
+    /// Where it listens, where that is not what cluster.toml says.
+    pub address: Option<String>,
+    /// Where it serves `/status` and `/metrics`, where that is not what cluster.toml says.
+    pub http: Option<String>,
     /// Its Noise static private key.
     pub link: [u8; 32],
     /// Its host's signing key.
@@ -31,6 +39,8 @@ pub struct ReplicaSecret {
 pub struct TrustedSecret {
     /// Whose component it is.
     pub replica: ReplicaId,
+    /// Its epoch.
+    pub epoch: Epoch,
     /// Its key.
     pub key: Certifier,
 }
@@ -58,13 +68,15 @@ impl ReplicaSecret {
         same_group(&source, &raw.group, cluster)?;
         let entry = cluster.replica(replica);
 
+        // With an epoch of its own it was written by `troth admin`, and cluster.toml knows nothing of it.
+        let first = raw.epoch.is_none();
         let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;
-        fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
+        fits(&source, &raw.link_secret, !first || link_key(&link) == entry.link_key, "link_key")?;
         let host = Ed25519Signer::from_seed(checks.bytes(&raw.host_secret, "host_secret")?);
-        fits(&source, &raw.host_secret, host.public_key() == entry.host_key, "host_key")?;
+        fits(&source, &raw.host_secret, !first || host.public_key() == entry.host_key, "host_key")?;
         let (trusted, mac) = match (cluster.trusted_home, &raw.trusted_secret) {
             (TrustedHome::InProcess, Some(secret)) => {
-                let (key, mac) = component_key(&source, secret, cluster, replica)?;
+                let (key, mac) = component_key(&source, secret, cluster, replica, first)?;
                 (Some(key), mac)
             }
             (TrustedHome::InProcess, None) => {
@@ -84,7 +96,12 @@ impl ReplicaSecret {
             }
             (TrustedHome::Process, None) => (None, None),
         };
-        Ok(Self { replica, link, host, trusted, mac })
+        let epoch = raw.epoch.as_ref().map_or(entry.epoch, |epoch| Epoch(*epoch.get_ref()));
+        let address = |value: &Option<Spanned<String>>| {
+            value.as_ref().map(|address| checks.address(address)).transpose()
+        };
+        let (address, http) = (address(&raw.address)?, address(&raw.http)?);
+        Ok(Self { replica, epoch, address, http, link, host, trusted, mac })
     }
 }
 
@@ -98,8 +115,11 @@ impl TrustedSecret {
         let raw: RawTrustedSecret = source.parse()?;
         let replica = member(&Checks(&source), &raw.replica, cluster)?;
         same_group(&source, &raw.group, cluster)?;
-        let (key, _) = component_key(&source, &raw.trusted_secret, cluster, replica)?;
-        Ok(Self { replica, key })
+        let first = raw.epoch.is_none();
+        let (key, _) = component_key(&source, &raw.trusted_secret, cluster, replica, first)?;
+        let epoch = raw.epoch.as_ref();
+        let epoch = epoch.map_or(cluster.replica(replica).epoch, |epoch| Epoch(*epoch.get_ref()));
+        Ok(Self { replica, epoch, key })
     }
 }
 
@@ -128,10 +148,81 @@ impl ClientSecret {
         fits(&source, &raw.secret, public == entry.key, "key")?;
         Ok(Self { client, link, seed })
     }
+
+    /// Reads and checks the operator's secret file against the cluster's configuration.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load_operator(file: &Path, cluster: &Cluster) -> Result<Self, ConfigError> {
+        let source = private(file)?;
+        let raw: RawOperatorSecret = source.parse()?;
+        let checks = Checks(&source);
+        same_group(&source, &raw.group, cluster)?;
+        let entry = cluster.operator.ok_or_else(|| {
+            source.error(
+                raw.group.span(),
+                "cluster.toml has no [operator], so nobody may change this group's configuration",
+                "make a new cluster with `troth init` of this version, which gives it one",
+            )
+        })?;
+        let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;
+        fits(&source, &raw.link_secret, link_key(&link) == entry.link_key, "link_key")?;
+        let seed = checks.bytes(&raw.secret, "secret")?;
+        let public = Ed25519Signer::from_seed(seed).public_key();
+        fits(&source, &raw.secret, public == entry.key, "key")?;
+        Ok(Self { client: OPERATOR, link, seed })
+    }
+
+    /// New keys for a client that the group does not have yet.
+    ///
+    /// # Errors
+    /// [`MakeError::Random`].
+    pub fn new(client: ClientId) -> Result<Self, MakeError> {
+        Ok(Self { client, link: random()?, seed: random()? })
+    }
+
+    /// Reads the secret file of a client that the group may not have yet.
+    ///
+    /// # Errors
+    /// Names the file, the line and the mend.
+    pub fn load_new(file: &Path, cluster: &Cluster) -> Result<Self, ConfigError> {
+        let source = private(file)?;
+        let raw: RawClientSecret = source.parse()?;
+        let checks = Checks(&source);
+        same_group(&source, &raw.group, cluster)?;
+        let link = checks.bytes(&raw.link_secret, "link_secret")?;
+        let seed = checks.bytes(&raw.secret, "secret")?;
+        Ok(Self { client: ClientId(*raw.client.get_ref()), link, seed })
+    }
+
+    /// The public keys, as the group's configuration has them.
+    #[must_use]
+    pub fn entry(&self) -> ClientEntry {
+        ClientEntry { link_key: link_key(&self.link), key: Ed25519Signer::from_seed(self.seed).public_key() }
+    }
+
+    /// Writes the secret file.
+    ///
+    /// # Errors
+    /// [`MakeError::File`].
+    pub fn write(&self, file: &Path, cluster: &Cluster) -> Result<(), MakeError> {
+        let text = format!(
+            "{SECRET_HEAD}group = \"{}\"\nclient = {}\nlink_secret = \"{}\"\nsecret = \"{}\"\n",
+            hex::encode(&cluster.group.id().0),
+            self.client.0,
+            hex::encode(&self.link),
+            hex::encode(&self.seed)
+        );
+        replace_file(file, text.as_bytes(), 0o600)
+    }
 }
 
 /// A replica of the cluster.
-fn member(checks: &Checks<'_>, number: &Spanned<u64>, cluster: &Cluster) -> Result<ReplicaId, ConfigError> {
+pub(super) fn member(
+    checks: &Checks<'_>,
+    number: &Spanned<u64>,
+    cluster: &Cluster,
+) -> Result<ReplicaId, ConfigError> {
     let last = cluster.group.n() as u64 - 1;
     let number = checks.number(number, 0, last, "the replica's number")?;
     Ok(ReplicaId(u16::try_from(number).expect("below the number of replicas")))
@@ -143,6 +234,7 @@ fn component_key(
     secret: &Spanned<String>,
     cluster: &Cluster,
     replica: ReplicaId,
+    first: bool,
 ) -> Result<(Certifier, Option<MacKey>), ConfigError> {
     let bytes: [u8; 32] = Checks(source).bytes(secret, "trusted_secret")?;
     Ok(match cluster.trusted {
@@ -152,7 +244,7 @@ fn component_key(
         }
         TrustedKind::Ed25519 => {
             let key = SigningKey::new(&bytes);
-            let good = cluster.replica(replica).trusted_key.as_ref() == Some(&key.verifier());
+            let good = !first || cluster.replica(replica).trusted_key.as_ref() == Some(&key.verifier());
             fits(source, secret, good, "trusted_key")?;
             (Certifier::Signature(key), None)
         }
@@ -166,7 +258,7 @@ pub(crate) fn link_key(secret: &[u8; 32]) -> [u8; 32] {
 }
 
 /// Reads a file that nobody but its owner may read.
-fn private(file: &Path) -> Result<Source, ConfigError> {
+pub(super) fn private(file: &Path) -> Result<Source, ConfigError> {
     let source =
         Source::read(file, "copy the secret file to this machine, or make a cluster with `troth init`")?;
     let mode = std::fs::metadata(file).map(|data| data.permissions().mode()).unwrap_or(0);
@@ -181,7 +273,11 @@ fn private(file: &Path) -> Result<Source, ConfigError> {
     Ok(source)
 }
 
-fn same_group(source: &Source, group: &Spanned<String>, cluster: &Cluster) -> Result<(), ConfigError> {
+pub(super) fn same_group(
+    source: &Source,
+    group: &Spanned<String>,
+    cluster: &Cluster,
+) -> Result<(), ConfigError> {
     let expected = hex::encode(&cluster.group.id().0);
     if *group.get_ref() == expected {
         return Ok(());

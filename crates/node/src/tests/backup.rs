@@ -56,7 +56,11 @@ impl Group {
             let body = Body::Checkpoint(Checkpoint { seq: SEQ, digest, epochs: Vec::new() });
             let covered = MinBft::digest(&body, self.cluster.group.id(), me);
             let key = secret.trusted.clone().expect("it lives in this process");
-            let mut component = TrustedCore::start(self.cluster.identity(me), key, VolatileStore);
+            let mut component = TrustedCore::start(
+                self.cluster.identity(me, self.cluster.replica(me).epoch),
+                key,
+                VolatileStore,
+            );
             let new = Place::of_checkpoint(View(0), SEQ).expect("a checkpoint has a place");
             let certificate =
                 component.attest(COUNTER, CounterValue(0), new, &covered.0).expect("it was just started");

@@ -3,13 +3,14 @@
 use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{MOST_HANDSHAKES, Meeting, largest_message, listen};
+use crate::connection::{MOST_HANDSHAKES, largest_message, listen};
 use crate::durable::Footing;
 use crate::inbox::Inbox;
 use crate::links::Links;
-use crate::runtime::{Shared, engine};
+use crate::runtime::{Shared, engine, executor};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -17,7 +18,7 @@ use troth_exec::Executor;
 use troth_kv::Null;
 use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, initiate};
 use troth_minbft::MinBft;
-use troth_types::ReplicaId;
+use troth_types::{Change, ReplicaId, Seq};
 
 type Replica = Rc<Shared<MinBft, Executor<Null>>>;
 
@@ -27,15 +28,10 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
         let (cluster, secret, client) = files(name);
-        let meeting = Rc::new(Meeting::new(&cluster, &secret));
-        let executor = Executor::with_configuration(
-            Null::default(),
-            cluster.limits,
-            cluster.configuration(),
-            cluster.settling(),
-        );
+        let executor = executor(&cluster, Null::default());
         let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile)
             .expect("a fresh replica starts");
+        let meeting = Rc::clone(&engine.meeting);
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
@@ -110,5 +106,31 @@ fn silent_callers_lock_nobody_out() {
         }
         let _link = call(&address, &cluster, &client).await;
         assert!(shared.engine.borrow().counters.connections_refused >= MOST_HANDSHAKES as u64);
+    });
+}
+
+#[test]
+fn who_is_shut_out_is_disconnected_and_not_let_in_again() {
+    beside_a_replica("shut-out", async |shared, address, cluster, client| {
+        let (mut reader, mut writer) = call(&address, &cluster, &client).await;
+        writer.queue(b"hello").expect("within every limit");
+        writer.flush().await.expect("the replica reads");
+        shared.inbox.woken().await;
+        assert_eq!(shared.engine.borrow().links.clients_up(), 1);
+        let first = cluster.configuration();
+        let mut next = (*first).clone();
+        next.apply(&Change::RemoveClient(client.client), Seq(1), 1, 1).expect("the group has it");
+        shared.engine.borrow_mut().configured(&Arc::new(next));
+        let ended = tokio::time::timeout(Duration::from_secs(5), reader.next()).await;
+        assert!(!matches!(ended, Err(_) | Ok(Ok(Some(_)))), "the replica hangs up");
+        assert_eq!(shared.engine.borrow().links.clients_up(), 0);
+        // An older configuration changes nothing: the replica may execute its way to the later one.
+        shared.engine.borrow_mut().configured(&first);
+        let settings =
+            Settings { handshake_timeout: Duration::from_secs(2), ..Settings::new(cluster.group.id()) };
+        let identity = Identity::new(PeerId::Client(client.client), client.link);
+        let stream = TcpStream::connect(&address).await.expect("the port is open");
+        let key = LinkKey(cluster.replicas[0].link_key);
+        assert!(initiate(stream, &identity, &key, &settings).await.is_err(), "it is not let in");
     });
 }

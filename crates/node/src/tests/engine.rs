@@ -8,7 +8,7 @@ use crate::durable::{Footing, Opened};
 use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::{RunError, engine};
+use crate::runtime::{RunError, engine, executor};
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -37,12 +37,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 /// Replica 0 of a fresh group, which answers everything with so many bytes.
 fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
-    let executor = Executor::with_configuration(
-        Null::new(result_bytes),
-        cluster.limits,
-        cluster.configuration(),
-        cluster.settling(),
-    );
+    let executor = executor(&cluster, Null::new(result_bytes));
     engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
 }
 
@@ -137,7 +132,7 @@ fn durable_with(
 ) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
-    let identity = cluster.identity(ReplicaId(0));
+    let identity = cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch);
     let component = InProcess::new(TrustedCore::start(
         identity,
         secret.trusted.clone().expect("in process"),
@@ -149,12 +144,7 @@ fn durable_with(
         desk: desk.clone(),
         found: None,
     };
-    let executor = Executor::with_configuration(
-        Null::new(result),
-        cluster.limits,
-        cluster.configuration(),
-        cluster.settling(),
-    );
+    let executor = executor(&cluster, Null::new(result));
     let footing = Footing::Durable(Box::new(opened));
     let mut engine =
         engine(&cluster, secret, executor, Clock::new(), footing).expect("a fresh replica starts");

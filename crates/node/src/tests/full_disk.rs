@@ -159,7 +159,7 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     let disk = FaultyDisk::new(below.clone()).expect("empty");
     let (log, desk, _) = journal(disk.clone());
     disk.set_capacity(Some(disk.used()), false);
-    let identity = cluster.identity(ReplicaId(0));
+    let identity = cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch);
     let key = secret.trusted.clone().expect("in process");
     let component = Box::new(InProcess::new(TrustedCore::start(identity, key, VolatileStore)));
     let opened = Opened { component, journal: Box::new(log), desk: desk.clone(), found: None };

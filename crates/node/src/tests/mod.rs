@@ -6,6 +6,7 @@ mod full_disk;
 mod http;
 mod inbox;
 mod journal;
+mod known;
 mod marker;
 mod places;
 mod remembered;

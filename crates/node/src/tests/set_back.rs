@@ -80,7 +80,11 @@ fn life(
     let journal = Quick(Rc::new(RefCell::new(log.clone())), desk.clone());
     // Each life begins with a component that knows of none before: set back by whatever they certified.
     let key = secret.trusted.clone().expect("in process");
-    let core = TrustedCore::start(cluster.identity(ReplicaId(0)), key, VolatileStore);
+    let core = TrustedCore::start(
+        cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch),
+        key,
+        VolatileStore,
+    );
     let mut component = Watched(InProcess::new(core), Arc::clone(ledger));
     let resumed = match component.call(&[Call::Resume { counter: COUNTER }]).pop() {
         Some(Answer::Resumed(resumed)) => *resumed,

@@ -32,9 +32,9 @@ fn with_a_caller(name: &str, ours: Versions, test: impl AsyncFnOnce(Replica, Lin
         make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
         let cluster = Cluster::load(&layout.cluster()).expect("just made");
         let secret = |id| ReplicaSecret::load(&layout.replica_secret(ReplicaId(id)), &cluster).expect("made");
-        let mut meeting = Meeting::new(&cluster, &secret(0));
+        let mut meeting = Meeting::new(&cluster, &secret(0), &cluster.configuration());
         meeting.versions = ours;
-        let executor = Executor::new(Null::default(), cluster.limits);
+        let executor = crate::runtime::executor(&cluster, Null::default());
         let engine = engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile)
             .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });

@@ -13,7 +13,7 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").expect("our own process").uid() == 0
 }
 
-fn init_processes(dir: &Path) {
+pub fn init_processes(dir: &Path) {
     init_processes_with(dir, &[]);
 }
 

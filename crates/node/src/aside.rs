@@ -1,0 +1,115 @@
+//! What a replica left in a life that is over, put aside before it begins another one. Nothing is deleted.
+
+use crate::config::{Cluster, Layout, TrustedHome};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use troth_disk::{DiskError, RealDisk};
+use troth_trusted::Epoch;
+use troth_types::ReplicaId;
+
+/// Why it stays where it is.
+#[derive(Debug, Error)]
+pub enum AsideError {
+    /// The replica runs.
+    #[error(
+        "replica {0} runs from {1}\n  mend: stop it first (SIGTERM), and its `troth trusted` where it has one"
+    )]
+    Running(u16, PathBuf),
+    /// Something stands where it would go.
+    #[error("cannot put {0} aside: {1} exists\n  mend: move that elsewhere")]
+    Exists(PathBuf, PathBuf),
+    /// The operating system refused.
+    #[error("cannot put {0} aside: {1}")]
+    System(PathBuf, io::Error),
+    /// An empty directory for new counters cannot be made.
+    #[error("cannot make {0}: {1}")]
+    Make(PathBuf, io::Error),
+}
+
+/// What a replica and its component keep: log and snapshots, counters, and the marks that they ran.
+#[must_use]
+pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<PathBuf> {
+    let mut places = vec![layout.data(replica), layout.counters(replica, cluster.trusted_home)];
+    if cluster.trusted_home == TrustedHome::Process {
+        places.push(layout.trusted_started(replica));
+    }
+    places.push(layout.started(replica));
+    places.retain(|place| match std::fs::read_dir(place) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(why) => {
+            why.kind() == io::ErrorKind::NotADirectory || why.kind() == io::ErrorKind::PermissionDenied
+        }
+    });
+    places
+}
+
+/// A replica that does not run, and cannot be started while this lives.
+pub struct Stopped {
+    replica: ReplicaId,
+    _lock: Option<RealDisk>,
+}
+
+impl Stopped {
+    /// Makes sure that a replica does not run.
+    ///
+    /// # Errors
+    /// [`AsideError::Running`].
+    pub fn hold(layout: &Layout, replica: ReplicaId) -> Result<Self, AsideError> {
+        let data = layout.data(replica);
+        match data.exists().then(|| RealDisk::open(&data)) {
+            Some(Err(DiskError::Locked(_))) => Err(AsideError::Running(replica.0, data)),
+            // Damaged or not, it goes.
+            other => Ok(Self { replica, _lock: other.and_then(Result::ok) }),
+        }
+    }
+}
+
+/// Renames what the replica kept until the end of this epoch: `data` becomes `data.old-1`. Its secret file
+/// must be of a later epoch by then, or it could begin the old one anew. Gives the new names.
+///
+/// # Errors
+/// [`AsideError`]; what was renamed before the error stays renamed, and a repetition goes on.
+pub fn put_aside(
+    layout: &Layout,
+    cluster: &Cluster,
+    stopped: &Stopped,
+    ended: Epoch,
+) -> Result<Vec<PathBuf>, AsideError> {
+    let replica = stopped.replica;
+    let counters = layout.counters(replica, cluster.trusted_home);
+    let mut moved = Vec::new();
+    // The marks last: while they stand, nothing takes the replica for one that never ran.
+    for place in remains(layout, cluster, replica) {
+        let mut name = place.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".old-{}", ended.0));
+        let aside = place.with_file_name(name);
+        if aside.exists() {
+            return Err(AsideError::Exists(place, aside));
+        }
+        let rename = || {
+            std::fs::rename(&place, &aside)?;
+            place.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        };
+        rename().map_err(|why| AsideError::System(place.clone(), why))?;
+        moved.push(aside);
+    }
+    if cluster.trusted_home == TrustedHome::Process && !counters.exists() {
+        // The process makes none itself.
+        same_owner_directory(&counters, &layout.trusted(replica))
+            .map_err(|why| AsideError::Make(counters.clone(), why))?;
+    }
+    Ok(moved)
+}
+
+fn same_owner_directory(new: &Path, like: &Path) -> io::Result<()> {
+    let owner = std::fs::metadata(like)?;
+    DirBuilder::new().mode(0o700).create(new)?;
+    let made = std::fs::metadata(new)?;
+    if (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
+        chown(new, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! `troth admin`: changes of the group's configuration, each an ordered operation of the operator.
+//!
+//! Files first, then the order: whatever is interrupted may be repeated, and until the change is ordered the
+//! group goes on as before.
+
+mod arguments;
+mod clients;
+mod readmit;
+mod replace;
+mod show;
+
+pub(crate) use arguments::Admin;
+
+use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
+use crate::session::Session;
+use arguments::Action;
+use std::time::Duration;
+use troth_node::config::{Cluster, Known, Layout};
+use troth_types::{Change, ChangeAnswer, Configuration, Member, ReplicaId, Seq, Wire};
+
+pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
+    let layout = Layout::new(&arguments.dir.dir);
+    let cluster = Cluster::load(&layout.cluster())?;
+    let known = Known::load(&layout, &cluster)?;
+    let wait = Duration::from_secs(arguments.wait);
+    let mut operator = Operator { layout, cluster, known, seen_at: Seq(0), wait, json: arguments.json };
+    match &arguments.action {
+        Action::Show => {
+            let (at, configuration) = operator.order(&Change::Show)?;
+            show::print(&operator, at, &configuration)
+        }
+        Action::Readmit { replica } => readmit::readmit(&mut operator, ReplicaId(*replica)),
+        Action::Replace { replica, address, http, out, shared_key_from } => {
+            let place = replace::Place { address, http: http.as_deref() };
+            let out = Layout::new(out);
+            replace::replace(&mut operator, ReplicaId(*replica), &place, &out, shared_key_from.as_deref())
+        }
+        Action::Rekey { replica, address, http } => {
+            let place = address.as_deref().map(|address| replace::Place { address, http: http.as_deref() });
+            replace::rekey(&mut operator, ReplicaId(*replica), place.as_ref())
+        }
+        Action::AddClient { client, out } => clients::add(&mut operator, *client, out.as_deref()),
+        Action::RemoveClient { client } => clients::remove(&mut operator, *client),
+    }
+}
+
+/// Who orders changes, and what is known of the group.
+struct Operator {
+    layout: Layout,
+    /// As the group began.
+    cluster: Cluster,
+    /// As it is now.
+    known: Known,
+    /// The batch as of which that is.
+    seen_at: Seq,
+    wait: Duration,
+    json: bool,
+}
+
+impl Operator {
+    /// Has a change ordered, remembers the configuration that f+1 replicas answer, and gives it with the batch.
+    fn order(&mut self, change: &Change) -> Result<(Seq, Configuration), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|why| Failure::system("cannot start", &why))?;
+        let present = self.known.present(&self.cluster);
+        let answer = runtime.block_on(async {
+            let session = Session::open_operator(&self.layout, &present, self.wait).await?;
+            let answer = session.client.execute(change.to_wire()).await;
+            session.client.clone().close().await;
+            answer.map_err(|why| {
+                let mut failure = Failure::from(why);
+                if failure.code == UNKNOWN {
+                    failure.message += "\n  mend: repeat the command; it goes on from what it finds";
+                }
+                failure
+            })
+        })?;
+        match ChangeAnswer::from_wire(&answer) {
+            Ok(ChangeAnswer::Done(at, configuration)) => {
+                self.seen_at = at;
+                self.known.configuration = configuration.clone().into();
+                self.known.save(&self.layout, &self.cluster)?;
+                Ok((at, configuration))
+            }
+            Ok(ChangeAnswer::Refused(why)) => {
+                Err(Failure::new(NO, format!("the group refuses: {}", crate::print::foreign(&why))))
+            }
+            Err(why) => {
+                let problem =
+                    format!("the group answers what is no configuration ({why}); is it of this version?");
+                Err(Failure::new(NOT_DONE, problem))
+            }
+        }
+    }
+
+    /// The present configuration's word on a replica that shall have another component, before anything is
+    /// touched for its sake: a replica that is refused must still be able to go on as it is.
+    fn admissible(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
+        let member = self.member(replica)?;
+        let (settling, faults) = (self.cluster.settling(), self.cluster.group.f());
+        let admission = member.admission();
+        let epoch = admission.epoch.saturating_add(1);
+        let change = Change::Admit { replica, epoch, component: admission.component, host: None };
+        let mut next = (*self.known.configuration).clone();
+        next.apply(&change, self.seen_at, settling, faults)
+            .map_err(|why| Failure::new(NO, format!("the group refuses: {why}; nothing was touched")))?;
+        Ok(member)
+    }
+
+    /// The present configuration's word on a replica.
+    fn member(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
+        let last = self.cluster.group.n() - 1;
+        let (_, configuration) = self.order(&Change::Show)?;
+        configuration.member(replica).cloned().ok_or_else(|| {
+            Failure::usage(format!(
+                "the group has replicas 0 to {last}; --replica {} is none of them",
+                replica.0
+            ))
+        })
+    }
+
+    /// Tells what was done and what to do next, or shows the configuration where that was asked for.
+    fn tell(&self, at: Seq, configuration: &Configuration, words: &[String]) -> Result<(), Failure> {
+        if self.json {
+            return show::print(self, at, configuration);
+        }
+        for line in words {
+            crate::print::say!("{line}");
+        }
+        Ok(())
+    }
+
+    /// `--dir` for commands that are shown; nothing where it is the default.
+    fn dir(&self) -> String {
+        format!("--dir {}", self.layout.root().display())
+    }
+}

@@ -1,0 +1,258 @@
+//! `troth admin` on real processes: replicas that lost everything come back, hosts are replaced, clients come
+//! and go.
+
+use crate::killed::{all, replica};
+use crate::support::{Running, Scratch, good, init_with, run, status, troth, until};
+use crate::trusted::init_processes;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Waits until a replica votes with a component of this epoch.
+fn votes(dir: &Path, id: usize, epoch: u64) {
+    until("the replica votes with its new component", || {
+        let now = &status(dir)[id];
+        (now["epoch"] == epoch && now["votes"] == true && now["active"] == true).then_some(())
+    });
+}
+
+/// Writes `round-0`, `round-1`, … until told to stop; gives how many were acknowledged.
+fn load(dir: &Path, stop: &AtomicBool) -> u64 {
+    let mut acknowledged = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let (key, value) = (format!("round-{acknowledged}"), acknowledged.to_string());
+        if run(dir, &["kv", "--client", "1", "put", &key, &value]).status.success() {
+            acknowledged += 1;
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn a_replica_that_lost_its_disk_and_its_component_is_readmitted_under_load_and_votes() {
+    let scratch = Scratch::new("admin-readmit");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load(dir, &stop));
+        // The load stops also where the test fails.
+        let _stops = Stops(&stop);
+        replicas[2].signal("KILL");
+        replicas[2].ends();
+        for lost in ["data", "counters"] {
+            std::fs::remove_dir_all(dir.join("replica-2").join(lost)).expect("it was there");
+        }
+        let refused = run(dir, &["replica", "--id", "2"]);
+        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(3), "{words}");
+        assert!(words.contains("troth admin readmit --replica 2"), "{words}");
+
+        let said = good(dir, &["admin", "readmit", "--replica", "2"]);
+        assert!(said.contains("admitted with epoch 2"), "{said}");
+        // Once more, as after an interruption: it is admitted already, and nothing changes.
+        let again = good(dir, &["admin", "readmit", "--replica", "2"]);
+        assert!(again.contains("was admitted with epoch 2"), "{again}");
+        replicas[2] = replica(dir, 2);
+        votes(dir, 2, 2);
+        // Two of three must vote: without replica 0 the readmitted one is one of them.
+        replicas[0].signal("KILL");
+        replicas[0].ends();
+        good(dir, &["kv", "put", "after", "readmission"]);
+        stop.store(true, Ordering::Relaxed);
+        let acknowledged = loading.join().expect("the load does not panic");
+        assert!(acknowledged > 0, "something was acknowledged");
+        for round in 0..acknowledged {
+            assert_eq!(good(dir, &["kv", "get", &format!("round-{round}")]), format!("{round}\n"));
+        }
+    });
+    assert_eq!(good(dir, &["kv", "get", "after"]), "readmission\n");
+    // And it is killed and started like any other, with the epoch that it has.
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    replicas[2] = replica(dir, 2);
+    votes(dir, 2, 2);
+    assert_eq!(good(dir, &["kv", "get", "after"]), "readmission\n");
+    let running = run(dir, &["admin", "readmit", "--replica", "2"]);
+    let words = String::from_utf8_lossy(&running.stderr).into_owned();
+    assert_eq!(running.status.code(), Some(5), "{words}");
+    assert!(words.contains("replica 2 runs"), "{words}");
+    // Nothing of it was touched.
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    replicas[2] = replica(dir, 2);
+    votes(dir, 2, 2);
+
+    // Another one follows. It begins with nothing, and half of those who vouch for the state have a component
+    // that the group did not begin with.
+    for lost in ["data", "counters"] {
+        std::fs::remove_dir_all(dir.join("replica-0").join(lost)).expect("it was there");
+    }
+    good(dir, &["admin", "readmit", "--replica", "0"]);
+    replicas[0] = replica(dir, 0);
+    votes(dir, 0, 2);
+    replicas[1].signal("KILL");
+    replicas[1].ends();
+    good(dir, &["kv", "put", "after", "both"]);
+}
+
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
+    let scratch = Scratch::new("admin-replace");
+    let (dir, out, before) =
+        (scratch.0.join("group"), scratch.0.join("new-machine"), scratch.0.join("before"));
+    let base = init_with(&dir, &["--trusted", "ed25519"]);
+    std::fs::create_dir(&before).expect("our own directory");
+    std::fs::copy(dir.join("cluster.toml"), before.join("cluster.toml")).expect("just made");
+    let mut replicas = all(&dir);
+    for value in 0..10 {
+        good(&dir, &["kv", "put", "key", &value.to_string()]);
+    }
+    let (address, http) = (format!("127.0.0.1:{}", base + 50), format!("127.0.0.1:{}", base + 51));
+    let out_dir = out.to_string_lossy().into_owned();
+    let arguments =
+        ["admin", "replace", "--replica", "1", "--address", &address, "--http", &http, "--out", &out_dir];
+    good(&dir, &arguments);
+    // As many as may fail do not vote now: another one would end all progress.
+    let second = run(&dir, &["admin", "readmit", "--replica", "0"]);
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{words}");
+    assert!(words.contains("try again after batch") && words.contains("nothing was touched"), "{words}");
+    assert!(dir.join("replica-0/started").exists());
+    // Once more, as after an interruption.
+    good(&dir, &arguments);
+    let old = until("nobody talks to the old host", || {
+        let old = status(&before)[1].clone();
+        (old["peers"].as_array().is_some_and(Vec::is_empty)).then_some(old)
+    });
+    assert_eq!(old["epoch"], 1);
+
+    // It calls replica 0 and is called by replica 2.
+    let mut new = replica(&out, 1);
+    votes(&dir, 1, 2);
+    until("the others talk to the new host", || {
+        (status(&dir)[1]["peers"] == serde_json::json!([0, 2])).then_some(())
+    });
+    let shown: serde_json::Value =
+        serde_json::from_str(&good(&dir, &["admin", "show", "--json"])).expect("JSON");
+    assert_eq!(shown["replicas"][1]["address"], address.as_str());
+    assert_eq!(shown["replicas"][1]["epoch"], 2);
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    good(&dir, &["kv", "put", "key", "of two"]);
+    assert_eq!(good(&dir, &["kv", "get", "key"]), "of two\n");
+    // What is left are one replica and the old host, who would be two.
+    new.signal("KILL");
+    new.ends();
+    let alone = run(&dir, &["kv", "put", "key", "of one", "--wait", "3"]);
+    assert!(!alone.status.success(), "one replica and a host that was replaced are not enough");
+    assert!(replicas[1].0.try_wait().expect("our own child").is_none(), "the old host runs all the time");
+    // The new one resumes, with its epoch, and the two go on.
+    let _new = replica(&out, 1);
+    good(&dir, &["kv", "put", "key", "of two again"]);
+}
+
+#[test]
+fn a_replica_s_host_gets_new_keys() {
+    let scratch = Scratch::new("admin-rekey");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    let before = std::fs::read_to_string(dir.join("replica-1/secret.toml")).expect("just made");
+    good(dir, &["admin", "rekey", "--replica", "1"]);
+    until("replica 1 is cut off with its old keys", || {
+        let peers = |id: usize| status(dir)[id]["peers"].clone();
+        (peers(0) == serde_json::json!([2]) && peers(2) == serde_json::json!([0])).then_some(())
+    });
+    let after = std::fs::read_to_string(dir.join("replica-1/secret.toml")).expect("written anew");
+    assert_ne!(before, after);
+    replicas[1].signal("TERM");
+    assert_eq!(replicas[1].ends(), Some(0));
+    replicas[1] = replica(dir, 1);
+    votes(dir, 1, 1);
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    good(dir, &["kv", "put", "key", "value"]);
+}
+
+#[test]
+fn a_client_is_added_used_and_removed() {
+    let scratch = Scratch::new("admin-clients");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let _replicas = all(dir);
+    assert_eq!(run(dir, &["kv", "--client", "17", "put", "key", "value"]).status.code(), Some(2));
+    let said = good(dir, &["admin", "add-client"]);
+    assert!(said.contains("Client 17"), "{said}");
+    good(dir, &["kv", "--client", "17", "put", "key", "value"]);
+    let watching = troth(dir)
+        .args(["kv", "--client", "17", "watch", "key"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let watching = Running(watching);
+    let connected = |count: u64| {
+        until("so many clients are connected", || {
+            status(dir).iter().all(|replica| replica["clients"] == count).then_some(())
+        });
+    };
+    connected(1);
+    // What a client has that does not hear of its removal.
+    let known = dir.join("configuration.toml");
+    let before = std::fs::read(&known).expect("written by add-client");
+    good(dir, &["admin", "remove-client", "--client", "17"]);
+    connected(0);
+    drop(watching);
+    assert_eq!(run(dir, &["kv", "--client", "17", "put", "key", "new"]).status.code(), Some(2));
+    std::fs::write(&known, before).expect("our own file");
+    let refused = run(dir, &["kv", "--client", "17", "put", "key", "new", "--wait", "3"]);
+    assert_eq!(refused.status.code(), Some(5), "{}", String::from_utf8_lossy(&refused.stderr));
+    assert_eq!(good(dir, &["kv", "--client", "1", "get", "key"]), "value\n");
+    // A number is never given again, and an unknown one is refused with the reason.
+    for (arguments, word) in [
+        (&["admin", "add-client", "--client", "17", "--out", "other.toml"][..], "never used"),
+        (&["admin", "remove-client", "--client", "99"], "no client 99"),
+    ] {
+        let refused = troth(dir).current_dir(dir).args(arguments).output().expect("the command runs");
+        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{words}");
+        assert!(words.contains(word), "{words}");
+    }
+}
+
+#[test]
+fn a_component_in_a_process_of_its_own_that_lost_its_counters_is_readmitted() {
+    let scratch = Scratch::new("admin-process");
+    let dir = scratch.0.as_path();
+    init_processes(dir);
+    let mut replicas = all(dir);
+    good(dir, &["kv", "put", "key", "value"]);
+    replicas[1].signal("TERM");
+    assert_eq!(replicas[1].ends(), Some(0));
+    until("its trusted process ends with it", || {
+        (!crate::trusted::trusted_processes(dir).contains_key(&1)).then_some(())
+    });
+    let counters = dir.join("trusted-1/counters");
+    for file in std::fs::read_dir(&counters).expect("the counters") {
+        std::fs::remove_file(file.expect("a file").path()).expect("our own file");
+    }
+    assert_eq!(run(dir, &["replica", "--id", "1"]).status.code(), Some(3));
+    // With the directory itself, which the process does not make.
+    std::fs::remove_dir(&counters).expect("it is empty");
+    good(dir, &["admin", "readmit", "--replica", "1"]);
+    replicas[1] = replica(dir, 1);
+    votes(dir, 1, 2);
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    good(dir, &["kv", "put", "key", "new"]);
+}
