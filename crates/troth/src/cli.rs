@@ -106,7 +106,7 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Status(Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
-    /// Watch five replicas stay right while one lies and one is killed; `make demo` builds and runs it.
+    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it.
     Demo(Demo),
 }
 

@@ -19,6 +19,25 @@ pub(crate) struct Processes {
     children: Vec<Option<Child>>,
 }
 
+/// Starts one replica; its output goes to `replica.log` in its directory.
+fn spawn(layout: &Layout, replica: ReplicaId, extra: Vec<String>) -> Result<Child, Failure> {
+    let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
+    let log = layout.replica(replica).join("replica.log");
+    let open = || File::options().create(true).append(true).open(&log);
+    let spawn = || {
+        Command::new(&program)
+            .args(["replica", "--until-stdin-ends", "--dir"])
+            .arg(layout.root())
+            .args(["--id", &replica.0.to_string()])
+            .args(extra)
+            .stdin(Stdio::piped())
+            .stdout(open()?)
+            .stderr(open()?)
+            .spawn()
+    };
+    spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))
+}
+
 impl Processes {
     /// Starts every replica of the cluster; `extra` gives further arguments per replica. Their
     /// output goes to `replica.log` in their directories.
@@ -27,25 +46,9 @@ impl Processes {
         cluster: &Cluster,
         extra: impl Fn(ReplicaId) -> Vec<String>,
     ) -> Result<Self, Failure> {
-        let program =
-            std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
         let mut processes = Self { children: Vec::new() };
         for replica in cluster.group.all() {
-            let log = layout.replica(replica).join("replica.log");
-            let open = || File::options().create(true).append(true).open(&log);
-            let spawn = || {
-                Command::new(&program)
-                    .args(["replica", "--until-stdin-ends", "--dir"])
-                    .arg(layout.root())
-                    .args(["--id", &replica.0.to_string()])
-                    .args(extra(replica))
-                    .stdin(Stdio::piped())
-                    .stdout(open()?)
-                    .stderr(open()?)
-                    .spawn()
-            };
-            let child =
-                spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))?;
+            let child = spawn(layout, replica, extra(replica))?;
             processes.children.push(Some(child));
         }
         Ok(processes)
@@ -111,6 +114,18 @@ impl Processes {
             child.kill()?;
             child.wait()?;
         }
+        Ok(())
+    }
+
+    /// Starts one replica again that was killed.
+    #[cfg(feature = "demo-adversary")]
+    pub(crate) fn restart(
+        &mut self,
+        layout: &Layout,
+        replica: ReplicaId,
+        extra: Vec<String>,
+    ) -> Result<(), Failure> {
+        self.children[usize::from(replica.0)] = Some(spawn(layout, replica, extra)?);
         Ok(())
     }
 

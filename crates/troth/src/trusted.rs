@@ -12,8 +12,8 @@ use troth_node::ByTheClock;
 use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
 use troth_trusted::{Identity, TrustedCore};
 #[cfg(not(feature = "faults"))]
-use troth_trusted_host::store::RealDirectory;
-use troth_trusted_host::store::{DiskStore, Opened, StoreError};
+use troth_trusted_host::store::{DiskStore, RealDirectory};
+use troth_trusted_host::store::{Opened, StoreError};
 use troth_trusted_process::{
     Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
 };

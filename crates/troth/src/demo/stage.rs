@@ -15,10 +15,8 @@ use troth_node::config::{
 };
 use troth_types::{ClientId, ReplicaId};
 
-/// The replica that the adversary runs: the next primary after the first.
-pub(crate) const LIAR: ReplicaId = ReplicaId(1);
 /// Faulty replicas that the group bears.
-const FAULTS: u16 = 2;
+const FAULTS: u16 = 1;
 /// Clients with keys; the last is for asking replicas one by one.
 const CLIENTS: u16 = 4;
 /// How long an answer may take.
@@ -45,7 +43,9 @@ impl Drop for Scratch {
 pub(crate) struct Stage {
     sessions: Vec<Session>,
     processes: Processes,
-    killed: Vec<ReplicaId>,
+    down: Vec<ReplicaId>,
+    /// The replica that an adversary runs.
+    pub(crate) liar: Option<ReplicaId>,
     pub(crate) cluster: Cluster,
     pub(crate) layout: Layout,
     pub(crate) model: Model,
@@ -63,28 +63,26 @@ impl Stage {
         let plan = Plan {
             faults: FAULTS,
             service: Service::Kv,
-            trusted: TrustedKind::Hmac,
-            trusted_home: TrustedHome::InProcess,
-            durability: Durability::Memory,
+            trusted: TrustedKind::Ed25519,
+            trusted_home: TrustedHome::Process,
+            durability: Durability::Always,
             clients: CLIENTS,
             addresses: ports.chunks_exact(2).map(|pair| (address(pair[0]), address(pair[1]))).collect(),
             timing: String::new(),
         };
         make(&layout, &plan)?;
         let cluster = Cluster::load(&layout.cluster())?;
-        let mut processes = Processes::start(&layout, &cluster, |replica| {
-            if replica == LIAR { vec!["--adversary".to_owned(), "liar".to_owned()] } else { Vec::new() }
-        })?;
+        let mut processes = Processes::start(&layout, &cluster, |_| Vec::new())?;
         processes.wait_until_serving(&layout, &cluster, PATIENCE, |pause| {
             std::thread::sleep(pause);
             false
         })?;
-        let mut sessions = Vec::new();
-        for number in 1..=2 {
-            sessions.push(Session::open(&layout, &cluster, Some(ClientId(number)), PATIENCE).await?);
-        }
         let model = Model::default();
-        Ok(Self { sessions, processes, killed: Vec::new(), cluster, layout, model, _scratch: scratch })
+        let (sessions, down) = (Vec::new(), Vec::new());
+        let mut stage =
+            Self { sessions, processes, down, liar: None, cluster, layout, model, _scratch: scratch };
+        stage.connect().await?;
+        Ok(stage)
     }
 
     /// Where the files are.
@@ -97,13 +95,20 @@ impl Stage {
         self.sessions[index].client.clone()
     }
 
-    /// The replicas that neither lie nor were killed.
+    /// Connects the two clients.
+    async fn connect(&mut self) -> Result<(), Failure> {
+        for number in 1..=2 {
+            let session =
+                Session::open(&self.layout, &self.cluster, Some(ClientId(number)), PATIENCE).await?;
+            self.sessions.push(session);
+        }
+        Ok(())
+    }
+
+    /// The replicas that run and do not lie.
     pub(crate) fn correct(&self) -> Vec<ReplicaId> {
-        self.cluster
-            .group
-            .all()
-            .filter(|replica| *replica != LIAR && !self.killed.contains(replica))
-            .collect()
+        let group = self.cluster.group.all();
+        group.filter(|replica| self.liar != Some(*replica) && !self.down.contains(replica)).collect()
     }
 
     /// What the correct replicas say of themselves.
@@ -121,11 +126,49 @@ impl Stage {
             .collect()
     }
 
+    /// A replica that was killed and is still down.
+    pub(crate) fn gone(&self) -> Option<ReplicaId> {
+        self.down.last().copied()
+    }
+
     /// Kills a replica with SIGKILL.
     pub(crate) fn kill(&mut self, replica: ReplicaId) -> Result<(), Failure> {
         self.processes.kill(replica).map_err(|why| Failure::system("cannot kill a replica", &why))?;
-        self.killed.push(replica);
+        self.down.push(replica);
         Ok(())
+    }
+
+    /// Starts a replica again that was killed; as an adversary, if it is to lie.
+    pub(crate) fn restart(&mut self, replica: ReplicaId, lies: bool) -> Result<(), Failure> {
+        let extra = if lies { vec!["--adversary".to_owned(), "liar".to_owned()] } else { Vec::new() };
+        self.processes.restart(&self.layout, replica, extra)?;
+        self.down.retain(|down| *down != replica);
+        match lies {
+            true => self.liar = Some(replica),
+            false if self.liar == Some(replica) => self.liar = None,
+            false => {}
+        }
+        Ok(())
+    }
+
+    /// Kills every replica, starts them all again and connects the clients anew. Returns how long it took from
+    /// the start until all served, in seconds.
+    pub(crate) async fn power_off_and_on(&mut self) -> Result<f64, Failure> {
+        self.sessions.clear();
+        let all: Vec<ReplicaId> = self.cluster.group.all().collect();
+        for replica in &all {
+            self.kill(*replica)?;
+        }
+        let began = Instant::now();
+        for replica in &all {
+            self.restart(*replica, false)?;
+        }
+        self.processes.wait_until_serving(&self.layout, &self.cluster, PATIENCE, |pause| {
+            std::thread::sleep(pause);
+            false
+        })?;
+        self.connect().await?;
+        Ok(began.elapsed().as_secs_f64())
     }
 
     /// Waits until the correct replicas' state is as wanted.

@@ -1,7 +1,7 @@
 //! The steps after the start. Each returns the sentence that says what was seen.
 
 use super::model::wrong;
-use super::stage::{LIAR, Stage};
+use super::stage::Stage;
 use crate::failure::{Failure, NOT_DONE};
 use crate::kv;
 use crate::print::{foreign, part};
@@ -16,7 +16,7 @@ use troth_node::config::ClientSecret;
 use troth_types::{ClientId, Read, ReadReply, ReplicaId, Reply, ReplyBody, ToClient, ToReplica, Wire};
 
 /// Keys written in each of the two writing steps.
-const KEYS: usize = 2000;
+pub(crate) const KEYS: usize = 2000;
 /// Requests outstanding in all.
 const AT_ONCE: usize = 32;
 /// Changes of the watched keys.
@@ -71,31 +71,15 @@ async fn put(client: Client, key: String, value: Bytes) -> Result<(String, Bytes
     }
 }
 
-/// Reads all keys, then asks the liar and a correct replica alone.
-pub(crate) async fn read(stage: &mut Stage) -> Result<String, Failure> {
-    let keys = stage.model.keys();
-    let count = keys.len();
-    read_all(stage, keys).await?;
-
-    let key = "key/0007";
-    let truth = stage.model.get(key).cloned().ok_or_else(|| wrong(format!("{key} was never written")))?;
-    let expected = Answer::Value { version: truth.0, value: truth.1 }.to_wire();
-    let honest = ReplicaId(3);
-    let lie = alone(stage, LIAR, key).await?;
-    let said = alone(stage, honest, key).await?;
-    stage.model.check(is_result(&said, &expected), || format!("replica {} alone says {said:?}", honest.0))?;
-    if is_result(&lie, &expected) {
-        return Err(Failure::new(NOT_DONE, "the liar told the truth, so this shows nothing"));
-    }
-    Ok(format!(
-        "{count} reads right. Asked alone for {key}, replica {} tells the truth and replica {} answers {}",
-        honest.0,
-        LIAR.0,
-        describe(&lie)
-    ))
+/// Writes half of the keys once more and as many new ones.
+pub(crate) async fn overwrite(stage: &mut Stage, words: &str) -> Result<(), Failure> {
+    let key = |i| format!("key/{:04}", KEYS / 2 + i);
+    let work = (0..KEYS).map(|i| (key(i), text(format!("value {i}, {words}")))).collect();
+    write_all(stage, work, |_| Ok(())).await
 }
 
-async fn read_all(stage: &mut Stage, keys: Vec<String>) -> Result<(), Failure> {
+/// Reads these keys.
+pub(crate) async fn read_all(stage: &mut Stage, keys: Vec<String>) -> Result<(), Failure> {
     let mut keys = VecDeque::from(keys);
     let mut running = JoinSet::new();
     let mut progress = Progress::new(keys.len());
@@ -117,7 +101,7 @@ async fn read_all(stage: &mut Stage, keys: Vec<String>) -> Result<(), Failure> {
 }
 
 /// What one replica alone says that a key holds: no client would believe it.
-async fn alone(stage: &Stage, replica: ReplicaId, key: &str) -> Result<ReplyBody, Failure> {
+pub(crate) async fn alone(stage: &Stage, replica: ReplicaId, key: &str) -> Result<ReplyBody, Failure> {
     let id = ClientId(4);
     let secret = ClientSecret::load(&stage.layout.client_secret(id), &stage.cluster)?;
     let identity = Identity::new(PeerId::Client(id), secret.link);
@@ -148,14 +132,14 @@ async fn alone(stage: &Stage, replica: ReplicaId, key: &str) -> Result<ReplyBody
     }
 }
 
-fn is_result(body: &ReplyBody, expected: &Bytes) -> bool {
+pub(crate) fn is_result(body: &ReplyBody, expected: &Bytes) -> bool {
     match body {
         ReplyBody::Full(results) => results.as_slice() == std::slice::from_ref(expected),
         ReplyBody::Digest(digest) => *digest == Reply::results_digest(std::slice::from_ref(expected)),
     }
 }
 
-fn describe(body: &ReplyBody) -> String {
+pub(crate) fn describe(body: &ReplyBody) -> String {
     match body {
         ReplyBody::Full(results) => {
             let words: Vec<_> = results.iter().map(|result| String::from_utf8_lossy(result)).collect();
@@ -249,12 +233,6 @@ pub(crate) async fn kill_primary(stage: &mut Stage) -> Result<String, Failure> {
     let primary = ReplicaId(
         before.iter().find(|snapshot| snapshot.view == view).map(|snapshot| snapshot.primary).unwrap_or(0),
     );
-    if primary == LIAR {
-        return Err(Failure::new(
-            NOT_DONE,
-            "the liar is primary already, so there is no correct one to kill",
-        ));
-    }
     let work =
         (0..KEYS).map(|i| (format!("key/{:04}", KEYS / 2 + i), text(format!("later value {i}")))).collect();
     let mut killed_at = None;
@@ -303,8 +281,7 @@ pub(crate) async fn compare(stage: &mut Stage) -> Result<String, Failure> {
         })
         .await?;
     let correct: Vec<u16> = stage.correct().iter().map(|replica| replica.0).collect();
-    let framed =
-        now.iter().flat_map(|snapshot| &snapshot.accused).find(|accused| **accused != LIAR.0).copied();
+    let framed = now.iter().flat_map(|snapshot| &snapshot.accused).next().copied();
     stage.model.check(framed.is_none(), || format!("replica {framed:?} is accused and did nothing wrong"))?;
     let refused: u64 =
         now.iter().map(|snapshot| snapshot.counters.messages_refused + snapshot.counters.malformed).sum();
