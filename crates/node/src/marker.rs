@@ -13,8 +13,8 @@ pub enum MarkerError {
     /// It ran before.
     #[error(
         "this replica ran before ({0} exists) and its trusted counter was lost with its process: if it came \
-         back it could tell a second story under numbers that it has used\n  mend: readmit it with a new component: \
-         `troth admin readmit --replica N` (docs/operating/readmission.md). If more than f are gone, make a new \
+         back it could tell a second story under numbers that it has used\n  mend: readmit it with a new component \
+         (docs/operating/readmission.md). If more than f are gone, make a new \
          cluster with `troth init`"
     )]
     RanBefore(PathBuf),

@@ -24,8 +24,8 @@ pub(crate) fn check(started: &Path, counters: &Path, epoch: Epoch) -> Result<(),
         MUST_NOT_START,
         format!(
             "epoch {} of this component has started before ({}), and {} holds no counters: with new ones it could \
-             certify a second story\n  mend: mount what belongs there; if the counters are lost, leave the replica \
-             stopped, the group bears f such replicas",
+             certify a second story\n  mend: mount what belongs there; if the counters are lost, readmit the replica \
+             with a new component (docs/operating/readmission.md)",
             reached.0,
             started.display(),
             counters.display()

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use troth_node::config::{Layout, ReplicaKeys, TrustedHome, TrustedKind};
+use troth_node::config::{Durability, Layout, ReplicaKeys, TrustedHome, TrustedKind};
 use troth_node::remains;
 use troth_trusted::Epoch;
 use troth_types::{Change, Configuration, Member, ReplicaId, Seq};
@@ -159,6 +159,12 @@ pub(super) fn rekey(
     place: Option<&Place<'_>>,
 ) -> Result<(), Failure> {
     place.map_or(Ok(()), Place::check)?;
+    if operator.cluster.durability == Durability::Memory {
+        return Err(Failure::usage(
+            "with durability = \"memory\" a replica cannot start again with the component that it has; mend: `troth \
+             admin replace`, which gives it a new one with its new keys",
+        ));
+    }
     let member = operator.member(replica)?;
     let (layout, cluster) = (operator.layout.clone(), operator.cluster.clone());
     let present = ReplicaKeys::load(&layout, &cluster, replica)?;

@@ -256,3 +256,29 @@ fn a_component_in_a_process_of_its_own_that_lost_its_counters_is_readmitted() {
     replicas[0].ends();
     good(dir, &["kv", "put", "key", "new"]);
 }
+
+#[test]
+fn an_interrupted_readmission_is_repeated_under_another_epoch() {
+    let scratch = Scratch::new("admin-interrupted");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    good(dir, &["kv", "put", "key", "value"]);
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    good(dir, &["admin", "readmit", "--replica", "2"]);
+    // As if it had been interrupted before anything was put aside: new keys, old files.
+    for kept in ["data", "counters", "started"] {
+        let place = dir.join("replica-2").join(kept);
+        std::fs::rename(place.with_file_name(format!("{kept}.old-1")), place).expect("it was kept");
+    }
+    let refused = run(dir, &["replica", "--id", "2"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", String::from_utf8_lossy(&refused.stderr));
+    let said = good(dir, &["admin", "readmit", "--replica", "2"]);
+    assert!(said.contains("admitted with epoch 3") && said.contains("data.old-2"), "{said}");
+    replicas[2] = replica(dir, 2);
+    votes(dir, 2, 3);
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    good(dir, &["kv", "put", "key", "new"]);
+}
