@@ -114,7 +114,7 @@ fn owner(init: &Shape, home: TrustedHome) -> Result<Option<User>, Failure> {
 }
 
 /// Gives a component's directory to its user.
-fn give(layout: &Layout, replica: ReplicaId, user: User) -> Result<(), Failure> {
+pub(crate) fn give(layout: &Layout, replica: ReplicaId, user: User) -> Result<(), Failure> {
     let counters = layout.counters(replica, TrustedHome::Process);
     for path in [layout.trusted(replica), layout.trusted_secret(replica), counters] {
         chown(&path, Some(user.uid), Some(user.gid)).map_err(|why| {

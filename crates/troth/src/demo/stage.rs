@@ -3,9 +3,11 @@
 use super::model::Model;
 use crate::ask;
 use crate::failure::{Failure, NOT_DONE};
+use crate::init::give;
 use crate::print::say;
 use crate::processes::Processes;
 use crate::session::Session;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use troth_client::front::Client;
@@ -13,12 +15,15 @@ use troth_node::Snapshot;
 use troth_node::config::{
     Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
 };
+use troth_trusted_process::User;
 use troth_types::{ClientId, ReplicaId};
 
 /// Faulty replicas that the group bears.
 const FAULTS: u16 = 1;
 /// Clients with keys; the last is for asking replicas one by one.
 const CLIENTS: u16 = 4;
+/// The user of the trusted components where the demonstration runs as root.
+const COMPONENTS: u32 = 64_101;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -71,6 +76,11 @@ impl Stage {
             timing: String::new(),
         };
         make(&layout, &plan)?;
+        if std::fs::metadata(layout.root()).is_ok_and(|root| root.uid() == 0) {
+            // As root a component lives under a user of its own, which has no other files.
+            let owner = User { uid: COMPONENTS, gid: COMPONENTS };
+            (0..2 * FAULTS + 1).try_for_each(|replica| give(&layout, ReplicaId(replica), owner))?;
+        }
         let cluster = Cluster::load(&layout.cluster())?;
         let mut processes = Processes::start(&layout, &cluster, |_| Vec::new())?;
         processes.wait_until_serving(&layout, &cluster, PATIENCE, |pause| {
