@@ -18,7 +18,7 @@ use troth_auth::{Ed25519Signer, Signer};
 use troth_disk::{
     Disk, DiskError, DiskFile, FaultyDisk, Identity, Log, LogOptions, MemoryDisk, MemoryFile, Tear,
 };
-use troth_exec::{Executor, MerkleMap, Snapshot};
+use troth_exec::{MerkleMap, Snapshot};
 use troth_kv::Null;
 use troth_trusted::{TrustedCore, VolatileStore};
 use troth_trusted_host::InProcess;
@@ -163,7 +163,7 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     let key = secret.trusted.clone().expect("in process");
     let component = Box::new(InProcess::new(TrustedCore::start(identity, key, VolatileStore)));
     let opened = Opened { component, journal: Box::new(log), desk: desk.clone(), found: None };
-    let executor = Executor::new(Null::new(8), cluster.limits);
+    let executor = crate::runtime::executor(&cluster, Null::new(8));
     let footing = Footing::Durable(Box::new(opened));
     let mut replica = engine(&cluster, secret, executor, Clock::new(), footing).expect("it starts");
     replica.commands().expect("nothing is refused");

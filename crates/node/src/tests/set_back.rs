@@ -98,7 +98,7 @@ fn life(
         desk: desk.clone(),
         found,
     };
-    let executor = Executor::new(Null::new(8), cluster.limits);
+    let executor = crate::runtime::executor(&cluster, Null::new(8));
     let standing = Footing::Durable(Box::new(opened));
     let mut engine: Engine<MinBft, Executor<Null>> =
         engine(&cluster, secret, executor, Clock::new(), standing).expect("it starts");
