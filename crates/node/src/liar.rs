@@ -10,7 +10,7 @@ use std::sync::Arc;
 use troth_core::PeerMessage;
 use troth_minbft::{Body, Message, Status};
 use troth_types::{
-    Digest, Event, Frame, Group, ReplicaId, Reply, ReplyBody, Seq, Signature, ToClient, View, Wire,
+    Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature, ToClient, View, Wire,
 };
 
 /// What the liar puts in the place of every result.
@@ -34,6 +34,8 @@ impl Liar {
         self.told += 1;
         let Ok(message) = PeerMessage::<Message>::from_wire(&honest) else { return vec![honest] };
         match message {
+            // Now and then the truth, or it would never hear what it missed before it came.
+            PeerMessage::Protocol(Message::Status(_)) if self.told.is_multiple_of(3) => vec![honest],
             PeerMessage::Protocol(Message::Status(status)) => {
                 let lie = Message::Status(self.other_status(status, to));
                 vec![PeerMessage::Protocol(lie).to_wire()]
@@ -79,6 +81,13 @@ impl Liar {
                 ToClient::ReadReply(reply)
             }
             ToClient::Event(event) => ToClient::Event(Event { payload: Bytes::from_static(LIE), ..event }),
+            // It answers where a correct replica would say that it cannot yet.
+            ToClient::Refusal(refusal) if refusal.read => ToClient::ReadReply(ReadReply {
+                client: refusal.client,
+                number: refusal.number,
+                events_up_to: 0,
+                body: ReplyBody::Full(vec![Bytes::from_static(LIE)]),
+            }),
             refusal @ ToClient::Refusal(_) => refusal,
         }
     }

@@ -5,9 +5,14 @@ use super::stage::Stage;
 use super::steps::{KEYS, alone, compare, describe, is_result, kill_primary, overwrite, read_all};
 use crate::failure::{Failure, NOT_DONE};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use troth_kv::Answer;
-use troth_types::{ReplicaId, Wire};
+use troth_types::{ReplicaId, ReplyBody, Wire};
+
+/// How long a replica may take to catch up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Starts the killed replica again as an adversary, and works beside it.
 pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure> {
@@ -27,7 +32,7 @@ pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure
     let expected = Answer::Value { version: truth.0, value: truth.1 }.to_wire();
     let said = alone(stage, honest, key).await?;
     stage.model.check(is_result(&said, &expected), || format!("replica {} alone says {said:?}", honest.0))?;
-    let lie = alone(stage, liar, key).await?;
+    let lie = once_it_answers(stage, liar, key).await?;
     if is_result(&lie, &expected) {
         return Err(Failure::new(NOT_DONE, "the liar told the truth, so this shows nothing"));
     }
@@ -37,6 +42,17 @@ pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure
         liar.0,
         describe(&lie)
     ))
+}
+
+/// What a replica alone says, once it has caught up with what it missed; before, it answers no reads.
+async fn once_it_answers(stage: &Stage, replica: ReplicaId, key: &str) -> Result<ReplyBody, Failure> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match alone(stage, replica, key).await {
+            Err(_) if Instant::now() < give_up => tokio::time::sleep(LOOK).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// Has the liar's component replaced, starts a fresh replica, and lets it take another one's place.

@@ -189,11 +189,13 @@ impl Stage {
     ) -> Result<Vec<Snapshot>, Failure> {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            let now = self.look().await?;
-            if wanted(&now) {
-                return Ok(now);
+            let now = self.look().await;
+            if now.as_ref().is_ok_and(|now| wanted(now)) {
+                return now;
             }
             if Instant::now() > give_up {
+                // One that was started just now may not listen yet; one that never does is no success.
+                now?;
                 return Err(Failure::new(
                     NOT_DONE,
                     format!("waited {} s in vain until {what}", PATIENCE.as_secs()),
