@@ -76,6 +76,12 @@ impl Agreement for MinBft {
 
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
         match message.into_inner() {
+            Message::Certified(message) if !self.knows_all(&message) => {
+                cx.ignore(from, "it rests on a component that this replica does not know yet");
+            }
+            Message::Evidence(message) if !self.knows_all(&message) => {
+                cx.ignore(from, "evidence of a component that this replica does not know yet");
+            }
             Message::Certified(message) => self.accept(cx, message),
             Message::RequestViewChange(request) => self.on_request_view_change(cx, &request),
             Message::Status(status) => self.on_status(cx, from, &status),

@@ -4,9 +4,12 @@
 use crate::message::{Body, Certified, LogEntry, Message, NewView, SignedRequest, StableProof, ViewChange};
 use crate::state::COUNTER;
 use std::sync::Arc;
-use troth_auth::{Authentic, Claim, Evidence};
+use troth_auth::{Authentic, Claim, Evidence, Ui};
 use troth_core::rule;
 use troth_types::{Digest, GroupId, Hasher, Malformed, ReplicaId, View, Wire};
+
+/// The epoch of the components that `troth init` makes a group with.
+const FIRST_EPOCH: u64 = 1;
 
 fn hasher(tag: &'static str, group: GroupId, from: ReplicaId) -> Hasher {
     let mut hasher = Hasher::new(tag);
@@ -25,7 +28,15 @@ fn wire_digest(tag: &'static str, encode: impl FnOnce(&mut Vec<u8>)) -> Digest {
 /// The digest of all of a VIEW-CHANGE but its target. Nested messages enter by what their
 /// identifiers cover, so the digest names them without their bytes.
 pub(crate) fn view_change_rest(change: &ViewChange) -> Digest {
-    wire_digest("troth/minbft/view-change-rest/v1", |out| {
+    let entries = change.log.iter().map(|entry| entry.ui());
+    let nested = change.stable.votes.iter().map(|vote| &vote.ui).chain(entries);
+    let epochs = later_epochs(nested);
+    let tag = match epochs.is_some() {
+        true => "troth/minbft/view-change-rest/v2",
+        false => "troth/minbft/view-change-rest/v1",
+    };
+    wire_digest(tag, |out| {
+        encode_epochs(epochs.as_deref(), out);
         encode_names(&change.stable.votes, out);
         u32::try_from(change.log.len()).expect("bounded by the log").encode(out);
         for entry in &change.log {
@@ -53,7 +64,13 @@ pub(crate) fn view_change_rest(change: &ViewChange) -> Digest {
 
 /// The digest of all of a NEW-VIEW but its view.
 pub(crate) fn new_view_rest(new_view: &NewView) -> Digest {
-    wire_digest("troth/minbft/new-view-rest/v1", |out| {
+    let epochs = later_epochs(new_view.changes.iter().map(|change| &change.ui));
+    let tag = match epochs.is_some() {
+        true => "troth/minbft/new-view-rest/v2",
+        false => "troth/minbft/new-view-rest/v1",
+    };
+    wire_digest(tag, |out| {
+        encode_epochs(epochs.as_deref(), out);
         encode_names(&new_view.changes, out);
         new_view.base.encode(out);
         u32::try_from(new_view.chosen.len()).expect("bounded by the window").encode(out);
@@ -61,6 +78,21 @@ pub(crate) fn new_view_rest(new_view: &NewView) -> Digest {
             batch.digest().encode(out);
         }
     })
+}
+
+/// The epochs of nested identifiers, in order, unless all are of components that a group begins with. Two
+/// components of one replica may certify the same digest at the same value: without the epoch a relay could put
+/// one's certificate in the other's place, and the sender would be condemned for it. A group that never replaced
+/// a component is understood by releases that knew of none.
+fn later_epochs<'a>(nested: impl Iterator<Item = &'a Ui>) -> Option<Vec<u64>> {
+    let epochs: Vec<u64> = nested.map(|ui| ui.certificate.epoch.0).collect();
+    epochs.iter().any(|epoch| *epoch != FIRST_EPOCH).then_some(epochs)
+}
+
+fn encode_epochs(epochs: Option<&[u64]>, out: &mut Vec<u8>) {
+    if let Some(epochs) = epochs {
+        troth_types::put_list(out, epochs);
+    }
 }
 
 fn encode_name(message: &Certified, out: &mut Vec<u8>) {
@@ -110,7 +142,15 @@ impl Body {
                 hasher.finish()
             }
             Self::Commit(commit) => {
-                let mut hasher = hasher("troth/minbft/commit/v1", group, from);
+                let epoch = commit.prepare.ui.certificate.epoch.0;
+                let tag = match epoch == FIRST_EPOCH {
+                    true => "troth/minbft/commit/v1",
+                    false => "troth/minbft/commit/v2",
+                };
+                let mut hasher = hasher(tag, group, from);
+                if epoch != FIRST_EPOCH {
+                    hasher.number(epoch);
+                }
                 hasher.digest(&commit.prepare.digest).fixed(&commit.prepare.value().0.to_le_bytes());
                 hasher.number(u64::from(commit.prepare.from.0));
                 hasher.finish()

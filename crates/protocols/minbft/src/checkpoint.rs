@@ -48,7 +48,8 @@ impl MinBft {
         let plain = self.config.follows(crate::Flaw::AdoptCounters);
         if !plain && last > Place::of(self.requested).checkpoint {
             // The first in a new view: it is what bounds this replica's commitments there.
-            self.certify_checkpoint(cx, last, digest);
+            let epochs = self.own_epochs.clone();
+            self.certify(cx, Body::Checkpoint(Checkpoint { seq: last, digest, epochs }));
         }
         while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
             // What was reached before this component was admitted is not its to certify.
@@ -63,6 +64,8 @@ impl MinBft {
     fn certify_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
         rule!("MINBFT-E5");
         let epochs = self.configuration.epochs_at(seq);
+        // What it repeats in later views, whatever it knows by then.
+        self.own_epochs.clone_from(&epochs);
         self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest, epochs }));
     }
 
@@ -115,6 +118,11 @@ impl MinBft {
         let Ok((seq, digest)) = evidence::check_stable(&self.group, &self.config, proof) else {
             return cx.ignore(self.me, "a checkpoint certificate that does not hold");
         };
+        if seq == self.stable.0 && proof.view() < self.stable_proof.view() {
+            // A faulty vote may come from a view that nobody else ever reaches: a readmitted replica begins above
+            // all of them (E3).
+            self.stable_proof = proof.clone();
+        }
         if seq <= self.stable.0 {
             return;
         }

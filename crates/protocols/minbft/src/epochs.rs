@@ -73,6 +73,23 @@ impl MinBft {
         self.configuration.member(message.from).is_none_or(|member| member.admission().epoch == epoch)
     }
 
+    /// Whether this replica knows every component that a VIEW-CHANGE or a NEW-VIEW rests on, from what it has
+    /// executed: keys may be known earlier, from a file. What it drops is served again.
+    pub(crate) fn knows_all(&self, message: &Arc<Certified>) -> bool {
+        let components = match &message.body {
+            Body::ViewChange(_) | Body::NewView(_) => {
+                let message = crate::message::Message::Certified(Arc::clone(message));
+                troth_auth::epochs_in(&message, self.group.id())
+            }
+            _ => vec![(message.from, message.ui.certificate.epoch.0)],
+        };
+        let known = |(replica, epoch): &(ReplicaId, u64)| {
+            self.configuration.member(*replica).is_none()
+                || self.configuration.admission(*replica, *epoch).is_some()
+        };
+        components.iter().all(known)
+    }
+
     /// The batch that admitted this replica's component, if it was admitted; nothing where the group began
     /// with it.
     pub(crate) fn admitted_at(&self) -> Option<Seq> {
@@ -166,7 +183,8 @@ impl MinBft {
             return;
         }
         rule!("MINBFT-E8");
-        let to = self.view.max(present).max(self.stable_proof.view()).next();
+        // Never from a vote: one faulty voter could name any view.
+        let to = self.view.max(present).next();
         if self.wanted_view < to {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);

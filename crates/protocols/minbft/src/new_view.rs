@@ -110,7 +110,10 @@ impl MinBft {
         }
         self.adopt_base(cx, new_view);
         self.enter_view(cx, &message, new_view);
-        let accepted: Vec<_> = self.known_views.shown(self.view).iter().map(|shown| shown.from).collect();
+        // What a replaced component accepted counts no more (E2).
+        let shown = self.known_views.shown(self.view);
+        let accepted: Vec<_> =
+            shown.iter().filter(|shown| self.is_present(shown)).map(|shown| shown.from).collect();
         for replica in accepted {
             self.started.accepted.insert(replica);
         }
@@ -159,6 +162,9 @@ impl MinBft {
         rule!("MINBFT-V15");
         self.phase = Phase::Active;
         self.begin(message.digest, message.from, new_view);
+        if !self.is_present(message) {
+            self.started.accepted.remove(message.from);
+        }
         cx.persist(Record::NewView(message.clone()));
         for batch in &new_view.chosen {
             self.log_frames(cx, &batch.frames);

@@ -117,6 +117,8 @@ impl MinBft {
             self.delivered = seq;
             self.slots.remove(&seq);
             cx.deliver(ordered);
+            rule!("MINBFT-E1");
+            self.awaited = Some(seq);
             if seq.0.is_multiple_of(self.config.interval) || certified.contains(&seq) {
                 cx.checkpoint();
             }
@@ -161,6 +163,7 @@ impl MinBft {
             Body::Checkpoint(checkpoint) => {
                 walk.checkpoint = walk.checkpoint.max(checkpoint.seq);
                 self.own_checkpoint = (walk.checkpoint, checkpoint.digest);
+                self.own_epochs.clone_from(&checkpoint.epochs);
                 // The log may hold nothing else of its view.
                 self.in_view(View(message.value().view()), Seq(0));
             }
@@ -210,6 +213,9 @@ impl MinBft {
     fn resume_view(&mut self, message: &Arc<Certified>) {
         if let Some(new_view) = message.new_view() {
             self.begin(message.digest, message.from, new_view);
+            if !self.is_present(message) {
+                self.started.accepted.remove(message.from);
+            }
             self.started.accepted.insert(self.me);
             self.committed = self.started.end();
         }

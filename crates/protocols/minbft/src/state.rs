@@ -114,6 +114,8 @@ pub struct MinBft {
     pub(crate) committed: Seq,
     /// The last own checkpoint this replica asked to have certified.
     pub(crate) own_checkpoint: (Seq, Digest),
+    /// The epochs that it named.
+    pub(crate) own_epochs: Vec<(ReplicaId, u64)>,
     /// Own checkpoints whose CHECKPOINT waits: none is certified while a view changes.
     pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
     /// The digests of own checkpoints not below the stable one.
@@ -191,6 +193,7 @@ impl MinBft {
             requested: CounterValue(0),
             committed: Seq(0),
             own_checkpoint: (Seq(0), Digest::ZERO),
+            own_epochs: Vec::new(),
             due_checkpoints: VecDeque::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),

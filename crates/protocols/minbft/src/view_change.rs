@@ -213,6 +213,10 @@ impl MinBft {
         if !senders.contains(message.from) {
             return Judgement::Invalid("a NEW-VIEW without its primary's own VIEW-CHANGE");
         }
+        let own = new_view.changes.iter().find(|change| change.from == message.from);
+        if own.is_some_and(|own| own.ui.certificate.epoch != message.ui.certificate.epoch) {
+            return Judgement::Invalid("a NEW-VIEW by another component than its primary's VIEW-CHANGE");
+        }
         let mut shown = Vec::new();
         for change in &new_view.changes {
             if message::target(change) != Some(new_view.view) {
