@@ -353,3 +353,34 @@ fn what_an_old_component_says_is_not_heard_any_more() {
     assert_eq!(world.minbft(1).peer(r(2)).gate.held(), 0);
     assert!(world.accused_nobody(1));
 }
+
+// MINBFT-E9: two components of one replica may certify the same at the same value. Which of them a
+// VIEW-CHANGE shows is part of what its sender certifies, or a relay could have it condemned.
+#[test]
+fn the_epoch_of_what_is_shown_cannot_be_exchanged() {
+    let mut world = World::with(3, SMALL, &[]);
+    let stable = proof_with(&mut world, &[0, 1], 4, &[]);
+    let body = world.change_body(0, 1, stable);
+    let honest = Body::ViewChange(body.clone());
+    let mut exchanged = body;
+    let mut vote = (*exchanged.stable.votes[1]).clone();
+    vote.ui.certificate.epoch = troth_trusted::Epoch(2);
+    exchanged.stable.votes[1] = Arc::new(vote);
+    let group = world.group.id();
+    assert_ne!(honest.digest(group, r(0)), Body::ViewChange(exchanged).digest(group, r(0)));
+}
+
+// MINBFT-E5: what was certified of a checkpoint is repeated in later views as it was.
+#[test]
+fn a_checkpoint_is_repeated_with_the_epochs_that_it_named() {
+    let mut world = World::all(3, SMALL);
+    order(&mut world, 1..=3);
+    let change = world.operator_frame(1, &admit(2, 2));
+    world.request_all(&change);
+    world.pass(3_000_000);
+    let named = world.minbft(0).own_epochs.clone();
+    assert_eq!(named, [(r(2), 2)]);
+    world.crash(0);
+    world.restart(0);
+    assert_eq!(world.minbft(0).own_epochs, named);
+}
