@@ -76,4 +76,22 @@ pub trait TrustedComponent: Send {
     /// Carries out the calls in order and answers each, in the same order. Every move is durable
     /// before this returns. One refused call does not stop the following ones.
     fn call(&mut self, calls: &[Call]) -> Vec<Answer>;
+
+    /// Carries out a [`Call::Attest`] or [`Call::AttestMulti`], and keeps `blob` beside the record of
+    /// the move: after a crash both are there or neither, at the price of one sync. What the blob says
+    /// is the caller's affair and no part of what is certified.
+    ///
+    /// `None` where the component keeps no blob of that length now, or never does: nothing has
+    /// happened, and the caller makes durable by itself what the blob holds before it asks by
+    /// [`TrustedComponent::call`].
+    fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
+        let _ = (call, blob);
+        None
+    }
+
+    /// The blobs of all moves since the last one without a blob, oldest first. A move without one says
+    /// that its caller needs those before it no more.
+    fn blobs(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
 }
