@@ -233,6 +233,24 @@ impl<M: Machine> Host<M> {
         self.settle(env);
     }
 
+    /// The question to the component that stands behind what is ready. Where [`Command::Sync`] has just been
+    /// taken out, a component that keeps what was appended beside its own record may be asked at once,
+    /// instead of the sync: then bodies and counter are durable together, and [`Host::answered`] goes on.
+    #[must_use]
+    pub fn question(&self) -> Option<&Call> {
+        self.ready.iter().find_map(|command| match command {
+            Command::Attest(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Gives the answer to [`Host::question`], asked before its turn; what was appended is durable with it.
+    pub fn answered(&mut self, env: Env, answer: Answer) {
+        let asked = self.ready.iter().position(|command| matches!(command, Command::Attest(_)));
+        self.ready.remove(asked.expect("an answer belongs to a question"));
+        self.attested(env, answer);
+    }
+
     /// The next command, if there is one.
     pub fn command(&mut self) -> Option<Command<M>> {
         if self.ready.is_empty() {

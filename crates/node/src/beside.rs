@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::Notify;
 use troth_trusted::Refusal;
@@ -13,6 +13,10 @@ use troth_types::Seq;
 
 /// Until a component that found no space for its counters is asked again.
 const RETRY: Duration = Duration::from_millis(500);
+/// An answer that the loop waits for takes no longer than a few syncs of a healthy disk.
+const SLOW: Duration = Duration::from_millis(3);
+/// Runs that go the longer way before a slow component is waited for again.
+const REST: u32 = 64;
 
 /// Something that a thread has done, or could not do.
 #[derive(Debug)]
@@ -83,22 +87,35 @@ impl Drop for Watched {
 pub(crate) enum Attestor {
     /// It answers at once.
     Here(Box<dyn TrustedComponent>),
-    /// It takes its time, on a thread that ends with this.
-    Beside(Sender<Call>),
+    /// It takes its time.
+    Beside(Aside),
+}
+
+/// A component whose answers take long: a sync, another process, a chip. Its thread ends with this.
+pub(crate) struct Aside {
+    /// Held while it answers one question, and there is never a second.
+    component: Arc<Mutex<Box<dyn TrustedComponent>>>,
+    asked: Sender<Call>,
+    /// Runs that go the longer way yet.
+    rest: u32,
 }
 
 impl Attestor {
-    /// A component whose answers take long: a sync, another process, a chip.
-    pub(crate) fn beside(mut component: Box<dyn TrustedComponent>, desk: Desk) -> io::Result<Self> {
+    /// A component whose answers take long.
+    pub(crate) fn beside(component: Box<dyn TrustedComponent>, desk: Desk) -> io::Result<Self> {
         let (asked, calls) = mpsc::channel::<Call>();
+        let component = Arc::new(Mutex::new(component));
+        let own = Arc::clone(&component);
         thread::Builder::new().name("attest".to_string()).spawn(move || {
             let _watched = Watched::new("attest", &desk);
             while let Ok(call) = calls.recv() {
+                let mut component = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(answer) = patiently(component.as_mut(), &call, &calls, &desk) else { return };
+                drop(component);
                 desk.leave(Done::Attested(answer));
             }
         })?;
-        Ok(Self::Beside(asked))
+        Ok(Self::Beside(Aside { component, asked, rest: 0 }))
     }
 
     /// Asks; the answer comes back at once or is left on the desk.
@@ -108,8 +125,31 @@ impl Attestor {
                 Some(component.call(&[call]).pop().unwrap_or(Answer::Refused(Refusal::Halted)))
             }
             // Where the thread is gone it panicked: nothing more can be certified.
-            Self::Beside(asked) => asked.send(call).is_err().then_some(Answer::Refused(Refusal::Halted)),
+            Self::Beside(aside) => {
+                aside.asked.send(call).is_err().then_some(Answer::Refused(Refusal::Halted))
+            }
         }
+    }
+
+    /// Asks and waits, with these bodies to be kept beside the record. `None` where the component keeps
+    /// none, or the loop should not wait for it: then nothing has happened. While nothing else is to be done
+    /// a wait costs less than two hand-overs to another thread.
+    pub(crate) fn ask_beside(&mut self, call: &Call, bodies: &[u8]) -> Option<Answer> {
+        let Self::Beside(aside) = self else { return None };
+        if aside.rest > 0 {
+            aside.rest -= 1;
+            return None;
+        }
+        let asked = Instant::now();
+        let mut component = aside.component.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = component.attest_beside(call, bodies).filter(|answer| {
+            // Whoever waits for space does it on the thread.
+            *answer != Answer::Refused(Refusal::NoSpace)
+        });
+        if answer.is_none() || asked.elapsed() > SLOW {
+            aside.rest = REST;
+        }
+        answer
     }
 }
 

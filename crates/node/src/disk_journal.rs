@@ -36,6 +36,7 @@ pub(crate) struct DiskJournal<D: Disk> {
     steps: Vec<Step>,
     /// Bytes appended since the base.
     since_base: usize,
+    base: Seq,
     /// Snapshots that the thread has yet to write.
     writing: usize,
     coming: Option<Coming>,
@@ -97,10 +98,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl<D: Disk> DiskJournal<D> {
-    /// Starts the threads. `since_base` are the bytes of what the log holds; with `every` it is synced by the
+    /// Starts the threads. The log stands on the snapshot `base` and holds `since_base` bytes; with `every` it is synced by the
     /// clock, so often.
     pub(crate) fn start(
         log: Log<D>,
+        base: Seq,
         since_base: usize,
         mut keeper: impl Keep + Send + 'static,
         desk: Desk,
@@ -150,6 +152,7 @@ impl<D: Disk> DiskJournal<D> {
             ending,
             steps: Vec::new(),
             since_base,
+            base,
             writing: 0,
             coming: None,
             asked: false,
@@ -157,6 +160,11 @@ impl<D: Disk> DiskJournal<D> {
             #[cfg(feature = "faults")]
             skips_sync: false,
         })
+    }
+
+    /// Has these appended first: a start has found them elsewhere, where they are durable until then.
+    pub(crate) fn go_on_with(&mut self, records: Vec<Bytes>) {
+        self.steps.extend(records.into_iter().map(Step::Append));
     }
 
     /// Bytes of log that are held in memory for a snapshot that is being written.
@@ -222,6 +230,11 @@ fn written(keeper: &mut impl Keep, snapshot: &Snapshot, ends: &AtomicBool) -> Do
 impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
+        // What is durable elsewhere so far: the next start finds less to do.
+        if !self.steps.is_empty() {
+            let steps = std::mem::take(&mut self.steps);
+            self.submit(steps);
+        }
         // The thread of the log holds a way to ask for snapshots, so it ends first.
         drop(self.syncer.take());
         if let Some((asked, thread)) = self.snapshots.take() {
@@ -255,8 +268,13 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
             return;
         }
         self.writing += 1;
+        self.base = snapshot.seq();
         self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
         self.ask(Task::Write(snapshot));
+    }
+
+    fn base(&self) -> Seq {
+        self.base
     }
 
     fn sync(&mut self) {

@@ -2,6 +2,7 @@
 //! the threads that keep them from then on.
 
 use crate::beside::Desk;
+use crate::bodies::behind;
 use crate::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
@@ -23,7 +24,7 @@ use troth_exec::Snapshot;
 use troth_trusted::Resumed;
 use troth_trusted_host::TrustedComponent;
 use troth_trusted_host::store::{StoreError, boot_id};
-use troth_types::ReplicaId;
+use troth_types::{Malformed, ReplicaId, Seq};
 
 /// Why a replica cannot start from what its disk holds.
 #[derive(Debug, Error)]
@@ -42,6 +43,12 @@ pub enum DurableError {
         "the trusted component refuses to say where it stands; look at the lines of the log before this one"
     )]
     Component,
+    /// What it keeps for the log.
+    #[error(
+        "the trusted component keeps something for this replica's log that no replica of this release has given it: {0}\n  \
+         mend: start the release that ran here last; where that says the same, readmit the replica under a new epoch"
+    )]
+    Blobs(Malformed),
     /// The directory of log and snapshots.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -85,7 +92,7 @@ impl DurableError {
     pub fn must_not_vote(&self) -> bool {
         match self {
             Self::Home(why) => why.must_not_vote(),
-            Self::CountersLost { .. } | Self::Unproven(_) => true,
+            Self::CountersLost { .. } | Self::Unproven(_) | Self::Blobs(_) => true,
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -187,7 +194,7 @@ fn go_on<D: Disk + Sync>(
     disk: D,
     cluster: &Cluster,
     me: ReplicaId,
-    home: Home,
+    mut home: Home,
     marks: Marks,
     plant: impl FnOnce(DiskJournal<D>) -> DiskJournal<D>,
 ) -> Result<Opened, DurableError> {
@@ -196,7 +203,7 @@ fn go_on<D: Disk + Sync>(
     let options = LogOptions::new(salt()?);
     // Room is made beforehand for the sake of syncs.
     let step_bytes = if cluster.durability == Durability::Memory { 0 } else { options.step_bytes };
-    let (log, held) = Log::open(disk.clone(), owner, LogOptions { step_bytes, ..options })?;
+    let (log, mut held) = Log::open(disk.clone(), owner, LogOptions { step_bytes, ..options })?;
     if let Some(cut) = &held.cut {
         tracing::info!(
             file = cut.file,
@@ -205,6 +212,10 @@ fn go_on<D: Disk + Sync>(
         );
     }
     let keeper = Keeper::open(disk, owner, held.base)?;
+    // The component holds them until the log does: they are appended with whatever comes first.
+    let base = Seq(held.base.unwrap_or(0));
+    let behind = behind(base, &held.records, home.component.blobs()).map_err(DurableError::Blobs)?;
+    held.records.extend(behind.iter().cloned());
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
     if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
@@ -224,7 +235,8 @@ fn go_on<D: Disk + Sync>(
     tracing::debug!(?standing, "opened what the replica keeps");
     let desk = Desk::default();
     let every = cluster.durability.every();
-    let journal = plant(DiskJournal::start(log, since_base, keeper, desk.clone(), every)?);
+    let mut journal = plant(DiskJournal::start(log, base, since_base, keeper, desk.clone(), every)?);
+    journal.go_on_with(behind);
     Ok(Opened { component: home.component, journal: Box::new(journal), desk, found })
 }
 

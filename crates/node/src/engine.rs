@@ -2,6 +2,7 @@
 //! what goes out in the connections' queues. Synchronous; the only place that touches the host.
 
 use crate::beside::{Attestor, Desk, Done};
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::connection::Meeting;
 use crate::counters::Counters;
@@ -57,6 +58,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) me: ReplicaId,
     pub(crate) host: Host<Replica<A, X>>,
     pub(crate) attestor: Attestor,
+    /// What the present phase appends, for a component that keeps it beside its record.
+    pub(crate) bodies: Bodies,
     /// Keeps the log and the snapshots, where the replica is durable.
     pub(crate) journal: Option<Box<dyn Journal<X::Snapshot>>>,
     /// Where the threads beside the loop leave what they have done.
@@ -352,15 +355,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             #[cfg(feature = "faults")]
             let Some(command) = self.put_off(command) else { continue };
             match command {
-                Command::Append(record) => self.journal().append(record),
-                Command::NewSegment { snapshot, needed } => self.journal().new_segment(snapshot, needed),
-                Command::Sync => {
-                    self.counters.syncs += 1;
-                    self.blocked = Some(Blocked::Sync);
-                    self.journal().sync();
+                Command::Append(record) => {
+                    let base = self.journal().base();
+                    self.bodies.append(base, &record);
+                    self.journal().append(record);
                 }
+                Command::NewSegment { snapshot, needed } => {
+                    self.bodies.need_log();
+                    self.journal().new_segment(snapshot, needed);
+                }
+                Command::Sync => self.make_durable(),
                 Command::Attest(call) => {
                     self.counters.attestations += 1;
+                    self.bodies.let_go();
                     match self.attestor.ask(call) {
                         Some(answer) => self.attested(answer),
                         None => self.blocked = Some(Blocked::Attest),
@@ -376,6 +383,22 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
         }
         Ok(())
+    }
+
+    /// Makes durable what was appended: beside the counter of the run that follows, where the component keeps
+    /// it there, else in the log. The log has it in memory then, in its order, and is synced with it later.
+    fn make_durable(&mut self) {
+        if let (Some(blob), Some(call)) = (self.bodies.blob(), self.host.question())
+            && let Some(answer) = self.attestor.ask_beside(call, blob)
+        {
+            self.counters.attestations += 1;
+            self.bodies.are_beside();
+            return self.host.answered(self.clock.env(), answer);
+        }
+        self.bodies.are_in_the_log();
+        self.counters.syncs += 1;
+        self.blocked = Some(Blocked::Sync);
+        self.journal().sync();
     }
 
     /// Checks from now on what comes, and who comes, by this configuration, unless a later one is known

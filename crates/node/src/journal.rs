@@ -12,6 +12,8 @@ pub(crate) trait Journal<S> {
     /// Starts a fresh segment and the writing of its snapshot, as
     /// [`Command::NewSegment`](troth_core::Command::NewSegment) says.
     fn new_segment(&mut self, snapshot: S, needed: bool);
+    /// The number of the snapshot that the log stands on, or is about to: that of the newest segment.
+    fn base(&self) -> Seq;
     /// Asks that everything so far be kept; [`Done::Synced`](crate::beside::Done::Synced) says that it is.
     fn sync(&mut self);
     /// The snapshot that was being written is durable.

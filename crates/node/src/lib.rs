@@ -28,6 +28,7 @@
 mod aside;
 pub mod backup;
 mod beside;
+mod bodies;
 mod by_the_clock;
 mod clock;
 pub mod config;

@@ -1,8 +1,9 @@
 //! One replica as a process: one thread that owns the machine, its connections around it.
 
 use crate::beside::{Attestor, Desk};
+use crate::bodies::Bodies;
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Known, Layout, ReplicaSecret, Service};
+use crate::config::{Cluster, ConfigError, Durability, Known, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
 use crate::durable::{self, DurableError, Footing, Found};
@@ -365,6 +366,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         me,
         host,
         attestor,
+        bodies: Bodies::new(cluster.durability == Durability::Always),
         journal,
         desk,
         blocked: None,

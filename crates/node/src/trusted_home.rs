@@ -220,10 +220,28 @@ impl TrustedComponent for Remote {
 
     fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
         let answers = self.remote.call(calls);
+        self.mourn();
+        answers
+    }
+
+    fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
+        let answer = self.remote.attest_beside(call, blob);
+        self.mourn();
+        answer
+    }
+
+    fn blobs(&mut self) -> Vec<Vec<u8>> {
+        let blobs = self.remote.blobs();
+        self.mourn();
+        blobs
+    }
+}
+
+impl Remote {
+    fn mourn(&mut self) {
         if let (Some(lost), false) = (self.remote.lost(), self.mourned) {
             tracing::error!("{lost}");
             self.mourned = true;
         }
-        answers
     }
 }

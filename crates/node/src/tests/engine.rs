@@ -112,6 +112,9 @@ impl Journal<Snapshot> for Slow {
         true
     }
     fn new_segment(&mut self, _: Snapshot, _: bool) {}
+    fn base(&self) -> Seq {
+        Seq(0)
+    }
     fn sync(&mut self) {
         let (appended, syncs) = self.0.get();
         self.0.set((appended, syncs + 1));

@@ -30,7 +30,7 @@ fn journal<D: Disk + Sync>(disk: D) -> (DiskJournal<D>, Desk, usize) {
     let (log, held) = Log::open(disk.clone(), OWNER, LogOptions::new(1)).expect("whole");
     let keeper = Keeper::open(disk, OWNER, held.base).expect("whole");
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, 0, keeper, desk.clone(), None).expect("threads start");
+    let journal = DiskJournal::start(log, Seq(0), 0, keeper, desk.clone(), None).expect("threads start");
     (journal, desk, held.records.len())
 }
 

@@ -46,7 +46,7 @@ fn open(directory: &Path) -> Result<(Home, Held), SnapshotError> {
     let keeper = Keeper::open(disk, OWNER, held.base)?;
     let newest = keeper.newest().cloned();
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, 0, keeper, desk.clone(), None).expect("threads start");
+    let journal = DiskJournal::start(log, Seq(0), 0, keeper, desk.clone(), None).expect("threads start");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     Ok((Home { journal, desk, runtime }, (held.base, newest, held.records)))
 }
@@ -317,7 +317,7 @@ fn a_panic_while_a_snapshot_is_written_is_told_to_the_loop() {
     let disk = RealDisk::open(&scratch.0).expect("nobody else has it");
     let (log, _) = Log::open(disk, OWNER, LogOptions::new(1)).expect("an empty directory");
     let desk = Desk::default();
-    let journal = DiskJournal::start(log, 0, Buggy, desk.clone(), None).expect("threads start");
+    let journal = DiskJournal::start(log, Seq(0), 0, Buggy, desk.clone(), None).expect("threads start");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let mut home = Home { journal, desk, runtime };
     // The loop would wait for this one for ever.

@@ -1,4 +1,5 @@
 mod backup;
+mod bodies;
 mod config;
 mod connection;
 mod engine;

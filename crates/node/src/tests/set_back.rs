@@ -59,6 +59,9 @@ impl Journal<Snapshot> for Quick {
         false
     }
     fn new_segment(&mut self, _: Snapshot, _: bool) {}
+    fn base(&self) -> Seq {
+        Seq(0)
+    }
     fn sync(&mut self) {
         self.1.leave(Done::Synced);
     }

@@ -14,6 +14,7 @@ use troth_disk::{
     Disk, DiskFile, FaultyDisk, Identity, Log, LogOptions, MemoryDisk, Tear, Unsynced, sync_everything,
 };
 use troth_trusted_host::store::directory::BootId;
+use troth_types::Seq;
 
 const OWNER: Identity = Identity { group: [4; 32], replica: 1 };
 const BOOT: BootId = BootId([1; 16]);
@@ -37,7 +38,7 @@ fn append<D: Disk + Sync>(disk: D, durability: Durability) {
     let keeper = Keeper::open(disk, OWNER, held.base).expect("there are none");
     let desk = Desk::default();
     let mut journal =
-        DiskJournal::start(log, 0, keeper, desk.clone(), durability.every()).expect("threads start");
+        DiskJournal::start(log, Seq(0), 0, keeper, desk.clone(), durability.every()).expect("threads start");
     for number in 0..5_u8 {
         journal.append(Bytes::copy_from_slice(&[number]));
     }
