@@ -40,4 +40,23 @@ impl<S: Store + Send> TrustedComponent for InProcess<S> {
     fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
         calls.iter().map(|call| self.answer(call).unwrap_or_else(Answer::Refused)).collect()
     }
+
+    fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
+        let core = &mut self.0;
+        let kept = match call {
+            Call::Attest { counter, previous, new, digest } => core
+                .attest_beside(*counter, *previous, *new, digest, blob)
+                .map(|made| made.map(Answer::Attested)),
+            Call::AttestMulti { moves, digest } => core
+                .attest_multi_beside(moves, digest, blob)
+                .map(|made| made.map(|made| Answer::AttestedMulti(Box::new(made)))),
+            // Nothing moves, so there is nothing that a blob could stand beside.
+            Call::Resume { .. } | Call::Read { .. } => Ok(None),
+        };
+        kept.unwrap_or_else(|refusal| Some(Answer::Refused(refusal)))
+    }
+
+    fn blobs(&mut self) -> Vec<Vec<u8>> {
+        self.0.blobs().map(<[u8]>::to_vec).collect()
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::certificate::{self, Certificate, MultiCertificate};
 use crate::key::Certifier;
-use crate::state::{CounterState, State, Store, StoreFailed};
+use crate::state::{CounterState, Kept, State, Store, StoreFailed};
 use crate::value::{COUNTERS, CounterId, CounterValue, Digest, Identity, Move, Moves};
 
 /// Why the component did not do as it was asked. Its state is as before.
@@ -126,8 +126,27 @@ impl<S: Store> TrustedCore<S> {
         digest: &Digest,
     ) -> Result<Certificate, Refusal> {
         let moved = Move { counter, previous, new };
-        self.advance(&[moved], digest)?;
+        self.advance(&[moved], digest, None)?;
         Ok(self.certify(&moved, digest))
+    }
+
+    /// Moves one counter as [`TrustedCore::attest`] does and has `blob` kept beside the record of the
+    /// move: after a crash both are there or neither. `None` where the store keeps no such blob now:
+    /// nothing has moved. The last call repeated stores nothing, and so no blob either.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing has moved.
+    pub fn attest_beside(
+        &mut self,
+        counter: CounterId,
+        previous: CounterValue,
+        new: CounterValue,
+        digest: &Digest,
+        blob: &[u8],
+    ) -> Result<Option<Certificate>, Refusal> {
+        let moved = Move { counter, previous, new };
+        let kept = self.advance(&[moved], digest, Some(blob))?;
+        Ok((kept == Kept::Both).then(|| self.certify(&moved, digest)))
     }
 
     /// Moves several counters, all or none, and certifies all the moves for one `digest` in one
@@ -136,8 +155,28 @@ impl<S: Store> TrustedCore<S> {
     /// # Errors
     /// [`Refusal`]; nothing has moved.
     pub fn attest_multi(&mut self, moves: &Moves, digest: &Digest) -> Result<MultiCertificate, Refusal> {
-        self.advance(moves.as_slice(), digest)?;
+        self.advance(moves.as_slice(), digest, None)?;
         Ok(self.certify_multi(moves, digest))
+    }
+
+    /// Moves several counters as [`TrustedCore::attest_multi`] does, with a blob as for
+    /// [`TrustedCore::attest_beside`].
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing has moved.
+    pub fn attest_multi_beside(
+        &mut self,
+        moves: &Moves,
+        digest: &Digest,
+        blob: &[u8],
+    ) -> Result<Option<MultiCertificate>, Refusal> {
+        let kept = self.advance(moves.as_slice(), digest, Some(blob))?;
+        Ok((kept == Kept::Both).then(|| self.certify_multi(moves, digest)))
+    }
+
+    /// The blobs of all moves since the last one without, oldest first.
+    pub fn blobs(&self) -> impl Iterator<Item = &[u8]> {
+        (0..).map_while(|index| self.store.blob(index))
     }
 
     /// The last certificate of a counter with its digest: what a caller needs after a crash between
@@ -188,8 +227,9 @@ impl<S: Store> TrustedCore<S> {
         self.state.counters.get(usize::from(counter.0)).ok_or(Refusal::UnknownCounter(counter))
     }
 
-    /// The only place where counters change: all moves or none, and durable on success.
-    fn advance(&mut self, moves: &[Move], digest: &Digest) -> Result<(), Refusal> {
+    /// The only place where counters change: all moves or none, and durable on success, with the blob if
+    /// there is one.
+    fn advance(&mut self, moves: &[Move], digest: &Digest, blob: Option<&[u8]>) -> Result<Kept, Refusal> {
         let mut together = 0;
         for moved in moves {
             self.counter(moved.counter)?;
@@ -205,7 +245,7 @@ impl<S: Store> TrustedCore<S> {
             *last = after;
         }
         if repeated {
-            return Ok(());
+            return Ok(Kept::Both);
         }
         for moved in moves {
             let current = self.counter(moved.counter)?.value;
@@ -216,15 +256,22 @@ impl<S: Store> TrustedCore<S> {
                 return Err(Refusal::NotAhead { counter: moved.counter, current });
             }
         }
-        match self.store.store(&next) {
-            Ok(()) => self.state = next,
-            Err(StoreFailed::NoSpace) => return Err(Refusal::NoSpace),
+        let stored = match blob {
+            None => self.store.store(&next).map(|()| Kept::Both),
+            Some(blob) => self.store.store_beside(&next, blob),
+        };
+        match stored {
+            Ok(Kept::Both) => {
+                self.state = next;
+                Ok(Kept::Both)
+            }
+            Ok(Kept::Neither) => Ok(Kept::Neither),
+            Err(StoreFailed::NoSpace) => Err(Refusal::NoSpace),
             Err(StoreFailed::Unknown) => {
                 self.halted = true;
-                return Err(Refusal::Halted);
+                Err(Refusal::Halted)
             }
         }
-        Ok(())
     }
 
     fn certify(&self, moved: &Move, digest: &Digest) -> Certificate {

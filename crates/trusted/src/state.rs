@@ -106,6 +106,15 @@ pub enum StoreFailed {
     Unknown,
 }
 
+/// What a store did with a state and the blob that was to stand beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// Both are durable, and a crash could have left only both or neither.
+    Both,
+    /// It keeps no such blob now, or never does. Nothing has happened: the store holds what it held.
+    Neither,
+}
+
 /// Where a component keeps its state.
 pub trait Store {
     /// Makes `state` durable, then returns; only afterwards does a certificate leave the component.
@@ -114,6 +123,24 @@ pub trait Store {
     /// [`StoreFailed::NoSpace`], after which the component goes on as if it had not been asked;
     /// [`StoreFailed::Unknown`], after which it halts for good.
     fn store(&mut self, state: &State) -> Result<(), StoreFailed>;
+
+    /// Makes `state` durable as [`Store::store`] does, and the caller's `blob` with it. What the blob says
+    /// is the caller's affair.
+    ///
+    /// # Errors
+    /// As [`Store::store`].
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        let _ = (state, blob);
+        Ok(Kept::Neither)
+    }
+
+    /// The blob at `index`, from zero and oldest first, of those kept since the last [`Store::store`],
+    /// whether in this run or before it. A store that wraps another one forwards this and
+    /// [`Store::store_beside`] together.
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        let _ = index;
+        None
+    }
 }
 
 /// Keeps nothing: a restart is amnesia, and the component must come back under a new epoch.

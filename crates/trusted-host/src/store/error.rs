@@ -65,14 +65,14 @@ pub enum StoreError {
     },
     /// The file was written by another version.
     #[error(
-        "{file} has format version {found}, this program reads {known}; mend: start the program that wrote it"
+        "{file} has format version {found}, this program reads up to {known}; mend: start the program that wrote it"
     )]
     Version {
         /// The file.
         file: String,
         /// The version it names.
         found: u16,
-        /// The version that this program reads and writes.
+        /// The newest version that this program reads.
         known: u16,
     },
     /// The directory is another replica's.

@@ -7,7 +7,7 @@
 //! | block | bytes | content |
 //! | --- | --- | --- |
 //! | header | 8 | `TROTHCTR` |
-//! | | 2 | format version, 1 |
+//! | | 2 | format version of the file, 2 |
 //! | | 1 | durability policy |
 //! | | 4 | number of slots |
 //! | | 8 | generation of the file, from 1 |
@@ -19,56 +19,58 @@
 //! | | 8, 8 | generation, index |
 //! | | 16 | boot id |
 //! | | 592 | the state ([`State::to_bytes`]) |
+//! | | 1 | kind: 1 the record of a start, 2 a move, 3 a move with a blob |
+//! | | 2 | length of the blob, zero for the other kinds |
+//! | | 0 to 1,381 | the blob |
 //! | | 32 | SHA-256 of all of these |
 //!
-//! The marker is a file of 76 bytes: `TROTHMRK`, version, identity, generation, SHA-256.
+//! In a file of version 1 a record has no kind, length or blob. Such a file is read, and followed by one of
+//! version 2 when it is opened.
+//!
+//! The marker is a file of 76 bytes: `TROTHMRK`, version 1, identity, generation, SHA-256.
+//!
+//! [`State::to_bytes`]: troth_trusted::State::to_bytes
 
 use super::Policy;
 use super::directory::BootId;
 use sha2::{Digest as _, Sha256};
-use troth_trusted::{Epoch, Identity, State};
+use troth_trusted::{Epoch, Identity};
 
 /// Length of the header and of each slot in bytes: what disks write as one.
 pub(super) const BLOCK: usize = 4096;
-/// Where the second copy of a record begins in its slot.
-const SECOND: usize = BLOCK / 2;
-/// The version of all formats here.
-pub(super) const VERSION: u16 = 1;
+/// The newest version of the formats here.
+pub(super) const VERSION: u16 = 2;
+const MARKER_VERSION: u16 = 1;
 const HEADER_MAGIC: &[u8; 8] = b"TROTHCTR";
-const RECORD_MAGIC: &[u8; 8] = b"TROTHREC";
 const MARKER_MAGIC: &[u8; 8] = b"TROTHMRK";
-const CHECKSUM: usize = 32;
-const IDENTITY: usize = 16 + 2 + 8;
+pub(super) const CHECKSUM: usize = 32;
+pub(super) const IDENTITY: usize = 16 + 2 + 8;
 const HEADER: usize = 8 + 2 + 1 + 4 + 8 + 8 + IDENTITY + 16 + CHECKSUM;
-const RECORD: usize = 8 + 8 + 8 + 16 + State::LEN + CHECKSUM;
-/// Where the state begins in a record.
-const STATE_AT: usize = 8 + 8 + 8 + 16;
-/// Where the identity begins in a state, and what stands before it.
-const STATE_TAG: usize = 14;
 /// Length of the marker in bytes.
 pub(super) const MARKER: usize = 8 + 2 + IDENTITY + 8 + CHECKSUM;
 
 /// One block of a store file.
 pub(super) type Block = [u8; BLOCK];
 
+/// How the records of a file are laid out: its format version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layout {
+    /// Version 1: records without kind or blob.
+    Plain,
+    /// Version 2.
+    WithBlobs,
+}
+
 /// The beginning of a store file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Header {
+    pub(super) layout: Layout,
     pub(super) policy: Policy,
     pub(super) slots: u32,
     pub(super) generation: u64,
     pub(super) first_index: u64,
     pub(super) identity: Identity,
     pub(super) boot: BootId,
-}
-
-/// What one store writes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Record {
-    pub(super) generation: u64,
-    pub(super) index: u64,
-    pub(super) boot: BootId,
-    pub(super) state: State,
 }
 
 /// What the marker says: this epoch has started, and its file has reached this generation.
@@ -86,6 +88,15 @@ pub(super) enum Unreadable {
     Version(u16),
 }
 
+impl Layout {
+    fn version(self) -> u16 {
+        match self {
+            Self::Plain => 1,
+            Self::WithBlobs => VERSION,
+        }
+    }
+}
+
 impl Header {
     /// The length of the whole file in bytes.
     pub(super) fn file_length(&self) -> u64 {
@@ -96,7 +107,7 @@ impl Header {
         let mut block = Box::new([0; BLOCK]);
         let mut out = Encoder { out: &mut block[..HEADER], at: 0 };
         out.put(HEADER_MAGIC);
-        out.put(&VERSION.to_be_bytes());
+        out.put(&self.layout.version().to_be_bytes());
         out.put(&[self.policy.code()]);
         out.put(&self.slots.to_be_bytes());
         out.put(&self.generation.to_be_bytes());
@@ -109,10 +120,12 @@ impl Header {
 
     pub(super) fn from_block(block: &Block) -> Result<Self, Unreadable> {
         let (header, rest) = block.split_at(HEADER);
-        let mut parts = Decoder::opened(header, HEADER_MAGIC)?;
+        let layouts = [Layout::Plain, Layout::WithBlobs];
+        let (version, mut parts) = Decoder::opened(header, HEADER_MAGIC, &layouts.map(Layout::version))?;
         let damaged = Unreadable::Damaged("the header names what no header names");
+        let layout = layouts.into_iter().find(|layout| layout.version() == version).ok_or(damaged)?;
         let policy = parts.take::<1>().and_then(|[code]| Policy::from_code(code)).ok_or(damaged)?;
-        let header = parts.header(policy).ok_or(damaged)?;
+        let header = parts.header(layout, policy).ok_or(damaged)?;
         if !is_zero(rest) {
             return Err(Unreadable::Damaged("bytes that are not zero after the header"));
         }
@@ -125,7 +138,7 @@ impl Marker {
         let mut bytes = [0; MARKER];
         let mut out = Encoder { out: &mut bytes, at: 0 };
         out.put(MARKER_MAGIC);
-        out.put(&VERSION.to_be_bytes());
+        out.put(&MARKER_VERSION.to_be_bytes());
         out.identity(&self.identity);
         out.put(&self.generation.to_be_bytes());
         out.checksum();
@@ -133,157 +146,23 @@ impl Marker {
     }
 
     pub(super) fn from_bytes(bytes: &[u8; MARKER]) -> Result<Self, Unreadable> {
-        let mut parts = Decoder::opened(bytes, MARKER_MAGIC)?;
+        let (_, mut parts) = Decoder::opened(bytes, MARKER_MAGIC, &[MARKER_VERSION])?;
         parts.marker().ok_or(Unreadable::Damaged("the marker names what no marker names"))
     }
 }
 
-impl Record {
-    /// Writes the slot of this record into `block`, all of it.
-    pub(super) fn fill(&self, block: &mut Block) {
-        block.fill(0);
-        let (first, second) = block.split_at_mut(SECOND);
-        let mut out = Encoder { out: &mut first[..RECORD], at: 0 };
-        out.put(RECORD_MAGIC);
-        out.put(&self.generation.to_be_bytes());
-        out.put(&self.index.to_be_bytes());
-        out.put(&self.boot.0);
-        out.put(&self.state.to_bytes());
-        out.checksum();
-        second[..RECORD].copy_from_slice(&first[..RECORD]);
-    }
-
-    fn from_copy(copy: &[u8]) -> Option<Self> {
-        let mut parts = Decoder::opened_unversioned(copy, RECORD_MAGIC)?;
-        Some(Self {
-            generation: parts.number()?,
-            index: parts.number()?,
-            boot: BootId(parts.take()?),
-            state: State::from_bytes(&parts.take()?)?,
-        })
-    }
-}
-
-/// What stands in a slot.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Slot {
-    /// Nothing but zeros: never written.
-    Empty,
-    /// A record, as it was written.
-    Whole(Box<Record>),
-    /// A record that can be read, of a write that did not reach its end.
-    Partly(Box<Record>),
-    /// A write that was interrupted before a record could be read from it.
-    Torn,
-    /// What neither a record nor an interrupted write leaves.
-    Damaged(&'static str),
-}
-
-/// The record that belongs into a slot by its place.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) generation: u64,
-    pub(super) index: u64,
-    pub(super) identity: Identity,
-}
-
-impl Slot {
-    /// Tells what stands in the slot at this place.
-    ///
-    /// An interrupted write leaves some bytes of its block as they were, zero. An acknowledged record
-    /// stands there twice and whole. So where one copy can be read, that is the newest record whatever
-    /// became of the other; and a record can be lost only with bytes of both copies, never by one
-    /// damaged place. A byte that is neither as written nor zero was not left by any write of ours.
-    pub(super) fn read(block: &Block, place: &Place) -> Self {
-        if is_zero(block) {
-            return Self::Empty;
-        }
-        let (first, second) = block.split_at(SECOND);
-        let ((first, padding), (second, more)) = (first.split_at(RECORD), second.split_at(RECORD));
-        if !is_zero(padding) || !is_zero(more) {
-            return Self::Damaged("bytes that are not zero beside the record");
-        }
-        let readable = Record::from_copy(first)
-            .map(|record| (record, first))
-            .or_else(|| Record::from_copy(second).map(|record| (record, second)));
-        let Some((record, written)) = readable else {
-            return Self::unreadable(first, second, place);
-        };
-        if !place.is_of(&record) {
-            return Self::Damaged("a record of another place");
-        }
-        let whole = first == written && second == written;
-        let interrupted = || may_be_part(first, written) && may_be_part(second, written);
-        match whole {
-            true => Self::Whole(Box::new(record)),
-            false if interrupted() => Self::Partly(Box::new(record)),
-            false => Self::Damaged("a record whose two copies differ"),
-        }
-    }
-
-    /// What stands in a slot of which neither copy can be read.
-    fn unreadable(first: &[u8], second: &[u8], place: &Place) -> Self {
-        let (mut known, mut joined) = ([0; RECORD], [0; RECORD]);
-        let known_length = place.known(&mut known);
-        for copy in [first, second] {
-            if !may_be_part(&copy[..8 * 3], &known[..8 * 3])
-                || !may_be_part(&copy[STATE_AT..known_length], &known[STATE_AT..known_length])
-            {
-                return Self::Damaged("neither a record nor a part of the one that belongs here");
-            }
-        }
-        for ((joined, one), other) in joined.iter_mut().zip(first).zip(second) {
-            if one != other && *one != 0 && *other != 0 {
-                return Self::Damaged("two copies that no single write left");
-            }
-            *joined = one | other;
-        }
-        match Record::from_copy(&joined) {
-            Some(record) if place.is_of(&record) => Self::Partly(Box::new(record)),
-            Some(_) => Self::Damaged("a record of another place"),
-            None => Self::Torn,
-        }
-    }
-}
-
-impl Place {
-    fn is_of(&self, record: &Record) -> bool {
-        record.generation == self.generation
-            && record.index == self.index
-            && record.state.identity == self.identity
-    }
-
-    /// Puts down those bytes of a record at this place that do not depend on the counters (not the
-    /// boot id, which may be of an earlier boot), and returns where they end.
-    fn known(&self, out: &mut [u8; RECORD]) -> usize {
-        let unmoved = State::new(self.identity).to_bytes();
-        let mut out = Encoder { out, at: 0 };
-        out.put(RECORD_MAGIC);
-        out.put(&self.generation.to_be_bytes());
-        out.put(&self.index.to_be_bytes());
-        out.put(&[0; 16]);
-        out.put(&unmoved[..STATE_TAG + IDENTITY]);
-        out.at
-    }
-}
-
-/// Whether `found` is what an interrupted write of `written` over zeros can leave.
-fn may_be_part(found: &[u8], written: &[u8]) -> bool {
-    found.iter().zip(written).all(|(found, written)| *found == 0 || found == written)
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Writes parts from left to right.
-struct Encoder<'a> {
-    out: &'a mut [u8],
-    at: usize,
+pub(super) struct Encoder<'a> {
+    pub(super) out: &'a mut [u8],
+    pub(super) at: usize,
 }
 
 impl Encoder<'_> {
-    fn put(&mut self, part: &[u8]) {
+    pub(super) fn put(&mut self, part: &[u8]) {
         self.out[self.at..self.at + part.len()].copy_from_slice(part);
         self.at += part.len();
     }
@@ -295,48 +174,48 @@ impl Encoder<'_> {
     }
 
     /// Ends with the checksum of what stands before.
-    fn checksum(&mut self) {
+    pub(super) fn checksum(&mut self) {
         let checksum = Sha256::digest(&self.out[..self.at]);
         self.put(&checksum);
     }
 }
 
 /// Reads parts from left to right.
-struct Decoder<'a>(&'a [u8]);
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
 impl<'a> Decoder<'a> {
-    /// The parts after magic and version of bytes that end in their checksum. The version is looked at
-    /// first, because another one may have its checksum elsewhere.
-    fn opened(bytes: &'a [u8], magic: &[u8; 8]) -> Result<Self, Unreadable> {
+    /// The version, which must be one of `known`, of bytes that end in their checksum, and the parts after it.
+    /// It is looked at first, because another one may have its checksum elsewhere.
+    fn opened(bytes: &'a [u8], magic: &[u8; 8], known: &[u16]) -> Result<(u16, Self), Unreadable> {
         let mut start = Self(bytes);
         if start.take() != Some(*magic) {
             return Err(Unreadable::Damaged("the first bytes are not those of such a file"));
         }
-        match start.take().map(u16::from_be_bytes) {
-            Some(VERSION) => {}
+        let version = match start.take().map(u16::from_be_bytes) {
+            Some(version) if known.contains(&version) => version,
             Some(other) => return Err(Unreadable::Version(other)),
             None => return Err(Unreadable::Damaged("the file ends in its first bytes")),
-        }
+        };
         let mut parts =
             Self::opened_unversioned(bytes, magic).ok_or(Unreadable::Damaged("the checksum does not fit"))?;
         parts.take::<2>();
-        Ok(parts)
+        Ok((version, parts))
     }
 
-    fn opened_unversioned(bytes: &'a [u8], magic: &[u8; 8]) -> Option<Self> {
+    pub(super) fn opened_unversioned(bytes: &'a [u8], magic: &[u8; 8]) -> Option<Self> {
         let (content, checksum) = bytes.split_last_chunk::<CHECKSUM>()?;
         let mut parts = Self(content);
         let intact = parts.take::<8>()? == *magic && Sha256::digest(content)[..] == *checksum;
         intact.then_some(parts)
     }
 
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (part, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*part)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         self.take().map(u64::from_be_bytes)
     }
 
@@ -348,8 +227,9 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn header(&mut self, policy: Policy) -> Option<Header> {
+    fn header(&mut self, layout: Layout, policy: Policy) -> Option<Header> {
         Some(Header {
+            layout,
             policy,
             slots: self.take().map(u32::from_be_bytes)?,
             generation: self.number()?,

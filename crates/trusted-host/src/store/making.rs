@@ -6,7 +6,8 @@
 
 use super::directory::{Directory, StoreFile};
 use super::error::StoreError;
-use super::format::{BLOCK, Block, Header, Marker, Record};
+use super::format::{BLOCK, Block, Header, Marker};
+use super::record::{Kind, Record};
 use super::{MARKER, NEW_FILE, NEW_MARKER, file_name, slot_offset};
 use std::io;
 use troth_trusted::State;
@@ -20,9 +21,10 @@ pub(super) fn make_file<D: Directory>(
     directory: &D,
     header: &Header,
     state: &State,
+    kind: Kind,
 ) -> Result<D::File, StoreError> {
     let name = file_name(header);
-    let file = match prepare(directory, header, state) {
+    let file = match prepare(directory, header, state, kind) {
         Ok(file) => file,
         Err(source) if is_full(&source) => {
             clear(directory).map_err(StoreError::io("clear the way for", &name))?;
@@ -41,15 +43,16 @@ pub(super) fn make_file<D: Directory>(
 }
 
 /// Writes file and marker under their passing names, durably.
-fn prepare<D: Directory>(directory: &D, header: &Header, state: &State) -> io::Result<D::File> {
+fn prepare<D: Directory>(directory: &D, header: &Header, state: &State, kind: Kind) -> io::Result<D::File> {
     let first = Record {
         generation: header.generation,
         index: header.first_index,
         boot: header.boot,
         state: state.clone(),
+        kind,
     };
     let mut block: Box<Block> = Box::new([0; BLOCK]);
-    first.fill(&mut block);
+    first.fill(header.layout, &mut block);
     let file = directory.create(NEW_FILE)?;
     file.allocate(header.file_length())?;
     file.write_at(&header.to_block()[..], 0)?;

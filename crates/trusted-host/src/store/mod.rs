@@ -13,6 +13,11 @@
 //! synced under another name, renamed, entered in a marker, and only then the older one is removed. All
 //! that needs space comes before the first renaming, so a full disk refuses the move and changes nothing.
 //!
+//! **What it keeps beside.** A move may come with a blob of the caller's, at most [`MOST_BLOB`] bytes, which
+//! goes into the record of the move and under its checksum: one write and one fdatasync for both, and a
+//! crash leaves both or neither. The blobs of all moves since the last one without are given back, however
+//! often the store is opened in between. They never go into another file: a move without a blob begins it.
+//!
 //! **How it starts.** The newest record of the newest generation, after which there may be nothing but
 //! zeros or one interrupted write. That write was never acknowledged; it is cleared and synced, and a
 //! record of the start itself is written, before anything is certified.
@@ -31,7 +36,8 @@
 //! | --- | --- |
 //! | [`directory`] | what is asked of the machine |
 //! | `real` | the machine itself |
-//! | `format` | the bytes of header, record and marker |
+//! | `format` | the bytes of header and marker, and the table of all of them |
+//! | `record` | the bytes of a record, and what may stand in its slot |
 //! | `scan` | reading one file, and what it may hold |
 //! | `making` | a new file and its entry in the marker |
 //! | `opening` | from what a directory holds to a running store |
@@ -43,16 +49,18 @@ mod format;
 mod making;
 mod opening;
 mod real;
+mod record;
 mod scan;
 
 pub use error::StoreError;
 pub use real::{RealDirectory, boot_id};
 
 use directory::{BootId, Directory, StoreFile};
-use format::{BLOCK, Block, Header, Record};
+use format::{BLOCK, Block, Header, Layout};
+use record::{Kind, Record};
 use std::fmt;
 use std::path::Path;
-use troth_trusted::{Epoch, Identity, State, Store, StoreFailed};
+use troth_trusted::{Epoch, Identity, Kept, State, Store, StoreFailed};
 
 /// Slots of a store file: with its header 4 MiB. A new generation costs some milliseconds once in so
 /// many stores (`examples/store.rs` measures it); more slots make that pause rarer and longer.
@@ -61,6 +69,11 @@ pub const SLOTS: u32 = 1023;
 pub const MOST_SLOTS: u32 = 65_535;
 /// The fewest: the first record and the one that the start writes.
 pub const FEWEST_SLOTS: u32 = 2;
+/// The longest blob in bytes that is kept beside a move.
+pub const MOST_BLOB: usize = record::MOST_BLOB;
+/// Slots that moves with a blob leave free, so that the starts which may come before a move without one
+/// find room for their records; fewer in files of few slots.
+const RESERVE: u32 = 8;
 
 /// The file that says which epoch has started.
 const MARKER: &str = "started";
@@ -146,6 +159,8 @@ pub struct DiskStore<D: Directory = RealDirectory> {
     next_slot: u32,
     /// The last state stored.
     last: State,
+    /// What was kept beside the moves since the last one without a blob: at most one to a slot.
+    blobs: Vec<Vec<u8>>,
     block: Box<Block>,
     failed: bool,
 }
@@ -193,45 +208,81 @@ impl<D: Directory> DiskStore<D> {
         self.header.generation
     }
 
+    /// The blobs of all moves since the last one without, oldest first: also those from before it was opened.
+    pub fn blobs(&self) -> &[Vec<u8>] {
+        &self.blobs
+    }
+
     fn sync_file(&self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(StoreError::io("sync", &file_name(&self.header)))
     }
 
     /// Does something of which it is unknown what it left if it fails, unless for want of space.
-    fn attempt(&mut self, act: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, StoreError>) -> Result<T, StoreError> {
         if self.failed {
             return Err(StoreError::Halted);
         }
         let done = act(self);
-        self.failed = !matches!(done, Ok(()) | Err(StoreError::NoSpace { .. }));
+        self.failed = !matches!(done, Ok(_) | Err(StoreError::NoSpace { .. }));
         done
     }
 
     /// Stores a state: in the next slot, or in a new file where there is none.
     fn put(&mut self, state: &State) -> Result<(), StoreError> {
-        if state.identity != self.header.identity || !covers(state, &self.last) {
-            return Err(StoreError::Contradiction { what: "a state that does not follow the last one" });
-        }
+        self.demand_next(state)?;
         if self.next_slot == self.header.slots {
-            self.turn(state, self.header.policy, self.header.slots)?;
+            self.turn(state, Kind::Move, self.header.policy, self.header.slots)?;
         } else {
-            self.append(state)?;
+            self.append(state, Kind::Move)?;
             if self.header.policy == Policy::Always {
                 self.sync_file()?;
             }
         }
         self.last = state.clone();
+        self.blobs.clear();
         Ok(())
     }
 
-    fn append(&mut self, state: &State) -> Result<(), StoreError> {
+    /// Stores a state with a blob in the next slot, if they may stand there.
+    fn put_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreError> {
+        if !self.has_place_for(blob) {
+            return Ok(Kept::Neither);
+        }
+        self.demand_next(state)?;
+        self.append(state, Kind::MoveBeside(blob.to_vec()))?;
+        self.sync_file()?;
+        self.last = state.clone();
+        self.blobs.push(blob.to_vec());
+        Ok(Kept::Both)
+    }
+
+    /// Whether a blob is kept now. One that is not durable is worth nothing to the caller, who has it durable
+    /// in another way otherwise.
+    fn has_place_for(&self, blob: &[u8]) -> bool {
+        let Header { policy, layout, slots, .. } = self.header;
+        let left = slots - self.next_slot;
+        blob.len() <= MOST_BLOB
+            && policy == Policy::Always
+            && layout == Layout::WithBlobs
+            && left > RESERVE.min(slots / 4)
+    }
+
+    fn demand_next(&self, state: &State) -> Result<(), StoreError> {
+        if state.identity == self.header.identity && covers(state, &self.last) {
+            return Ok(());
+        }
+        Err(StoreError::Contradiction { what: "a state that does not follow the last one" })
+    }
+
+    fn append(&mut self, state: &State, kind: Kind) -> Result<(), StoreError> {
         let record = Record {
             generation: self.header.generation,
             index: self.header.index_of(self.next_slot).ok_or(SPENT)?,
             boot: self.boot,
             state: state.clone(),
+            kind,
         };
-        record.fill(&mut self.block);
+        record.fill(self.header.layout, &mut self.block);
         let written = self.file.write_at(&self.block[..], slot_offset(self.next_slot));
         written.map_err(StoreError::io("write", &file_name(&self.header)))?;
         self.next_slot += 1;
@@ -241,9 +292,10 @@ impl<D: Directory> DiskStore<D> {
     /// Goes on in a file of the next generation, whose first record is `state`. All is durable when
     /// this returns, whatever the policy: once in so many stores, and then no crash can leave a name
     /// without its content. Without space for it the store stays as it is.
-    fn turn(&mut self, state: &State, policy: Policy, slots: u32) -> Result<(), StoreError> {
+    fn turn(&mut self, state: &State, kind: Kind, policy: Policy, slots: u32) -> Result<(), StoreError> {
         let older = file_name(&self.header);
         let header = Header {
+            layout: Layout::WithBlobs,
             policy,
             slots,
             generation: self.header.generation.checked_add(1).ok_or(SPENT)?,
@@ -251,7 +303,7 @@ impl<D: Directory> DiskStore<D> {
             identity: self.header.identity,
             boot: self.boot,
         };
-        self.file = making::make_file(&self.directory, &header, state)?;
+        self.file = making::make_file(&self.directory, &header, state, kind)?;
         (self.header, self.next_slot) = (header, 1);
         self.directory.remove(&older).map_err(StoreError::io("remove", &older))?;
         self.directory.sync().map_err(StoreError::io("sync", "the directory"))
@@ -260,10 +312,22 @@ impl<D: Directory> DiskStore<D> {
 
 impl<D: Directory> Store for DiskStore<D> {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        self.attempt(|store| store.put(state)).map_err(|why| match why {
-            StoreError::NoSpace { .. } => StoreFailed::NoSpace,
-            _ => StoreFailed::Unknown,
-        })
+        self.attempt(|store| store.put(state)).map_err(failed)
+    }
+
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        self.attempt(|store| store.put_beside(state, blob)).map_err(failed)
+    }
+
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        self.blobs.get(index).map(Vec::as_slice)
+    }
+}
+
+fn failed(why: StoreError) -> StoreFailed {
+    match why {
+        StoreError::NoSpace { .. } => StoreFailed::NoSpace,
+        _ => StoreFailed::Unknown,
     }
 }
 
@@ -283,6 +347,7 @@ impl<D: Directory> fmt::Debug for DiskStore<D> {
         f.debug_struct("DiskStore")
             .field("header", &self.header)
             .field("next_slot", &self.next_slot)
+            .field("blobs", &self.blobs.len())
             .field("failed", &self.failed)
             .finish_non_exhaustive()
     }

@@ -7,8 +7,9 @@
 
 use super::directory::{BootId, Directory, StoreFile};
 use super::error::StoreError;
-use super::format::{self, BLOCK, Block, Header};
+use super::format::{self, BLOCK, Block, Header, Layout};
 use super::making::{make_file, mark};
+use super::record::Kind;
 use super::scan::{self, Content, Interrupted};
 use super::{
     DiskStore, FEWEST_SLOTS, How, MARKER, MOST_SLOTS, NEW_FILE, NEW_MARKER, Opened, Policy, SPENT, covers,
@@ -105,6 +106,7 @@ fn start<D: Directory>(
 ) -> Result<Opened<D>, StoreError> {
     let state = State::new(request.identity);
     let header = Header {
+        layout: Layout::WithBlobs,
         policy: request.policy,
         slots: request.slots,
         generation: 1,
@@ -113,7 +115,7 @@ fn start<D: Directory>(
         boot: request.boot,
     };
     mark(&directory, &Header { generation: 0, ..header })?;
-    let file = make_file(&directory, &header, &state)?;
+    let file = make_file(&directory, &header, &state, Kind::Start)?;
     for (epoch, generation) in files.iter().filter(|file| file.0 < request.identity.epoch) {
         let name = name_of(*epoch, *generation);
         directory.remove(&name).map_err(StoreError::io("remove", &name))?;
@@ -121,7 +123,8 @@ fn start<D: Directory>(
     // Not synced: one that comes back is of an epoch that the marker says is over, and goes at the next start.
     let block = Box::new([0; BLOCK]);
     let (boot, last) = (request.boot, state);
-    let store = DiskStore { directory, file, header, boot, next_slot: 1, last, block, failed: false };
+    let blobs = Vec::new();
+    let store = DiskStore { directory, file, header, boot, next_slot: 1, last, blobs, block, failed: false };
     Ok(Opened { store, last: None, how: How::Fresh, same_boot: true })
 }
 
@@ -188,7 +191,7 @@ fn settle<D: Directory>(
         None => None,
         Some(Interrupted::Unreadable) => Some(content.next_slot),
         Some(Interrupted::Readable(record)) => {
-            record.fill(&mut block);
+            record.fill(header.layout, &mut block);
             content.next_slot.checked_sub(1)
         }
     };
@@ -196,14 +199,30 @@ fn settle<D: Directory>(
         file.write_at(&block[..], slot_offset(slot)).map_err(StoreError::io("write", &name))?;
     }
     file.sync_data().map_err(StoreError::io("sync", &name))?;
-    let last = content.last;
-    let (boot, next_slot) = (request.boot, content.next_slot);
-    let mut store =
-        DiskStore { directory, file, header, boot, next_slot, last: last.clone(), block, failed: false };
-    if next_slot == header.slots || header.policy != request.policy {
-        store.turn(&last, request.policy, request.slots)?;
-    } else {
-        store.append(&last)?;
+    let Content { last, next_slot, blobs, .. } = content;
+    let (boot, pending) = (request.boot, !blobs.is_empty());
+    let mut store = DiskStore {
+        directory,
+        file,
+        header,
+        boot,
+        next_slot,
+        last: last.clone(),
+        blobs,
+        block,
+        failed: false,
+    };
+    let full = next_slot == header.slots;
+    // Blobs do not go into another file, so with some pending there is none until a move without a blob:
+    // another policy waits for the next start, and this file's is the strictest. Where it is full as well,
+    // the record of this start is left out. It would state nothing of the counters; what it tells is the
+    // boot, and without it a later start of this boot takes the end of the process for that of the machine,
+    // which nothing is concluded from where every record was durable.
+    let outdated = header.policy != request.policy || header.layout != Layout::WithBlobs;
+    if !pending && (full || outdated) {
+        store.turn(&last, Kind::Start, request.policy, request.slots)?;
+    } else if !full {
+        store.append(&last, Kind::Start)?;
         store.sync_file()?;
     }
     Ok(Opened { store, last: Some(last), how, same_boot })
@@ -220,11 +239,13 @@ fn proven(header: &Header, boot: BootId) -> Result<(), StoreError> {
     Err(StoreError::Unproven { policy: header.policy, event })
 }
 
-/// Whether a file goes on exactly where an older one ends.
+/// Whether a file goes on exactly where an older one ends. Only a move without a blob ends one with blobs.
 fn follows<F>(newer: &Found<F>, older: &Found<F>) -> bool {
-    older.content.interrupted.is_none()
+    let first = &newer.content.first;
+    (older.content.blobs.is_empty() || first.kind == Kind::Move)
+        && older.content.interrupted.is_none()
         && older.header.index_of(older.content.next_slot) == Some(newer.header.first_index)
-        && covers(&newer.content.first, &older.content.last)
+        && covers(&first.state, &older.content.last)
 }
 
 /// Opens and reads the file of a generation, if its header is acceptable.

@@ -2,21 +2,24 @@
 
 use super::directory::{BootId, StoreFile};
 use super::error::StoreError;
-use super::format::{BLOCK, Block, Header, Place, Record, Slot, Unreadable, VERSION};
+use super::format::{BLOCK, Block, Header, Unreadable, VERSION};
+use super::record::{Kind, Place, Record, Slot};
 use super::{FEWEST_SLOTS, MOST_SLOTS, covers, slot_offset};
 use troth_trusted::State;
 
 /// What a file holds.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// The first state, with which the file was made.
-    pub(super) first: State,
+    /// The first record, with which the file was made.
+    pub(super) first: Box<Record>,
     /// The newest state.
     pub(super) last: State,
     /// In which boot the newest record was written.
     pub(super) boot: BootId,
     /// The slot after the newest record.
     pub(super) next_slot: u32,
+    /// The blobs beside the moves since the last one without, oldest first.
+    pub(super) blobs: Vec<Vec<u8>>,
     /// What the last write left, if it did not reach its end.
     pub(super) interrupted: Option<Interrupted>,
 }
@@ -55,12 +58,14 @@ pub(super) fn content<F: StoreFile>(file: &F, header: &Header, name: &str) -> Re
     let mut block: Box<Block> = Box::new([0; BLOCK]);
     let (mut first, mut newest) = (None, None::<(Box<Record>, u32)>);
     let (mut interrupted, mut ended) = (None, false);
+    let mut blobs = Vec::new();
     for slot in 0..header.slots {
         let offset = slot_offset(slot);
         let damaged = |what| StoreError::Damaged { file: name.to_owned(), offset, what };
         file.read_at(&mut block[..], offset).map_err(StoreError::io("read", name))?;
         let index = header.index_of(slot).ok_or_else(|| damaged("its numbers are at their end"))?;
-        let place = Place { generation: header.generation, index, identity: header.identity };
+        let Header { layout, generation, identity, .. } = *header;
+        let place = Place { layout, generation, index, identity };
         let record = match Slot::read(&block, &place) {
             Slot::Damaged(what) => return Err(damaged(what)),
             Slot::Empty => {
@@ -81,7 +86,12 @@ pub(super) fn content<F: StoreFile>(file: &F, header: &Header, name: &str) -> Re
         if newest.as_ref().is_some_and(|(older, _)| !covers(&record.state, &older.state)) {
             return Err(damaged("a counter below where it stood before"));
         }
-        first.get_or_insert_with(|| record.state.clone());
+        match &record.kind {
+            Kind::Start => {}
+            Kind::Move => blobs.clear(),
+            Kind::MoveBeside(blob) => blobs.push(blob.clone()),
+        }
+        first.get_or_insert_with(|| record.clone());
         newest = Some((record, slot + 1));
     }
     // The first record is durable before the file gets its name, so no crash takes it away.
@@ -89,7 +99,7 @@ pub(super) fn content<F: StoreFile>(file: &F, header: &Header, name: &str) -> Re
         let what = "the first record is not there";
         return Err(StoreError::Damaged { file: name.to_owned(), offset: slot_offset(0), what });
     };
-    Ok(Content { first, last: newest.state, boot: newest.boot, next_slot, interrupted })
+    Ok(Content { first, last: newest.state, boot: newest.boot, next_slot, blobs, interrupted })
 }
 
 /// The error for a header or marker that cannot be read.

@@ -16,7 +16,7 @@ fn the_line_counts_in_the_crate_documentation_hold() {
     .map(lines_of_code)
     .iter()
     .sum();
-    assert!(certifying < 520, "{certifying} lines certify");
+    assert!(certifying < 580, "{certifying} lines certify");
     let around: usize = [
         include_str!("../../src/run.rs"),
         include_str!("../../src/usig.rs"),

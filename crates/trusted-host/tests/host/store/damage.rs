@@ -164,7 +164,7 @@ fn an_acknowledged_record_with_a_damaged_place_is_never_taken_for_an_interrupted
 }
 
 /// Length of one copy of a record; the second one begins at half the block.
-const RECORD: usize = 8 + 8 + 8 + 16 + State::LEN + 32;
+const RECORD: usize = 8 + 8 + 8 + 16 + State::LEN + 1 + 2 + 32;
 
 #[test]
 fn bytes_beside_a_record_are_refused_wherever_they_are() {

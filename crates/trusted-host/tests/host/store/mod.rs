@@ -1,5 +1,6 @@
 //! Tests of the durable store: what it survives, and what it refuses.
 
+mod blobs;
 mod crashes;
 mod damage;
 mod disk;
