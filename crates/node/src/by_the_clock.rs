@@ -1,7 +1,7 @@
 //! A trusted component's store whose records are made durable by the clock, not one by one.
 
 use std::time::{Duration, Instant};
-use troth_trusted::{State, Store, StoreFailed};
+use troth_trusted::{Kept, State, Store, StoreFailed};
 use troth_trusted_host::store::directory::Directory;
 use troth_trusted_host::store::{DiskStore, RealDirectory};
 
@@ -34,5 +34,17 @@ impl<D: Directory> Store for ByTheClock<D> {
             self.synced = now;
         }
         Ok(())
+    }
+
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        match self.every {
+            None => self.store.store_beside(state, blob),
+            // What the clock makes durable later is worth nothing to the caller now.
+            Some(_) => Ok(Kept::Neither),
+        }
+    }
+
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        self.store.blob(index)
     }
 }
