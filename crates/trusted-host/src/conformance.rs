@@ -53,6 +53,9 @@ pub enum Rule {
     ResumeAfterRestart,
     /// However often a component is started again, it goes on from exactly its last move.
     ResumeAfterEveryRestart,
+    /// The blobs that a component keeps are those beside the moves since the last one without, whatever is
+    /// refused or repeated, and after a restart as before it.
+    BlobBesideMove,
     /// After its store failed a component certifies nothing more.
     HaltedAfterFailingStore,
     /// Certificates of another epoch are void, also with the epoch rewritten.
@@ -64,7 +67,7 @@ pub enum Rule {
 }
 
 /// All rules, in the order in which they are examined.
-pub const RULES: [Rule; 13] = [
+pub const RULES: [Rule; 14] = [
     Rule::FreshStart,
     Rule::Uniqueness,
     Rule::CompareAndSet,
@@ -74,6 +77,7 @@ pub const RULES: [Rule; 13] = [
     Rule::BatchOrder,
     Rule::ResumeAfterRestart,
     Rule::ResumeAfterEveryRestart,
+    Rule::BlobBesideMove,
     Rule::HaltedAfterFailingStore,
     Rule::EpochBinding,
     Rule::DomainSeparation,
@@ -101,7 +105,7 @@ pub struct Violation {
 pub struct Report {
     /// The rules that held.
     pub held: Vec<Rule>,
-    /// The rules that could not be examined, as the home keeps nothing or cannot fail on demand.
+    /// The rules that could not be examined, as the home keeps nothing, no blobs, or cannot fail on demand.
     pub not_applicable: Vec<Rule>,
 }
 
@@ -130,6 +134,7 @@ pub fn conformance(home: &mut dyn Home, verifier: &dyn CertificateVerifier) -> R
             Rule::BatchOrder => counters::batch_order(&mut probe),
             Rule::ResumeAfterRestart => durability::resume_after_restart(&mut probe),
             Rule::ResumeAfterEveryRestart => durability::resume_after_every_restart(&mut probe),
+            Rule::BlobBesideMove => durability::blob_beside_move(&mut probe),
             Rule::HaltedAfterFailingStore => durability::halted_after_failing_store(&mut probe),
             Rule::EpochBinding => certificates::epoch_binding(&mut probe),
             Rule::DomainSeparation => certificates::domain_separation(&mut probe),

@@ -18,6 +18,8 @@
 //! * no counter at all moves after a `Resume`, since what was moved together with the resumed one, which
 //!   the client does not know, decides whether its last certificate can still be made.
 //!
+//! A move with a blob beside it is a frame by itself.
+//!
 //! A caller that moves every counter once per batch, as [`TrustedComponent`](troth_trusted_host::TrustedComponent)
 //! asks it to, gets one frame per batch.
 

@@ -3,7 +3,8 @@
 use crate::batch::frames;
 use crate::socket::{Inbox, Received, send_all};
 use crate::wire::{
-    Malformed, Reply, TurnedAway, VERSION, decode_answers, decode_reply, encode_calls, encode_hello,
+    MAX_BLOB, Malformed, Reply, TurnedAway, VERSION, decode_answers, decode_blobs, decode_done, decode_reply,
+    encode_beside, encode_blobs_from, encode_calls, encode_hello,
 };
 use rustix::net::RecvFlags;
 use std::fmt;
@@ -121,13 +122,7 @@ impl RemoteComponent {
     fn ask(&mut self, calls: &[Call]) -> Result<Vec<Answer>, Lost> {
         self.out.clear();
         encode_calls(calls.iter(), &mut self.out);
-        let answers = match self.exchange() {
-            Ok(answers) => answers,
-            Err(_) => {
-                self.reconnect()?;
-                self.exchange().map_err(Lost::Connection)?
-            }
-        };
+        let answers = self.exchange_or_repeat(decode_answers)?;
         if answers.contains(&Answer::Refused(Refusal::Halted)) {
             self.lost = Some(Lost::Halted);
         }
@@ -136,13 +131,58 @@ impl RemoteComponent {
         if fitting { Ok(answers) } else { Err(Lost::Unfitting) }
     }
 
-    fn exchange(&mut self) -> io::Result<Vec<Answer>> {
+    /// The answer to a move with a blob, asked again once if the connection is lost: it is a frame by itself,
+    /// and what was done is done again as the last call repeated, which stores nothing.
+    fn ask_beside(&mut self, call: &Call, blob: &[u8]) -> Result<Option<Answer>, Lost> {
+        self.out.clear();
+        encode_beside(call, blob, &mut self.out);
+        let answer = self.exchange_or_repeat(decode_done)?;
+        match &answer {
+            Some(Answer::Refused(Refusal::Halted)) => Err(Lost::Halted),
+            Some(given) if !fits(&self.identity, call, given) => Err(Lost::Unfitting),
+            _ => Ok(answer),
+        }
+    }
+
+    /// All blobs that are kept, frame by frame. Asking changes none of them, nor does a start in between.
+    fn ask_blobs(&mut self) -> Result<Vec<Vec<u8>>, Lost> {
+        let mut blobs = Vec::new();
+        loop {
+            let from = u16::try_from(blobs.len()).map_err(|_| Lost::Unfitting)?;
+            self.out.clear();
+            encode_blobs_from(from, &mut self.out);
+            let part = self.exchange_or_repeat(decode_blobs)?;
+            blobs.extend(part.blobs);
+            if !part.more {
+                return Ok(blobs);
+            }
+        }
+    }
+
+    /// What is answered to the frame in `out`, asked once more if the connection is lost.
+    fn exchange_or_repeat<T>(&mut self, decode: fn(&[u8]) -> Result<T, Malformed>) -> Result<T, Lost> {
+        match self.exchange(decode) {
+            Ok(answer) => Ok(answer),
+            Err(_) => {
+                self.reconnect()?;
+                self.exchange(decode).map_err(Lost::Connection)
+            }
+        }
+    }
+
+    /// Ends the use of a component that is lost.
+    fn lose(&mut self, why: Lost) {
+        self.lost = Some(why);
+        self.connection = None;
+    }
+
+    fn exchange<T>(&mut self, decode: fn(&[u8]) -> Result<T, Malformed>) -> io::Result<T> {
         let mut connection = self.connection.take().ok_or(io::ErrorKind::NotConnected)?;
         let deadline = Instant::now() + self.patience.answer;
         send_all(connection.socket.as_fd(), &self.out, deadline)?;
-        let answers = decode_answers(connection.receive(deadline)?).map_err(invalid)?;
+        let answer = decode(connection.receive(deadline)?).map_err(invalid)?;
         self.connection = Some(connection);
-        Ok(answers)
+        Ok(answer)
     }
 
     /// Tries again until the process is there: it may be about to be started, or about to notice that the
@@ -196,6 +236,33 @@ impl TrustedComponent for RemoteComponent {
         }
         answers.resize(calls.len(), Answer::Refused(Refusal::Halted));
         answers
+    }
+
+    fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
+        let moves = matches!(call, Call::Attest { .. } | Call::AttestMulti { .. });
+        // What the other side would not take either is not worth a round trip.
+        if blob.len() > MAX_BLOB || !moves {
+            return None;
+        }
+        if self.lost.is_none() {
+            match self.ask_beside(call, blob) {
+                Ok(answer) => return answer,
+                Err(why) => self.lose(why),
+            }
+        }
+        Some(Answer::Refused(Refusal::Halted))
+    }
+
+    /// None from a component that is lost, or lost meanwhile: it certifies nothing more either, and
+    /// [`RemoteComponent::lost`] says so.
+    fn blobs(&mut self) -> Vec<Vec<u8>> {
+        if self.lost.is_some() {
+            return Vec::new();
+        }
+        self.ask_blobs().unwrap_or_else(|why| {
+            self.lose(why);
+            Vec::new()
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::socket::{Inbox, Received, has_ended, poll_for, send_all};
 use crate::wire::{
-    Malformed, Reply, TurnedAway, VERSION, decode_calls, decode_hello, encode_answers, encode_reply,
+    Malformed, Reply, Request, TurnedAway, VERSION, decode_hello, decode_request, encode_answers,
+    encode_blobs, encode_done, encode_reply,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::RecvFlags;
@@ -200,6 +201,28 @@ fn admit(
     Ok(())
 }
 
+/// Does what a request asks and appends the answer. `true` when the component has halted.
+fn answer<C: TrustedComponent>(request: Request<'_>, component: &mut C, out: &mut Vec<u8>) -> bool {
+    const HALTED: Answer = Answer::Refused(Refusal::Halted);
+    match request {
+        Request::Calls(calls) => {
+            let answers = component.call(&calls);
+            encode_answers(&answers, out);
+            answers.contains(&HALTED)
+        }
+        Request::Beside(call, blob) => {
+            let answer = component.attest_beside(&call, blob);
+            encode_done(answer.as_ref(), out);
+            answer == Some(HALTED)
+        }
+        Request::BlobsFrom(from) => {
+            let blobs = component.blobs();
+            encode_blobs(blobs.get(usize::from(from)..).unwrap_or_default(), out);
+            false
+        }
+    }
+}
+
 /// Says why the connection ends, without waiting: a peer that does not listen learns it from the end.
 fn turn_away(socket: BorrowedFd<'_>, why: TurnedAway) {
     let mut out = Vec::new();
@@ -231,11 +254,7 @@ impl Session {
             out.clear();
             let mut halted = false;
             let answered = if self.greeted {
-                decode_calls(frame).map(|calls| {
-                    let answers = component.call(&calls);
-                    halted = answers.contains(&Answer::Refused(Refusal::Halted));
-                    encode_answers(&answers, out);
-                })
+                decode_request(frame).map(|request| halted = answer(request, component, out))
             } else {
                 match decode_hello(frame) {
                     Ok(VERSION) => {

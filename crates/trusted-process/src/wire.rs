@@ -2,24 +2,34 @@
 //!
 //! A frame is a length (four bytes, big-endian, at most [`MAX_FRAME`]) and that many bytes, of which
 //! the first says what it is. The client says hello and is welcomed or turned away; then one frame of
-//! calls is answered by one frame of answers, each in order. All numbers are big-endian, every value
+//! calls is answered by one frame of answers, each in order. A move with a blob beside it has a frame of its
+//! own, and so has the question for the blobs that are kept. All numbers are big-endian, every value
 //! has exactly one encoding, and nothing may follow it.
 
 mod answers;
+mod beside;
 mod bytes;
 mod calls;
 mod hello;
 
 pub use answers::{decode_answers, encode_answers};
+pub use beside::{
+    Blobs, decode_beside, decode_blobs, decode_blobs_from, decode_done, encode_beside, encode_blobs,
+    encode_blobs_from, encode_done,
+};
 pub use calls::{decode_calls, encode_calls};
 pub use hello::{Reply, TurnedAway, decode_hello, decode_reply, encode_hello, encode_reply};
 
+use troth_trusted_host::Call;
+
 /// The version of this format. Both sides must speak the same.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The most bytes of a frame after its length.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The most calls in one frame.
 pub const MAX_CALLS: usize = 64;
+/// The most bytes of a blob beside a move: what the store that ships keeps.
+pub const MAX_BLOB: usize = troth_trusted_host::store::MOST_BLOB;
 /// Bytes of the length before a frame.
 pub const PREFIX: usize = 4;
 
@@ -57,11 +67,40 @@ pub enum Fault {
     /// Moves that are not two to eight in ascending order of existing counters.
     #[error("a set of moves that no component makes")]
     Moves,
+    /// A blob longer than [`MAX_BLOB`].
+    #[error("a blob of {0} bytes, more than {MAX_BLOB},")]
+    Blob(usize),
+    /// No blobs, and more to follow.
+    #[error("no blobs before more of them")]
+    NoBlobs,
 }
 
 impl From<Fault> for Malformed {
     fn from(fault: Fault) -> Self {
         Self { fault }
+    }
+}
+
+/// What a client may send once it was welcomed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request<'a> {
+    /// A batch of calls.
+    Calls(Vec<Call>),
+    /// A move with a blob beside it.
+    Beside(Call, &'a [u8]),
+    /// The blobs that are kept, from this index on.
+    BlobsFrom(u16),
+}
+
+/// The request of a frame, given without its length.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, Malformed> {
+    match frame.first() {
+        Some(&beside::BESIDE) => decode_beside(frame).map(|(call, blob)| Request::Beside(call, blob)),
+        Some(&beside::BLOBS_FROM) => decode_blobs_from(frame).map(Request::BlobsFrom),
+        _ => decode_calls(frame).map(Request::Calls),
     }
 }
 

@@ -137,8 +137,7 @@ pub trait Store {
     /// The blob at `index`, from zero and oldest first, of those kept since the last [`Store::store`],
     /// whether in this run or before it. A store that wraps another one forwards this and
     /// [`Store::store_beside`] together.
-    fn blob(&self, index: usize) -> Option<&[u8]> {
-        let _ = index;
+    fn blob(&self, _index: usize) -> Option<&[u8]> {
         None
     }
 }

@@ -116,6 +116,35 @@ impl<'a> Probe<'a> {
         }
     }
 
+    /// The answer to a move with a blob; `None` where the component keeps no such blob now.
+    pub(super) fn beside(&mut self, call: &Call, blob: &[u8]) -> Seen<Option<Answer>> {
+        let component = self.component.as_mut().ok_or("there is no component to ask")?;
+        Ok(component.attest_beside(call, blob))
+    }
+
+    /// The certificate of a move with a blob, verified; `None` where the component keeps no such blob now.
+    pub(super) fn attested_beside(
+        &mut self,
+        m: Move,
+        digest: Digest,
+        blob: &[u8],
+    ) -> Seen<Option<Certificate>> {
+        match self.beside(&attest(m, digest), blob)? {
+            None => Ok(None),
+            Some(Answer::Attested(c))
+                if c.moved() == m && self.verifier.verify(self.replica, &c, &digest) =>
+            {
+                Ok(Some(c))
+            }
+            Some(other) => Err(format!("{m:?} with a blob was answered {other:?}")),
+        }
+    }
+
+    /// The blobs that the component keeps.
+    pub(super) fn blobs(&mut self) -> Seen<Vec<Vec<u8>>> {
+        Ok(self.component.as_mut().ok_or("there is no component to ask")?.blobs())
+    }
+
     /// Demands that a call is refused, and for this reason.
     pub(super) fn refused(&mut self, call: Call, reason: Refusal) -> Seen<()> {
         let answer = self.ask(call.clone())?;

@@ -33,6 +33,16 @@ enum Fault {
     Amnesia,
     /// Comes back from the second restart as from the first.
     StaleRestart,
+    /// Says that it keeps no blob, and moves all the same.
+    MovesWithoutBlob,
+    /// Keeps the blob of a move that it refused.
+    KeepsRefusedBlob,
+    /// Keeps the blobs of all moves it ever made.
+    KeepsEveryBlob,
+    /// Forgets the blob of the last move.
+    LosesLastBlob,
+    /// Comes back from a restart without its blobs.
+    ForgetsBlobs,
     /// Goes on after its store failed.
     IgnoresStore,
     /// Certifies under the configured epoch, whatever its own.
@@ -43,6 +53,8 @@ enum Fault {
 struct Broken {
     fault: Fault,
     inner: Box<dyn TrustedComponent>,
+    /// Blobs that the core would not give back.
+    more: Vec<Vec<u8>>,
 }
 
 fn attest(counter: CounterId, previous: CounterValue, new: CounterValue, digest: [u8; 32]) -> Call {
@@ -128,6 +140,31 @@ impl TrustedComponent for Broken {
         }
         answers
     }
+
+    fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
+        let answer = self.inner.attest_beside(call, blob);
+        match (self.fault, &answer) {
+            // Not at once, or it would count as one that keeps none at all.
+            (Fault::MovesWithoutBlob, Some(_)) if blob.len() > 100 => return None,
+            (Fault::KeepsRefusedBlob, Some(Answer::Refused(_))) => self.more.push(blob.to_vec()),
+            _ => {}
+        }
+        answer
+    }
+
+    fn blobs(&mut self) -> Vec<Vec<u8>> {
+        let mut blobs = self.inner.blobs();
+        match self.fault {
+            Fault::LosesLastBlob => drop(blobs.pop()),
+            Fault::KeepsEveryBlob => {
+                self.more.extend(blobs);
+                self.more.dedup();
+                return self.more.clone();
+            }
+            _ => blobs.extend(self.more.clone()),
+        }
+        blobs
+    }
 }
 
 /// A durable home whose components have a fault.
@@ -151,7 +188,7 @@ impl Home for BrokenHome {
 
     fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedComponent> {
         self.first_found = None;
-        Box::new(Broken { fault: self.fault, inner: self.sound.fresh(epoch) })
+        Box::new(Broken { fault: self.fault, inner: self.sound.fresh(epoch), more: Vec::new() })
     }
 
     fn restart(&mut self) -> Option<Box<dyn TrustedComponent>> {
@@ -163,8 +200,11 @@ impl Home for BrokenHome {
             let first = self.first_found.get_or_insert(now).clone();
             self.sound.store.with(|memory| *memory = first);
         }
+        if self.fault == Fault::ForgetsBlobs {
+            self.sound.store.with(|memory| memory.blobs.clear());
+        }
         let inner = self.sound.restart()?;
-        Some(Box::new(Broken { fault: self.fault, inner }))
+        Some(Box::new(Broken { fault: self.fault, inner, more: Vec::new() }))
     }
 
     fn break_store(&mut self) -> bool {
@@ -192,6 +232,11 @@ fn every_planted_fault_of_a_component_is_caught_by_its_rule() {
         (Fault::MovesOnRefusal, Rule::RefusalChangesNothing),
         (Fault::Amnesia, Rule::ResumeAfterRestart),
         (Fault::StaleRestart, Rule::ResumeAfterEveryRestart),
+        (Fault::MovesWithoutBlob, Rule::BlobBesideMove),
+        (Fault::KeepsRefusedBlob, Rule::BlobBesideMove),
+        (Fault::KeepsEveryBlob, Rule::BlobBesideMove),
+        (Fault::LosesLastBlob, Rule::BlobBesideMove),
+        (Fault::ForgetsBlobs, Rule::BlobBesideMove),
         (Fault::IgnoresStore, Rule::HaltedAfterFailingStore),
         (Fault::WrongEpoch, Rule::EpochBinding),
     ] {

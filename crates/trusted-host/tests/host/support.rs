@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use troth_trusted::{
-    Certifier, Epoch, Identity, MacKey, SigningKey, State, Store, StoreFailed, TrustedCore, VolatileStore,
+    Certifier, Epoch, Identity, Kept, MacKey, SigningKey, State, Store, StoreFailed, TrustedCore,
+    VolatileStore,
 };
 use troth_trusted_host::conformance::Home;
 use troth_trusted_host::{GroupVerifier, InProcess, TrustedComponent};
@@ -35,16 +36,26 @@ pub fn verifier(certifier: &Certifier) -> GroupVerifier {
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     pub record: Option<Box<[u8; State::LEN]>>,
+    pub blobs: Vec<Vec<u8>>,
     pub broken: bool,
 }
 
 /// A store whose content outlives the component.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryStore(pub Arc<Mutex<Memory>>);
+pub struct MemoryStore {
+    memory: Arc<Mutex<Memory>>,
+    /// What is given back: the same as in the memory.
+    blobs: Vec<Vec<u8>>,
+}
 
 impl MemoryStore {
+    /// The store as a component finds it that starts again.
+    pub fn reopened(&self) -> Self {
+        Self { memory: Arc::clone(&self.memory), blobs: self.with(|memory| memory.blobs.clone()) }
+    }
+
     pub fn with<T>(&self, f: impl FnOnce(&mut Memory) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -55,8 +66,28 @@ impl Store for MemoryStore {
                 return Err(StoreFailed::Unknown);
             }
             memory.record = Some(Box::new(state.to_bytes()));
+            memory.blobs.clear();
             Ok(())
-        })
+        })?;
+        self.blobs.clear();
+        Ok(())
+    }
+
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        self.with(|memory| {
+            if memory.broken {
+                return Err(StoreFailed::Unknown);
+            }
+            memory.record = Some(Box::new(state.to_bytes()));
+            memory.blobs.push(blob.to_vec());
+            Ok(())
+        })?;
+        self.blobs.push(blob.to_vec());
+        Ok(Kept::Both)
+    }
+
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        self.blobs.get(index).map(Vec::as_slice)
     }
 }
 
@@ -89,7 +120,7 @@ impl Home for MemoryHome {
         let identity = Identity { epoch: self.epoch, ..IDENTITY };
         let record = self.store.with(|memory| memory.record.clone())?;
         let state = State::from_bytes(&record).expect("an intact record");
-        let core = TrustedCore::restart(identity, self.certifier.clone(), self.store.clone(), state);
+        let core = TrustedCore::restart(identity, self.certifier.clone(), self.store.reopened(), state);
         Some(Box::new(InProcess::new(core.expect("its own state"))))
     }
 

@@ -34,28 +34,7 @@ pub fn encode_answers(answers: &[Answer], out: &mut Vec<u8>) {
     let mut frame = Writer::new(out, ANSWERS);
     frame.count(answers.len());
     for answer in answers {
-        match answer {
-            Answer::Attested(made) => {
-                frame.byte(ATTESTED);
-                put_certificate(&mut frame, made);
-            }
-            Answer::AttestedMulti(made) => {
-                frame.byte(ATTESTED_MULTI);
-                frame.multi_certificate(made);
-            }
-            Answer::Resumed(last) => {
-                frame.byte(RESUMED);
-                put_resumed(&mut frame, last);
-            }
-            Answer::Value(value) => {
-                frame.byte(VALUE);
-                frame.value(*value);
-            }
-            Answer::Refused(why) => {
-                frame.byte(REFUSED);
-                put_refusal(&mut frame, why);
-            }
-        }
+        put_answer(&mut frame, answer);
     }
     frame.finish();
 }
@@ -71,17 +50,46 @@ pub fn decode_answers(frame: &[u8]) -> Result<Vec<Answer>, Malformed> {
     let count = rest.count()?;
     let mut answers = Vec::with_capacity(count);
     for _ in 0..count {
-        answers.push(match rest.byte()? {
-            ATTESTED => Answer::Attested(certificate(&mut rest)?),
-            ATTESTED_MULTI => Answer::AttestedMulti(Box::new(rest.multi_certificate()?)),
-            RESUMED => Answer::Resumed(Box::new(resumed(&mut rest)?)),
-            VALUE => Answer::Value(rest.value()?),
-            REFUSED => Answer::Refused(refusal(&mut rest)?),
-            other => return Err(Fault::Tag(other).into()),
-        });
+        answers.push(one_answer(&mut rest)?);
     }
     rest.end()?;
     Ok(answers)
+}
+
+pub(super) fn put_answer(frame: &mut Writer<'_>, answer: &Answer) {
+    match answer {
+        Answer::Attested(made) => {
+            frame.byte(ATTESTED);
+            put_certificate(frame, made);
+        }
+        Answer::AttestedMulti(made) => {
+            frame.byte(ATTESTED_MULTI);
+            frame.multi_certificate(made);
+        }
+        Answer::Resumed(last) => {
+            frame.byte(RESUMED);
+            put_resumed(frame, last);
+        }
+        Answer::Value(value) => {
+            frame.byte(VALUE);
+            frame.value(*value);
+        }
+        Answer::Refused(why) => {
+            frame.byte(REFUSED);
+            put_refusal(frame, why);
+        }
+    }
+}
+
+pub(super) fn one_answer(rest: &mut Reader<'_>) -> Result<Answer, Malformed> {
+    Ok(match rest.byte()? {
+        ATTESTED => Answer::Attested(certificate(rest)?),
+        ATTESTED_MULTI => Answer::AttestedMulti(Box::new(rest.multi_certificate()?)),
+        RESUMED => Answer::Resumed(Box::new(resumed(rest)?)),
+        VALUE => Answer::Value(rest.value()?),
+        REFUSED => Answer::Refused(refusal(rest)?),
+        other => return Err(Fault::Tag(other).into()),
+    })
 }
 
 fn put_certificate(frame: &mut Writer<'_>, made: &Certificate) {

@@ -1,6 +1,6 @@
 //! Reading and writing the parts that all frames are made of.
 
-use super::{Fault, MAX_CALLS, MAX_FRAME, Malformed, PREFIX};
+use super::{Fault, MAX_BLOB, MAX_CALLS, MAX_FRAME, Malformed, PREFIX};
 use troth_trusted::{
     COUNTERS, CounterId, CounterValue, Digest, Epoch, Identity, Move, Moves, MultiCertificate, Proof,
 };
@@ -89,6 +89,17 @@ impl<'a> Reader<'a> {
 
     pub(super) fn multi_certificate(&mut self) -> Result<MultiCertificate, Malformed> {
         Ok(MultiCertificate { epoch: self.epoch()?, moves: self.moves()?, proof: self.proof()? })
+    }
+
+    /// A blob behind its length, which is checked before anything is taken.
+    pub(super) fn blob(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::from(self.number()?);
+        if length > MAX_BLOB {
+            return Err(Fault::Blob(length).into());
+        }
+        let (blob, rest) = self.0.split_at_checked(length).ok_or(Fault::Short)?;
+        self.0 = rest;
+        Ok(blob)
     }
 
     /// A count of calls or answers, checked before anything is allocated for them.
@@ -180,6 +191,12 @@ impl<'a> Writer<'a> {
         self.epoch(certificate.epoch);
         self.moves(&certificate.moves);
         self.proof(&certificate.proof);
+    }
+
+    pub(super) fn blob(&mut self, blob: &[u8]) {
+        assert!(blob.len() <= MAX_BLOB, "whoever sends a blob has looked at its length");
+        self.number(blob.len() as u16);
+        self.put(blob);
     }
 
     pub(super) fn count(&mut self, count: usize) {

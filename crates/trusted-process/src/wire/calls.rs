@@ -20,28 +20,7 @@ pub fn encode_calls<'a>(calls: impl ExactSizeIterator<Item = &'a Call>, out: &mu
     let mut frame = Writer::new(out, CALLS);
     frame.count(calls.len());
     for call in calls {
-        match call {
-            Call::Attest { counter, previous, new, digest } => {
-                frame.byte(ATTEST);
-                frame.counter(*counter);
-                frame.value(*previous);
-                frame.value(*new);
-                frame.put(digest);
-            }
-            Call::AttestMulti { moves, digest } => {
-                frame.byte(ATTEST_MULTI);
-                frame.moves(moves);
-                frame.put(digest);
-            }
-            Call::Resume { counter } => {
-                frame.byte(RESUME);
-                frame.counter(*counter);
-            }
-            Call::Read { counter } => {
-                frame.byte(READ);
-                frame.counter(*counter);
-            }
-        }
+        put_call(&mut frame, call);
     }
     frame.finish();
 }
@@ -56,19 +35,60 @@ pub fn decode_calls(frame: &[u8]) -> Result<Vec<Call>, Malformed> {
     let count = rest.count()?;
     let mut calls = Vec::with_capacity(count);
     for _ in 0..count {
-        calls.push(match rest.byte()? {
-            ATTEST => Call::Attest {
-                counter: rest.counter()?,
-                previous: rest.value()?,
-                new: rest.value()?,
-                digest: rest.digest()?,
-            },
-            ATTEST_MULTI => Call::AttestMulti { moves: Box::new(rest.moves()?), digest: rest.digest()? },
-            RESUME => Call::Resume { counter: rest.counter()? },
-            READ => Call::Read { counter: rest.counter()? },
-            other => return Err(Fault::Tag(other).into()),
-        });
+        calls.push(one_call(&mut rest)?);
     }
     rest.end()?;
     Ok(calls)
+}
+
+pub(super) fn put_call(frame: &mut Writer<'_>, call: &Call) {
+    match call {
+        Call::Attest { counter, previous, new, digest } => {
+            frame.byte(ATTEST);
+            frame.counter(*counter);
+            frame.value(*previous);
+            frame.value(*new);
+            frame.put(digest);
+        }
+        Call::AttestMulti { moves, digest } => {
+            frame.byte(ATTEST_MULTI);
+            frame.moves(moves);
+            frame.put(digest);
+        }
+        Call::Resume { counter } => {
+            frame.byte(RESUME);
+            frame.counter(*counter);
+        }
+        Call::Read { counter } => {
+            frame.byte(READ);
+            frame.counter(*counter);
+        }
+    }
+}
+
+fn one_call(rest: &mut Reader<'_>) -> Result<Call, Malformed> {
+    Ok(match rest.byte()? {
+        RESUME => Call::Resume { counter: rest.counter()? },
+        READ => Call::Read { counter: rest.counter()? },
+        tag => return moving(tag, rest),
+    })
+}
+
+/// A call that moves counters.
+pub(super) fn one_move_call(rest: &mut Reader<'_>) -> Result<Call, Malformed> {
+    let tag = rest.byte()?;
+    moving(tag, rest)
+}
+
+fn moving(tag: u8, rest: &mut Reader<'_>) -> Result<Call, Malformed> {
+    Ok(match tag {
+        ATTEST => Call::Attest {
+            counter: rest.counter()?,
+            previous: rest.value()?,
+            new: rest.value()?,
+            digest: rest.digest()?,
+        },
+        ATTEST_MULTI => Call::AttestMulti { moves: Box::new(rest.moves()?), digest: rest.digest()? },
+        other => return Err(Fault::Tag(other).into()),
+    })
 }

@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use troth_trusted::{Epoch, Identity, State, Store, StoreFailed, TrustedCore};
+use troth_trusted::{Epoch, Identity, Kept, State, Store, StoreFailed, TrustedCore};
 use troth_trusted_host::store::{DiskStore, Policy, RealDirectory, SLOTS, StoreError};
 use troth_trusted_process::{Limits, Sandbox, User, bind, harden, serve};
 
@@ -140,6 +140,14 @@ struct Breakable {
 impl Store for Breakable {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
         if self.broken.exists() { Err(StoreFailed::Unknown) } else { self.store.store(state) }
+    }
+
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        if self.broken.exists() { Err(StoreFailed::Unknown) } else { self.store.store_beside(state, blob) }
+    }
+
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        self.store.blob(index)
     }
 }
 

@@ -6,12 +6,13 @@ use troth_trusted::{
 };
 use troth_trusted_host::{Answer, Call};
 use troth_trusted_process::wire::{
-    PREFIX, Reply, TurnedAway, VERSION, decode_answers, decode_calls, decode_hello, decode_reply,
-    encode_answers, encode_calls, encode_hello, encode_reply,
+    Blobs, PREFIX, Reply, TurnedAway, VERSION, decode_answers, decode_beside, decode_blobs,
+    decode_blobs_from, decode_calls, decode_done, decode_hello, decode_reply, encode_answers, encode_beside,
+    encode_blobs, encode_blobs_from, encode_calls, encode_done, encode_hello, encode_reply,
 };
 
 /// Name and frame, one to a line. A changed line is a changed format: it needs a new version.
-const FRAMES: &str = include_str!("frames-v2.txt");
+const FRAMES: &str = include_str!("frames-v3.txt");
 
 fn calls() -> Vec<Call> {
     vec![
@@ -20,6 +21,12 @@ fn calls() -> Vec<Call> {
         resume(3),
         read(u16::MAX),
     ]
+}
+
+const BLOB: &[u8] = b"bodies";
+
+fn blobs() -> Vec<Vec<u8>> {
+    vec![BLOB.to_vec(), vec![], vec![0xe1; 3]]
 }
 
 fn certificate() -> Certificate {
@@ -84,6 +91,13 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
         ("answers", encoded(|out| encode_answers(&answers(), out))),
         ("no-calls", encoded(|out| encode_calls([].iter(), out))),
         ("no-answers", encoded(|out| encode_answers(&[], out))),
+        ("beside", encoded(|out| encode_beside(&calls()[0], BLOB, out))),
+        ("beside-multi", encoded(|out| encode_beside(&calls()[1], b"", out))),
+        ("done", encoded(|out| encode_done(Some(&answers()[0]), out))),
+        ("not-done", encoded(|out| encode_done(None, out))),
+        ("blobs-from", encoded(|out| encode_blobs_from(258, out))),
+        ("blobs", encoded(|out| encode_blobs(&blobs(), out))),
+        ("no-blobs", encoded(|out| encode_blobs(&[], out))),
     ];
     frames.extend(replies().map(|(name, reply)| (name, encoded(|out| encode_reply(&reply, out)))));
     frames
@@ -110,6 +124,13 @@ fn frames_are_read_as_they_were_written() {
             "answers" => assert_eq!(decode_answers(frame), Ok(answers())),
             "no-calls" => assert_eq!(decode_calls(frame), Ok(vec![])),
             "no-answers" => assert_eq!(decode_answers(frame), Ok(vec![])),
+            "beside" => assert_eq!(decode_beside(frame), Ok((calls()[0].clone(), BLOB))),
+            "beside-multi" => assert_eq!(decode_beside(frame), Ok((calls()[1].clone(), &b""[..]))),
+            "done" => assert_eq!(decode_done(frame), Ok(Some(answers()[0].clone()))),
+            "not-done" => assert_eq!(decode_done(frame), Ok(None)),
+            "blobs-from" => assert_eq!(decode_blobs_from(frame), Ok(258)),
+            "blobs" => assert_eq!(decode_blobs(frame), Ok(Blobs { blobs: blobs(), more: false })),
+            "no-blobs" => assert_eq!(decode_blobs(frame), Ok(Blobs::default())),
             _ => {
                 let (_, reply) = replies().into_iter().find(|(known, _)| *known == name).expect("a reply");
                 assert_eq!(decode_reply(frame), Ok(reply), "{name}");

@@ -5,16 +5,29 @@ use proptest::prelude::*;
 use troth_trusted::{Epoch, Moves, MultiCertificate, Proof, Resumed};
 use troth_trusted_host::Answer;
 use troth_trusted_process::wire::{
-    Fault, MAX_CALLS, MAX_FRAME, Malformed, PREFIX, decode_answers, decode_calls, decode_hello, decode_reply,
-    encode_answers, encode_calls, encode_hello, encode_reply, frame_length,
+    Blobs, Fault, MAX_BLOB, MAX_CALLS, MAX_FRAME, Malformed, PREFIX, Request, decode_answers, decode_beside,
+    decode_blobs, decode_calls, decode_done, decode_hello, decode_reply, decode_request, encode_answers,
+    encode_beside, encode_blobs, encode_blobs_from, encode_calls, encode_done, encode_hello, encode_reply,
+    frame_length,
 };
 
 /// Decodes as everything. What is understood must be written back as the same bytes.
 fn decode_all(frame: &[u8]) -> usize {
     let mut understood = 0;
     let mut back = Vec::new();
-    if let Ok(calls) = decode_calls(frame) {
-        encode_calls(calls.iter(), &mut back);
+    if let Ok(request) = decode_request(frame) {
+        match request {
+            Request::Calls(calls) => encode_calls(calls.iter(), &mut back),
+            Request::Beside(call, blob) => encode_beside(&call, blob, &mut back),
+            Request::BlobsFrom(from) => encode_blobs_from(from, &mut back),
+        }
+    } else if let Ok(answer) = decode_done(frame) {
+        encode_done(answer.as_ref(), &mut back);
+    } else if let Ok(Blobs { blobs, more }) = decode_blobs(frame) {
+        // How many of the blobs a frame takes is for whoever sends it to decide.
+        if !more {
+            encode_blobs(&blobs, &mut back);
+        }
     } else if let Ok(answers) = decode_answers(frame) {
         encode_answers(&answers, &mut back);
     } else if let Ok(reply) = decode_reply(frame) {
@@ -29,7 +42,7 @@ fn decode_all(frame: &[u8]) -> usize {
 
 /// One call and one answer of each kind in small frames, to be damaged.
 fn genuine() -> Vec<Vec<u8>> {
-    include_str!("frames-v2.txt")
+    include_str!("frames-v3.txt")
         .lines()
         .map(|line| {
             let hex = line.split(' ').nth(1).expect("name and frame");
@@ -46,7 +59,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(kind in any::<u8>(), bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         decode_all(&bytes);
-        for kind in [kind, 1, 2, 129, 130, 131] {
+        for kind in [kind, 1, 2, 3, 4, 129, 130, 131, 132, 133] {
             decode_all(&[&[kind][..], &bytes].concat());
             decode_all(&[&[kind, 1, kind % 6][..], &bytes].concat());
         }
@@ -94,6 +107,51 @@ fn sizes_are_refused_before_anything_is_read() {
     assert_eq!(frame_length(&longest[..3]), Ok(None));
     let nine_moves = [&[2, 1, 2, 9][..], &[0; 9 * 34 + 32]].concat();
     assert_eq!(decode_calls(&nine_moves), Err(malformed(Fault::Moves)));
+}
+
+#[test]
+fn a_blob_is_bounded_and_beside_a_move() {
+    let malformed = |fault| Malformed { fault };
+    let call = attest(step(0, 0, 1), [1; 32]);
+    let mut out = Vec::new();
+    encode_beside(&call, &[7; MAX_BLOB], &mut out);
+    let longest = out.split_off(PREFIX);
+    assert_eq!(decode_beside(&longest), Ok((call.clone(), &[7; MAX_BLOB][..])));
+    // The length stands before the blob.
+    let at = longest.len() - MAX_BLOB - 2;
+    let mut longer = longest.clone();
+    longer[at..at + 2].copy_from_slice(&(MAX_BLOB as u16 + 1).to_be_bytes());
+    longer.push(7);
+    assert_eq!(decode_beside(&longer), Err(malformed(Fault::Blob(MAX_BLOB + 1))));
+    assert_eq!(decode_beside(&longest[..longest.len() - 1]), Err(malformed(Fault::Short)));
+    for no_move in [3, 4] {
+        assert_eq!(decode_beside(&[3, no_move, 0, 1, 0, 0]), Err(malformed(Fault::Tag(no_move))));
+    }
+    assert_eq!(decode_done(&[132, 2]), Err(malformed(Fault::Tag(2))));
+    assert_eq!(decode_blobs(&[133, 2, 0, 0]), Err(malformed(Fault::Tag(2))));
+    assert_eq!(decode_blobs(&[133, 1, 0, 0]), Err(malformed(Fault::NoBlobs)));
+    assert_eq!(decode_blobs(&[133, 0, 0xff, 0xff]), Err(malformed(Fault::Short)));
+}
+
+#[test]
+fn blobs_are_given_in_as_many_frames_as_they_take() {
+    for (length, number) in [(MAX_BLOB, 200), (0, 65_000), (1, 22_000), (MAX_BLOB, 47), (MAX_BLOB, 48)] {
+        let all = vec![vec![9; length]; number];
+        let (mut given, mut frames) = (Vec::new(), 0);
+        loop {
+            let mut out = Vec::new();
+            encode_blobs(&all[given.len()..], &mut out);
+            assert!(out.len() <= PREFIX + MAX_FRAME);
+            let part = decode_blobs(&out[PREFIX..]).expect("blobs");
+            given.extend(part.blobs);
+            frames += 1;
+            if !part.more {
+                break;
+            }
+        }
+        assert_eq!(given, all);
+        assert_eq!(frames, (number * (length + 2)).div_ceil(MAX_FRAME - 4).max(1), "{number} of {length}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::served::Served;
 use crate::support::{IDENTITY, Scratch, mac, signature, verifier};
 use troth_trusted::{Certifier, Epoch, Identity};
 use troth_trusted_host::TrustedComponent;
-use troth_trusted_host::conformance::{Home, RULES, conformance};
+use troth_trusted_host::conformance::{Home, RULES, Rule, conformance};
 
 struct SocketHome {
     certifier: Certifier,
@@ -50,6 +50,8 @@ fn a_component_behind_a_socket_holds_every_rule() {
         let verifier = verifier(&certifier);
         let mut home = SocketHome { certifier, epoch: IDENTITY.epoch, place: Scratch::new(), served: None };
         let report = conformance(&mut home, &verifier).expect("no rule is broken");
-        assert_eq!(report.held, RULES);
+        // The store of these tests keeps no blobs; the one that ships is in `blobs.rs` and `process`.
+        assert_eq!(report.not_applicable, [Rule::BlobBesideMove]);
+        assert_eq!(report.held.len(), RULES.len() - 1);
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests of sockets run a server beside them")]
 
 mod batches;
+mod blobs;
 mod client;
 mod crashes;
 #[allow(dead_code, reason = "another crate's tests use all of it")]

@@ -1,5 +1,6 @@
 //! Tests of the trusted core, by subject.
 
+mod blobs;
 mod certificates;
 mod engine;
 mod exhaustive;

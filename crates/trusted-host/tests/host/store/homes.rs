@@ -6,7 +6,7 @@ use super::support::FEW;
 use crate::support::{IDENTITY, mac, signature, verifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use troth_trusted::{Certifier, Epoch, Identity, State, Store, StoreFailed, TrustedCore};
+use troth_trusted::{Certifier, Epoch, Identity, Kept, State, Store, StoreFailed, TrustedCore};
 use troth_trusted_host::conformance::{Home, RULES, conformance};
 use troth_trusted_host::store::directory::Directory;
 use troth_trusted_host::store::{DiskStore, Opened, Policy, RealDirectory, SLOTS};
@@ -73,6 +73,18 @@ struct Breakable {
 impl Store for Breakable {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
         if self.broken.load(Ordering::Relaxed) { Err(StoreFailed::Unknown) } else { self.store.store(state) }
+    }
+
+    fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
+        if self.broken.load(Ordering::Relaxed) {
+            Err(StoreFailed::Unknown)
+        } else {
+            self.store.store_beside(state, blob)
+        }
+    }
+
+    fn blob(&self, index: usize) -> Option<&[u8]> {
+        self.store.blob(index)
     }
 }
 

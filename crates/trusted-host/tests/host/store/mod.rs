@@ -1,5 +1,7 @@
 //! Tests of the durable store: what it survives, and what it refuses.
 
+mod blob_crashes;
+mod blob_damage;
 mod blobs;
 mod crashes;
 mod damage;
