@@ -14,9 +14,9 @@ use troth_types::Seq;
 /// Until a component that found no space for its counters is asked again.
 const RETRY: Duration = Duration::from_millis(500);
 /// An answer that the loop waits for takes no longer than a few syncs of a healthy disk.
-const SLOW: Duration = Duration::from_millis(3);
+const SLOW: Duration = Duration::from_millis(20);
 /// Runs that go the longer way before a slow component is waited for again.
-const REST: u32 = 64;
+const REST: u32 = 16;
 
 /// Something that a thread has done, or could not do.
 #[derive(Debug)]
