@@ -142,7 +142,8 @@ pub struct Opened<D: Directory = RealDirectory> {
     /// How it was found.
     pub how: How,
     /// Whether the machine still runs since the store was last open: then the process was ended, else
-    /// the machine was. `true` for a fresh one.
+    /// the machine was. `true` for a fresh one. A start that found no slot for its record, for the blobs
+    /// pending in a full file, does not count as one that had it open.
     pub same_boot: bool,
 }
 

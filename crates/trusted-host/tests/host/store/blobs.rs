@@ -5,7 +5,7 @@ use super::disk::{Crash, Disk, TestDirectory};
 use super::support::{FEW, fill, open, open_as, state, store_file, value};
 use crate::support::IDENTITY;
 use troth_trusted::{Kept, Store, StoreFailed};
-use troth_trusted_host::store::{DiskStore, MOST_BLOB, Opened, Policy};
+use troth_trusted_host::store::{DiskStore, MOST_BLOB, Opened, Policy, StoreError};
 
 /// Slots enough for some blobs and some starts.
 const SLOTS: u32 = 12;
@@ -196,4 +196,64 @@ fn a_store_that_failed_keeps_no_blob_either() {
         DiskStore::open_in(disk.directory(), IDENTITY, Policy::Always, FEW + 4).expect("a disk").store;
     keep(&mut store, 5, b"five");
     assert_eq!(store.store_beside(&state(4), b"four"), Err(StoreFailed::Unknown));
+}
+
+#[test]
+fn files_of_the_fewest_slots_keep_a_blob_in_their_last_one() {
+    for slots in [2, 3] {
+        let disk = Disk::new();
+        let open = || {
+            DiskStore::open_in(disk.directory(), IDENTITY, Policy::Always, slots).expect("a sound disk").store
+        };
+        let mut value = 0;
+        for _ in 0..5 {
+            let mut store = open();
+            // Starts fill such files, so a move without a blob comes first.
+            for _ in 0..2 {
+                value += 1;
+                fill(&mut store, value..=value);
+            }
+            value += 1;
+            while store.store_beside(&state(value), b"blob") == Ok(Kept::Neither) {
+                fill(&mut store, value..=value);
+                value += 1;
+            }
+            drop(store);
+            for _ in 0..3 {
+                assert_eq!(open().blobs(), [b"blob"], "{slots} slots");
+            }
+            value += 1;
+            fill(&mut open(), value..=value);
+            assert_eq!(open().blobs().len(), 0);
+        }
+    }
+}
+
+/// A new file that a start began says that no blobs were pending.
+#[test]
+fn a_file_with_pending_blobs_is_not_followed_by_one_that_a_start_began() {
+    let pending = Disk::new();
+    let mut store = open(&pending).expect("an empty disk").store;
+    fill(&mut store, 1..=1);
+    keep(&mut store, 2, b"two");
+    drop(store);
+    assert_eq!(open(&pending).expect("whole").store.blobs(), [b"two"]);
+    let older = pending.read(&store_file(&pending));
+    let mut seen = 0;
+    for call in 1..30 {
+        let disk = super::support::filled(3);
+        disk.crash_at(call, 0);
+        drop(open(&disk));
+        let disk = disk.after(Crash::Killed);
+        let files: Vec<String> =
+            disk.names().into_iter().filter(|name| name.starts_with("counters-0")).collect();
+        if files.len() == 2 {
+            seen += 1;
+            assert_eq!(value(&open(&disk.copied()).expect("whole")), Some(3));
+            disk.plant(&files[0], &older);
+            let error = open(&disk).expect_err("the blobs would be lost");
+            assert!(matches!(error, StoreError::Contradiction { .. }), "{error}");
+        }
+    }
+    assert!(seen > 2, "{seen} crashes left two files");
 }
