@@ -214,7 +214,7 @@ fn go_on<D: Disk + Sync>(
     let keeper = Keeper::open(disk, owner, held.base)?;
     // The component holds them until the log does: they are appended with whatever comes first.
     let base = Seq(held.base.unwrap_or(0));
-    let behind = behind(base, &held.records, home.component.blobs()).map_err(DurableError::Blobs)?;
+    let behind = behind(base, &held.records, std::mem::take(&mut home.blobs)).map_err(DurableError::Blobs)?;
     held.records.extend(behind.iter().cloned());
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();

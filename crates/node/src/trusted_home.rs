@@ -59,6 +59,8 @@ impl HomeError {
 /// A component that answers.
 pub(crate) struct Home {
     pub(crate) component: Box<dyn TrustedComponent>,
+    /// What it keeps for the log.
+    pub(crate) blobs: Vec<Vec<u8>>,
     /// What it certified last.
     resumed: Resumed,
     /// Whether it was open before; a process does not tell.
@@ -79,11 +81,13 @@ pub(crate) fn open(
         }
         TrustedHome::Process => (process(cluster, secret, layout, options)?, None),
     };
+    // First, so that a component that is lost meanwhile is found to be by the question after it.
+    let blobs = component.blobs();
     let resumed = match component.call(&[Call::Resume { counter: COUNTER }]).pop() {
         Some(Answer::Resumed(resumed)) => *resumed,
         _ => return Err(DurableError::Component),
     };
-    Ok(Home { component, resumed, opened_before })
+    Ok(Home { component, blobs, resumed, opened_before })
 }
 
 impl Home {
