@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Instant;
 use troth_trusted::{CounterValue, Epoch, Identity, State, Store};
-use troth_trusted_host::store::directory::StoreFile;
+use troth_trusted_host::store::fill;
 use troth_trusted_host::store::{DiskStore, Policy, RealDirectory, SLOTS};
 
 /// What disks write as one, in bytes.
@@ -41,7 +41,7 @@ struct Ring {
 impl Ring {
     fn new(path: PathBuf, length: u64) -> Outcome<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        file.allocate(length)?;
+        fill(&file, length)?;
         file.sync_all()?;
         Ok(Self { file, length, at: 0 })
     }

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use troth_trusted::{CounterValue, Epoch, Identity, State, Store};
-use troth_trusted_host::store::directory::StoreFile;
+use troth_trusted_host::store::fill;
 use troth_trusted_host::store::{DiskStore, Policy, RealDirectory};
 
 /// What a store writes at once, in bytes.
@@ -55,14 +55,14 @@ fn store(directory: &Path, policy: Policy, slots: u32) -> Outcome<Act> {
 fn kinds(scratch: &Path, stores: u64) -> Outcome<Vec<Kind>> {
     let length = stores * BLOCK as u64;
     let written = file(scratch.join("written"))?;
-    written.allocate(length)?;
+    fill(&written, length)?;
     written.sync_all()?;
     let sparse = file(scratch.join("sparse"))?;
     sparse.set_len(length)?;
     sparse.sync_all()?;
     let growing = file(scratch.join("growing"))?;
     let same = file(scratch.join("same"))?;
-    same.allocate(BLOCK as u64)?;
+    fill(&same, BLOCK as u64)?;
     same.sync_all()?;
     let next = |count: u64| count * BLOCK as u64;
     let list: Vec<(&'static str, Act)> = vec![

@@ -53,7 +53,7 @@ mod record;
 mod scan;
 
 pub use error::StoreError;
-pub use real::{RealDirectory, boot_id};
+pub use real::{RealDirectory, boot_id, fill};
 
 use directory::{BootId, Directory, StoreFile};
 use format::{BLOCK, Block, Header, Layout};
@@ -235,9 +235,6 @@ impl<D: Directory> DiskStore<D> {
             self.turn(state, Kind::Move, self.header.policy, self.header.slots)?;
         } else {
             self.append(state, Kind::Move)?;
-            if self.header.policy == Policy::Always {
-                self.sync_file()?;
-            }
         }
         self.last = state.clone();
         self.blobs.clear();
@@ -251,7 +248,6 @@ impl<D: Directory> DiskStore<D> {
         }
         self.demand_next(state)?;
         self.append(state, Kind::MoveBeside(blob.to_vec()))?;
-        self.sync_file()?;
         self.last = state.clone();
         self.blobs.push(blob.to_vec());
         Ok(Kept::Both)
@@ -275,6 +271,7 @@ impl<D: Directory> DiskStore<D> {
         Err(StoreError::Contradiction { what: "a state that does not follow the last one" })
     }
 
+    /// Writes the next record, durably where the policy says so.
     fn append(&mut self, state: &State, kind: Kind) -> Result<(), StoreError> {
         let record = Record {
             generation: self.header.generation,
@@ -284,7 +281,11 @@ impl<D: Directory> DiskStore<D> {
             kind,
         };
         record.fill(self.header.layout, &mut self.block);
-        let written = self.file.write_at(&self.block[..], slot_offset(self.next_slot));
+        let (block, offset) = (&self.block[..], slot_offset(self.next_slot));
+        let written = match self.header.policy {
+            Policy::Always => self.file.write_durably(block, offset),
+            Policy::Interval | Policy::Memory => self.file.write_at(block, offset),
+        };
         written.map_err(StoreError::io("write", &file_name(&self.header)))?;
         self.next_slot += 1;
         Ok(())

@@ -5,6 +5,8 @@
 //! memory and, where debug assertions are on, the `fcntl` with which the library checks what it closes.
 
 use super::directory::{BootId, Directory, StoreFile};
+use super::format::BLOCK;
+use std::cell::RefCell;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -46,7 +48,7 @@ impl RealDirectory {
 }
 
 impl Directory for RealDirectory {
-    type File = File;
+    type File = RealFile;
 
     fn lock(&mut self) -> io::Result<bool> {
         match self.handle.try_lock() {
@@ -73,12 +75,15 @@ impl Directory for RealDirectory {
         Ok(names)
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).open(self.path.join(name))
+    fn open(&self, name: &str) -> io::Result<RealFile> {
+        let path = self.path.join(name);
+        Ok(RealFile::new(OpenOptions::new().read(true).write(true).open(&path)?, &path))
     }
 
-    fn create(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(self.path.join(name))
+    fn create(&self, name: &str) -> io::Result<RealFile> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(RealFile::new(file, &path))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -94,35 +99,85 @@ impl Directory for RealDirectory {
     }
 }
 
-impl StoreFile for File {
+/// A file of this machine.
+#[derive(Debug)]
+pub struct RealFile {
+    file: File,
+    /// The same file, past the system's cache: a block is durable when its write returns. That saves the
+    /// copy, the second call and the journal's part of an fdatasync: a quarter of its time.
+    direct: Option<Direct>,
+}
+
+#[derive(Debug)]
+struct Direct {
+    file: File,
+    block: RefCell<Box<Aligned>>,
+}
+
+/// A block as the disk's driver takes it.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Aligned([u8; BLOCK]);
+
+impl RealFile {
+    /// Not every file system knows direct writes; the others do without.
+    fn new(file: File, path: &Path) -> Self {
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT | libc::O_DSYNC).open(path);
+        let block = || RefCell::new(Box::new(Aligned([0; BLOCK])));
+        Self { file, direct: direct.ok().map(|file| Direct { file, block: block() }) }
+    }
+}
+
+impl StoreFile for RealFile {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.read_exact_at(buffer, offset)
+        self.file.read_exact_at(buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
-    // Zeros are written rather than reserved with fallocate: the first write to a block that is merely
-    // reserved changes metadata, which every fdatasync would then have to write too.
     fn allocate(&self, size: u64) -> io::Result<()> {
-        let zeros = vec![0; CHUNK];
-        let mut offset = 0;
-        while offset < size {
-            let left = usize::try_from(size - offset).unwrap_or(CHUNK).min(CHUNK);
-            self.write_all_at(&zeros[..left], offset)?;
-            offset += left as u64;
-        }
-        Ok(())
+        fill(&self.file, size)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        self.file.sync_data()
     }
+
+    fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if let (Some(direct), Ok(bytes)) = (&self.direct, <&[u8; BLOCK]>::try_from(bytes)) {
+            let mut block = direct.block.borrow_mut();
+            block.0 = *bytes;
+            match direct.file.write_all_at(&block.0, offset) {
+                // The device wants another alignment.
+                Err(why) if why.kind() == io::ErrorKind::InvalidInput => {}
+                done => return done,
+            }
+        }
+        self.write_at(bytes, offset)?;
+        self.sync_data()
+    }
+}
+
+/// Makes an empty file `size` bytes of zeros. They are written rather than reserved with fallocate: the first
+/// write to a block that is merely reserved changes metadata, which every sync would then have to write too.
+///
+/// # Errors
+/// As the machine reports them.
+pub fn fill(file: &File, size: u64) -> io::Result<()> {
+    let zeros = vec![0; CHUNK];
+    let mut offset = 0;
+    while offset < size {
+        let left = usize::try_from(size - offset).unwrap_or(CHUNK).min(CHUNK);
+        file.write_all_at(&zeros[..left], offset)?;
+        offset += left as u64;
+    }
+    Ok(())
 }
 
 /// Which boot of this machine this is.
