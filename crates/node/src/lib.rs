@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 
+mod alarm;
 mod aside;
 pub mod backup;
 mod beside;

@@ -1,5 +1,6 @@
 //! One replica as a process: one thread that owns the machine, its connections around it.
 
+use crate::alarm::Alarm;
 use crate::beside::{Attestor, Desk};
 use crate::bodies::Bodies;
 use crate::clock::Clock;
@@ -268,12 +269,15 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let desk = shared.engine.borrow().desk.clone();
     shared.engine.borrow_mut().commands()?;
     shared.engine.borrow_mut().flush();
+    let mut alarm = Alarm::new();
     loop {
         let due = shared.engine.borrow().timers.next();
         let stuck = shared.engine.borrow().is_stuck();
         let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
         let busy = !stuck && (waiting || due.is_some_and(|at| at <= clock.now()));
-        let next = due.filter(|_| !stuck);
+        if let Some(at) = due.filter(|_| !stuck) {
+            alarm.no_later_than(clock.instant(at));
+        }
         tokio::select! {
             biased;
             _ = sockets.interrupt.recv() => break,
@@ -282,7 +286,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
             () = tokio::task::yield_now(), if busy => {}
             () = desk.woken() => {}
             () = shared.inbox.woken(), if !stuck => {}
-            () = tokio::time::sleep_until(next.map_or_else(far, |at| clock.instant(at)).into()), if !busy => {}
+            () = alarm.rung(), if !busy => {}
         }
         if !busy {
             // Whoever has bytes to read reads them now, so that one turn takes them together.
@@ -307,11 +311,6 @@ fn watch_stdin(alive: tokio::sync::oneshot::Sender<()>) -> Option<tokio::sync::o
         drop((ended, alive));
     });
     None
-}
-
-/// A moment that never comes.
-fn far() -> Instant {
-    Instant::now() + Duration::from_secs(3600)
 }
 
 /// The executor of a service in this cluster.
