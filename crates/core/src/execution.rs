@@ -96,8 +96,7 @@ pub trait Execution: Clone + Debug {
     fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)>;
     /// Whether a sealed checkpoint's digest is still to be computed.
     fn hashing(&self) -> bool;
-    /// Checkpoints below `seq` are not needed any more but the newest of them, from which a transfer may be under
-    /// way; the one at `seq` is kept to serve transfers.
+    /// Checkpoints below `seq` are not needed any more; the one at `seq` is kept to serve transfers.
     fn stable(&mut self, seq: Seq);
 
     /// One piece of a kept checkpoint, or nothing where it is not kept.

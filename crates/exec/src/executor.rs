@@ -34,7 +34,7 @@ pub struct Executor<A> {
     /// Checkpoints that [`Execution::poll_checkpoint`] has not returned yet, oldest first.
     ready: VecDeque<(Seq, Digest)>,
     kept: BTreeMap<Seq, Kept>,
-    /// Below this only the newest checkpoint is kept.
+    /// Checkpoints below this are not kept.
     stable: Seq,
     install: Option<Install>,
     /// Who the replicas and clients are, and what the group began with.
@@ -147,18 +147,11 @@ impl<A: Application> Executor<A> {
         let (sealed, seq, time) = self.sealed.pop_front().expect("every seal is a checkpoint");
         assert_eq!(id, sealed, "trees come in the order of the seals");
         let digest = state_digest(seq, time, &tree.digest());
+        // Below what is stable the newest own state is kept, too: a log may begin there.
+        self.kept.retain(|kept, _| *kept >= self.stable);
         self.kept.insert(seq, Kept { time, tree, digest });
-        self.let_go();
         self.ready.push_back((seq, digest));
         true
-    }
-
-    /// Lets go of checkpoints below what is stable but the newest of them: a log may begin there where no own
-    /// state is further, and whoever began to fetch it when it was the stable one is not left without a source.
-    fn let_go(&mut self) {
-        if let Some(newest) = self.kept.range(..self.stable).next_back().map(|(seq, _)| *seq) {
-            self.kept = self.kept.split_off(&newest);
-        }
     }
 
     fn run_deadline(&mut self, seed: Digest, outcome: &mut Outcome) {
@@ -332,7 +325,9 @@ impl<A: Application> Execution for Executor<A> {
 
     fn stable(&mut self, seq: Seq) {
         self.stable = self.stable.max(seq);
-        self.let_go();
+        // Where no own state is that far, the newest stays: a log may begin there.
+        let newest = self.kept.keys().next_back().copied();
+        self.kept = self.kept.split_off(&newest.map_or(seq, |newest| newest.min(seq)));
     }
 
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {

@@ -122,30 +122,6 @@ fn a_replica_that_holds_the_target_fetches_the_head_only() {
 }
 
 #[test]
-fn a_transfer_ends_though_the_next_checkpoint_is_stable_meanwhile() {
-    let mut server = with(&[(1, 9000), (2, 10)]);
-    let goal = checkpoint(&mut server);
-    server.stable(goal.0);
-    let mut replica = Executor::new(Script::default(), ROOMY);
-    let mut wants = replica.begin_install(goal.0, goal.1);
-    run(&mut server, &[frame(2, 1, &["set key2 other"])]);
-    let next = checkpoint(&mut server);
-    server.stable(next.0);
-    while let Some(fetch) = wants.pop() {
-        match replica.on_piece(&server.serve(&fetch).expect("still kept")) {
-            Installing::Wants(more) => wants.extend(more),
-            installing => assert_eq!(installing, Installing::Done),
-        }
-    }
-    assert_eq!(replica.digest_now(), goal.1);
-    run(&mut server, &[frame(2, 2, &["set key2 third"])]);
-    let after = checkpoint(&mut server);
-    server.stable(after.0);
-    let head = StateFetch { seq: goal.0, digest: goal.1, path: Bytes::new() };
-    assert_eq!(server.serve(&head), None, "one more than the stable one is kept, and no other");
-}
-
-#[test]
 fn a_target_that_moves_on_keeps_what_was_brought() {
     let everything: Vec<(u16, u16)> = (0..4000).map(|key| (key, 600)).collect();
     let mut server = with(&everything);
