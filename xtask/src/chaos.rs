@@ -18,17 +18,19 @@ their own, chaos) and crates/chaos/judge, a Go module, and runs them: 2f+1 repli
 `always`, each with its hardened trusted process, every connection through a relay, and clients that get,
 put and compare-and-swap a few keys.
 Replicas and trusted processes are killed with SIGKILL, or die in the middle of a sync and lose a random
-part of what was not synced, torn writes among it; replicas are stopped and resumed, find their disks
-full, have clocks that are ten minutes off, and lie to clients and to each other; links are cut, slowed,
-doubled and reset; everything is killed at once. At most f replicas are broken or lie at a time, except
-where everything is killed. What is not synced this build holds in memory, so SIGKILL loses that too.
-It holds where the cluster serves again after every fault and every replica is back, no process ends by
-itself, every client gets an answer for every key in the end, no acknowledged write is gone and none was
-done twice, porcupine finds the history linearizable, and it finds the same history with one stale read
-not linearizable. After a failure the logs, data and histories stay where the output says.
+part of what was not synced, torn writes among it; disks are wiped, whose processes must then refuse to
+start and are readmitted by `troth admin`; replicas are stopped and resumed, find their disks full, have
+clocks that are ten minutes off, and lie to clients and to each other; links are cut, slowed, doubled and
+reset; everything is killed at once. At most f replicas are broken or lie at a time, except where
+everything is killed. What is not synced this build holds in memory, so SIGKILL loses that too.
+It holds where the cluster serves again after every fault and every replica is back and votes, no process
+ends by itself, every client gets an answer for every key in the end, no acknowledged write is gone and
+none was done twice, porcupine finds the history linearizable, and it finds the same history with one stale
+read not linearizable. After a failure the logs, data and histories stay where the output says.
 --scenario plays one course of events with figures: restart-all (everything killed at once during load
-must serve again within 10 s), catch-up (a replica that was down for 100,000 requests must catch up while
-the load goes on), full-disk (one replica's disk, then the primary's).
+must serve again within 10 s), catch-up (a replica that was down for 100,000 requests, and one with an
+empty disk, must catch up and vote while the load goes on), full-disk (one replica's disk, then the
+primary's).
 --plant builds one bug in, and then it holds where that is caught: by the refusal of a process to go on
 with what it finds, by a lost acknowledged write or by the judge. With `nothing` there is no bug, and the
 same course must end as not caught (exit 1).

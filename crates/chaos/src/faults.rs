@@ -18,6 +18,9 @@ pub(crate) enum Kind {
     /// One of the two or both die in the middle of a sync and lose a part of what was not synced, torn
     /// writes among it.
     Lose,
+    /// Replicas or their trusted processes or both lose all that they keep; they must refuse to start, and are
+    /// readmitted.
+    Wipe,
     /// Replicas are stopped and go on.
     Pause,
     /// All links of replicas carry nothing, or break.
@@ -44,11 +47,12 @@ pub(crate) enum Kind {
 }
 
 /// All kinds.
-pub(crate) const KINDS: [Kind; 15] = [
+pub(crate) const KINDS: [Kind; 16] = [
     Kind::Kill,
     Kind::KillTrusted,
     Kind::KillBoth,
     Kind::Lose,
+    Kind::Wipe,
     Kind::Pause,
     Kind::Cut,
     Kind::Split,
@@ -73,6 +77,7 @@ impl Kind {
             Self::KillTrusted => "kill-trusted",
             Self::KillBoth => "kill-both",
             Self::Lose => "lose",
+            Self::Wipe => "wipe",
             Self::Pause => "pause",
             Self::Cut => "cut",
             Self::Split => "split",
@@ -164,10 +169,13 @@ impl Schedule {
             (_, 0) => Weather::Stalled,
             _ => Weather::Broken,
         };
-        let aimable = matches!(kind, Kind::Kill | Kind::KillTrusted | Kind::Lose | Kind::Full | Kind::Clock);
+        let aimable = matches!(
+            kind,
+            Kind::Kill | Kind::KillTrusted | Kind::Lose | Kind::Wipe | Kind::Full | Kind::Clock
+        );
         let parts = match (kind, self.random.range(0, 2)) {
-            (Kind::Kill, _) | (Kind::Lose, 0) => vec![Part::Replica],
-            (Kind::KillTrusted, _) | (Kind::Lose, 1) => vec![Part::Trusted],
+            (Kind::Kill, _) | (Kind::Lose | Kind::Wipe, 0) => vec![Part::Replica],
+            (Kind::KillTrusted, _) | (Kind::Lose | Kind::Wipe, 1) => vec![Part::Trusted],
             _ => vec![Part::Trusted, Part::Replica],
         };
         let longest = if kind.hits_all() { 1000 } else { 4000 };
@@ -216,6 +224,7 @@ impl Fault {
         let what = match (self.kind, self.weather) {
             (Kind::Kill | Kind::KillTrusted | Kind::KillBoth, _) => format!("killed {parts} of {victims}"),
             (Kind::Lose, _) => format!("lost unsynced bytes of {parts} of {victims}"),
+            (Kind::Wipe, _) => format!("wiped disk of {parts} of {victims}"),
             (Kind::Pause, _) => format!("paused {victims}"),
             (Kind::Cut, _) => format!("links of {victims} {how}"),
             (Kind::Split, _) => format!("link of {victims} and {} {how}", self.other),

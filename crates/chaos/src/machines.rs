@@ -91,6 +91,11 @@ impl Machines {
         self.scratch.join(format!("machine-{replica}"))
     }
 
+    /// Where the operator's keys are.
+    pub(crate) fn operator(&self) -> PathBuf {
+        self.clients.operator_secret()
+    }
+
     /// Whether each trusted component has a process of its own.
     pub(crate) fn apart(&self) -> bool {
         self.cluster.trusted_home == TrustedHome::Process

@@ -6,8 +6,9 @@
 //! | --- | --- |
 //! | `run` | the whole run: start, break, recover, last reads, verdict |
 //! | `stage` | a run under way: time passes, and what must hold is looked at |
-//! | `scenario`, `plants` | courses of events of their own; bugs that must be caught |
+//! | `scenario`, `catch_up`, `plants` | courses of events of their own; bugs that must be caught |
 //! | `faults`, `strike` | which fault comes next; how it is done and undone |
+//! | `readmission` | disks that are wiped, and the operator's word for replicas that had them |
 //! | `machines` | the cluster's files, one directory per replica |
 //! | `processes` | replicas and trusted processes as child processes that never outlive this one |
 //! | `relay` | every connection passes here, and can be slowed, stalled and broken |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod catch_up;
 mod cli;
 mod faults;
 mod history;
@@ -31,6 +33,7 @@ mod machines;
 mod plants;
 mod processes;
 mod random;
+mod readmission;
 mod relay;
 mod report;
 mod run;

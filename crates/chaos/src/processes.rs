@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use troth_disk::{Death, Orders};
+use troth_node::config::TrustedHome;
 
 /// Seconds after which a paused replica's guard resumes it; above the longest pause.
 const GUARD_SECONDS: &str = "30";
@@ -167,6 +168,16 @@ impl Processes {
         Ok(child.map_err(|why| format!("{} does not start: {why}", self.program.display()))?)
     }
 
+    /// Where a replica's files are.
+    pub(crate) fn directory(&self, replica: u16) -> &Path {
+        &self.machines[usize::from(replica)].directory
+    }
+
+    /// Where trusted components live.
+    pub(crate) fn trusted_home(&self) -> TrustedHome {
+        if self.apart { TrustedHome::Process } else { TrustedHome::InProcess }
+    }
+
     /// Whether a replica lies when it is started next.
     pub(crate) fn lies(&mut self, replica: u16, lies: bool) {
         self.machine(replica).lies = lies;
@@ -274,24 +285,28 @@ impl Processes {
         std::fs::read_to_string(log).unwrap_or_default().matches(what).count()
     }
 
-    /// One that ended though nobody ended it. A replica whose trusted process refuses to run ends for that,
-    /// so the latter is looked at first.
+    /// One that ended though nobody ended it.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
+        self.all().into_iter().find_map(|replica| self.ended_of(replica))
+    }
+
+    /// The same of one machine. A replica whose trusted process refuses to run ends for that, so the latter is
+    /// looked at first.
+    pub(crate) fn ended_of(&mut self, replica: u16) -> Option<Ended> {
+        let machine = self.machine(replica);
         for part in [Part::Trusted, Part::Replica] {
-            for (number, machine) in self.machines.iter_mut().enumerate() {
-                let status = machine.child(part).as_mut().and_then(|child| child.try_wait().ok().flatten());
-                if let Some(status) = status {
-                    *machine.child(part) = None;
-                    let log = machine.log(part);
-                    let said = std::fs::read_to_string(&log).unwrap_or_default();
-                    let lines: Vec<&str> = said.lines().collect();
-                    let said = lines[lines.len().saturating_sub(5)..].join("\n");
-                    let who = match part {
-                        Part::Replica => format!("replica {number}"),
-                        Part::Trusted => format!("the trusted process of replica {number}"),
-                    };
-                    return Some(Ended { who, status, log, said });
-                }
+            let status = machine.child(part).as_mut().and_then(|child| child.try_wait().ok().flatten());
+            if let Some(status) = status {
+                *machine.child(part) = None;
+                let log = machine.log(part);
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                let lines: Vec<&str> = said.lines().collect();
+                let said = lines[lines.len().saturating_sub(5)..].join("\n");
+                let who = match part {
+                    Part::Replica => format!("replica {replica}"),
+                    Part::Trusted => format!("the trusted process of replica {replica}"),
+                };
+                return Some(Ended { who, status, log, said });
             }
         }
         None

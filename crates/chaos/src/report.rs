@@ -35,7 +35,7 @@ pub(crate) struct Report {
     pub(crate) plant: Option<Plant>,
     /// What caught the planted bug.
     pub(crate) caught: Option<String>,
-    /// Whether the cluster served again after every fault, and all replicas ran.
+    /// Whether the cluster served again after every fault, and all replicas ran and voted.
     pub(crate) live: bool,
     /// Keys with an acknowledged write that is gone.
     pub(crate) lost: usize,
@@ -73,6 +73,7 @@ impl Report {
                 "died_in_a_sync": self.effects.deaths,
                 "found_the_disk_full": self.effects.full,
                 "liars": self.effects.liars,
+                "readmitted": self.effects.readmitted,
             },
             "slowest_recovery_ms": millis(self.slowest),
             "slowest_return_ms": millis(self.slowest_return),

@@ -11,27 +11,13 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Load before anything happens, and between what does.
-const BEFORE: Duration = Duration::from_secs(5);
+pub(crate) const BEFORE: Duration = Duration::from_secs(5);
 /// How often everything is killed.
 const RESTARTS: u64 = 4;
 /// Within which the cluster must serve after everything was killed at once.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
-/// Requests that the group orders while a replica is down.
-const MISSED: u64 = 100_000;
-/// How long ordering them may take.
-const MISSING_WITHIN: Duration = Duration::from_secs(300);
-/// Within which a replica must have caught up.
-const CATCHES_UP_WITHIN: Duration = Duration::from_secs(60);
-/// How far behind the newest replica one that has caught up may be, in batches: what is under way.
-const BEHIND: u64 = 64;
-/// The longest time without any answer while a replica catches up.
-const SILENCE: Duration = Duration::from_secs(5);
-/// How long it is watched then: one that has caught up keeps up.
-const KEEPS_UP: Duration = Duration::from_secs(3);
 /// How long a disk is full.
 const FULL_FOR: Duration = Duration::from_secs(8);
-/// More requests at a time than the ordinary load has, per client.
-const FLOOD: u16 = 48;
 
 fn fault(kind: Kind, victims: Vec<u16>, lasts: Duration, seed: u64) -> Fault {
     Fault {
@@ -49,7 +35,7 @@ fn fault(kind: Kind, victims: Vec<u16>, lasts: Duration, seed: u64) -> Fault {
     }
 }
 
-fn seconds(time: Duration) -> f64 {
+pub(crate) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
@@ -94,87 +80,6 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A backup is down for many requests and catches up while they go on.
-    async fn catch_up(&mut self) -> Result<(), Trouble> {
-        self.load.flood(FLOOD);
-        self.pass(BEFORE, None).await?;
-        let backup = self.backup().await?;
-        self.processes.kill(&[backup], self.processes.parts()).map_err(said)?;
-        let (start, begun) = (self.load.shared.requests(), Instant::now());
-        while self.load.shared.requests() - start < MISSED {
-            self.pass(Duration::from_millis(100), None).await?;
-            if begun.elapsed() > MISSING_WITHIN {
-                let done = self.load.shared.requests() - start;
-                return Err(Trouble::Said(format!(
-                    "only {done} of {MISSED} requests were answered within {} s while a replica was down",
-                    MISSING_WITHIN.as_secs()
-                )));
-            }
-        }
-        let missed = self.load.shared.requests() - start;
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let rate = |requests: u64, time: Duration| (requests as f64 / time.as_secs_f64()).round();
-        let before = rate(missed, begun.elapsed());
-        self.load.shared.longest_silence();
-
-        let (start, begun) = (self.load.shared.requests(), Instant::now());
-        self.processes.begin(backup).map_err(said)?;
-        let goal = status::reached(&self.addresses).await;
-        let mut reached_goal = None;
-        loop {
-            self.pass(Duration::from_millis(100), None).await?;
-            let told = status::all(&self.addresses).await;
-            let newest = told.iter().flatten().map(|told| told.executed).max().unwrap_or(0);
-            let own = told[usize::from(backup)].as_ref().map_or(0, |told| told.executed);
-            if own >= goal {
-                reached_goal.get_or_insert(begun.elapsed());
-                if own + BEHIND >= newest {
-                    break;
-                }
-            }
-            if begun.elapsed() > CATCHES_UP_WITHIN {
-                return Err(Trouble::Said(format!(
-                    "replica {backup} had not caught up {} s after its start: {own} of {newest} batches",
-                    CATCHES_UP_WITHIN.as_secs()
-                )));
-            }
-        }
-        let (time, during) = (begun.elapsed(), self.load.shared.requests() - start);
-        self.pass(KEEPS_UP, None).await?;
-        let newest = status::reached(&self.addresses).await;
-        self.pass(Duration::from_secs(1), None).await?;
-        let own =
-            status::all(&self.addresses).await[usize::from(backup)].as_ref().map_or(0, |told| told.executed);
-        if own < newest {
-            return Err(Trouble::Said(format!(
-                "replica {backup} fell back again: {own} of {newest} batches"
-            )));
-        }
-        let silence = self.load.shared.longest_silence();
-        println!(
-            "replica {backup} missed {missed} requests and had caught up after {:.1} s; {before} requests/s before, \
-             {} meanwhile, longest time without an answer {:.2} s",
-            time.as_secs_f64(),
-            rate(during, time),
-            silence.as_secs_f64()
-        );
-        self.figures.extend([
-            ("missed_requests".to_owned(), json!(missed)),
-            ("reached_what_it_had_missed_after_s".to_owned(), json!(reached_goal.map(seconds))),
-            ("caught_up_after_s".to_owned(), json!(seconds(time))),
-            ("requests_per_s_before".to_owned(), json!(before)),
-            ("requests_per_s_meanwhile".to_owned(), json!(rate(during, time))),
-            ("longest_silence_meanwhile_s".to_owned(), json!(seconds(silence))),
-        ]);
-        if silence > SILENCE {
-            return Err(Trouble::Said(format!(
-                "nothing was answered for {:.1} s while replica {backup} caught up",
-                silence.as_secs_f64()
-            )));
-        }
-        Ok(())
-    }
-
     /// A backup's disk is full, then the primary's; each has space again after a while.
     async fn full_disk(&mut self) -> Result<(), Trouble> {
         for of_primary in [false, true] {
@@ -216,17 +121,17 @@ impl Stage<'_> {
         Ok(())
     }
 
-    async fn primary(&self) -> Result<u16, Trouble> {
+    pub(crate) async fn primary(&self) -> Result<u16, Trouble> {
         status::primary(&self.addresses).await.ok_or(Trouble::Said("no replica knows a primary".to_owned()))
     }
 
     /// A replica that is not the primary.
-    async fn backup(&self) -> Result<u16, Trouble> {
+    pub(crate) async fn backup(&self) -> Result<u16, Trouble> {
         let primary = self.primary().await?;
         Ok(if primary == 0 { 1 } else { 0 })
     }
 }
 
-fn said(why: Failure) -> Trouble {
+pub(crate) fn said(why: Failure) -> Trouble {
     Trouble::Said(why.to_string())
 }

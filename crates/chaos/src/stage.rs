@@ -5,6 +5,7 @@ use crate::faults::{Fault, Kind, Schedule};
 use crate::load::Load;
 use crate::machines::Machines;
 use crate::processes::{Ended, Processes};
+use crate::readmission::Operator;
 use crate::relay::{Relay, Weather};
 use crate::status;
 use crate::strike::Effects;
@@ -55,6 +56,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) processes: Processes,
     pub(crate) relay: Relay,
     pub(crate) load: Load,
+    pub(crate) operator: Operator,
     pub(crate) began: Instant,
     /// When the last line of progress was printed.
     said: Instant,
@@ -88,6 +90,7 @@ impl<'a> Stage<'a> {
             processes,
             relay,
             load,
+            operator: Operator::new(&plan.troth, machines.operator()),
             began,
             said: began,
             recent: Vec::new(),
@@ -128,13 +131,16 @@ impl<'a> Stage<'a> {
         fault.strike(&mut self.processes, &self.relay).await?;
         self.pass(fault.lasts, Some(fault)).await?;
         self.effects.full += (fault.complaints(&self.processes) - complaints) as u64;
-        fault.heal(&mut self.processes, &self.relay)?;
+        fault.heal(&mut self.processes, &self.relay, &self.operator).await?;
         self.effects.deaths = self.processes.deaths;
+        if fault.kind == Kind::Wipe {
+            self.effects.readmitted += fault.victims.len() as u64;
+        }
         Ok(())
     }
 
     /// Waits until something that was asked after the fault's end has an answer, and then until every replica
-    /// has what the group had reached at that end: before that, another fault would be one too many.
+    /// votes and has what the group had reached at that end: before that, another fault would be one too many.
     pub(crate) async fn recover(&mut self, fault: &Fault) -> Result<(), Trouble> {
         let healed = Instant::now();
         let goal = status::reached(&self.addresses).await;
@@ -152,8 +158,8 @@ impl<'a> Stage<'a> {
         if is_slow {
             self.slow.push(format!("{:.1} s after: {}", healed.elapsed().as_secs_f64(), fault.describe()));
         }
-        while !self.all_reached(goal).await {
-            self.wait(ASK, healed, "not every replica was back", fault).await?;
+        while !self.all_back(goal).await {
+            self.wait(ASK, healed, "not every replica was back and voted", fault).await?;
         }
         self.slowest_return = self.slowest_return.max(healed.elapsed());
         Ok(())
@@ -178,12 +184,12 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Whether every replica answers and has executed so much.
-    pub(crate) async fn all_reached(&self, goal: u64) -> bool {
+    /// Whether every replica answers, votes and has executed so much.
+    pub(crate) async fn all_back(&self, goal: u64) -> bool {
         status::all(&self.addresses)
             .await
             .iter()
-            .all(|told| told.as_ref().is_ok_and(|told| told.executed >= goal))
+            .all(|told| told.as_ref().is_ok_and(|told| told.votes && told.executed >= goal))
     }
 
     /// A fault that never did what it is for shows nothing.
@@ -236,14 +242,24 @@ impl<'a> Stage<'a> {
         self.recent.clear();
     }
 
-    /// After the last fault: every client must get an answer for every key, and every acknowledged write
-    /// must be there.
+    /// After the last fault: every client must get an answer for every key, every acknowledged write must be
+    /// there, and every replica must vote.
     pub(crate) async fn come_to_rest(&mut self) -> Result<(), Trouble> {
         self.say();
         self.load.stop().await.map_err(|why| Trouble::Said(why.to_string()))?;
         let patience = Duration::from_secs(self.plan.recover_within);
         self.load.finish(patience).await?;
         self.load.count_up(patience).await?;
+        let (goal, give_up) = (status::reached(&self.addresses).await, Instant::now() + patience);
+        while !self.all_back(goal).await {
+            if Instant::now() > give_up {
+                return Err(Trouble::Said(format!(
+                    "not every replica was there and voted in the end, {} s after the last operation",
+                    patience.as_secs()
+                )));
+            }
+            self.pass(ASK, None).await?;
+        }
         self.look()
     }
 }

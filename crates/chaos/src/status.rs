@@ -61,10 +61,11 @@ async fn ask(address: &str) -> io::Result<Snapshot> {
 
 fn describe(told: &Snapshot) -> String {
     format!(
-        "view {} {}, executed {}, stable {}, {} pending, {} suspicions, replicas {:?} and {} clients connected, \
+        "view {} {}, {}, executed {}, stable {}, {} pending, {} suspicions, replicas {:?} and {} clients connected, \
          up for {} ms",
         told.view,
         if told.active { "active" } else { "waiting for its primary" },
+        told.waits_for.as_ref().map_or("votes".to_owned(), |what| format!("no vote (waits for {what})")),
         told.executed,
         told.stable,
         told.pending,

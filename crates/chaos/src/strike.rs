@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::faults::{Fault, Kind};
 use crate::processes::{Part, Processes};
+use crate::readmission::Operator;
 use crate::relay::{Relay, Weather};
 use std::time::Duration;
 use troth_disk::Orders;
@@ -22,6 +23,8 @@ pub(crate) struct Effects {
     pub(crate) full: u64,
     /// Replicas that lied.
     pub(crate) liars: u64,
+    /// Replicas that lost all that they kept, refused to start and were readmitted.
+    pub(crate) readmitted: u64,
 }
 
 impl Fault {
@@ -38,6 +41,13 @@ impl Fault {
             }
             Kind::Lose | Kind::LoseEverything => {
                 processes.lose(&self.victims, &self.parts, self.seed).await?;
+            }
+            Kind::Wipe => {
+                processes.kill(&self.victims, &[Part::Trusted, Part::Replica])?;
+                for victim in &self.victims {
+                    processes.wipe(*victim, &self.parts)?;
+                    processes.must_refuse(*victim).await?;
+                }
             }
             Kind::Pause => self.victims.iter().try_for_each(|victim| processes.pause(*victim))?,
             Kind::Cut | Kind::Slow => {
@@ -61,7 +71,12 @@ impl Fault {
     }
 
     /// Undoes it.
-    pub(crate) fn heal(&self, processes: &mut Processes, relay: &Relay) -> Result<(), Failure> {
+    pub(crate) async fn heal(
+        &self,
+        processes: &mut Processes,
+        relay: &Relay,
+        operator: &Operator,
+    ) -> Result<(), Failure> {
         relay.clear();
         for liar in &self.liars {
             processes.lies(*liar, false);
@@ -75,6 +90,13 @@ impl Fault {
             | Kind::Lose
             | Kind::Everything
             | Kind::LoseEverything => self.victims.iter().try_for_each(|victim| processes.begin(*victim)),
+            Kind::Wipe => {
+                for victim in &self.victims {
+                    operator.readmit(processes.directory(*victim), *victim).await?;
+                    processes.begin(*victim)?;
+                }
+                Ok(())
+            }
             Kind::Pause => self.victims.iter().try_for_each(|victim| processes.resume(*victim)),
             Kind::Full | Kind::Clock => self.orders(processes, Orders::default()),
             Kind::Cut | Kind::Split | Kind::Slow | Kind::Double | Kind::Reset | Kind::Lie => Ok(()),

@@ -16,6 +16,7 @@ mod machine;
 mod note;
 mod replica;
 mod rule;
+mod transfer;
 
 pub use agreement::{Agreement, Reached, Start, Status};
 pub use cx::Cx;

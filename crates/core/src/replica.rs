@@ -3,7 +3,7 @@
 
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES,
+    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,15 +21,8 @@ const FRAMES_ANSWER: usize = 4 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
-/// Microseconds until a state transfer asks another source.
+/// Microseconds until a state transfer asks another source, or asks again after all were in vain.
 const TRANSFER_RETRY: u64 = 50_000;
-
-impl Transfer {
-    /// Whose turn it is to answer.
-    fn source(&self) -> ReplicaId {
-        self.sources[self.turn % self.sources.len()]
-    }
-}
 
 /// Names of a replica's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,15 +33,6 @@ pub enum ReplicaTimer<T> {
     Transfer,
     /// A checkpoint's digest is not finished.
     Hashing,
-}
-
-/// A state transfer under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Transfer {
-    seq: Seq,
-    digest: Digest,
-    sources: Vec<ReplicaId>,
-    turn: usize,
 }
 
 /// A replica of agreement protocol `A` that executes with `X`.
@@ -308,11 +292,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         let wants = self.repair.as_mut().unwrap_or(&mut self.execution).begin_install(seq, digest);
-        self.transfer = Some(Transfer { seq, digest, sources, turn: 0 });
+        self.transfer = Some(Transfer::new(seq, digest, sources));
         self.ask(env, wants, out);
     }
 
-    /// Asks the sources in turn.
+    /// What the state under way still lacks.
+    fn wanted(&self) -> Vec<StateFetch> {
+        self.repair.as_ref().unwrap_or(&self.execution).wanted()
+    }
+
+    /// Asks the one whose turn it is, and the next one later.
     fn ask(&mut self, env: Env, wants: Vec<StateFetch>, out: &mut Outputs<A, X>) {
         let Some(transfer) = &mut self.transfer else { return };
         for fetch in wants {
@@ -324,13 +313,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     fn on_piece(&mut self, env: Env, from: ReplicaId, piece: &StatePiece, out: &mut Outputs<A, X>) {
         let Some(transfer) = &mut self.transfer else { return };
-        // Only the one that is asked may answer: anybody else's rubbish would pass its turn on.
-        if (transfer.seq, transfer.digest) != (piece.seq, piece.digest) || from != transfer.source() {
+        if !transfer.expects(from, piece) {
             return;
         }
         match self.repair.as_mut().unwrap_or(&mut self.execution).on_piece(piece) {
-            Installing::Wants(wants) if wants.is_empty() => {}
-            Installing::Wants(wants) => self.ask(env, wants, out),
+            Installing::Wants(wants) => {
+                transfer.progressed();
+                if !wants.is_empty() {
+                    self.ask(env, wants, out);
+                }
+            }
             Installing::Done => {
                 let (seq, digest) = (transfer.seq, transfer.digest);
                 self.transfer = None;
@@ -343,12 +335,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 self.installed(env, digest, out);
             }
             Installing::Rejected => {
-                transfer.turn += 1;
+                let at_once = transfer.rejected();
                 out.push(Output::Note(Note::Suspected {
                     replica: from,
                     reason: "a piece of state does not verify",
                 }));
-                let wants = self.repair.as_ref().unwrap_or(&self.execution).wanted();
+                // To rest is to ask for nothing until the timer is due.
+                let wants = if at_once { self.wanted() } else { Vec::new() };
                 self.ask(env, wants, out);
             }
             Installing::NotWanted => {}
@@ -443,8 +436,8 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
             Input::Timer(ReplicaTimer::Transfer) => {
                 if let Some(transfer) = &mut self.transfer {
-                    transfer.turn += 1;
-                    let wants = self.repair.as_ref().unwrap_or(&self.execution).wanted();
+                    transfer.timed_out();
+                    let wants = self.wanted();
                     self.ask(env, wants, out);
                 }
             }

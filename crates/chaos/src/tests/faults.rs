@@ -60,17 +60,28 @@ fn liars_are_at_most_f_different_ones_in_a_whole_run_and_lie_beside_other_faults
 fn only_faults_that_a_primary_can_have_aim_at_it_and_each_of_them_does() {
     let aimed: BTreeSet<Kind> =
         faults(23, 1, 600).into_iter().filter(|fault| fault.aims).map(|fault| fault.kind).collect();
-    assert_eq!(aimed, [Kind::Kill, Kind::KillTrusted, Kind::Lose, Kind::Full, Kind::Clock].into());
+    let aimable = [Kind::Kill, Kind::KillTrusted, Kind::Lose, Kind::Wipe, Kind::Full, Kind::Clock];
+    assert_eq!(aimed, aimable.into());
 }
 
 #[test]
-fn a_loss_hits_either_process_and_both() {
-    let parts: BTreeSet<Vec<Part>> = faults(29, 1, 600)
-        .into_iter()
-        .filter(|fault| fault.kind == Kind::Lose)
-        .map(|fault| fault.parts)
-        .collect();
-    assert_eq!(parts.len(), 3, "{parts:?}");
+fn a_loss_and_a_wipe_hit_either_process_and_both() {
+    for kind in [Kind::Lose, Kind::Wipe] {
+        let of_kind = faults(29, 1, 600).into_iter().filter(|fault| fault.kind == kind);
+        let parts: BTreeSet<Vec<Part>> = of_kind.map(|fault| fault.parts).collect();
+        assert_eq!(parts.len(), 3, "{kind:?} {parts:?}");
+    }
+}
+
+#[test]
+fn a_wipe_leaves_a_quorum_that_can_readmit() {
+    for f in 1..=3 {
+        let wipes: Vec<Fault> =
+            faults(31, f, 600).into_iter().filter(|fault| fault.kind == Kind::Wipe).collect();
+        let gone = wipes.iter().map(|fault| fault.victims.len() + fault.liars.len());
+        assert_eq!(gone.max(), Some(usize::from(f)));
+        assert!(wipes.iter().all(|fault| !fault.victims.is_empty()));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod faults;
 mod history;
 mod judge;
 mod ledger;
+mod readmission;
 mod relay;
 mod stale;
 
