@@ -161,7 +161,7 @@ enum Unsynced {
 }
 
 impl Disk {
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         for unsynced in self.unsynced.drain(..) {
             match unsynced {
                 Unsynced::Segment(snapshot) => {
@@ -495,7 +495,7 @@ impl World {
     }
 
     /// Everybody can check what the newest configuration lets in; who believes it is for the machines to say.
-    fn learn(&mut self, configuration: &Arc<Configuration>) {
+    pub(super) fn learn(&mut self, configuration: &Arc<Configuration>) {
         if configuration.number > self.configuration.number {
             self.configuration = Arc::clone(configuration);
             let directory = Directory::new(self.group.id(), Arc::clone(configuration));

@@ -13,6 +13,7 @@ mod paper_normal;
 mod paper_recovery;
 mod paper_repair;
 mod paper_view_change;
+mod replaced;
 mod schedules;
 mod smoke;
 mod wire;
