@@ -161,11 +161,12 @@ fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_as_eviden
     }
 }
 
-// MINBFT-E2, R4: the same where the start comes out of the log.
+// MINBFT-E2, R4: the same where the start comes out of the log, which may say less of the configuration than
+// its own messages do.
 #[test]
 fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_from_the_log() {
     // The epoch of the NEW-VIEW, and whether the configuration knows epoch 2.
-    for (epoch, admitted, counts) in [(1, false, true), (1, true, false), (2, true, true)] {
+    for (epoch, admitted, counts) in [(1, false, true), (1, true, false), (2, true, true), (2, false, true)] {
         let mut world = World::with(5, SMALL, &[]);
         world.new_component(1, epoch);
         let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
@@ -204,4 +205,67 @@ fn a_replica_that_executes_a_change_again_does_not_run_ahead_of_it() {
     world.crash(2);
     world.restart(2);
     assert_eq!(world.executed(2), 1, "what follows is not executed by the acceptance of 1 this time either");
+}
+
+/// The state that a replica's log stands on.
+fn log_begins(world: &World, replica: u16) -> Seq {
+    world.node(replica).disk.snapshot.as_ref().map_or(Seq(0), troth_exec::Snapshot::seq)
+}
+
+// MINBFT-E2 "Where i-old is the primary the view is left", and where i-new is, it is not.
+#[test]
+fn a_replica_that_executes_an_admission_again_asks_for_no_view_change() {
+    covers!("MINBFT-E2");
+    let mut world = World::all(3, SMALL);
+    world.node_mut(0).disk.segments = false;
+    order(&mut world, 1..=5);
+    world.lose(1, 2);
+    let change = world.operator_frame(1, &admit(1, 2));
+    world.request_all(&change);
+    world.pass(3_000_000);
+    assert!(world.works_in(0, 1), "replica 1 came back, and leads");
+    assert!(log_begins(&world, 0) < Seq(6), "it executes the admission again");
+    world.crash(0);
+    world.sent.clear();
+    world.restart(0);
+    assert_eq!(world.wanted(0), 1);
+    world.pass(1_000_000);
+    assert!(world.works_in(0, 1) && world.works_in(2, 1));
+    assert!(world.sent.iter().all(|flight| flight.kind() != Kind::Request));
+    world.crash(2);
+    order(&mut world, 6..=9);
+    world.pass(1_000_000);
+    assert!(world.works_in(0, 1), "the two of them order in it");
+    assert_eq!(world.journal(0).len(), 9);
+}
+
+// MINBFT-E6 "What has certified was named: i-new goes on after a restart from a state before n_r."
+#[test]
+fn a_readmitted_replica_goes_on_though_its_state_is_older_than_its_admission() {
+    covers!("MINBFT-E6");
+    let mut world = World::with(5, SMALL, &[]);
+    let frames = world.frames_held(2, &[]);
+    for (seq, frame) in [(1, &frames[0]), (2, &frames[1])] {
+        world.prepare(0, seq, &[frame]);
+    }
+    let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+    let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
+    world.new_component(4, 2);
+    let own = [world.view_change(4, 1), world.accept(4, &new_view)].map(Message::Certified).to_vec();
+    let mut minbft = MinBft::new(r(4), world.group, world.config).with_epoch(2);
+    learns(&world, &mut minbft, (*world.configuration).clone());
+    assert!(!minbft.active() && !minbft.may_certify(), "nobody named it, as far as it knows");
+    let records = vec![Record::NewView(new_view)];
+    step(&world, &mut minbft, |minbft, cx| {
+        minbft.recover(cx, own, records, (Seq(0), Digest::ZERO), Reached::default());
+    });
+    let goes_on = |minbft: &MinBft| {
+        let accepted = minbft.started.accepted.contains(r(4));
+        accepted && minbft.active() && minbft.due_view_change.is_none() && minbft.status().votes
+    };
+    assert!(goes_on(&minbft), "what it certified shows that it was named");
+    assert!(!minbft.is_settled(), "what its earlier component promised is not executed here");
+    let configuration = after_admission(&world, 4, 1);
+    learns(&world, &mut minbft, configuration);
+    assert!(goes_on(&minbft), "its acceptance, which reaches above n_r, is not its earlier component's");
 }
