@@ -23,6 +23,10 @@ impl MinBft {
         let before = std::mem::replace(&mut self.configuration, Arc::clone(configuration));
         for replica in self.group.all() {
             let Some(member) = configuration.member(replica) else { continue };
+            if before.member(replica).is_some_and(|known| known.host().signing != member.host().signing) {
+                // What the earlier host asked for counts no more (V21).
+                self.requests.remove(&replica);
+            }
             let known = before.member(replica).map(|member| member.admission().epoch);
             // A state that is put right may be an earlier one; what is executed again from there comes again.
             if known.is_some_and(|known| known < member.admission().epoch) {

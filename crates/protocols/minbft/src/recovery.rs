@@ -173,7 +173,7 @@ impl MinBft {
                 self.peer_mut(me).view = change.to;
                 self.changes.insert(me, message.clone());
                 for request in &change.requests {
-                    self.note_request(request);
+                    self.note_shown_request(request);
                 }
             }
             Body::NewView(new_view) => {

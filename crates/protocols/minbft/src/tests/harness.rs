@@ -217,6 +217,11 @@ fn signer(replica: ReplicaId) -> ModelSigner {
     ModelSigner::new(1000 + u64::from(replica.0))
 }
 
+/// Of the host that takes the place of a replica's first one.
+pub(super) fn later_signer(replica: ReplicaId) -> ModelSigner {
+    ModelSigner::new(2000 + u64::from(replica.0))
+}
+
 fn client_signer(client: u64) -> ModelSigner {
     ModelSigner::new(client)
 }
@@ -252,6 +257,7 @@ impl World {
         let mut scheme = ModelScheme::default();
         for replica in group.all() {
             scheme.register(&signer(replica));
+            scheme.register(&later_signer(replica));
         }
         for client in (1..=8).chain([OPERATOR.0]) {
             scheme.register(&client_signer(client));
@@ -686,9 +692,14 @@ impl World {
 
     /// A replica's signed REQ-VIEW-CHANGE.
     pub(super) fn wish(&self, replica: u16, to: u64) -> Arc<SignedRequest> {
+        self.wish_signed(replica, to, &signer(r(replica)))
+    }
+
+    /// The same, signed by a host with this key.
+    pub(super) fn wish_signed(&self, replica: u16, to: u64, host: &ModelSigner) -> Arc<SignedRequest> {
         let request = RequestViewChange { to: View(to) };
         let digest = Body::RequestViewChange(request.clone()).digest(self.group.id(), r(replica));
-        let signature = signer(r(replica)).sign(&digest);
+        let signature = host.sign(&digest);
         Arc::new(SignedRequest { from: r(replica), request, digest, signature })
     }
 

@@ -14,6 +14,7 @@ mod paper_recovery;
 mod paper_repair;
 mod paper_view_change;
 mod replaced;
+mod requests;
 mod schedules;
 mod smoke;
 mod wire;
