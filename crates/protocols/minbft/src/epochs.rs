@@ -33,6 +33,10 @@ impl MinBft {
                 self.replaced(cx, replica, member.admission());
             }
         }
+        // Those of removed clients would be shown to primaries that take them no more.
+        for digest in self.pool.retain(|client, _| !configuration.is_removed(client)) {
+            self.frames.settle(&digest);
+        }
         if !self.has_joined() {
             self.stand_aside();
         }

@@ -4,7 +4,8 @@ use super::harness::{SMALL, World, covers, later_signer, r};
 use crate::message::{Message, SignedRequest, StableProof};
 use std::sync::Arc;
 use troth_auth::Signer as _;
-use troth_types::{Change, HostKeys, View};
+use troth_core::Agreement as _;
+use troth_types::{Change, ClientId, HostKeys, View};
 
 /// The view as high as a request can name it: faulty replicas alone start nothing with it, and choose no target.
 #[test]
@@ -66,4 +67,29 @@ fn what_a_replaced_host_asked_for_moves_nobody_where_a_view_change_shows_it() {
     assert!(world.accused_nobody(1));
     assert_eq!(world.minbft(1).changes.get(&r(0)).map(|known| known.digest), Some(change.digest));
     assert_eq!(world.minbft(1).view, View(0));
+}
+
+/// Frames of a removed client neither wait nor are proposed, but complete a batch that a primary orders them in.
+#[test]
+fn a_removed_clients_frames_are_ordered_by_a_faulty_primary_alone() {
+    let mut world = World::with(3, SMALL, &[1]);
+    let frames = world.frames_held(2, &[1]);
+    let late = world.frame(1, 3, "op3");
+    let change = world.operator_frame(1, &Change::RemoveClient(ClientId(1)));
+    world.request(&[1], &change);
+    let prepare = world.prepare(0, 1, &[&change]);
+    world.say(1, &prepare);
+    assert_eq!(world.executed(1), 1);
+    assert_eq!(world.minbft(1).status().pending, 0, "what waited goes");
+    world.request(&[1], &late);
+    world.show(2, 1, &[&late, &frames[0]]);
+    assert_eq!(world.minbft(1).status().pending, 0, "and nothing comes, whoever shows it");
+    for seq in 2..=4 {
+        let prepare = world.prepare(0, seq, &[&frames[0]]);
+        world.say(1, &prepare);
+        world.show(0, 1, &[&frames[0]]);
+        assert_eq!(world.executed(1), seq, "a backup must not stop at a batch that others may execute");
+    }
+    assert!(world.journal(1).is_empty());
+    assert!(world.accused_nobody(1) && world.wanted(1) == 0);
 }
