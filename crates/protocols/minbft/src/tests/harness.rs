@@ -201,6 +201,8 @@ pub(super) struct Node {
 pub(super) struct World {
     pub(super) group: Group,
     pub(super) configuration: Arc<Configuration>,
+    /// What the group begins with, as every replica's state does.
+    first: Arc<Configuration>,
     pub(super) config: Config,
     pub(super) now: u64,
     pub(super) nodes: Vec<Node>,
@@ -293,6 +295,7 @@ impl World {
         };
         let mut world = Self {
             group,
+            first: Arc::clone(&configuration),
             configuration,
             config,
             now: 1_000_000,
@@ -370,7 +373,7 @@ impl World {
             Executor::with_configuration(
                 app,
                 self.config.limits,
-                Arc::clone(&self.configuration),
+                Arc::clone(&self.first),
                 self.config.window + self.config.interval,
             ),
         )

@@ -169,6 +169,10 @@ fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_from_the_
     for (epoch, admitted, counts) in [(1, false, true), (1, true, false), (2, true, true), (2, false, true)] {
         let mut world = World::with(5, SMALL, &[]);
         world.new_component(1, epoch);
+        let frames = world.frames_held(2, &[]);
+        for (seq, frame) in [(1, &frames[0]), (2, &frames[1])] {
+            world.prepare(0, seq, &[frame]);
+        }
         let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
         let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
         let own = [world.view_change(4, 1), world.accept(4, &new_view)].map(Message::Certified).to_vec();
@@ -182,6 +186,10 @@ fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_from_the_
         });
         assert!(minbft.active() && minbft.started.accepted.contains(r(4)));
         assert_eq!(minbft.started.accepted.contains(r(1)), counts, "epoch {epoch}, known {admitted}");
+        // Batch 1 is executed again, and the start reaches above it.
+        let configuration = after_admission(&world, 1, 1);
+        learns(&world, &mut minbft, configuration);
+        assert_eq!(minbft.started.accepted.contains(r(1)), epoch == 2, "epoch {epoch}, known {admitted}");
     }
 }
 
@@ -265,7 +273,24 @@ fn a_readmitted_replica_goes_on_though_its_state_is_older_than_its_admission() {
     };
     assert!(goes_on(&minbft), "what it certified shows that it was named");
     assert!(!minbft.is_settled(), "what its earlier component promised is not executed here");
+    minbft.due_checkpoints.push_back((Seq(1), Digest([1; 32])));
+    step(&world, &mut minbft, MinBft::try_checkpoint);
+    assert_eq!(minbft.own_checkpoint.0, Seq(0), "whether that is its to certify it cannot tell yet");
     let configuration = after_admission(&world, 4, 1);
     learns(&world, &mut minbft, configuration);
+    step(&world, &mut minbft, MinBft::try_checkpoint);
+    assert_eq!(minbft.own_checkpoint.0, Seq(1));
     assert!(goes_on(&minbft), "its acceptance, which reaches above n_r, is not its earlier component's");
+}
+
+// MINBFT-E2, T6: a state that is put right may be of before an admission.
+#[test]
+fn a_configuration_of_before_an_admission_takes_nothing_from_the_new_component() {
+    let world = World::with(5, SMALL, &[4]);
+    let mut minbft = world.minbft(4).clone();
+    let (before, after) = ((*world.configuration).clone(), after_admission(&world, 3, 1));
+    learns(&world, &mut minbft, after);
+    minbft.peer_mut(r(3)).welcomed = true;
+    learns(&world, &mut minbft, before);
+    assert!(minbft.peer(r(3)).welcomed, "what is known of it stays");
 }
