@@ -35,8 +35,8 @@ impl Directory {
         &self.configuration
     }
 
-    /// The keys with which a replica's host signs (REQ-VIEW-CHANGE and the like) or signed before it was
-    /// replaced: what it signed then may stand in a log.
+    /// The keys with which a replica's host signs (REQ-VIEW-CHANGE and the like), or signed before it was
+    /// replaced, the present one first.
     #[must_use]
     pub fn replica(&self, replica: ReplicaId) -> Option<impl Iterator<Item = PublicKey> + '_> {
         let hosts = self.configuration.member(replica)?.hosts();

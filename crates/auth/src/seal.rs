@@ -136,8 +136,10 @@ pub enum Evidence<'a> {
     /// A unique identifier, and the counter that it must have moved: each counter of a component would
     /// give every value once.
     Ui(CounterId, &'a Ui),
-    /// A host's signature.
+    /// A host's signature. What a replica's host signed before it was replaced may stand in a log.
     Signature(&'a Signature),
+    /// The signature of the host that the replica has now.
+    PresentSignature(&'a Signature),
 }
 
 /// A message that says what must be checked before anybody acts on it.
@@ -156,7 +158,7 @@ pub fn epochs_in<M: Authentic>(message: &M, group: GroupId) -> Vec<(ReplicaId, u
     }
     let component = |claim: &Claim<'_>| match claim.evidence {
         Evidence::Ui(_, ui) => Some((claim.by, ui.certificate.epoch.0)),
-        Evidence::Signature(_) => None,
+        Evidence::Signature(_) | Evidence::PresentSignature(_) => None,
     };
     let mut components: Vec<(ReplicaId, u64)> = claims.iter().filter_map(component).collect();
     components.sort_unstable();
@@ -236,6 +238,9 @@ impl MessageVerifier {
 
     fn check(&self, claim: &Claim<'_>) -> Result<(), MessageError> {
         let mut keys = self.directory.replica(claim.by).ok_or(MessageError::UnknownReplica(claim.by))?;
+        let signed = |key, signature: &Signature| {
+            self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })
+        };
         let good = match claim.evidence {
             Evidence::Ui(counter, ui) => {
                 let epoch = ui.certificate.epoch.0;
@@ -247,8 +252,8 @@ impl MessageVerifier {
                         |covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered),
                     )
             }
-            Evidence::Signature(signature) => keys
-                .any(|key| self.scheme.verify(&Check { key, digest: claim.digest, signature: *signature })),
+            Evidence::Signature(signature) => keys.any(|key| signed(key, signature)),
+            Evidence::PresentSignature(signature) => keys.next().is_some_and(|key| signed(key, signature)),
         };
         if good { Ok(()) } else { Err(MessageError::Forged(claim.by)) }
     }

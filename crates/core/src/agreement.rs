@@ -90,8 +90,8 @@ pub trait Agreement: Clone + Debug + Eq {
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
     /// A client's frame that this replica has verified and the client table does not know as executed.
     fn on_request(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
-    /// A fetched frame that the client table knows as executed: only of use to complete a batch that was
-    /// ordered with it.
+    /// A fetched frame that the client table knows as executed, or of a client that was removed: only of use to
+    /// complete a batch that was ordered with it.
     fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
     /// A message of a replica, this one included.
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);

@@ -410,7 +410,9 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
             Input::Frames(_, frames) => {
                 for frame in frames {
-                    if self.execution.lookup(frame.client(), frame.number()) == Lookup::New {
+                    // What is ordered of a removed client does nothing: it may complete a batch, and no more.
+                    let removed = self.execution.configuration().is_removed(frame.client());
+                    if !removed && self.execution.lookup(frame.client(), frame.number()) == Lookup::New {
                         self.step(env, out, |agreement, cx| agreement.on_request(cx, frame));
                     } else {
                         self.step(env, out, |agreement, cx| agreement.on_known_frame(cx, frame));

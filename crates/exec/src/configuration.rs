@@ -43,6 +43,11 @@ pub(crate) fn execute(
     (answer, Some(Arc::new(next)))
 }
 
+/// Whether an operator's operation changes nothing and is asked for its answer, which may be long.
+pub(crate) fn only_reads(operation: &Bytes) -> bool {
+    matches!(Change::from_wire(operation), Ok(Change::Show))
+}
+
 fn refuse(why: &str) -> Bytes {
     ChangeAnswer::Refused(why.to_owned()).to_wire()
 }

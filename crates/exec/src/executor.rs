@@ -187,6 +187,17 @@ impl<A: Application> Executor<A> {
         result
     }
 
+    /// Whether an operation is not executed because its frame made that much already: a frame of a few bytes per
+    /// read must not make work without end for results that are thrown away. Writes are executed all the same:
+    /// their effect is what was asked for.
+    pub(crate) fn passes_over(&self, client: ClientId, operation: &Bytes, made_bytes: usize) -> bool {
+        let only_reads = || match client {
+            OPERATOR => configuration::only_reads(operation),
+            _ => self.app.only_reads(operation),
+        };
+        made_bytes > self.limits.client_bytes && only_reads()
+    }
+
     fn run_frame(&mut self, frame: &VerifiedFrame, seed: Digest, outcome: &mut Outcome) {
         let (client, number) = (frame.client(), frame.number());
         outcome.done.push((client, number));
@@ -209,9 +220,7 @@ impl<A: Application> Executor<A> {
         // here: results and their order are.
         let mut made_bytes = 0;
         for (index, operation) in frame.operations().iter().enumerate() {
-            // A frame of a few bytes per read must not make work without end for results that are
-            // thrown away. Writes are executed all the same: their effect is what was asked for.
-            if made_bytes > self.limits.client_bytes && client != OPERATOR && self.app.only_reads(operation) {
+            if self.passes_over(client, operation, made_bytes) {
                 results.push(self.app.too_large());
                 continue;
             }

@@ -124,6 +124,13 @@ impl Member {
         self.hosts.last().expect("a member has a host")
     }
 
+    /// Whether another host than the present one, with another key, signed for this replica, as far as that is
+    /// remembered.
+    #[must_use]
+    pub fn has_changed_host(&self) -> bool {
+        self.hosts.iter().any(|host| host.signing != self.host().signing)
+    }
+
     /// All remembered components, oldest first.
     #[must_use]
     pub fn admissions(&self) -> &[Admission] {

@@ -1,6 +1,7 @@
 //! Tests of the map, the client table, the executor and state transfer.
 
 mod client_table;
+mod configuration;
 mod content;
 mod formats;
 mod map_history;

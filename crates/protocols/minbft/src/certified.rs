@@ -225,15 +225,16 @@ impl StableProof {
 }
 
 impl SignedRequest {
-    fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
+    fn claims<'a>(
+        &'a self,
+        group: GroupId,
+        evidence: Evidence<'a>,
+        claims: &mut Vec<Claim<'a>>,
+    ) -> Result<(), Malformed> {
         if self.digest != Body::RequestViewChange(self.request.clone()).digest(group, self.from) {
             return Err(Malformed::Invalid("a digest that is not the request's"));
         }
-        claims.push(Claim {
-            by: self.from,
-            digest: self.digest,
-            evidence: Evidence::Signature(&self.signature),
-        });
+        claims.push(Claim { by: self.from, digest: self.digest, evidence });
         Ok(())
     }
 }
@@ -247,7 +248,7 @@ impl ViewChange {
     ) -> Result<(), Malformed> {
         self.stable.claims(group, claims)?;
         for request in &self.requests {
-            request.claims(group, claims)?;
+            request.claims(group, Evidence::Signature(&request.signature), claims)?;
         }
         for entry in &self.log {
             let (tag, view, rest, ui) = match entry {
@@ -279,7 +280,10 @@ impl Authentic for Message {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
         match self {
             Self::Certified(message) => message.claims(group, claims),
-            Self::RequestViewChange(request) => request.claims(group, claims),
+            Self::RequestViewChange(request) => {
+                rule!("MINBFT-V21");
+                request.claims(group, Evidence::PresentSignature(&request.signature), claims)
+            }
             Self::Status(_) => Ok(()),
             Self::Stable(proof) => proof.claims(group, claims),
             Self::Evidence(message) => match message.body {

@@ -51,7 +51,10 @@ impl MinBft {
             let epochs = self.own_epochs.clone();
             self.certify(cx, Body::Checkpoint(Checkpoint { seq: last, digest, epochs }));
         }
-        while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
+        // Which of them are this component's to certify is known once the configuration names it.
+        while self.is_named()
+            && let Some((seq, digest)) = self.due_checkpoints.pop_front()
+        {
             // What was reached before this component was admitted is not its to certify.
             if seq > self.own_checkpoint.0 && self.admitted_at().is_none_or(|at| seq >= at) {
                 self.own_checkpoint = (seq, digest);

@@ -7,7 +7,7 @@ use crate::peer::Peer;
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
 use troth_core::{Cx, To, rule};
-use troth_types::{Batch, Configuration, OPERATOR, ReplicaId, Seq, View};
+use troth_types::{Admission, Batch, Configuration, OPERATOR, ReplicaId, Seq, View};
 
 impl MinBft {
     /// The component of this replica is of this epoch. Where the configuration knows another one, the replica
@@ -23,10 +23,19 @@ impl MinBft {
         let before = std::mem::replace(&mut self.configuration, Arc::clone(configuration));
         for replica in self.group.all() {
             let Some(member) = configuration.member(replica) else { continue };
-            let known = before.member(replica).map(|member| member.admission().epoch);
-            if known.is_some_and(|known| known != member.admission().epoch) {
-                self.replaced(cx, replica, member.admission().at);
+            if before.member(replica).is_some_and(|known| known.host().signing != member.host().signing) {
+                // What the earlier host asked for counts no more (V21).
+                self.requests.remove(&replica);
             }
+            let known = before.member(replica).map(|member| member.admission().epoch);
+            // A state that is put right may be an earlier one; what is executed again from there comes again.
+            if known.is_some_and(|known| known < member.admission().epoch) {
+                self.replaced(cx, replica, member.admission());
+            }
+        }
+        // Those of removed clients would be shown to primaries that take them no more.
+        for digest in self.pool.retain(|client, _| !configuration.is_removed(client)) {
+            self.frames.settle(&digest);
         }
         if !self.has_joined() {
             self.stand_aside();
@@ -37,7 +46,12 @@ impl MinBft {
     /// From `at` on a replica has another component: whatever the earlier one certified for later numbers is
     /// void, received or not. Otherwise it would count here and not there: see "Why both rules" in the
     /// specification.
-    fn replaced(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, at: Seq) {
+    fn replaced(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, admission: &Admission) {
+        let Admission { epoch, at, .. } = *admission;
+        if replica == self.me && self.own_epoch.is_some_and(|own| own >= epoch) {
+            // This is the component that is admitted: nothing of an earlier one is held.
+            return;
+        }
         if replica != self.me {
             *self.peer_mut(replica) = Peer::new(&self.config);
         }
@@ -55,10 +69,14 @@ impl MinBft {
             votes.remove(&replica);
         }
         self.changes.remove(&replica);
-        if self.started.end() > at {
+        // After a restart the view may be one that the new component has a part in.
+        let start = self.known_views.shown(self.view);
+        let of_the_new = |by: &Arc<Certified>| by.from == replica && by.ui.certificate.epoch.0 >= epoch;
+        if self.started.end() > at && !start.iter().any(of_the_new) {
             self.started.accepted.remove(replica);
         }
-        if replica != self.me && replica == self.primary() {
+        let of_the_old = self.active() && !start.first().is_some_and(of_the_new);
+        if replica != self.me && replica == self.primary() && of_the_old {
             self.suspect(cx, "its component was replaced");
         }
     }
@@ -71,6 +89,16 @@ impl MinBft {
             return self.own_epoch.is_none_or(|own| own == epoch);
         }
         self.configuration.member(message.from).is_none_or(|member| member.admission().epoch == epoch)
+    }
+
+    /// Whether a message is of a component that its sender has no more. After a restart this replica may know
+    /// less of the configuration than the messages in its log do: a later component is none of those.
+    pub(crate) fn is_past(&self, message: &Certified) -> bool {
+        let epoch = message.ui.certificate.epoch.0;
+        if message.from == self.me {
+            return self.own_epoch.is_some_and(|own| epoch < own);
+        }
+        self.configuration.member(message.from).is_some_and(|member| epoch < member.admission().epoch)
     }
 
     /// Whether this replica knows every component that a VIEW-CHANGE or a NEW-VIEW rests on, from what it has
@@ -99,14 +127,22 @@ impl MinBft {
 
     /// Whether this replica's component may certify: it is the one that the configuration names, and, until
     /// it certified its first message, everything that an earlier component of this replica may have
-    /// promised is behind a stable checkpoint.
+    /// promised is behind a stable checkpoint. One that has certified was named: a replica that executes again
+    /// may not have come to its admission yet.
     pub(crate) fn may_certify(&self) -> bool {
         rule!("MINBFT-E6");
         let Some(member) = self.configuration.member(self.me) else { return true };
-        if self.own_epoch.is_some_and(|own| own != member.admission().epoch) {
+        if self.own_epoch.is_some_and(|own| own < member.admission().epoch) {
             return false;
         }
-        self.has_begun() || self.admitted_at().is_none_or(|at| self.stable.0.0 >= self.settled(at).0)
+        let settled = || self.admitted_at().is_none_or(|at| self.stable.0.0 >= self.settled(at).0);
+        self.has_begun() || (self.is_named() && settled())
+    }
+
+    /// Whether this replica's component is the one that the configuration names.
+    pub(crate) fn is_named(&self) -> bool {
+        let named = self.configuration.member(self.me).map(|member| member.admission().epoch);
+        self.own_epoch.is_none_or(|own| named.is_none_or(|named| own == named))
     }
 
     /// Whether this replica's component has certified anything.
@@ -149,7 +185,8 @@ impl MinBft {
     /// Whether reads may be answered as far as earlier components of this replica are concerned: what they
     /// committed to is executed here.
     pub(crate) fn is_settled(&self) -> bool {
-        self.may_certify() && self.admitted_at().is_none_or(|at| self.reached.seq >= self.settled(at))
+        let settled = self.admitted_at().is_none_or(|at| self.reached.seq >= self.settled(at));
+        self.may_certify() && self.is_named() && settled
     }
 
     /// The number up to which batches without frames are proposed, so that a replica that was admitted need

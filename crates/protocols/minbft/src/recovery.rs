@@ -173,7 +173,7 @@ impl MinBft {
                 self.peer_mut(me).view = change.to;
                 self.changes.insert(me, message.clone());
                 for request in &change.requests {
-                    self.note_request(request);
+                    self.note_shown_request(request);
                 }
             }
             Body::NewView(new_view) => {
@@ -213,7 +213,7 @@ impl MinBft {
     fn resume_view(&mut self, message: &Arc<Certified>) {
         if let Some(new_view) = message.new_view() {
             self.begin(message.digest, message.from, new_view);
-            if !self.is_present(message) {
+            if self.is_past(message) {
                 self.started.accepted.remove(message.from);
             }
             self.started.accepted.insert(self.me);

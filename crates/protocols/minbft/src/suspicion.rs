@@ -4,7 +4,7 @@ use crate::message::{Body, RequestViewChange, SignedRequest};
 use crate::state::{MinBft, Phase, Timer};
 use std::sync::Arc;
 use troth_core::{Cx, Note, To, rule};
-use troth_types::View;
+use troth_types::{Member, View};
 
 impl MinBft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest,
@@ -97,6 +97,16 @@ impl MinBft {
         let known = self.requests.get(&signed.from);
         if known.is_none_or(|known| known.request.to < signed.request.to) {
             self.requests.insert(signed.from, signed.clone());
+        }
+    }
+
+    /// A request that a VIEW-CHANGE shows. Everybody must find it good that knows the key, or the VIEW-CHANGE of
+    /// a replica that was not told yet would not be; but a replica whose host was replaced says itself what it
+    /// wants now.
+    pub(crate) fn note_shown_request(&mut self, signed: &Arc<SignedRequest>) {
+        rule!("MINBFT-V21");
+        if !self.configuration.member(signed.from).is_some_and(Member::has_changed_host) {
+            self.note_request(signed);
         }
     }
 

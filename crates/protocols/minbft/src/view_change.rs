@@ -57,7 +57,7 @@ impl MinBft {
         change: &ViewChange,
     ) {
         for request in &change.requests {
-            self.note_request(request);
+            self.note_shown_request(request);
         }
         self.follow_requests(cx);
         let stable = Arc::new(change.stable.clone());

@@ -174,7 +174,7 @@ impl<P: Protocol> Puppet<P> {
                     && self.moves.get(&(ui.certificate.counter, ui.value()))
                         == Some(&(ui.predecessor(), claim.digest))
             }
-            Evidence::Signature(_) => true,
+            Evidence::Signature(_) | Evidence::PresentSignature(_) => true,
         })
     }
 

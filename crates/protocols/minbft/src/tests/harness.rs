@@ -161,7 +161,7 @@ enum Unsynced {
 }
 
 impl Disk {
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         for unsynced in self.unsynced.drain(..) {
             match unsynced {
                 Unsynced::Segment(snapshot) => {
@@ -201,6 +201,8 @@ pub(super) struct Node {
 pub(super) struct World {
     pub(super) group: Group,
     pub(super) configuration: Arc<Configuration>,
+    /// What the group begins with, as every replica's state does.
+    first: Arc<Configuration>,
     pub(super) config: Config,
     pub(super) now: u64,
     pub(super) nodes: Vec<Node>,
@@ -215,6 +217,11 @@ pub(super) struct World {
 
 fn signer(replica: ReplicaId) -> ModelSigner {
     ModelSigner::new(1000 + u64::from(replica.0))
+}
+
+/// Of the host that takes the place of a replica's first one.
+pub(super) fn later_signer(replica: ReplicaId) -> ModelSigner {
+    ModelSigner::new(2000 + u64::from(replica.0))
 }
 
 fn client_signer(client: u64) -> ModelSigner {
@@ -252,6 +259,7 @@ impl World {
         let mut scheme = ModelScheme::default();
         for replica in group.all() {
             scheme.register(&signer(replica));
+            scheme.register(&later_signer(replica));
         }
         for client in (1..=8).chain([OPERATOR.0]) {
             scheme.register(&client_signer(client));
@@ -287,6 +295,7 @@ impl World {
         };
         let mut world = Self {
             group,
+            first: Arc::clone(&configuration),
             configuration,
             config,
             now: 1_000_000,
@@ -364,7 +373,7 @@ impl World {
             Executor::with_configuration(
                 app,
                 self.config.limits,
-                Arc::clone(&self.configuration),
+                Arc::clone(&self.first),
                 self.config.window + self.config.interval,
             ),
         )
@@ -495,7 +504,7 @@ impl World {
     }
 
     /// Everybody can check what the newest configuration lets in; who believes it is for the machines to say.
-    fn learn(&mut self, configuration: &Arc<Configuration>) {
+    pub(super) fn learn(&mut self, configuration: &Arc<Configuration>) {
         if configuration.number > self.configuration.number {
             self.configuration = Arc::clone(configuration);
             let directory = Directory::new(self.group.id(), Arc::clone(configuration));
@@ -686,9 +695,14 @@ impl World {
 
     /// A replica's signed REQ-VIEW-CHANGE.
     pub(super) fn wish(&self, replica: u16, to: u64) -> Arc<SignedRequest> {
+        self.wish_signed(replica, to, &signer(r(replica)))
+    }
+
+    /// The same, signed by a host with this key.
+    pub(super) fn wish_signed(&self, replica: u16, to: u64, host: &ModelSigner) -> Arc<SignedRequest> {
         let request = RequestViewChange { to: View(to) };
         let digest = Body::RequestViewChange(request.clone()).digest(self.group.id(), r(replica));
-        let signature = signer(r(replica)).sign(&digest);
+        let signature = host.sign(&digest);
         Arc::new(SignedRequest { from: r(replica), request, digest, signature })
     }
 

@@ -13,6 +13,8 @@ mod paper_normal;
 mod paper_recovery;
 mod paper_repair;
 mod paper_view_change;
+mod replaced;
+mod requests;
 mod schedules;
 mod smoke;
 mod wire;

@@ -11,12 +11,12 @@ use troth_core::Agreement as _;
 use troth_trusted::CounterValue;
 use troth_types::{Change, ComponentKey, Configuration, Digest, ReplicaId, Seq, View};
 
-fn admit(replica: u16, epoch: u64) -> Change {
+pub(super) fn admit(replica: u16, epoch: u64) -> Change {
     Change::Admit { replica: r(replica), epoch, component: ComponentKey::Group, host: None }
 }
 
 /// The world's configuration after replica `who` was admitted with epoch 2 in batch `at`.
-fn after_admission(world: &World, who: u16, at: u64) -> Configuration {
+pub(super) fn after_admission(world: &World, who: u16, at: u64) -> Configuration {
     let mut configuration = (*world.configuration).clone();
     configuration.apply(&admit(who, 2), Seq(at), 0, world.group.f()).expect("allowed");
     configuration
@@ -331,7 +331,7 @@ fn a_replica_that_learns_that_it_was_replaced_stands_aside() {
 }
 
 /// Client 1's frames with these numbers, each sent to everybody.
-fn order(world: &mut World, numbers: core::ops::RangeInclusive<u64>) {
+pub(super) fn order(world: &mut World, numbers: core::ops::RangeInclusive<u64>) {
     for number in numbers {
         let frame = world.frame(1, number, &format!("op{number}"));
         world.request_all(&frame);

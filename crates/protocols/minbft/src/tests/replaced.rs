@@ -1,0 +1,296 @@
+//! Components that are replaced: what reaches a replica, or comes out of its log, before it has executed the
+//! change or after.
+
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use super::paper_epochs::{admit, after_admission, order};
+use crate::MinBft;
+use crate::message::{Body, Certified, Message, Record, StableProof};
+use crate::place::Place;
+use crate::state::Phase;
+use crate::view_change::Judgement;
+use std::sync::Arc;
+use troth_core::{Agreement as _, Cx, Effect, Reached};
+use troth_types::{Configuration, Digest, Seq, View};
+
+/// One step of a replica's agreement alone; what it asks for is returned and not carried out.
+fn step(
+    world: &World,
+    minbft: &mut MinBft,
+    event: impl FnOnce(&mut MinBft, &mut Cx<'_, MinBft>),
+) -> Vec<Effect<MinBft>> {
+    let (env, me) = (world.env(minbft.me), minbft.me);
+    let mut effects = Vec::new();
+    event(minbft, &mut Cx::new(env.now, env.wall, me, &world.group, &mut effects));
+    effects
+}
+
+fn learns(world: &World, minbft: &mut MinBft, configuration: Configuration) {
+    let configuration = Arc::new(configuration);
+    step(world, minbft, |minbft, cx| minbft.configured(cx, &configuration));
+}
+
+// MINBFT-E3: a component that this replica does not know yet may not be what its admission will say.
+#[test]
+fn a_new_view_on_a_component_that_is_not_known_yet_is_not_taken() {
+    let mut world = World::with(3, SMALL, &[2]);
+    world.wishes(&[0, 1], 2, 1);
+    let own = world.view_change(1, 1);
+    world.new_component(0, 2);
+    // It shows no stable checkpoint beyond its admission.
+    let unknown = world.view_change(0, 1);
+    let new_view = world.new_view(1, &[&own, &unknown], &[]);
+    // The keys come from a file, ahead of the state.
+    let configuration = Arc::new(after_admission(&world, 0, 1));
+    world.learn(&configuration);
+    for message in [&own, &unknown, &new_view] {
+        world.say(2, message);
+    }
+    assert!(!world.works_in(2, 1));
+    assert!(world.minbft(2).known_views.get(View(1)).is_none());
+    assert!(!world.minbft(2).changes.contains_key(&r(0)));
+    assert!(world.accused_nobody(2), "it cannot judge that yet");
+}
+
+#[test]
+fn evidence_that_rests_on_a_component_that_is_not_known_yet_is_not_taken() {
+    let mut world = World::with(5, SMALL, &[2]);
+    let changes = [1, 3, 4].map(|by| world.view_change(by, 1));
+    world.new_component(0, 2);
+    let unknown = world.view_change(0, 1);
+    let new_view = world.new_view(1, &[&changes[0], &changes[1], &unknown], &[]);
+    world.accept(4, &new_view);
+    world.wishes(&[1, 3, 4], 2, 2);
+    for by in [3, 4] {
+        world.view_change(by, 2);
+        world.said(by).iter().for_each(|message| world.say(2, message));
+    }
+    assert_eq!(world.minbft(2).known_views.wanted(0), Some(View(1)), "replica 4 committed there");
+    let configuration = Arc::new(after_admission(&world, 0, 1));
+    world.learn(&configuration);
+    world.inject(4, 2, Message::Evidence(new_view));
+    assert!(world.minbft(2).known_views.get(View(1)).is_none());
+    assert!(world.accused_nobody(2));
+}
+
+// MINBFT-V13, with E4: a primary's NEW-VIEW is of the component whose VIEW-CHANGE it shows.
+#[test]
+fn a_new_view_by_another_component_than_its_primarys_view_change_is_invalid() {
+    covers!("MINBFT-V13");
+    let mut world = World::with(5, SMALL, &[4]);
+    let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+    let shown: Vec<&Arc<Certified>> = changes.iter().collect();
+    let body = world.new_view_body(1, &shown, &[]);
+    let start = Place::of_start(View(1));
+    let same = world.certify_at(1, start, Body::NewView(body.clone()));
+    world.new_component(1, 2);
+    let other = world.certify_at(1, start, Body::NewView(body.clone()));
+    let judge = |message: &Certified| world.minbft(4).judge_new_view(message, &body);
+    assert!(matches!(judge(&same), Judgement::Valid { .. }));
+    assert!(matches!(
+        judge(&other),
+        Judgement::Invalid("a NEW-VIEW by another component than its primary's VIEW-CHANGE")
+    ));
+}
+
+// MINBFT-E8, E3: one faulty vote for the checkpoint that a readmitted replica begins on comes from a view that
+// nobody else ever reaches. It neither asks for a view above that, nor waits for one.
+#[test]
+fn a_vote_from_a_view_that_nobody_reaches_keeps_no_readmitted_replica_out() {
+    covers!("MINBFT-E8");
+    let mut world = World::with(5, SMALL, &[0, 1, 2, 4]);
+    order(&mut world, 1..=5);
+    world.lose(4, 2);
+    let change = world.operator_frame(1, &admit(4, 2));
+    // Nobody else tells it of the checkpoint, nor hears it ask for a view.
+    let of_checkpoints = [Kind::Checkpoint, Kind::Stable, Kind::ViewChange, Kind::NewView];
+    world.links(move |flight| match flight.kind() {
+        kind if flight.to == r(4) && of_checkpoints.contains(&kind) && flight.from != r(3) => Fate::Lose,
+        Kind::Request if flight.from == r(4) => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    world.request_all(&change);
+    world.pass(1_000_000);
+    let good = world.minbft(0).stable_proof().clone();
+    let seq = good.target().0;
+    assert!(seq >= Seq(6 + SMALL.window), "the readmission is settled: {seq}");
+    let mut votes = good.votes.clone();
+    let value = Place::of_checkpoint(View(100), seq).expect("possible");
+    votes[0] = world.certify_at(3, value, good.votes[0].body.clone());
+    world.inject(3, 4, Message::Stable(Arc::new(StableProof { votes })));
+    world.pass(1_000_000);
+    assert_eq!(world.minbft(4).stable_proof().view(), View(100));
+    assert_eq!(world.executed(4), seq.0, "it has the state");
+    assert_eq!(world.wanted(4), 1, "the next view, not one above the vote's");
+    // The same checkpoint, vouched for in the view where everybody is.
+    world.open();
+    world.inject(0, 4, Message::Stable(good));
+    assert_eq!(world.minbft(4).stable_proof().view(), View(0));
+    world.pass(2_000_000);
+    assert!(world.minbft(4).status().votes, "{}", world.minbft(4).describe());
+}
+
+/// Replica 4 of five as it moves to view 1 with the start at hand as evidence, and the acceptances of 2 and 3.
+fn before_a_known_start(world: &mut World) -> MinBft {
+    let changes = [1, 0, 2, 3].map(|by| world.view_change(by, 1));
+    let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
+    let mut minbft = world.minbft(4).clone();
+    minbft.view = View(1);
+    minbft.phase = Phase::Changing;
+    minbft.known_views.hold(View(1), new_view.clone(), None);
+    for by in [2, 3] {
+        assert!(minbft.known_views.accept(&world.accept(by, &new_view)));
+    }
+    minbft
+}
+
+// MINBFT-E2 "… no acceptance of a start that reaches above n_r": those that come with a start as evidence, and
+// the NEW-VIEW itself, which is its primary's.
+#[test]
+fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_as_evidence() {
+    for (replaced, counted) in [(3, [1, 2]), (1, [2, 3]), (0, [1, 2])] {
+        let mut world = World::with(5, SMALL, &[4]);
+        let mut minbft = before_a_known_start(&mut world);
+        let configuration = after_admission(&world, replaced, 1);
+        learns(&world, &mut minbft, configuration);
+        // It passed over the start, at a CHECKPOINT behind it.
+        minbft.peer_mut(r(1)).gate.start_at(Place::of_start(View(1)));
+        step(&world, &mut minbft, MinBft::try_enter_known);
+        assert!(minbft.active());
+        assert!(!minbft.started.accepted.contains(r(replaced)), "{replaced}");
+        assert!(counted.iter().all(|by| minbft.started.accepted.contains(r(*by))), "{replaced}");
+    }
+}
+
+// MINBFT-E2, R4: the same where the start comes out of the log, which may say less of the configuration than
+// its own messages do.
+#[test]
+fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_from_the_log() {
+    // The epoch of the NEW-VIEW, and whether the configuration knows epoch 2.
+    for (epoch, admitted, counts) in [(1, false, true), (1, true, false), (2, true, true), (2, false, true)] {
+        let mut world = World::with(5, SMALL, &[]);
+        world.new_component(1, epoch);
+        let frames = world.frames_held(2, &[]);
+        for (seq, frame) in [(1, &frames[0]), (2, &frames[1])] {
+            world.prepare(0, seq, &[frame]);
+        }
+        let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+        let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
+        let own = [world.view_change(4, 1), world.accept(4, &new_view)].map(Message::Certified).to_vec();
+        let mut minbft = MinBft::new(r(4), world.group, world.config).with_epoch(1);
+        let configuration =
+            if admitted { after_admission(&world, 1, 1) } else { (*world.configuration).clone() };
+        learns(&world, &mut minbft, configuration);
+        let records = vec![Record::NewView(new_view)];
+        step(&world, &mut minbft, |minbft, cx| {
+            minbft.recover(cx, own, records, (Seq(0), Digest::ZERO), Reached::default());
+        });
+        assert!(minbft.active() && minbft.started.accepted.contains(r(4)));
+        assert_eq!(minbft.started.accepted.contains(r(1)), counts, "epoch {epoch}, known {admitted}");
+        // Batch 1 is executed again, and the start reaches above it.
+        let configuration = after_admission(&world, 1, 1);
+        learns(&world, &mut minbft, configuration);
+        assert_eq!(minbft.started.accepted.contains(r(1)), epoch == 2, "epoch {epoch}, known {admitted}");
+    }
+}
+
+// MINBFT-E1, R6: what is executed again is waited for like anything else.
+#[test]
+fn a_replica_that_executes_a_change_again_does_not_run_ahead_of_it() {
+    covers!("MINBFT-E1");
+    let mut world = World::with(3, SMALL, &[2]);
+    let change = world.operator_frame(1, &admit(1, 2));
+    world.request(&[2], &change);
+    let frames = world.frames_held(1, &[2]);
+    for (seq, frame) in [(1, &change), (2, &frames[0])] {
+        world.prepare(0, seq, &[frame]);
+    }
+    world.wishes(&[0, 1], 2, 1);
+    let changes = [1, 0].map(|by| world.view_change(by, 1));
+    world.new_view(1, &[&changes[0], &changes[1]], &[]);
+    world.said(1).iter().for_each(|message| world.say(2, message));
+    assert_eq!(world.executed(2), 1, "1 accepted the start, and is replaced by its first batch");
+    world.node_mut(2).disk.sync();
+    world.crash(2);
+    world.restart(2);
+    assert_eq!(world.executed(2), 1, "what follows is not executed by the acceptance of 1 this time either");
+}
+
+/// The state that a replica's log stands on.
+fn log_begins(world: &World, replica: u16) -> Seq {
+    world.node(replica).disk.snapshot.as_ref().map_or(Seq(0), troth_exec::Snapshot::seq)
+}
+
+// MINBFT-E2 "Where i-old is the primary the view is left", and where i-new is, it is not.
+#[test]
+fn a_replica_that_executes_an_admission_again_asks_for_no_view_change() {
+    covers!("MINBFT-E2");
+    let mut world = World::all(3, SMALL);
+    world.node_mut(0).disk.segments = false;
+    order(&mut world, 1..=5);
+    world.lose(1, 2);
+    let change = world.operator_frame(1, &admit(1, 2));
+    world.request_all(&change);
+    world.pass(3_000_000);
+    assert!(world.works_in(0, 1), "replica 1 came back, and leads");
+    assert!(log_begins(&world, 0) < Seq(6), "it executes the admission again");
+    world.crash(0);
+    world.sent.clear();
+    world.restart(0);
+    assert_eq!(world.wanted(0), 1);
+    world.pass(1_000_000);
+    assert!(world.works_in(0, 1) && world.works_in(2, 1));
+    assert!(world.sent.iter().all(|flight| flight.kind() != Kind::Request));
+    world.crash(2);
+    order(&mut world, 6..=9);
+    world.pass(1_000_000);
+    assert!(world.works_in(0, 1), "the two of them order in it");
+    assert_eq!(world.journal(0).len(), 9);
+}
+
+// MINBFT-E6 "What has certified was named: i-new goes on after a restart from a state before n_r."
+#[test]
+fn a_readmitted_replica_goes_on_though_its_state_is_older_than_its_admission() {
+    covers!("MINBFT-E6");
+    let mut world = World::with(5, SMALL, &[]);
+    let frames = world.frames_held(2, &[]);
+    for (seq, frame) in [(1, &frames[0]), (2, &frames[1])] {
+        world.prepare(0, seq, &[frame]);
+    }
+    let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+    let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
+    world.new_component(4, 2);
+    let own = [world.view_change(4, 1), world.accept(4, &new_view)].map(Message::Certified).to_vec();
+    let mut minbft = MinBft::new(r(4), world.group, world.config).with_epoch(2);
+    learns(&world, &mut minbft, (*world.configuration).clone());
+    assert!(!minbft.active() && !minbft.may_certify(), "nobody named it, as far as it knows");
+    let records = vec![Record::NewView(new_view)];
+    step(&world, &mut minbft, |minbft, cx| {
+        minbft.recover(cx, own, records, (Seq(0), Digest::ZERO), Reached::default());
+    });
+    let goes_on = |minbft: &MinBft| {
+        let accepted = minbft.started.accepted.contains(r(4));
+        accepted && minbft.active() && minbft.due_view_change.is_none() && minbft.status().votes
+    };
+    assert!(goes_on(&minbft), "what it certified shows that it was named");
+    assert!(!minbft.is_settled(), "what its earlier component promised is not executed here");
+    minbft.due_checkpoints.push_back((Seq(1), Digest([1; 32])));
+    step(&world, &mut minbft, MinBft::try_checkpoint);
+    assert_eq!(minbft.own_checkpoint.0, Seq(0), "whether that is its to certify it cannot tell yet");
+    let configuration = after_admission(&world, 4, 1);
+    learns(&world, &mut minbft, configuration);
+    step(&world, &mut minbft, MinBft::try_checkpoint);
+    assert_eq!(minbft.own_checkpoint.0, Seq(1));
+    assert!(goes_on(&minbft), "its acceptance, which reaches above n_r, is not its earlier component's");
+}
+
+// MINBFT-E2, T6: a state that is put right may be of before an admission.
+#[test]
+fn a_configuration_of_before_an_admission_takes_nothing_from_the_new_component() {
+    let world = World::with(5, SMALL, &[4]);
+    let mut minbft = world.minbft(4).clone();
+    let (before, after) = ((*world.configuration).clone(), after_admission(&world, 3, 1));
+    learns(&world, &mut minbft, after);
+    minbft.peer_mut(r(3)).welcomed = true;
+    learns(&world, &mut minbft, before);
+    assert!(minbft.peer(r(3)).welcomed, "what is known of it stays");
+}
