@@ -86,23 +86,26 @@ impl Bodies {
 pub(crate) fn behind(base: Seq, log: &[Bytes], blobs: Vec<Vec<u8>>) -> Result<Vec<Bytes>, Malformed> {
     let mut missing = Vec::new();
     for blob in blobs {
-        let (follows, mut records) = records(&Bytes::from(blob))?;
+        let blob = Bytes::from(blob);
+        let mut reader = Reader::new(&blob);
+        if Seq::decode(&mut reader)? < base {
+            continue;
+        }
+        let mut records = records(&mut reader)?;
         let bodies =
             records.last().filter(|last| matches!(LogRecord::from_wire(last), Ok(LogRecord::Own { .. })));
         let bodies = bodies.ok_or(Malformed::Invalid("what is beside a counter ends in no body"))?;
-        if follows >= base && !log.contains(bodies) {
+        if !log.contains(bodies) {
             missing.append(&mut records);
         }
     }
     Ok(missing)
 }
 
-fn records(blob: &Bytes) -> Result<(Seq, Vec<Bytes>), Malformed> {
-    let mut reader = Reader::new(blob);
-    let base = Seq::decode(&mut reader)?;
+fn records(reader: &mut Reader<'_>) -> Result<Vec<Bytes>, Malformed> {
     let mut records = Vec::new();
     while reader.remaining() > 0 {
         records.push(reader.bytes("a record beside a counter", MOST_BYTES)?);
     }
-    Ok((base, records))
+    Ok(records)
 }

@@ -231,7 +231,8 @@ impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // What is durable elsewhere so far: the next start finds less to do.
-        if !self.steps.is_empty() {
+        let base_comes_first = self.coming.as_ref().is_some_and(|coming| coming.needed);
+        if !self.steps.is_empty() && !base_comes_first {
             let steps = std::mem::take(&mut self.steps);
             self.submit(steps);
         }

@@ -92,7 +92,7 @@ impl DurableError {
     pub fn must_not_vote(&self) -> bool {
         match self {
             Self::Home(why) => why.must_not_vote(),
-            Self::CountersLost { .. } | Self::Unproven(_) | Self::Blobs(_) => true,
+            Self::CountersLost { .. } | Self::Unproven(_) => true,
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -103,9 +103,12 @@ impl DurableError {
                     | StoreError::NoSpace { .. }
                     | StoreError::Locked
             ),
-            Self::Directory(..) | Self::Component | Self::Disk(_) | Self::System(_) | Self::Random(_) => {
-                false
-            }
+            Self::Directory(..)
+            | Self::Component
+            | Self::Blobs(_)
+            | Self::Disk(_)
+            | Self::System(_)
+            | Self::Random(_) => false,
         }
     }
 }

@@ -44,6 +44,8 @@ const CLIENT_MICROS: u64 = 10_000;
 /// they have been ordered, and share a certificate when they stay together.
 const CLIENT_RUN: usize = 16;
 
+/// Microseconds that the loop waits for the component and nobody notices.
+const STALL_MICROS: u64 = 20_000;
 /// What may wait for the disk or the component before the turn takes nothing more in. A healthy one
 /// answers long before; where it does not, senders are slowed and nothing is lost.
 const BACKLOG: usize = 8_192;
@@ -66,6 +68,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) desk: Desk,
     /// What the host's next command waits for.
     pub(crate) blocked: Option<Blocked>,
+    /// Whether the loop has waited so long for the component that messages are late through it.
+    pub(crate) stalled: bool,
     /// Whether the disk has no space.
     pub(crate) disk_full: bool,
     /// Makes the two that follow anew when the configuration changes.
@@ -146,8 +150,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             return Ok(());
         }
         let env = self.clock.env();
-        for timer in self.timers.take_due(env.now) {
-            self.input(env, Input::Timer(timer));
+        // What came while the loop waited is looked at before anybody is suspected of silence.
+        if !std::mem::take(&mut self.stalled) {
+            for timer in self.timers.take_due(env.now) {
+                self.input(env, Input::Timer(timer));
+            }
         }
         let mut items = Vec::new();
         let mut frames = Vec::new();
@@ -388,12 +395,17 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Makes durable what was appended: beside the counter of the run that follows, where the component keeps
     /// it there, else in the log. The log has it in memory then, in its order, and is synced with it later.
     fn make_durable(&mut self) {
-        if let (Some(blob), Some(call)) = (self.bodies.blob(), self.host.question())
-            && let Some(answer) = self.attestor.ask_beside(call, blob)
-        {
-            self.counters.attestations += 1;
-            self.bodies.are_beside();
-            return self.host.answered(self.clock.env(), answer);
+        if let (Some(blob), Some(call)) = (self.bodies.blob(), self.host.question()) {
+            // What was certified before is not held back by the wait.
+            self.links.flush(&mut self.counters);
+            let asked = self.clock.now();
+            let answer = self.attestor.ask_beside(call, blob);
+            self.stalled |= self.clock.now().0.saturating_sub(asked.0) > STALL_MICROS;
+            if let Some(answer) = answer {
+                self.counters.attestations += 1;
+                self.bodies.are_beside();
+                return self.host.answered(self.clock.env(), answer);
+            }
         }
         self.bodies.are_in_the_log();
         self.counters.syncs += 1;

@@ -369,6 +369,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         journal,
         desk,
         blocked: None,
+        stalled: false,
         disk_full: false,
         counters_full: false,
         diverged: None,

@@ -81,9 +81,9 @@ pub trait TrustedComponent: Send {
     /// the move: after a crash both are there or neither, at the price of one sync. What the blob says
     /// is the caller's affair and no part of what is certified.
     ///
-    /// `None` where the component keeps no blob of that length now, or never does: nothing has
-    /// happened, and the caller makes durable by itself what the blob holds before it asks by
-    /// [`TrustedComponent::call`].
+    /// `None` where the component keeps no blob of that length now, or never does, or does not say soon
+    /// whether it has. The caller then makes durable by itself what this blob and those before it hold, and
+    /// asks the same by [`TrustedComponent::call`]: that makes the move, or is the last call repeated.
     fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
         let _ = (call, blob);
         None

@@ -1,11 +1,12 @@
 //! The replica's side: a trusted component behind a socket.
 
 use crate::batch::frames;
-use crate::socket::{Inbox, Received, send_all};
+use crate::socket::{Inbox, Received, send_all, wait};
 use crate::wire::{
     MAX_BLOB, Malformed, Reply, TurnedAway, VERSION, decode_answers, decode_blobs, decode_done, decode_reply,
     encode_beside, encode_blobs_from, encode_calls, encode_hello,
 };
+use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 use std::fmt;
 use std::io;
@@ -131,12 +132,13 @@ impl RemoteComponent {
         if fitting { Ok(answers) } else { Err(Lost::Unfitting) }
     }
 
-    /// The answer to a move with a blob, asked again once if the connection is lost: it is a frame by itself,
-    /// and what was done is done again as the last call repeated, which stores nothing.
+    /// The answer to a move with a blob, if it comes soon. Nobody waits for a process that is lost or stalls:
+    /// it may have made the move or not, and the caller asks for it without the blob, which is the last call
+    /// repeated or the first.
     fn ask_beside(&mut self, call: &Call, blob: &[u8]) -> Result<Option<Answer>, Lost> {
         self.out.clear();
         encode_beside(call, blob, &mut self.out);
-        let answer = self.exchange_or_repeat(decode_done)?;
+        let Ok(answer) = self.exchange(BESIDE_WITHIN, decode_done) else { return Ok(None) };
         match &answer {
             Some(Answer::Refused(Refusal::Halted)) => Err(Lost::Halted),
             Some(given) if !fits(&self.identity, call, given) => Err(Lost::Unfitting),
@@ -161,11 +163,11 @@ impl RemoteComponent {
 
     /// What is answered to the frame in `out`, asked once more if the connection is lost.
     fn exchange_or_repeat<T>(&mut self, decode: fn(&[u8]) -> Result<T, Malformed>) -> Result<T, Lost> {
-        match self.exchange(decode) {
+        match self.exchange(self.patience.answer, decode) {
             Ok(answer) => Ok(answer),
             Err(_) => {
                 self.reconnect()?;
-                self.exchange(decode).map_err(Lost::Connection)
+                self.exchange(self.patience.answer, decode).map_err(Lost::Connection)
             }
         }
     }
@@ -176,10 +178,18 @@ impl RemoteComponent {
         self.connection = None;
     }
 
-    fn exchange<T>(&mut self, decode: fn(&[u8]) -> Result<T, Malformed>) -> io::Result<T> {
+    fn exchange<T>(
+        &mut self,
+        patience: Duration,
+        decode: fn(&[u8]) -> Result<T, Malformed>,
+    ) -> io::Result<T> {
         let mut connection = self.connection.take().ok_or(io::ErrorKind::NotConnected)?;
-        let deadline = Instant::now() + self.patience.answer;
+        let deadline = Instant::now() + patience;
         send_all(connection.socket.as_fd(), &self.out, deadline)?;
+        if patience < self.patience.answer {
+            // The socket itself waits longer. Answers are short, so their rest is there with their beginning.
+            wait(connection.socket.as_fd(), PollFlags::IN, deadline)?;
+        }
         let answer = decode(connection.receive(deadline)?).map_err(invalid)?;
         self.connection = Some(connection);
         Ok(answer)
@@ -212,6 +222,9 @@ impl RemoteComponent {
     }
 }
 
+/// How long the answer to a move with a blob is waited for: many syncs of a healthy disk, and short enough
+/// for a loop that does nothing else meanwhile.
+const BESIDE_WITHIN: Duration = Duration::from_millis(50);
 /// Short beside a process's start, long beside a try.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 

@@ -83,7 +83,7 @@ pub fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], deadline: Instant) -> 
 }
 
 /// Waits until a socket is ready or its other side has gone.
-fn wait(socket: BorrowedFd<'_>, ready: PollFlags, deadline: Instant) -> io::Result<()> {
+pub fn wait(socket: BorrowedFd<'_>, ready: PollFlags, deadline: Instant) -> io::Result<()> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

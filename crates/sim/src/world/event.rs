@@ -93,6 +93,8 @@ pub enum Event<P: Protocol> {
     OperatorAnswer(ReplicaId, ToClient),
     /// The operator wants to look at the clock.
     OperatorWake,
+    /// The operator looks whether every replica follows.
+    OperatorLooks,
     /// A machine is lost, or replaced.
     Lose,
     /// A network fault begins.

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::event::Event;
+use super::losses::LOOKS_AFTER;
 use crate::Protocol;
 use crate::options::FaultClass;
 use crate::report::MIN_REQUESTS;
@@ -192,6 +193,7 @@ impl<P: Protocol> World<P> {
         for client in &mut self.clients {
             client.heal();
         }
+        self.agenda.after(LOOKS_AFTER, Event::OperatorLooks);
         self.stir_clients();
     }
 

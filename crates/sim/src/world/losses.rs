@@ -10,6 +10,8 @@ use troth_auth::Directory;
 use troth_core::Agreement as _;
 use troth_types::{Configuration, ReplicaId, ToClient};
 
+/// Virtual microseconds after which the operator looks at those who do not follow, once nothing is wrong any more.
+pub(super) const LOOKS_AFTER: u64 = 10_000_000;
 /// The most epochs of a replica in one seed.
 pub(crate) const MOST_EPOCHS: u64 = 6;
 
@@ -98,11 +100,36 @@ impl<P: Protocol> World<P> {
 
     /// A node knows a configuration: it takes what that lets in.
     pub(super) fn configured(&mut self, index: usize, configuration: &Arc<Configuration>) {
-        self.nodes[index].configuration = Arc::clone(configuration);
+        let handed = &self.nodes[index].handed;
+        let known = if handed.number > configuration.number { handed } else { configuration };
+        self.nodes[index].configuration = Arc::clone(known);
         if configuration.number > self.newest {
             self.newest = configuration.number;
             let directory = Directory::new(self.blueprint.group.id(), Arc::clone(configuration));
             self.messages = self.messages.with_directory(Arc::new(directory));
+        }
+    }
+
+    /// A replica that slept through an admission may know too few of those who vouch for what came since:
+    /// the operator puts the newest configuration on its disk and starts it again
+    /// (docs/operating/readmission.md).
+    pub(super) fn hand_out(&mut self) {
+        let correct = self.nodes.iter().filter(|node| node.adversary.is_none());
+        let configurations = correct.map(|node| &node.configuration);
+        let Some(newest) = configurations.max_by_key(|configuration| configuration.number).map(Arc::clone)
+        else {
+            return;
+        };
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
+            if node.adversary.is_some() || node.configuration.number == newest.number {
+                continue;
+            }
+            let now = self.agenda.now;
+            self.mix(18, index as u64);
+            self.trace.note(now, || format!("node {index} is handed configuration {}", newest.number));
+            self.nodes[index].handed = Arc::clone(&newest);
+            self.crash(index);
         }
     }
 

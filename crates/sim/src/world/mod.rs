@@ -225,6 +225,7 @@ impl<P: Protocol> World<P> {
                     self.settle_operator();
                 }
             }
+            Event::OperatorLooks => self.hand_out(),
             Event::Lose => self.lose(),
             Event::Fault => self.network_fault(),
             Event::Crash => self.crash_someone(),

@@ -56,6 +56,8 @@ pub struct Node<P: Protocol> {
     pub blank: bool,
     /// The configuration that it knows.
     pub configuration: Arc<Configuration>,
+    /// The one that the operator has put on its disk.
+    pub handed: Arc<Configuration>,
     local_start: u64,
     wall_skew: u64,
 }
@@ -118,6 +120,7 @@ impl<P: Protocol> Node<P> {
             votes: true,
             blank: false,
             configuration: Arc::default(),
+            handed: Arc::default(),
             local_start,
             wall_skew,
         }
