@@ -1,5 +1,6 @@
 mod backup;
 mod bodies;
+mod bodies_crash;
 mod config;
 mod connection;
 mod engine;
