@@ -77,7 +77,8 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
 }
 
-fn build(root: &Path) -> Result<(), String> {
+/// Builds the measuring program, and the one that it starts trusted processes with.
+pub fn build(root: &Path) -> Result<(), String> {
     let status = workspace::cargo(root)
         .args(["build", "--release", "--quiet", "--locked", "--package", "troth-bench", "--package", "troth"])
         .status()

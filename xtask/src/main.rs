@@ -10,6 +10,8 @@ mod chaos;
 mod check;
 mod claims;
 mod cli;
+mod flood;
+mod fuzz;
 mod lint;
 mod mutants;
 mod paper;
@@ -30,7 +32,9 @@ const COMMANDS: &[Command] = &[
     check::COMMAND,
     paper::COMMAND,
     mutants::COMMAND,
+    fuzz::COMMAND,
     bench::COMMAND,
+    flood::COMMAND,
     chaos::COMMAND,
     upgrade::COMMAND,
     claims::COMMAND,

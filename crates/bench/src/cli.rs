@@ -17,6 +17,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure the service without a state, replicated and unreplicated in turns.
     Null(Plan),
+    /// Measure honest clients while others flood the group, and while the same flood goes to a socket that
+    /// discards it.
+    Flood(FloodPlan),
+    /// Flood somebody.
+    #[command(hide = true)]
+    Flooder(Flooder),
+    /// Take every caller and everything it sends, and say nothing.
+    #[command(hide = true)]
+    Silent(Server),
     /// Be one replica of a measured cluster.
     #[command(hide = true)]
     Replica(Server),
@@ -52,6 +61,83 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How a group is flooded, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FloodPlan {
+    /// Seconds of each flood, and as many of its baseline.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=600))]
+    pub(crate) seconds: u64,
+    /// Which floods; all where not given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) kind: Vec<FloodKind>,
+    /// Honest clients.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) connections: u16,
+    /// Requests outstanding, over all honest clients.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) outstanding: u32,
+    /// Bytes of one honest operation.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub(crate) bytes: u32,
+    /// How many times the bytes that an honest replica reads are sent to each.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) times: u64,
+    /// Idle connections to each replica.
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u16).range(2..=6000))]
+    pub(crate) idle: u16,
+    /// What the replicas keep.
+    #[arg(long, value_enum, default_value = "memory")]
+    pub(crate) durability: DurabilityName,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who floods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FloodKind {
+    /// A replica with its real keys, in the place of one that the group bears.
+    Peer,
+    /// A client with its real keys.
+    Client,
+    /// Connections on which nothing comes: half of them of clients, half of nobody.
+    Idle,
+}
+
+impl FloodKind {
+    /// Its name on the command line and in the result.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Peer => "peer",
+            Self::Client => "client",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// Who floods whom.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Flooder {
+    /// The cluster's directory.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// As what.
+    #[arg(long, value_enum)]
+    pub(crate) kind: FloodKind,
+    /// Whose keys: a replica's or a client's number; of idle clients, the first.
+    #[arg(long)]
+    pub(crate) own: u64,
+    /// Where to, each with the replica whose key answers there: `address=replica`.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) to: Vec<String>,
+    /// Bytes per second to each.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) rate: u64,
+    /// Idle connections to each.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) count: u16,
 }
 
 /// See [`troth_node::config::Durability`].

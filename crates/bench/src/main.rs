@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `null` | the whole measurement: start, rounds in turns, verdict |
 //! | `durable` | the same for durability `always`: beside memory, and beside the disk's own sync |
+//! | `flood` | honest load while a replica, a client or idle connections flood the group |
 //! | `processes` | the servers as child processes that never outlive this one |
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
@@ -18,6 +19,7 @@ mod caller;
 mod cli;
 mod direct;
 mod durable;
+mod flood;
 mod hub;
 mod load;
 mod marks;
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
             DurabilityName::Memory => null::run(&plan),
             DurabilityName::Always => durable::run(&plan),
         },
+        Command::Flood(plan) => flood::run(&plan),
+        Command::Flooder(flooder) => flood::flooder::run(&flooder).map(|()| true),
+        Command::Silent(server) => flood::silent::run(&server).map(|()| true),
         Command::Replica(server) => replica(&server).map(|()| true),
         Command::Direct(server) => direct::run(&server).map(|()| true),
     };

@@ -107,6 +107,11 @@ impl Server {
         Ok(Self { child, log, http: http.to_owned() })
     }
 
+    /// What it has printed so far.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// The process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
@@ -117,8 +122,7 @@ impl Server {
         let give_up = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-                return Err(format!("a server ended at once ({status}):\n{}", said.trim_end()).into());
+                return Err(format!("a server ended at once ({status}):\n{}", self.said().trim_end()).into());
             }
             if crate::marks::ask(&self.http).await.is_ok_and(|snapshot| ready(&snapshot)) {
                 return Ok(());

@@ -17,21 +17,21 @@ struct Held {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FrameStore {
     frames: BTreeMap<Digest, Held>,
-    /// Digests that a batch names and whose frames are missing, with the highest batch naming them.
-    wanted: BTreeMap<Digest, Seq>,
+    /// Digests that a batch names and whose frames are missing, with the lowest and the highest batch naming them.
+    wanted: BTreeMap<Digest, (Seq, Seq)>,
 }
 
 impl FrameStore {
-    /// Whether the store has a use for this frame already.
+    /// Whether a batch up to this one names this frame, and it is missing.
     #[must_use]
-    pub fn wants(&self, digest: &Digest) -> bool {
-        self.wanted.contains_key(digest)
+    pub fn wants(&self, digest: &Digest, up_to: Seq) -> bool {
+        self.wanted.get(digest).is_some_and(|(first, _)| *first <= up_to)
     }
 
     /// Keeps a frame. `pending`: it waits for execution.
     pub fn insert(&mut self, frame: VerifiedFrame, pending: bool) {
         let digest = frame.digest();
-        let used = self.wanted.remove(&digest).unwrap_or_default();
+        let used = self.wanted.remove(&digest).map(|(_, last)| last).unwrap_or_default();
         let held = self.frames.entry(digest).or_insert(Held { frame, pending: false, used, logged: false });
         held.pending |= pending;
     }
@@ -56,8 +56,8 @@ impl FrameStore {
             match self.frames.get_mut(digest) {
                 Some(held) => held.used = held.used.max(seq),
                 None => {
-                    let wanted = self.wanted.entry(*digest).or_default();
-                    *wanted = (*wanted).max(seq);
+                    let (first, last) = self.wanted.entry(*digest).or_insert((seq, seq));
+                    (*first, *last) = ((*first).min(seq), (*last).max(seq));
                     complete = false;
                 }
             }
@@ -71,13 +71,20 @@ impl FrameStore {
         digests.iter().all(|digest| self.frames.contains_key(digest))
     }
 
-    /// The frames that are missing, at most `most`, in each round others: a faulty primary may have named
-    /// any number that nobody has.
+    /// The frames that are missing of batches up to this one, at most `most`, in each round others: a faulty
+    /// primary may have named any number that nobody has.
     #[must_use]
-    pub fn missing(&self, most: usize, round: u64) -> Vec<Digest> {
-        let parts = self.wanted.len().div_ceil(most).max(1) as u64;
+    pub fn missing(&self, most: usize, round: u64, up_to: Seq) -> Vec<Digest> {
+        let wanted = || self.wanted.iter().filter(|(_, (first, _))| *first <= up_to);
+        let parts = wanted().count().div_ceil(most).max(1) as u64;
         let part = usize::try_from(round % parts).unwrap_or(0);
-        self.wanted.keys().skip(part * most).take(most).copied().collect()
+        wanted().map(|(digest, _)| *digest).skip(part * most).take(most).collect()
+    }
+
+    /// Bytes of these frames, as far as they are here.
+    #[must_use]
+    pub fn bytes(&self, digests: &[Digest]) -> usize {
+        digests.iter().filter_map(|digest| self.get(digest)).map(|frame| frame.size()).sum()
     }
 
     /// Nothing that is missing is wanted any more, until a batch names it again.
@@ -112,7 +119,7 @@ impl FrameStore {
     /// Batches up to `stable` are not needed any more.
     pub fn stable(&mut self, stable: Seq) {
         self.frames.retain(|_, held| held.pending || held.used > stable);
-        self.wanted.retain(|_, used| *used > stable);
+        self.wanted.retain(|_, (_, used)| *used > stable);
     }
 
     /// What a fresh log must hold: the logged frames.

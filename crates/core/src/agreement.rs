@@ -123,6 +123,12 @@ pub trait Agreement: Clone + Debug + Eq {
     fn retained(&self) -> (Vec<Self::Message>, Vec<Self::Record>);
     /// The view, as a hint for clients.
     fn view(&self) -> View;
+    /// A number that changes whenever a message of another replica brings this one further. Who sends what leaves
+    /// it as it is has wasted this replica's time. `None` while that cannot be told: a replica that is behind holds
+    /// back what it will need.
+    fn progress(&self) -> Option<u128> {
+        None
+    }
     /// What a person wants to see.
     fn status(&self) -> Status;
     /// Where the replica stands and what it waits for, in one line for a person who debugs.

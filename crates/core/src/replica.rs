@@ -48,6 +48,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     repair: Option<X>,
     transfer: Option<Transfer>,
     hashing: bool,
+    /// Pieces of state that were of use.
+    pieces: u64,
 }
 
 impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
@@ -66,7 +68,17 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     pub fn new(me: ReplicaId, group: Group, agreement: A, execution: X) -> Self {
         assert!(group.contains(me), "a replica belongs to its group");
         let genesis = execution.clone();
-        Self { me, group, agreement, execution, genesis, repair: None, transfer: None, hashing: false }
+        Self {
+            me,
+            group,
+            agreement,
+            execution,
+            genesis,
+            repair: None,
+            transfer: None,
+            hashing: false,
+            pieces: 0,
+        }
     }
 
     /// The agreement protocol's state.
@@ -77,6 +89,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The executor.
     pub fn execution(&self) -> &X {
         &self.execution
+    }
+
+    /// A number that changes whenever a message of another replica brings this one further, in agreement or
+    /// with a state that it fetches; `None` while that cannot be told.
+    pub fn progress(&self) -> Option<u128> {
+        self.agreement.progress().map(|agreed| agreed.wrapping_add(u128::from(self.pieces) << 64))
     }
 
     /// What a person wants to see.
@@ -318,6 +336,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
         match self.repair.as_mut().unwrap_or(&mut self.execution).on_piece(piece) {
             Installing::Wants(wants) => {
+                self.pieces += 1;
                 transfer.progressed();
                 if !wants.is_empty() {
                     self.ask(env, wants, out);

@@ -76,7 +76,7 @@ impl Wire for Record {
 
 /// The newest frame executed in one slot of a client's window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Slot {
+pub(crate) struct Slot {
     number: u64,
     seq: Seq,
     events_up_to: u64,

@@ -11,6 +11,8 @@ mod clients;
 mod configuration;
 mod content;
 mod executor;
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod install;
 mod map;
 mod place;

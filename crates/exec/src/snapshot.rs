@@ -10,6 +10,7 @@ use crate::map::{
 use crate::place::state_digest;
 use crate::{MerkleMap, Tree};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
 use troth_types::{Digest, Reader, Seq, Time, Wire, put_bytes};
@@ -140,7 +141,7 @@ impl Snapshot {
         root: Digest,
         part: &impl Fn(&Digest) -> Option<Bytes>,
     ) -> Result<Self, PartError> {
-        Ok(Self { seq, time, tree: Tree::new(built(root, 0, part)?) })
+        Ok(Self { seq, time, tree: Tree::new(built(root, 0, part, &mut BTreeSet::new())?) })
     }
 }
 
@@ -199,14 +200,17 @@ fn has_blob(node: &Node, digest: &Digest) -> bool {
     }
 }
 
+/// `built_before` are the nodes of the tree so far. The same one cannot stand in two places, as each holds keys
+/// that belong to its own; parts that name one many times would make a tree that never ends.
 fn built(
     digest: Digest,
     depth: usize,
     part: &impl Fn(&Digest) -> Option<Bytes>,
+    built_before: &mut BTreeSet<Digest>,
 ) -> Result<Arc<Node>, PartError> {
     let bytes = part(&digest).ok_or(PartError::Missing(digest))?;
     let damaged = PartError::Damaged(digest);
-    if node_digest(&bytes) != digest {
+    if node_digest(&bytes) != digest || !built_before.insert(digest) {
         return Err(damaged);
     }
     let body = if Page::check(&bytes) {
@@ -226,7 +230,7 @@ fn built(
         let mut count = 0;
         for (child, digest) in children.iter_mut().zip(digests) {
             if let Some(digest) = digest {
-                let node = built(digest, depth + 1, part)?;
+                let node = built(digest, depth + 1, part, built_before)?;
                 count += node.entries();
                 *child = Some(node);
             }

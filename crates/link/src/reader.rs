@@ -3,6 +3,7 @@
 use crate::{Counters, LinkError, MESSAGE_HEADER, RECORD, RECORD_HEADER, TAG};
 use bytes::{Buf, Bytes, BytesMut};
 use snow::StatelessTransportState;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
@@ -48,14 +49,31 @@ impl LinkReader {
             if let Some(message) = self.buffered()? {
                 return Ok(Some(message));
             }
-            self.sealed.reserve(READ - self.sealed.len());
-            let count = self.input.read_buf(&mut self.sealed).await?;
+            let count = if self.sealed.is_empty() { self.first_read().await? } else { self.read().await? };
             if count == 0 {
                 let between = self.sealed.is_empty() && self.plain.is_empty();
                 return if between { Ok(None) } else { Err(LinkError::Truncated) };
             }
             self.counters.calls += 1;
             self.counters.bytes += count as u64;
+        }
+    }
+
+    async fn read(&mut self) -> Result<usize, LinkError> {
+        self.sealed.reserve(READ - self.sealed.len());
+        Ok(self.input.read_buf(&mut self.sealed).await?)
+    }
+
+    /// As [`LinkReader::read`], where nothing is held: a connection on which nothing has come holds no buffer.
+    async fn first_read(&mut self) -> Result<usize, LinkError> {
+        loop {
+            self.input.readable().await?;
+            self.sealed.reserve(READ);
+            match self.input.try_read_buf(&mut self.sealed) {
+                // It was ready before, for what the handshake took.
+                Err(why) if why.kind() == ErrorKind::WouldBlock => self.sealed = BytesMut::new(),
+                read => return Ok(read?),
+            }
         }
     }
 
@@ -79,6 +97,12 @@ impl LinkReader {
     /// whom one knows only after the handshake that it has less to say than others.
     pub fn restrict(&mut self, max_message: usize) {
         self.max_message = self.max_message.min(max_message);
+    }
+
+    /// The socket, for whoever wants no more messages and only empties it.
+    #[must_use]
+    pub fn into_socket(self) -> OwnedReadHalf {
+        self.input
     }
 
     /// What came in so far.

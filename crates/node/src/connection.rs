@@ -4,7 +4,7 @@
 //! party's newest connection stands; an older one is closed.
 
 use crate::config::{Cluster, ReplicaSecret};
-use crate::inbox::{Inbox, Lane, Party};
+use crate::inbox::{Lane, Party};
 use crate::places::Places;
 use crate::runtime::Shared;
 use std::cell::{Cell, RefCell};
@@ -24,12 +24,18 @@ use troth_types::{Configuration, ReplicaId};
 
 /// Handshakes under way at a time; one more and the oldest is given up.
 pub(crate) const MOST_HANDSHAKES: usize = 64;
+/// Descriptors that are no client's: handshakes under way, other replicas' connections, files, and room to spare.
+pub(crate) const RESERVED_DESCRIPTORS: usize = MOST_HANDSHAKES + 256;
 /// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
-const REPLICA_UNSENT: usize = 64 << 20;
+pub(crate) const REPLICA_UNSENT: usize = 64 << 20;
 /// What a client's message takes on the wire beside the frame or the read in it, and room to spare.
-const CLIENT_OVERHEAD: usize = 64 << 10;
+pub(crate) const CLIENT_OVERHEAD: usize = 64 << 10;
 /// Bytes that may wait for a client. Beyond, messages are dropped: the client asks again.
 const CLIENT_UNSENT: usize = 16 << 20;
+/// Bytes that may wait for all clients together. Beyond, only those are sent something for whom nothing waits.
+pub(crate) const CLIENTS_UNSENT: usize = 128 << 20;
+/// Bytes that may wait for a client however much waits for the others.
+pub(crate) const CLIENT_UNSENT_AT_LEAST: usize = 256 << 10;
 /// The first pause between two attempts to dial; doubles.
 const DIAL_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause between two attempts to dial.
@@ -141,6 +147,9 @@ pub(crate) struct Outgoing {
     /// The other end's key.
     key: LinkKey,
     most_unsent: usize,
+    /// Bytes that wait for all clients, where it is one of them, and what it has added there.
+    together: Option<Rc<Cell<usize>>>,
+    added: Cell<usize>,
     dirty: Cell<bool>,
     /// The socket was full: the connection's own task writes the rest, and only it.
     behind: Cell<bool>,
@@ -150,7 +159,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    fn new(writer: LinkWriter, party: Party, key: LinkKey) -> Rc<Self> {
+    fn new(writer: LinkWriter, party: Party, key: LinkKey, clients_unsent: &Rc<Cell<usize>>) -> Rc<Self> {
         let most_unsent = match party {
             Party::Replica(_) => REPLICA_UNSENT,
             Party::Client(_) => CLIENT_UNSENT,
@@ -159,6 +168,8 @@ impl Outgoing {
             writer: RefCell::new(writer),
             key,
             most_unsent,
+            together: matches!(party, Party::Client(_)).then(|| Rc::clone(clients_unsent)),
+            added: Cell::new(0),
             dirty: Cell::new(false),
             behind: Cell::new(false),
             work: Notify::new(),
@@ -176,10 +187,23 @@ impl Outgoing {
         let waiting = writer.unsent();
         // One message is taken up to the connection's limit however much that is, so that nothing
         // within it is too large for ever.
-        if waiting > 0 && waiting + message.len() > self.most_unsent {
+        let together = self.together.as_ref().map_or(0, |together| together.get());
+        // Those who do not read must not cost the others their answers.
+        let crowded = together > CLIENTS_UNSENT && waiting > CLIENT_UNSENT_AT_LEAST;
+        let full = waiting + message.len() > self.most_unsent || crowded;
+        if waiting > 0 && full {
             return Err(LinkError::Full);
         }
-        writer.queue(message)
+        let queued = writer.queue(message);
+        self.tell(writer.unsent());
+        queued
+    }
+
+    /// Counts what waits here among what waits for all clients.
+    fn tell(&self, unsent: usize) {
+        if let Some(together) = &self.together {
+            together.set(together.get() + unsent - self.added.replace(unsent));
+        }
     }
 
     /// Notes that there is something to write; tells whether that is news.
@@ -210,7 +234,9 @@ impl Outgoing {
     /// A flush may be dropped and begun again: it goes on where it stopped.
     fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let mut writer = self.writer.borrow_mut();
-        pin!(writer.flush()).poll(cx)
+        let flushed = pin!(writer.flush()).poll(cx);
+        self.tell(writer.unsent());
+        flushed
     }
 
     /// Whether nothing waits to be written.
@@ -239,6 +265,12 @@ impl Outgoing {
     }
 }
 
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.tell(0);
+    }
+}
+
 /// Answers callers until dropped.
 pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     shared: Rc<Shared<A, X>>,
@@ -248,9 +280,9 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     let places = Places::new(MOST_HANDSHAKES);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, from)) => {
                 let (shared, meeting) = (Rc::clone(&shared), Rc::clone(&meeting));
-                let place = places.take();
+                let place = places.take(from.ip());
                 tokio::task::spawn_local(async move {
                     match place.hold(meet(&meeting, stream)).await {
                         Some(Ok((party, key, reader, writer))) => {
@@ -333,10 +365,18 @@ async fn converse<A: Agreement, X: Execution>(
     if matches!(party, Party::Replica(_)) {
         writer.queue(&ours.first_message()).expect("a new connection has room for its first message");
     }
-    let outgoing = Outgoing::new(writer, party, key);
+    let (room, clients_unsent) = {
+        let links = &mut shared.engine.borrow_mut().links;
+        (links.has_room_for(party), Rc::clone(&links.clients_unsent))
+    };
+    if !room {
+        shared.engine.borrow_mut().counters.connections_refused += 1;
+        return;
+    }
+    let outgoing = Outgoing::new(writer, party, key, &clients_unsent);
     // Not with the next message: the other end waits to hear.
     outgoing.flush();
-    let lane = Inbox::lane(party);
+    let lane = shared.inbox.lane(party);
     {
         let links = &mut shared.engine.borrow_mut().links;
         match party {

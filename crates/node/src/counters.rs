@@ -62,12 +62,20 @@ pub struct Counters {
     pub divergences: u64,
     /// Connections that were refused: unknown key, failed handshake or too many at once.
     pub connections_refused: u64,
+    /// Microseconds of work that replicas' messages caused and that was of no use.
+    pub peer_useless_micros: u64,
+    /// Times that a replica was not read from for a while, because its messages were of no use.
+    pub peer_rests: u64,
+    /// Times that a client was not read from for a while: it had had its share, or sent what is of no use.
+    pub client_rests: u64,
+    /// Questions of replicas for state and frames that found no place.
+    pub fetches_dropped: u64,
 }
 
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 28] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 32] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -101,6 +109,14 @@ impl Counters {
             ("transfers", "State transfers finished", self.transfers),
             ("divergences", "Times that its own state differed from the stable one", self.divergences),
             ("connections_refused", "Connections refused", self.connections_refused),
+            (
+                "peer_useless_microseconds",
+                "Time that useless messages of replicas took",
+                self.peer_useless_micros,
+            ),
+            ("peer_rests", "Times that a replica was not read from for a while", self.peer_rests),
+            ("client_rests", "Times that a client was not read from for a while", self.client_rests),
+            ("fetches_dropped", "Questions of replicas that found no place", self.fetches_dropped),
         ]
     }
 }

@@ -3,15 +3,19 @@
 
 use crate::beside::{Attestor, Desk, Done};
 use crate::bodies::Bodies;
+use crate::charges::{ClientCharges, PeerCharges};
 use crate::clock::Clock;
 use crate::connection::Meeting;
 use crate::counters::Counters;
-use crate::inbox::{Inbox, Party};
+use crate::fetches::Fetches;
+use crate::inbox::Inbox;
+use crate::intake::{CHECK, Item};
 use crate::journal::Journal;
 use crate::keys::Keys;
 use crate::links::Links;
 use crate::timers::Timers;
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,21 +23,8 @@ use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{
-    ClientId, Configuration, Read, Refusal, RefusalReason, ReplicaId, Seq, ToClient, ToReplica, Wire,
-};
+use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, ToClient, Wire};
 
-/// Client signatures checked in one turn. More would hold back what replicas wait for and let the
-/// whole group convoy (speed.md, lesson 6).
-const CLIENT_CHECKS: usize = 96;
-/// Frames of other replicas' answers checked in one turn, beside those of clients.
-const PEER_CHECKS: usize = 32;
-/// Messages of replicas taken in one turn.
-const PEER_MESSAGES: usize = 128;
-/// Messages of clients taken in one turn, reads included.
-const CLIENT_MESSAGES: usize = 512;
-/// Bytes of clients' messages taken in one turn, about: what is large takes long to check.
-const CLIENT_BYTES: usize = 1 << 20;
 /// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
 /// is small and its answer need not be: a read of large values, a repetition of an old request.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -52,8 +43,8 @@ const BACKLOG: usize = 8_192;
 /// Bytes of the same, about.
 pub(crate) const BACKLOG_BYTES: usize = 64 << 20;
 
-type Peers<A> = PeerMessage<<A as Agreement>::Message>;
-type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
+pub(crate) type Peers<A> = PeerMessage<<A as Agreement>::Message>;
+pub(crate) type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
 
 /// What a turn works with.
 pub(crate) struct Engine<A: Agreement, X: Execution> {
@@ -89,6 +80,14 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     /// Checked messages of clients that the turns so far had no room for, in the order they came.
     /// Nothing more is taken from clients before it is empty: it holds what one turn takes.
     pub(crate) asked: VecDeque<MachineInput<A, X>>,
+    /// What replicas' useless messages and questions cost.
+    pub(crate) peer_charges: PeerCharges,
+    /// What clients' messages cost.
+    pub(crate) client_charges: RefCell<ClientCharges>,
+    /// What replicas asked for and were not sent yet.
+    pub(crate) fetches: Fetches<MachineInput<A, X>>,
+    /// Bytes sent in this turn to replicas that had asked for them.
+    pub(crate) fetched_bytes: usize,
     /// Bytes of answers to clients in this turn.
     pub(crate) answered_bytes: usize,
     #[cfg(feature = "demo-adversary")]
@@ -118,38 +117,18 @@ pub(crate) enum Stopped {
     Panicked(&'static str),
 }
 
-/// Something taken from a lane; frames wait for the turn's batch of signature checks.
-enum Item<A: Agreement, X: Execution> {
-    /// A replica's, ready for the machine.
-    Ready(MachineInput<A, X>),
-    /// The next `0` frames of the batch, which this replica showed.
-    Shown(ReplicaId, usize),
-    /// A client's read.
-    Read(Read),
-    /// The next frame of the batch, from its client.
-    Asked(ClientId, u64, bool),
-}
-
-/// Whether a message that does not decode is of a kind that this release does not know: a later one may send
-/// such, and what is not understood is ignored.
-fn is_unknown<A: Agreement>(message: &[u8]) -> bool {
-    match message {
-        [0, kind, ..] => *kind >= A::MESSAGE_KINDS,
-        [kind, ..] => *kind >= Peers::<A>::KINDS,
-        [] => false,
-    }
-}
-
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Does one turn; an error ends the replica.
     pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
         self.counters.turns += 1;
-        self.answered_bytes = 0;
+        (self.answered_bytes, self.fetched_bytes) = (0, 0);
         self.take_done()?;
         if self.is_stuck() {
             return Ok(());
         }
         let env = self.clock.env();
+        inbox.rested(env.now);
+        self.client_charges.borrow_mut().fade(env.now);
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {
@@ -163,17 +142,17 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.take_clients(inbox, &mut items, &mut frames);
         }
 
-        let mut verdicts = self.frames.verify_all(frames).into_iter();
+        let began = self.clock.now();
+        let verdicts = self.frames.verify_all(frames);
+        // One bad signature has the whole batch checked again, one by one: who sent it pays for that.
+        let refused = verdicts.iter().filter(|verdict| verdict.is_err()).count() as u64;
+        let spoilt = self.clock.now().0.saturating_sub(began.0).checked_div(refused).unwrap_or(0).max(CHECK);
+        let mut verdicts = verdicts.into_iter();
         for item in items {
             match item {
-                Item::Ready(input) => self.input(env, input),
-                Item::Shown(from, count) => {
-                    let shown: Vec<_> = verdicts.by_ref().take(count).collect();
-                    let refused = shown.iter().filter(|verdict| verdict.is_err()).count();
-                    self.counters.frames_refused += refused as u64;
-                    self.counters.frames_verified += (count - refused) as u64;
-                    let good = shown.into_iter().flatten().collect();
-                    self.input(env, Input::Frames(from, good));
+                Item::Ready(from, input, spent) => self.peer_input(env, from, input, spent),
+                Item::Shown(from, shown, spent) => {
+                    self.shown(env, (from, shown, spent), spoilt, &mut verdicts)
                 }
                 Item::Read(read) => self.asked.push_back(Input::Read(read)),
                 Item::Asked(client, number, full) => match verdicts.next().expect("one verdict per frame") {
@@ -183,12 +162,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
+                        self.client_charges.get_mut().useless(client, env.now, spoilt);
                         self.refuse(client, number, why);
                     }
                 },
             }
         }
         self.serve_clients(env)?;
+        self.serve_replicas(env)?;
         self.commands()
     }
 
@@ -269,77 +250,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         Ok(())
     }
 
-    fn input(&mut self, env: Env, input: MachineInput<A, X>) {
+    pub(crate) fn input(&mut self, env: Env, input: MachineInput<A, X>) {
         self.counters.inputs += 1;
         self.host.input(env, input);
-    }
-
-    fn take_replicas(
-        &mut self,
-        inbox: &Inbox,
-        items: &mut Vec<Item<A, X>>,
-        frames: &mut Vec<Arc<troth_types::Frame>>,
-    ) {
-        let mut left = PEER_MESSAGES;
-        inbox.take_replicas(|party, bytes| {
-            let Party::Replica(from) = party else { return true };
-            self.counters.peer_messages_in += 1;
-            match Peers::<A>::from_wire(&bytes) {
-                Err(_) if is_unknown::<A>(&bytes) => self.counters.unknown += 1,
-                Err(_) => self.counters.malformed += 1,
-                Ok(PeerMessage::Protocol(message)) => match self.messages.verify(message) {
-                    Ok(message) => {
-                        self.counters.messages_verified += 1;
-                        items.push(Item::Ready(Input::Message(from, message)));
-                    }
-                    Err(_) => self.counters.messages_refused += 1,
-                },
-                Ok(PeerMessage::Frames(shown)) => {
-                    items.push(Item::Shown(from, shown.len()));
-                    frames.extend(shown);
-                }
-                Ok(PeerMessage::FetchFrames(digests)) => {
-                    items.push(Item::Ready(Input::FetchFrames(from, digests)));
-                }
-                Ok(PeerMessage::FetchState(fetch)) => {
-                    items.push(Item::Ready(Input::FetchState(from, fetch)));
-                }
-                Ok(PeerMessage::StatePiece(piece)) => {
-                    items.push(Item::Ready(Input::StatePiece(from, piece)));
-                }
-            }
-            left -= 1;
-            left > 0 && frames.len() < PEER_CHECKS
-        });
-    }
-
-    fn take_clients(
-        &mut self,
-        inbox: &Inbox,
-        items: &mut Vec<Item<A, X>>,
-        frames: &mut Vec<Arc<troth_types::Frame>>,
-    ) {
-        let most = frames.len() + CLIENT_CHECKS;
-        let mut left = CLIENT_MESSAGES;
-        let mut bytes_left = CLIENT_BYTES;
-        inbox.take_clients(|party, bytes| {
-            let Party::Client(client) = party else { return true };
-            self.counters.client_messages_in += 1;
-            bytes_left = bytes_left.saturating_sub(bytes.len());
-            match ToReplica::from_wire(&bytes) {
-                Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
-                    items.push(Item::Asked(client, frame.number(), full));
-                    frames.push(frame);
-                }
-                Ok(ToReplica::Read(read)) if read.client == client => {
-                    items.push(Item::Read(read));
-                }
-                // A connection speaks for the client whose key opened it, and for no other.
-                Ok(_) | Err(_) => self.counters.malformed += 1,
-            }
-            left -= 1;
-            left > 0 && bytes_left > 0 && frames.len() < most
-        });
     }
 
     fn refuse(&mut self, client: ClientId, number: u64, why: FrameError) {
@@ -446,7 +359,18 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     fn tell_peers(&mut self, to: To, message: &Peers<A>) {
         let bytes = message.to_wire();
         match to {
-            To::One(replica) => self.tell_peer(replica, bytes),
+            To::One(replica) => {
+                match message {
+                    // What it asked for by its STATUS is bounded by the protocol (R10).
+                    PeerMessage::Protocol(_) => {}
+                    PeerMessage::Frames(_) | PeerMessage::StatePiece(_) => {
+                        self.fetched_bytes += bytes.len();
+                        self.peer_charges.fetched(replica, self.clock.now(), bytes.len());
+                    }
+                    PeerMessage::FetchFrames(_) | PeerMessage::FetchState(_) => {}
+                }
+                self.tell_peer(replica, bytes);
+            }
             To::Others => {
                 for replica in self.links.others() {
                     self.tell_peer(replica, bytes.clone());
@@ -486,6 +410,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         };
         let bytes = message.to_wire();
         self.answered_bytes += bytes.len();
+        let outcome = matches!(message, ToClient::Reply(_) | ToClient::Refusal(_));
+        self.client_charges.get_mut().answered(client, bytes.len(), outcome);
         if self.links.tell_client(client, &bytes) {
             self.counters.client_messages_out += 1;
         } else {

@@ -22,8 +22,8 @@ pub(crate) async fn serve(listener: TcpListener, look: Rc<dyn Fn() -> Snapshot>)
     let places = Places::new(MOST_AT_ONCE);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let (look, place) = (Rc::clone(&look), places.take());
+            Ok((stream, from)) => {
+                let (look, place) = (Rc::clone(&look), places.take(from.ip()));
                 tokio::task::spawn_local(async move {
                     let answering = tokio::time::timeout(PATIENCE, answer(stream, look.as_ref()));
                     // Whether it was answered is the asker's concern.

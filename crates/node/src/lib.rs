@@ -5,8 +5,12 @@
 //! | [`config`] | `cluster.toml`, secret files, making a new cluster |
 //! | `runtime` | the loop: wait, gather, turn, write |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
+//! | `intake` | what a turn takes from the lanes, and what it does with what replicas sent |
 //! | `notes` | what the machine notes, counted and logged |
 //! | `inbox`, `links`, `connection` | what comes in, what goes out, and the sockets between |
+//! | `charges`, `fetches` | what each party costs, and when it has to wait for it |
+//! | `descriptors`, `places` | how many may connect |
+//! | `bounds` | what the process may have resident |
 //! | `remembered` | certificates that need not be checked again |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
@@ -30,19 +34,26 @@ mod aside;
 pub mod backup;
 mod beside;
 mod bodies;
+mod bounds;
 mod by_the_clock;
+mod charges;
 mod clock;
 pub mod config;
 mod connection;
 mod counters;
+mod descriptors;
 mod disk_journal;
 mod durable;
 mod engine;
 #[cfg(feature = "faults")]
 mod faults;
+mod fetches;
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod genesis;
 mod http;
 mod inbox;
+mod intake;
 mod journal;
 mod keys;
 #[cfg(feature = "demo-adversary")]
@@ -65,6 +76,7 @@ mod trusted_home;
 mod unfinished;
 
 pub use aside::{AsideError, Stopped, put_aside, remains};
+pub use bounds::memory_bound;
 pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
 pub use durable::DurableError;

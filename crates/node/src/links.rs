@@ -3,10 +3,15 @@
 use crate::connection::Outgoing;
 use crate::counters::Counters;
 use crate::inbox::Party;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use troth_link::{LinkError, LinkKey};
 use troth_types::{ClientId, Group, ReplicaId};
+
+/// Between two lines of the log that say that there is no room for more clients.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// The newest connection of each party. An older one of the same party is closed when a newer
 /// comes, so their number is bounded by the group's configuration.
@@ -14,6 +19,12 @@ pub(crate) struct Links {
     me: ReplicaId,
     replicas: Vec<Option<Rc<Outgoing>>>,
     clients: BTreeMap<ClientId, Rc<Outgoing>>,
+    /// Clients that may be connected: what the process has descriptors for, less a reserve.
+    most_clients: usize,
+    /// When it was said last that there are as many.
+    said_full: Option<Instant>,
+    /// Bytes that wait for all clients.
+    pub(crate) clients_unsent: Rc<Cell<usize>>,
     dirty: Vec<Rc<Outgoing>>,
     /// Replicas of whom it was already said that a message to or from them was too large.
     too_large: BTreeSet<ReplicaId>,
@@ -29,11 +40,35 @@ impl Links {
             me,
             replicas: vec![None; group.n()],
             clients: BTreeMap::new(),
+            most_clients: usize::MAX,
+            said_full: None,
+            clients_unsent: Rc::default(),
             dirty: Vec::new(),
             too_large: BTreeSet::new(),
             versions: BTreeMap::new(),
             speechless: BTreeSet::new(),
         }
+    }
+
+    /// Lets no more than so many clients be connected.
+    pub(crate) fn allow_clients(&mut self, most: usize) {
+        self.most_clients = most;
+    }
+
+    /// Whether a party may have a connection. Replicas always may: descriptors are kept for them.
+    pub(crate) fn has_room_for(&mut self, party: Party) -> bool {
+        let Party::Client(client) = party else { return true };
+        // One in the place of an older one takes no more.
+        let room = self.clients.len() < self.most_clients || self.clients.contains_key(&client);
+        if !room && self.said_full.is_none_or(|said| said.elapsed() > SAY_AGAIN) {
+            self.said_full = Some(Instant::now());
+            tracing::warn!(
+                %client, connected = self.clients.len(),
+                "refuses a client's connection: as many clients are connected as the process has descriptors for; mend: \
+                 raise the hard limit on open files (ulimit -Hn)"
+            );
+        }
+        room
     }
 
     /// All replicas but this one.

@@ -38,6 +38,11 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
             i64::from(snapshot.versions.values().min().copied().unwrap_or(0)),
         ),
         ("connected_clients", "Clients connected", number(snapshot.clients)),
+        (
+            "memory_bound_bytes",
+            "Bytes that the process may have resident beside the service's state",
+            number(snapshot.memory_bound),
+        ),
         ("uptime_milliseconds", "Time since the process started", number(snapshot.uptime_ms)),
     ];
     for (name, help, value) in gauges {

@@ -2,10 +2,11 @@
 //!
 //! Whoever can open a TCP connection can leave it silent. Were such callers to wait for a place, a
 //! few dozen silent connections would lock everybody out; so a new caller always has one, and where
-//! there is none left the oldest caller loses its own.
+//! there is none left a caller of the address that holds most loses its own, the oldest of them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::Notify;
 
@@ -14,7 +15,13 @@ pub(crate) struct Places {
     most: usize,
     next: Cell<u64>,
     /// Who holds one, oldest first.
-    held: RefCell<VecDeque<(u64, Rc<Notify>)>>,
+    held: RefCell<VecDeque<Held>>,
+}
+
+struct Held {
+    number: u64,
+    address: IpAddr,
+    lost: Rc<Notify>,
 }
 
 /// One caller's place, free again when dropped.
@@ -30,20 +37,34 @@ impl Places {
         Rc::new(Self { most, next: Cell::new(0), held: RefCell::default() })
     }
 
-    /// A place for a new caller; the oldest caller loses its own where none is free.
-    pub(crate) fn take(self: &Rc<Self>) -> Place {
+    /// A place for a new caller at this address. Where none is free, the address that holds most loses its
+    /// oldest, the new caller counted.
+    pub(crate) fn take(self: &Rc<Self>, address: IpAddr) -> Place {
         let mut held = self.held.borrow_mut();
-        while held.len() >= self.most
-            && let Some((_, oldest)) = held.pop_front()
-        {
-            oldest.notify_one();
+        while held.len() >= self.most {
+            let loser = busiest(&held, address);
+            let oldest = held.iter().position(|held| held.address == loser).unwrap_or(0);
+            if let Some(oldest) = held.remove(oldest) {
+                oldest.lost.notify_one();
+            }
         }
         let number = self.next.get();
         self.next.set(number + 1);
         let lost = Rc::new(Notify::new());
-        held.push_back((number, Rc::clone(&lost)));
+        held.push_back(Held { number, address, lost: Rc::clone(&lost) });
         Place { places: Rc::clone(self), number, lost }
     }
+}
+
+/// The address with most callers, a new one at `address` among them; of several, that of the oldest caller.
+fn busiest(held: &VecDeque<Held>, address: IpAddr) -> IpAddr {
+    let mut callers: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for held in held {
+        *callers.entry(held.address).or_default() += 1;
+    }
+    let of = |at: &IpAddr| callers.get(at).copied().unwrap_or(0) + usize::from(*at == address);
+    let most = callers.keys().map(of).max().unwrap_or(0);
+    held.iter().map(|held| held.address).find(|at| of(at) == most).unwrap_or(address)
 }
 
 impl Place {
@@ -59,6 +80,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.held.borrow_mut().retain(|(number, _)| *number != self.number);
+        self.places.held.borrow_mut().retain(|held| held.number != self.number);
     }
 }

@@ -3,12 +3,16 @@
 use crate::alarm::Alarm;
 use crate::beside::{Attestor, Desk};
 use crate::bodies::Bodies;
+use crate::bounds::memory_bound;
+use crate::charges::PeerCharges;
 use crate::clock::Clock;
 use crate::config::{Cluster, ConfigError, Durability, Known, Layout, ReplicaSecret, Service};
 use crate::connection::{self, Meeting};
 use crate::counters::Counters;
+use crate::descriptors::most_clients;
 use crate::durable::{self, DurableError, Footing, Found};
 use crate::engine::{Engine, Stopped};
+use crate::fetches::Fetches;
 use crate::genesis::{self, GenesisError};
 use crate::inbox::Inbox;
 use crate::keys::Keys;
@@ -186,11 +190,11 @@ impl Sockets {
     async fn bind(cluster: &Cluster, secret: &ReplicaSecret) -> Result<Self, RunError> {
         let entry = cluster.replica(secret.replica);
         let http = if secret.address.is_some() { &secret.http } else { &entry.http };
-        let listen = async |address: &String| {
-            TcpListener::bind(address).await.map_err(|why| RunError::Listen(address.clone(), why))
+        let listen = async |address: &str| {
+            TcpListener::bind(address).await.map_err(|why| RunError::Listen(address.to_owned(), why))
         };
         Ok(Self {
-            group: listen(secret.address.as_ref().unwrap_or(&entry.address)).await?,
+            group: listen(secret.listens_at(cluster)).await?,
             http: match http {
                 Some(address) => Some(listen(address).await?),
                 None => None,
@@ -234,6 +238,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let clock = clock.told_by(options.faults.orders.clone());
     let started = Instant::now();
     let epoch = secret.epoch;
+    let address = secret.listens_at(cluster).to_owned();
     #[cfg(feature = "demo-adversary")]
     let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
     let engine = Engine {
@@ -244,11 +249,12 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         ..engine(cluster, secret, executor, clock.clone(), footing)?
     };
     let mut engine = engine;
+    engine.links.allow_clients(most_clients());
     // What this machine was told may be newer than what its disk holds, which is nothing where it is new.
     engine.configured(known);
     let meeting = Rc::clone(&engine.meeting);
     let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
-    tracing::info!(target: "troth", replica = %me, group = ?group.id(), address = %cluster.replica(me).address, "serves");
+    tracing::info!(target: "troth", replica = %me, group = ?group.id(), %address, "serves");
 
     tokio::task::spawn_local(connection::listen(Rc::clone(&shared), Rc::clone(&meeting), sockets.group));
     for lower in group.all().filter(|other| *other < me) {
@@ -256,7 +262,13 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     }
     if let Some(listener) = sockets.http.take() {
         let shared = Rc::clone(&shared);
-        let look = move || look(&shared.engine.borrow(), cluster_name(&group), epoch.0, started);
+        let bounded = cluster.clone();
+        let look = move || {
+            let engine = shared.engine.borrow();
+            let clients = engine.host.machine().execution().configuration().clients().count();
+            let memory_bound = memory_bound(&bounded, clients);
+            Snapshot { memory_bound, ..look(&engine, cluster_name(&group), epoch.0, started) }
+        };
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
     }
 
@@ -271,7 +283,13 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     shared.engine.borrow_mut().flush();
     let mut alarm = Alarm::new();
     loop {
-        let due = shared.engine.borrow().timers.next();
+        let due = {
+            let engine = shared.engine.borrow();
+            [engine.timers.next(), engine.next_fetch(), shared.inbox.next_rested()]
+                .into_iter()
+                .flatten()
+                .min()
+        };
         let stuck = shared.engine.borrow().is_stuck();
         let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
         let busy = !stuck && (waiting || due.is_some_and(|at| at <= clock.now()));
@@ -382,6 +400,10 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         counters: Counters::default(),
         links: Links::new(me, &group),
         asked: VecDeque::new(),
+        peer_charges: PeerCharges::new(group.n()),
+        client_charges: RefCell::default(),
+        fetches: Fetches::new(group.n()),
+        fetched_bytes: 0,
         answered_bytes: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
@@ -448,6 +470,7 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, sta
         versions: engine.links.versions(),
         wall_us: engine.clock.env().wall.0,
         clients: engine.links.clients_up() as u64,
+        memory_bound: 0,
         counters: engine.counters.clone(),
     }
 }

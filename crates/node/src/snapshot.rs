@@ -62,6 +62,8 @@ pub struct Snapshot {
     pub wall_us: u64,
     /// Clients that are connected to it.
     pub clients: u64,
+    /// Bytes that its process may have resident, beside the service's state; 0 where it does not say.
+    pub memory_bound: u64,
     /// What it counted.
     pub counters: Counters,
 }

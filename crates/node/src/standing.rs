@@ -124,12 +124,22 @@ fn parse(text: &str) -> Option<Kept> {
     whole.then_some(Kept { durability: known, boot: BootId(hex::decode(boot)?) })
 }
 
+fn text(kept: &Kept) -> String {
+    format!("{HEAD}\n{}\n{}\n", kept.durability, hex::encode(&kept.boot.0))
+}
+
+/// What is read of a text, as it would be written.
+#[cfg(feature = "fuzz")]
+pub(crate) fn written_again(read: &str) -> Option<String> {
+    parse(read).as_ref().map(text)
+}
+
 fn write<D: Disk>(disk: &D, kept: &Kept) -> Result<(), DiskError> {
     // What an earlier start left half done.
     if disk.list()?.iter().any(|name| name == NEW) {
         disk.remove(NEW)?;
     }
-    let text = format!("{HEAD}\n{}\n{}\n", kept.durability, hex::encode(&kept.boot.0));
+    let text = text(kept);
     let mut file = disk.create(NEW)?;
     file.write_at(0, text.as_bytes())?;
     file.sync_all()?;

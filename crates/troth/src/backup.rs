@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use troth_kv::Operation;
 use troth_node::backup::{self, BackupError, Manifest, Progress, Source};
-use troth_node::config::{Cluster, Layout, ReplicaSecret, hex};
+use troth_node::config::{Cluster, Known, Layout, ReplicaSecret, hex};
 use troth_types::{ClientId, ReplicaId, Wire};
 
 /// Between two lines that tell how far it is.
@@ -61,7 +61,8 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let give_up = Instant::now() + Duration::from_secs(arguments.wait);
     let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
     let socket = layout.backup_socket(replica);
-    let ask = || Source::open(&cluster, &secret, &socket);
+    let configuration = Known::load(&layout, &cluster)?.configuration;
+    let ask = || Source::open(&cluster, &configuration, &secret, &socket);
     let mut source = if arguments.last {
         last(give_up, &ask)?
     } else {

@@ -104,7 +104,16 @@ impl From<AsideError> for Failure {
 impl From<ClientError> for Failure {
     fn from(why: ClientError) -> Self {
         let code = if why.outcome_unknown() { UNKNOWN } else { NOT_DONE };
-        Self::new(code, why.to_string())
+        let message = match &why {
+            // Replicas say neither why they hang up nor why they do not know somebody.
+            ClientError::Unauthorised | ClientError::Unavailable { .. } => {
+                format!(
+                    "{why}\n  mend: `troth status` shows who answers; if all do, this client may have been removed by the operator"
+                )
+            }
+            _ => why.to_string(),
+        };
+        Self::new(code, message)
     }
 }
 

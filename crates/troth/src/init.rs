@@ -2,6 +2,7 @@
 
 use crate::cli::{DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
+use crate::how_to_start::{self, Which};
 use crate::print::say;
 use crate::up::OURS;
 use crate::users;
@@ -55,8 +56,9 @@ pub(crate) fn create(
     say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
     say!("  {dir}/clients/operator.toml secret: for `troth admin`, on the operator's machine only");
     say!("");
-    say!("Run each replica once: troth replica --dir {dir} --id N, for N from 0 to {}.", n - 1);
-    say!("Or all of them here:   troth up --dir {dir}");
+    for line in how_to_start::lines(layout, plan.trusted_home, Which::Each(n)) {
+        say!("{line}");
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 #[cfg(feature = "faults")]
 mod faulty_store;
+mod how_to_start;
 mod init;
 mod kv;
 mod print;

@@ -2,11 +2,15 @@
 
 use crate::failure::{Failure, NOT_DONE, USAGE};
 use std::fs::File;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
 use troth_node::config::{ClientSecret, Cluster, Known, Layout};
 use troth_types::ClientId;
+
+/// How long a replica's port may take.
+const PORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connected client, and the lock that keeps others from being the same one.
 pub(crate) struct Session {
@@ -23,7 +27,8 @@ impl Session {
         patience: Duration,
     ) -> Result<Self, Failure> {
         let (secret, lock) = claim(layout, cluster, wanted)?;
-        let client = Client::connect(config(cluster, &secret, patience)).await?;
+        let client = Client::connect(config(cluster, &secret, patience)).await;
+        let client = client.map_err(|why| unreached(cluster, secret.client, why))?;
         Ok(Self { client, _lock: lock })
     }
 
@@ -58,7 +63,9 @@ fn claim(
     cluster: &Cluster,
     wanted: Option<ClientId>,
 ) -> Result<(ClientSecret, File), Failure> {
+    let known = Known::load(layout, cluster)?;
     let candidates: Vec<ClientId> = match wanted {
+        Some(client) if known.configuration.is_removed(client) => return Err(removed(layout, client)),
         Some(client) => vec![client],
         None => cluster.clients.keys().copied().filter(|id| layout.client_secret(*id).exists()).collect(),
     };
@@ -78,13 +85,79 @@ fn claim(
         }
         None if candidates.is_empty() => Failure::new(
             USAGE,
-            format!("no client of the group has its keys in {}; copy a client's file there", place.display()),
+            format!(
+                "no client of the group has its keys in {}; copy a client's file there{}",
+                place.display(),
+                removed_among(layout, &known)
+            ),
         ),
         None => Failure::new(
             NOT_DONE,
             format!("all {} clients in {} are in use; end one of them", candidates.len(), place.display()),
         ),
     })
+}
+
+/// What is said to a client that is known here to be removed.
+fn removed(layout: &Layout, client: ClientId) -> Failure {
+    Failure::usage(format!(
+        "client {0} was removed by the operator, as {1} says: the group refuses it for ever, and its number is not given \
+         again\n  mend: be another client (--client, or leave it away), or have the operator add one: troth admin add-client",
+        client.0,
+        layout.known().display()
+    ))
+}
+
+/// Names the removed clients whose keys are here, for whoever wonders why none of them will do.
+fn removed_among(layout: &Layout, known: &Known) -> String {
+    let clients = known.configuration.clients();
+    let names: Vec<String> = clients
+        .filter(|(client, entry)| entry.removed && layout.client_secret(*client).exists())
+        .map(|(client, _)| client.0.to_string())
+        .collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(" (removed by the operator: {})", names.join(", ")),
+    }
+}
+
+/// Why a client did not get through. A replica that refuses a client hangs up without a word, and seen from
+/// here is not reachable: so where the ports open, that is told apart.
+fn unreached(cluster: &Cluster, client: ClientId, why: ConnectError) -> Failure {
+    let ConnectError::Unavailable { unreachable } = &why else { return why.into() };
+    let open: Vec<String> = std::thread::scope(|scope| {
+        let asked: Vec<_> = unreachable
+            .iter()
+            .map(|replica| (replica, scope.spawn(|| opens(&cluster.replica(*replica).address).is_ok())))
+            .collect();
+        let open = asked.into_iter().filter_map(|(replica, opens)| {
+            opens.join().expect("trying does not panic").then(|| replica.0.to_string())
+        });
+        open.collect()
+    });
+    if cluster.group.n() - unreachable.len() + open.len() < cluster.group.weak() {
+        return why.into();
+    }
+    Failure::new(
+        NOT_DONE,
+        format!(
+            "{why}, although somebody listens where replicas {} should: either they are not of this group or not ready yet, \
+             or they refuse client {}, which has other keys there or was removed by the operator\n  mend: look with `troth \
+             status`; where they serve, ask the operator (`troth admin show` lists who was removed)",
+            open.join(", "),
+            client.0
+        ),
+    )
+}
+
+/// Whether somebody listens at an address, or why it seems that nobody does.
+pub(crate) fn opens(address: &str) -> Result<(), String> {
+    let target = address
+        .to_socket_addrs()
+        .map_err(|why| format!("its name is not known: {why}"))?
+        .next()
+        .ok_or("its name stands for no machine")?;
+    TcpStream::connect_timeout(&target, PORT_PATIENCE).map(drop).map_err(|why| why.to_string())
 }
 
 fn config(cluster: &Cluster, secret: &ClientSecret, patience: Duration) -> ClientConfig {

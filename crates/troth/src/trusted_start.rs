@@ -50,7 +50,7 @@ pub(crate) fn mark(started: &Path, epoch: Epoch) -> Result<(), Failure> {
 }
 
 /// The epoch that has started. What is no number is an error: whoever wrote it knew more than this program.
-fn read(started: &Path) -> io::Result<Option<Epoch>> {
+pub(crate) fn read(started: &Path) -> io::Result<Option<Epoch>> {
     let file = match File::open(started) {
         Ok(file) => file,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),

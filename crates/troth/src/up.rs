@@ -77,7 +77,7 @@ fn greet(layout: &Layout, cluster: &Cluster) {
     } else {
         format!(" --dir {}", layout.root().display())
     };
-    say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and what they hold is gone then.\n");
+    say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and {}.\n", after(layout, cluster));
     say!("In another terminal:");
     if cluster.service == Service::Kv {
         say!("  troth kv{dir} put greeting hello");
@@ -89,6 +89,22 @@ fn greet(layout: &Layout, cluster: &Cluster) {
     say!("Logs: {}/replica-N/replica.log", layout.root().display());
 }
 
+/// What is left when they have been stopped.
+pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
+    let dir = layout.root().display();
+    match cluster.durability {
+        Durability::Memory if cluster.trusted_home == TrustedHome::Process => {
+            "what they hold is gone then, unless every `troth trusted` was started apart and runs on"
+                .to_owned()
+        }
+        Durability::Memory => "what they hold is gone then".to_owned(),
+        Durability::Interval(_) => format!(
+            "what they hold stays in {dir}: `troth up` goes on with it, unless the machine starts anew before that"
+        ),
+        Durability::Always => format!("what they hold stays in {dir}: `troth up` goes on with it"),
+    }
+}
+
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
     say!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
     let left = if running == 1 { "1 is left".to_owned() } else { format!("{running} are left") };
@@ -97,7 +113,8 @@ fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize)
     } else {
         say!(
             "{left}, too few to be sure of anything: the group answers nothing any more, rather than \
-             something wrong. Press Ctrl-C and start anew."
+             something wrong. Press Ctrl-C; {}.",
+            after(layout, cluster)
         );
     }
 }

@@ -69,6 +69,7 @@ const LAYERS: &[Layer] = &[
     Layer { place: "crates/bench", ours: ANY, others: ANY },
     Layer { place: "crates/chaos", ours: ANY, others: ANY },
     Layer { place: "crates/troth", ours: ANY, others: ANY },
+    Layer { place: "fuzz", ours: ANY, others: ANY },
     Layer { place: "xtask", ours: &[], others: &["serde_json", "toml"] },
 ];
 
@@ -76,11 +77,12 @@ const LAYERS: &[Layer] = &[
 /// world in.
 const TOP: &[&str] = &["troth-node", "troth-sim", "troth-bench", "troth-chaos", "troth"];
 /// Where they may be used.
-const TOP_PLACES: &[&str] = &["crates/troth", "crates/node", "crates/sim", "crates/bench", "crates/chaos"];
+const TOP_PLACES: &[&str] =
+    &["crates/troth", "crates/node", "crates/sim", "crates/bench", "crates/chaos", "fuzz"];
 /// Features that only tests, simulation and demonstration may switch on.
-const TEST_FEATURES: &[&str] = &["adversary", "model", "marks", "faults"];
+const TEST_FEATURES: &[&str] = &["adversary", "model", "marks", "faults", "fuzz"];
 /// Where they may be switched on in a normal dependency: programs that test, and no part of what serves.
-const TEST_PLACES: &[&str] = &["crates/sim", "crates/chaos"];
+const TEST_PLACES: &[&str] = &["crates/sim", "crates/chaos", "fuzz"];
 
 /// All dependencies that point the wrong way.
 pub fn check(metadata: &Value, root: &str) -> Vec<Finding> {

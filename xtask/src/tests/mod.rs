@@ -2,6 +2,7 @@
 
 mod claims;
 mod cli;
+mod fuzz;
 mod layers;
 mod mutants;
 mod paper;

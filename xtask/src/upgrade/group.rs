@@ -59,8 +59,10 @@ impl Group {
     fn make(&self) -> Result<(), String> {
         let base = free_ports()?.to_string();
         let today = self.today();
-        self.troth(&["init", "--durability", "memory", "--clients", "8", "--base-port", &base])?;
-        // Each half has a cluster.toml of its own: durability is no part of the group's name.
+        // The release before makes the group, as it made those that are upgraded: what came since, such as an
+        // operator, it does not read. Each half has a cluster.toml of its own: durability is no part of the
+        // group's name.
+        self.run(&self.old, &["init", "--clients", "8", "--base-port", &base])?;
         let copied = Command::new("cp").arg("-a").arg(&today).arg(self.before()).status();
         if !copied.is_ok_and(|status| status.success()) {
             return Err("cannot copy the cluster's files".to_string());
@@ -108,13 +110,17 @@ impl Group {
 
     /// Runs today's command on the group's files and gives what it printed.
     pub fn troth(&self, arguments: &[&str]) -> Result<String, String> {
-        let output = Command::new(&self.new)
+        self.run(&self.new, arguments)
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> Result<String, String> {
+        let output = Command::new(program)
             .args(arguments)
             .env("TROTH_DIR", self.today())
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .output()
-            .map_err(|why| format!("{}: {why}", self.new.display()))?;
+            .map_err(|why| format!("{}: {why}", program.display()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("troth {} ended with {}: {said}", arguments.join(" "), output.status));

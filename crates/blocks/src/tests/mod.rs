@@ -1,7 +1,7 @@
 //! Each block by itself.
 use crate::*;
 use troth_trusted::CounterValue;
-use troth_types::{ClientId, Digest, ReplicaId};
+use troth_types::{ClientId, Digest, ReplicaId, Seq};
 
 fn at(count: u64) -> CounterValue {
     CounterValue::new(0, count)
@@ -70,22 +70,54 @@ fn voters_are_counted_once() {
 
 #[test]
 fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
-    let mut pool = RequestPool::new(4);
+    let mut pool = RequestPool::new(4, 100);
     let digest = |n: u8| Digest([n; 32]);
-    assert_eq!(pool.admit(ClientId(2), 1, digest(1)), Admitted::New);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(2)), Admitted::New);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(3)), Admitted::Pending, "whatever its digest");
-    assert_eq!(pool.admit(ClientId(1), 5, digest(4)), Admitted::SlotTaken);
+    assert_eq!(pool.admit(ClientId(2), 1, digest(1), 10), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(2), 10), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(3), 10), Admitted::Pending, "whatever its digest");
+    assert_eq!(pool.admit(ClientId(1), 5, digest(4), 10), Admitted::SlotTaken);
     assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(1)));
-    assert_eq!(pool.propose(1), [digest(1)]);
-    assert_eq!(pool.propose(9), [digest(2)]);
-    assert!(pool.propose(9).is_empty() && !pool.has_unproposed());
+    assert_eq!(pool.propose(1, 100), [digest(1)]);
+    assert_eq!(pool.propose(9, 100), [digest(2)]);
+    assert!(pool.propose(9, 100).is_empty() && !pool.has_unproposed());
     pool.restart(|carried| *carried == digest(1));
-    assert_eq!(pool.propose(9), [digest(2)]);
+    assert_eq!(pool.propose(9, 100), [digest(2)]);
     assert_eq!(pool.done(ClientId(2), 1), Some(digest(1)));
     assert_eq!(pool.done(ClientId(2), 1), None);
     assert_eq!(pool.done(ClientId(1), 5), Some(digest(2)), "a later number overtakes the slot");
     assert!(pool.is_empty());
+}
+
+#[test]
+fn the_pool_bounds_bytes_of_clients_and_of_batches() {
+    let mut pool = RequestPool::new(8, 100);
+    let digest = |n: u8| Digest([n; 32]);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(1), 1000), Admitted::New, "one is taken however large");
+    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 1), Admitted::Full);
+    assert_eq!(pool.admit(ClientId(2), 1, digest(3), 60), Admitted::New, "others have budgets of their own");
+    assert_eq!(pool.admit(ClientId(2), 2, digest(4), 41), Admitted::Full);
+    assert_eq!(pool.admit(ClientId(2), 2, digest(5), 40), Admitted::New);
+    assert_eq!(pool.propose(9, 99), [digest(1)], "the first is taken however large");
+    assert_eq!(pool.propose(9, 99), [digest(3)], "a batch ends before it is too large");
+    assert_eq!(pool.done(ClientId(2), 1), Some(digest(3)));
+    assert_eq!(pool.admit(ClientId(2), 3, digest(6), 60), Admitted::New, "what is done is given back");
+    assert_eq!(pool.retain(|client, _| client == ClientId(2)), [digest(1)]);
+    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 100), Admitted::New);
+    assert_eq!(pool.propose(9, 1000), [digest(5), digest(6), digest(2)]);
+}
+
+#[test]
+fn only_frames_of_batches_that_are_near_are_wanted() {
+    let mut frames = crate::FrameStore::default();
+    let digest = |n: u8| Digest([n; 32]);
+    frames.name(Seq(3), &[digest(1)]);
+    frames.name(Seq(9), &[digest(1), digest(2)]);
+    assert_eq!(frames.missing(8, 0, Seq(2)), []);
+    assert_eq!(frames.missing(8, 0, Seq(3)), [digest(1)]);
+    assert_eq!(frames.missing(8, 0, Seq(9)), [digest(1), digest(2)]);
+    assert!(frames.wants(&digest(1), Seq(3)) && !frames.wants(&digest(2), Seq(8)));
+    frames.stable(Seq(8));
+    assert!(frames.wants(&digest(1), Seq(9)), "a later batch names it too");
 }
 
 #[test]

@@ -4,9 +4,10 @@ use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
 use crate::{Executor, PartError, Snapshot};
 use bytes::Bytes;
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use troth_core::{Execution, Lookup};
-use troth_types::{ClientId, Digest, Limits, Seq};
+use troth_types::{ClientId, Digest, Limits, Seq, Time};
 
 fn busy(limits: Limits) -> Executor<Script> {
     let mut executor = Executor::new(Script::default(), limits);
@@ -162,4 +163,26 @@ fn a_part_that_is_missing_or_damaged_is_named() {
         without.insert(*digest, Bytes::from(damaged));
         assert_eq!(assembled(&snapshot, &without), Err(PartError::Damaged(*digest)));
     }
+}
+
+/// Sixteen children that are the same, level below level: few parts that would make a tree of millions of nodes.
+#[test]
+fn parts_that_name_one_node_many_times_are_no_tree() {
+    let mut executor = Executor::new(Script::default(), SMALL);
+    run(&mut executor, &[frame(1, 1, &["set key value"])]);
+    let (seq, _) = checkpoint(&mut executor);
+    let mut parts = parts(&executor.snapshot(seq).expect("kept"), None);
+    let mut root = *parts.keys().next().expect("a page");
+    for _ in 0..4 {
+        let branch = [&[0, 255, 255][..], &root.0.repeat(16)].concat();
+        root = crate::map::node_digest(&branch);
+        parts.insert(root, Bytes::from(branch));
+    }
+    let asked = Cell::new(0);
+    let built = Snapshot::from_parts(seq, Time(1), root, &|digest| {
+        asked.set(asked.get() + 1);
+        parts.get(digest).cloned()
+    });
+    assert!(matches!(built, Err(PartError::Damaged(_))), "{built:?}");
+    assert!(asked.get() <= parts.len() + 1, "{} parts were asked for, of {}", asked.get(), parts.len());
 }

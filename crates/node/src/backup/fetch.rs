@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use troth_core::{Execution, Installing};
 use troth_exec::{Executor, Snapshot as State};
-use troth_minbft::{Message, StableProof, evidence};
+use troth_minbft::{Body, Certified, Message, StableProof, evidence};
 use troth_trusted::MacKey;
-use troth_types::{Digest, Seq, StateFetch, StatePiece, Wire};
+use troth_types::{Configuration, Digest, Seq, StateFetch, StatePiece, Wire};
 
 /// How long the replica may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,6 +37,8 @@ pub struct Progress {
 pub struct Source {
     stream: UnixStream,
     limits: troth_types::Limits,
+    /// The replicas and their components by which the certificates were judged.
+    pub configuration: Arc<Configuration>,
     /// The checkpoint.
     pub seq: Seq,
     /// Its certified digest.
@@ -47,19 +50,26 @@ pub struct Source {
 }
 
 impl Source {
-    /// Asks a replica of this machine and checks its certificates.
+    /// Asks a replica of this machine and checks its certificates, by what is known here of who the replicas
+    /// are ([`Known`](crate::config::Known)).
     ///
     /// # Errors
     /// [`BackupError`]: it cannot be reached, will not, or what it shows is not certified.
-    pub fn open(cluster: &Cluster, secret: &ReplicaSecret, socket: &Path) -> Result<Self, BackupError> {
+    pub fn open(
+        cluster: &Cluster,
+        configuration: &Arc<Configuration>,
+        secret: &ReplicaSecret,
+        socket: &Path,
+    ) -> Result<Self, BackupError> {
         let stream =
             UnixStream::connect(socket).map_err(|why| BackupError::Unreachable(socket.to_path_buf(), why))?;
-        Self::over(stream, cluster, secret.mac.as_ref())
+        Self::over(stream, cluster, configuration, secret.mac.as_ref())
     }
 
     pub(crate) fn over(
         mut stream: UnixStream,
         cluster: &Cluster,
+        configuration: &Arc<Configuration>,
         mac: Option<&MacKey>,
     ) -> Result<Self, BackupError> {
         stream.set_read_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
@@ -70,9 +80,10 @@ impl Source {
             Greeting::Offer(offer) => offer,
             Greeting::Refused(why) => return Err(BackupError::Refused(why)),
         };
-        let (seq, digest) = certified(cluster, mac, &offer.proof)?;
+        let (seq, digest) = certified(cluster, configuration, mac, &offer.proof)?;
         let (executed, proof) = (offer.executed, offer.proof);
-        Ok(Self { stream, limits: cluster.limits, seq, digest, executed, proof })
+        let configuration = Arc::clone(configuration);
+        Ok(Self { stream, limits: cluster.limits, configuration, seq, digest, executed, proof })
     }
 
     /// Fetches the state. Every piece is verified against the certified digest as it comes, so nothing is
@@ -121,34 +132,55 @@ fn answer(stream: &mut UnixStream) -> Result<bytes::Bytes, BackupError> {
     receive(stream, MAX_ANSWER).map_err(BackupError::Lost)?.ok_or_else(|| BackupError::Lost(gone()))
 }
 
-/// What f+1 replicas of the group have certified, where the message proves that they have.
+/// What f+1 replicas of the group have certified, where the message proves that they have: by the keys of the
+/// replicas in this configuration, present and earlier ones.
 ///
 /// # Errors
 /// [`BackupError::Uncertified`].
 pub(super) fn certified(
     cluster: &Cluster,
+    configuration: &Arc<Configuration>,
     mac: Option<&MacKey>,
     proof: &Message,
 ) -> Result<(Seq, Digest), BackupError> {
     let bad = |why: String| BackupError::Uncertified(why);
-    let target = vouched(cluster, proof)?;
+    let target = vouched(cluster, configuration, proof)?;
     if cluster.trusted == TrustedKind::Hmac && mac.is_none() {
         return Err(bad("the key that checks HMAC certificates is not here".to_owned()));
     }
     let keys = Keys { group: cluster.group.id(), mac: mac.map(MacKey::verifier), limits: cluster.limits };
-    keys.messages(&cluster.configuration()).verify(proof.clone()).map_err(|why| bad(why.to_string()))?;
+    keys.messages(configuration).verify(proof.clone()).map_err(|why| bad(why.to_string()))?;
     Ok(target)
 }
 
 /// What the message says that f+1 replicas say, before any certificate is looked at.
-pub(super) fn vouched(cluster: &Cluster, proof: &Message) -> Result<(Seq, Digest), BackupError> {
+pub(super) fn vouched(
+    cluster: &Cluster,
+    configuration: &Configuration,
+    proof: &Message,
+) -> Result<(Seq, Digest), BackupError> {
     let bad = |why: &str| BackupError::Uncertified(why.to_owned());
     let Message::Stable(proof): &Message = proof else {
         return Err(bad("it is no proof of a checkpoint"));
     };
     let proof: &StableProof = proof;
-    if proof.votes.is_empty() {
+    let Some(Body::Checkpoint(checkpoint)) = proof.votes.first().map(|vote| &vote.body) else {
         return Err(bad("nobody vouches for it"));
+    };
+    // A component that was replaced vouches for nothing: for nothing later by the rules, and in whose hands it
+    // has been since nobody knows. The replicas may have gone on to others that are not known here.
+    let newest = configuration.members().iter().map(|member| member.admission().at).max();
+    if newest.is_some_and(|at| checkpoint.seq < at) {
+        let why = "its last checkpoint is from before a replica was readmitted or replaced";
+        return Err(BackupError::Refused(why.to_owned()));
+    }
+    let present = configuration.epochs_at(checkpoint.seq);
+    let is_past = |vote: &Arc<Certified>| {
+        let epoch = vote.ui.certificate.epoch.0;
+        present.iter().any(|(replica, its)| *replica == vote.from && epoch < *its)
+    };
+    if proof.votes.iter().any(is_past) {
+        return Err(bad("a component that was replaced vouches for it"));
     }
     evidence::check_stable(&cluster.group, &cluster.minbft(), proof).map_err(bad)
 }

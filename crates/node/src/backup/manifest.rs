@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use troth_types::Hasher;
 
-/// The version of a backup's format.
-pub(super) const FORMAT: u64 = 1;
+/// The latest version of a backup's format: with the file `configuration`.
+pub(super) const FORMAT: u64 = 2;
+/// The version of a backup of a group whose replicas and clients are the ones that it began with.
+pub(super) const FORMAT_AS_BEGUN: u64 = 1;
 
 /// A backup's own words about itself. None of them is believed: digests are computed again where a backup
 /// is read, and compared with these.

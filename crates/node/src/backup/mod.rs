@@ -52,7 +52,8 @@ pub enum BackupError {
     /// The certificates do not certify.
     #[error(
         "what the replica shows is not certified by f+1 replicas of this group ({0}): it is faulty, or cluster.toml is another \
-         group's\n  mend: ask another replica"
+         group's, or replicas were readmitted or replaced of which this machine does not know\n  mend: copy configuration.toml here \
+         from where `troth admin` was used last, or ask another replica"
     )]
     Uncertified(String),
     /// The directory is there already.

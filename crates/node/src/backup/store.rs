@@ -2,22 +2,25 @@
 //! whole; and what is read back is held against certificates and digests before anybody uses it.
 
 use super::fetch::{certified, vouched};
-use super::manifest::FORMAT;
+use super::manifest::{FORMAT, FORMAT_AS_BEGUN};
 use super::{BackupError, Manifest, Source, failed, file};
 use crate::config::{Cluster, Layout, Service, TrustedKind, hex};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_exec::Snapshot as State;
 use troth_minbft::Message;
-use troth_types::{Digest, ReplicaId, Wire};
+use troth_types::{Configuration, Digest, ReplicaId, Wire};
 
 /// The most bytes of a manifest or of certificates.
 const MOST: u64 = 4 << 20;
 const MANIFEST: &str = "backup.json";
 const CLUSTER: &str = "cluster.toml";
+/// Who the replicas and clients were when it was made, where they are not those of `cluster.toml`.
+const CONFIGURATION: &str = "configuration";
 const PROOF: &str = "checkpoint";
 const STATE: &str = "state";
 
@@ -98,10 +101,16 @@ fn fill(
     put(&coming.join(PROOF), &source.proof.to_wire())?;
     let config = layout.cluster();
     put(&coming.join(CLUSTER), &std::fs::read(&config).map_err(failed("read", &config))?)?;
+    let format = if source.configuration == cluster.configuration() {
+        FORMAT_AS_BEGUN
+    } else {
+        put(&coming.join(CONFIGURATION), &source.configuration.to_wire())?;
+        FORMAT
+    };
     let state_bytes = file::write(&coming.join(STATE), state)?;
     let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut manifest = Manifest {
-        format: FORMAT,
+        format,
         made_unix_s: made.as_secs(),
         group: hex::encode(&cluster.group.id().0),
         service: cluster.service.name().to_owned(),
@@ -147,11 +156,19 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     if hex::encode(&cluster.group.id().0) != manifest.group {
         return Err(damaged(&config, "it is another group's".to_owned()));
     }
+    let configuration = if manifest.format == FORMAT_AS_BEGUN {
+        cluster.configuration()
+    } else {
+        let at = from.join(CONFIGURATION);
+        let found =
+            Configuration::from_wire(&get(&at)?.into()).map_err(|why| damaged(&at, why.to_string()))?;
+        Arc::new(found)
+    };
     let at = from.join(PROOF);
     let proof = Message::from_wire(&get(&at)?.into()).map_err(|why| damaged(&at, why.to_string()))?;
     let (target, certified) = match cluster.trusted {
-        TrustedKind::Ed25519 => (certified(&cluster, None, &proof), true),
-        TrustedKind::Hmac => (vouched(&cluster, &proof), false),
+        TrustedKind::Ed25519 => (certified(&cluster, &configuration, None, &proof), true),
+        TrustedKind::Hmac => (vouched(&cluster, &configuration, &proof), false),
     };
     let (seq, digest) = target.map_err(|why| damaged(&at, why.to_string()))?;
     let says = (manifest.number, manifest.checkpoint_digest.as_str());

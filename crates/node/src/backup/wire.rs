@@ -62,7 +62,8 @@ impl Wire for Greeting {
             0 => Self::Offer(Offer { executed: Wire::decode(reader)?, proof: Wire::decode(reader)? }),
             1 => {
                 let reason = reader.bytes("a refusal", MAX_REASON)?;
-                Self::Refused(String::from_utf8_lossy(&reason).into_owned())
+                let reason = String::from_utf8(reason.into());
+                Self::Refused(reason.map_err(|_| Malformed::Invalid("a reason that is not UTF-8"))?)
             }
             other => return Err(Malformed::Tag("a backup's greeting", u64::from(other))),
         })

@@ -56,6 +56,12 @@ pub struct ClientSecret {
 }
 
 impl ReplicaSecret {
+    /// Where the replica listens: what its own file says, where it was moved; else what `cluster.toml` says.
+    #[must_use]
+    pub fn listens_at<'a>(&'a self, cluster: &'a Cluster) -> &'a str {
+        self.address.as_ref().unwrap_or(&cluster.replica(self.replica).address)
+    }
+
     /// Reads and checks a replica's secret file against the cluster's configuration.
     ///
     /// # Errors
@@ -137,8 +143,9 @@ impl ClientSecret {
         let entry = cluster.clients.get(&client).ok_or_else(|| {
             source.error(
                 raw.client.span(),
-                format!("cluster.toml has no client {}", client.0),
-                "use one of its clients, or make a new cluster with more of them",
+                format!("the group has no client {}, as far as it is known here", client.0),
+                "be one of its clients; one that `troth admin add-client` added needs the configuration.toml that was \
+                 written then beside cluster.toml; or it was removed by the operator",
             )
         })?;
         let link: [u8; 32] = checks.bytes(&raw.link_secret, "link_secret")?;

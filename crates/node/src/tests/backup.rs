@@ -14,8 +14,8 @@ use troth_auth::{Seal, Ui};
 use troth_core::Agreement;
 use troth_exec::{MerkleMap, Snapshot};
 use troth_minbft::{Body, COUNTER, Checkpoint, Message, MinBft, StableProof, place::Place};
-use troth_trusted::{CounterValue, TrustedCore, VolatileStore};
-use troth_types::{Digest, ReplicaId, Seq, Time, View};
+use troth_trusted::{CounterValue, Epoch, TrustedCore, VolatileStore};
+use troth_types::{Change, Configuration, Digest, ReplicaId, Seq, Time, View};
 
 const SEQ: Seq = Seq(64);
 
@@ -34,6 +34,7 @@ fn state(entries: u16) -> Snapshot {
 struct Group {
     _scratch: Scratch,
     cluster: Cluster,
+    configuration: Arc<Configuration>,
     secrets: Vec<ReplicaSecret>,
 }
 
@@ -44,23 +45,40 @@ fn group(name: &str, trusted: TrustedKind) -> Group {
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
     let load = |id| ReplicaSecret::load(&layout.replica_secret(id), &cluster).expect("just made");
     let secrets = cluster.group.all().map(load).collect();
-    Group { _scratch: scratch, cluster, secrets }
+    Group { _scratch: scratch, configuration: cluster.configuration(), cluster, secrets }
 }
 
 impl Group {
-    /// The CHECKPOINTs of some replicas, each certified by its own component.
+    /// Replaces a replica's component: the group knows it by the same key, and by the next epoch.
+    fn readmit(&mut self, replica: ReplicaId, at: Seq) {
+        let component = self.configuration.member(replica).expect("one of the group").admission().component;
+        let change = Change::Admit { replica, epoch: 2, component, host: None };
+        let mut next = (*self.configuration).clone();
+        next.apply(&change, at, 0, 1).expect("nothing settles");
+        self.configuration = Arc::new(next);
+    }
+
+    /// The CHECKPOINTs of some replicas, each certified by its first component.
     fn proof(&self, voters: &[u16], digest: Digest) -> StableProof {
-        let votes = voters.iter().map(|voter| {
+        let votes: Vec<_> = voters.iter().map(|voter| (*voter, 1)).collect();
+        self.proof_naming(&votes, digest, Vec::new())
+    }
+
+    /// The CHECKPOINTs of the components of these epochs of some replicas, naming these epochs.
+    fn proof_naming(
+        &self,
+        voters: &[(u16, u64)],
+        digest: Digest,
+        epochs: Vec<(ReplicaId, u64)>,
+    ) -> StableProof {
+        let votes = voters.iter().map(|(voter, epoch)| {
             let me = ReplicaId(*voter);
             let secret = &self.secrets[usize::from(*voter)];
-            let body = Body::Checkpoint(Checkpoint { seq: SEQ, digest, epochs: Vec::new() });
+            let body = Body::Checkpoint(Checkpoint { seq: SEQ, digest, epochs: epochs.clone() });
             let covered = MinBft::digest(&body, self.cluster.group.id(), me);
             let key = secret.trusted.clone().expect("it lives in this process");
-            let mut component = TrustedCore::start(
-                self.cluster.identity(me, self.cluster.replica(me).epoch),
-                key,
-                VolatileStore,
-            );
+            let mut component =
+                TrustedCore::start(self.cluster.identity(me, Epoch(*epoch)), key, VolatileStore);
             let new = Place::of_checkpoint(View(0), SEQ).expect("a checkpoint has a place");
             let certificate =
                 component.attest(COUNTER, CounterValue(0), new, &covered.0).expect("it was just started");
@@ -78,10 +96,11 @@ impl Group {
         let offer = Offer { executed: Seq(70), proof: Message::Stable(Arc::new(proof)) };
         let serves = serves.clone();
         let replica = thread::spawn(move || give(theirs, offer, &serves));
-        let got = Source::over(ours, &self.cluster, self.secrets[0].mac.as_ref()).and_then(|mut source| {
-            assert_eq!((source.seq, source.executed), (SEQ, Seq(70)));
-            source.fetch(|_| {})
-        });
+        let got = Source::over(ours, &self.cluster, &self.configuration, self.secrets[0].mac.as_ref())
+            .and_then(|mut source| {
+                assert_eq!((source.seq, source.executed), (SEQ, Seq(70)));
+                source.fetch(|_| {})
+            });
         drop(replica.join().expect("the replica does not panic"));
         got
     }
@@ -114,6 +133,45 @@ fn what_too_few_replicas_certified_is_refused() {
     let mut mixed = group.proof(&[0], state.digest());
     mixed.votes.extend(group.proof(&[1], Digest([9; 32])).votes);
     assert!(uncertified(mixed).contains("differ"));
+}
+
+#[test]
+fn a_readmitted_component_vouches_and_the_one_that_it_replaced_does_not() {
+    for trusted in [TrustedKind::Hmac, TrustedKind::Ed25519] {
+        let mut group = group(&format!("backup-readmitted-{}", trusted.name()), trusted);
+        let state = state(10);
+        let new = group.proof_naming(&[(0, 1), (1, 2)], state.digest(), vec![(ReplicaId(1), 2)]);
+        // Whoever does not know of the readmission has no key of the component.
+        let got = group.ask(new.clone(), &state);
+        assert!(matches!(got, Err(BackupError::Uncertified(_))), "{got:?}");
+
+        group.readmit(ReplicaId(1), Seq(10));
+        assert_eq!(group.ask(new, &state).expect("the components of now"), state);
+        // The replaced one may be in anybody's hands, and one faulty replica helps it.
+        let old = group.proof_naming(&[(0, 1), (1, 1)], state.digest(), Vec::new());
+        assert!(
+            matches!(group.ask(old, &state), Err(BackupError::Uncertified(why)) if why.contains("replaced"))
+        );
+        let mixed = group.proof_naming(&[(0, 1), (1, 1)], state.digest(), vec![(ReplicaId(1), 2)]);
+        assert!(matches!(group.ask(mixed, &state), Err(BackupError::Uncertified(_))));
+        // One that names both, so that each reader may find what it looks for.
+        let both = vec![(ReplicaId(1), 1), (ReplicaId(1), 2)];
+        let both = group.proof_naming(&[(0, 1), (1, 1)], state.digest(), both);
+        assert!(group.ask(both, &state).is_err());
+    }
+}
+
+#[test]
+fn a_checkpoint_from_before_a_readmission_is_waited_out() {
+    let mut group = group("backup-before", TrustedKind::Ed25519);
+    group.readmit(ReplicaId(1), SEQ.next());
+    let state = state(10);
+    // The replaced component may certify anything for numbers below its end even now.
+    let got = group.ask(group.proof(&[0, 1], state.digest()), &state);
+    assert!(
+        matches!(&got, Err(BackupError::Refused(why)) if why.contains("before a replica was readmitted")),
+        "{got:?}"
+    );
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl Machine {
         let mut sent = engine.counters.peer_dropped;
         for number in 0..=requests {
             if number > 0 {
-                inbox.push(&Inbox::lane(Party::Client(ClientId(1))), self.request());
+                inbox.push(&inbox.lane(Party::Client(ClientId(1))), self.request());
                 engine.turn(&inbox)?;
             }
             while engine.blocked.is_some() {

@@ -7,7 +7,6 @@ use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
 use crate::snapshots::Keeper;
 use bytes::Bytes;
-use std::time::Duration;
 use troth_core::LogRecord;
 use troth_disk::{FaultyDisk, Identity, Log, LogOptions, MemoryDisk, Tear};
 use troth_exec::{MerkleMap, Snapshot};
@@ -72,17 +71,7 @@ struct Life {
 impl Life {
     /// Waits for what a thread did next.
     fn done(&self) -> Done {
-        let next = async {
-            loop {
-                if let Some(done) = self.desk.take() {
-                    return done;
-                }
-                self.desk.woken().await;
-            }
-        };
-        let patience = Duration::from_secs(60);
-        let done = self.runtime.block_on(async { tokio::time::timeout(patience, next).await });
-        done.expect("the threads answer")
+        super::next_done(&self.desk, &self.runtime)
     }
 
     fn append(&mut self, record: Bytes) {

@@ -3,9 +3,9 @@
 use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{MOST_HANDSHAKES, largest_message, listen};
+use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, largest_message, listen};
 use crate::durable::Footing;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Party};
 use crate::links::Links;
 use crate::runtime::{Shared, engine, executor};
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ use troth_exec::Executor;
 use troth_kv::Null;
 use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, initiate};
 use troth_minbft::MinBft;
-use troth_types::{Change, ReplicaId, Seq};
+use troth_types::{Change, ClientId, ReplicaId, Seq};
 
 type Replica = Rc<Shared<MinBft, Executor<Null>>>;
 
@@ -60,10 +60,13 @@ fn a_client_s_messages_are_limited_by_the_client_s_limits() {
         writer.flush().await.expect("the replica reads");
         shared.inbox.woken().await;
         assert!(!shared.inbox.is_empty(), "a frame of the largest size passes");
-        shared.inbox.take_clients(|_, message| {
-            assert_eq!(message.len(), largest);
-            true
-        });
+        shared.inbox.take_clients(
+            |_| None,
+            |_, message| {
+                assert_eq!(message.len(), largest);
+                true
+            },
+        );
         let (mut reader, mut writer) = call(&address, &cluster, &client).await;
         writer.queue(&vec![0; largest + (64 << 10) + 1]).expect("within the link's own limit");
         // The replica may hang up before it has read all.
@@ -132,5 +135,66 @@ fn who_is_shut_out_is_disconnected_and_not_let_in_again() {
         let stream = TcpStream::connect(&address).await.expect("the port is open");
         let key = LinkKey(cluster.replicas[0].link_key);
         assert!(initiate(stream, &identity, &key, &settings).await.is_err(), "it is not let in");
+    });
+}
+
+#[test]
+fn more_clients_than_there_are_descriptors_for_are_refused_and_replicas_are_not() {
+    beside_a_replica("descriptors", async |shared, address, cluster, client| {
+        let (mut first, _writer) = call(&address, &cluster, &client).await;
+        while shared.engine.borrow().links.clients_up() == 0 {
+            tokio::task::yield_now().await;
+        }
+        shared.engine.borrow_mut().links.allow_clients(1);
+        let _again = call(&address, &cluster, &client).await;
+        let ended = tokio::time::timeout(Duration::from_secs(5), first.next()).await;
+        assert!(!matches!(ended, Err(_) | Ok(Ok(Some(_)))), "the older one is closed");
+        {
+            let links = &mut shared.engine.borrow_mut().links;
+            assert_eq!(links.clients_up(), 1, "a newer connection in the place of an older one");
+            assert!(links.has_room_for(Party::Client(client.client)));
+            assert!(!links.has_room_for(Party::Client(ClientId(7))));
+            assert!(links.has_room_for(Party::Replica(ReplicaId(1))));
+        }
+        shared.engine.borrow_mut().links.allow_clients(0);
+        let before = shared.engine.borrow().counters.connections_refused;
+        shared.engine.borrow_mut().links.close_strangers(|_, _| false);
+        while shared.engine.borrow().links.clients_up() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let (mut reader, _writer) = call(&address, &cluster, &client).await;
+        let ended = tokio::time::timeout(Duration::from_secs(5), reader.next()).await;
+        assert!(!matches!(ended, Err(_) | Ok(Ok(Some(_)))), "the replica hangs up");
+        assert_eq!(shared.engine.borrow().counters.connections_refused, before + 1);
+    });
+}
+
+#[test]
+fn what_waits_for_all_clients_is_counted_and_given_back() {
+    beside_a_replica("unsent", async |shared, address, cluster, client| {
+        let (_reader, _writer) = call(&address, &cluster, &client).await;
+        while shared.engine.borrow().links.clients_up() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let unsent = |shared: &Replica| shared.engine.borrow().links.clients_unsent.get();
+        assert_eq!(unsent(&shared), 0);
+        // Nobody reads: what the sockets do not take waits here.
+        let message = vec![0; 1 << 20];
+        let mut taken = 0;
+        while shared.engine.borrow_mut().links.tell_client(client.client, &message) {
+            shared.engine.borrow_mut().flush();
+            taken += 1;
+            assert!(taken < 64, "a client's bound");
+        }
+        assert!(unsent(&shared) > 8 << 20);
+        let waits = CLIENTS_UNSENT + 1 + unsent(&shared);
+        shared.engine.borrow_mut().links.clients_unsent.set(waits);
+        assert!(!shared.engine.borrow_mut().links.tell_client(client.client, &[0]), "too much waits for all");
+        shared.engine.borrow_mut().links.close_strangers(|_, _| false);
+        while shared.engine.borrow().links.clients_up() > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        assert!(unsent(&shared) <= waits - (8 << 20), "what waited for it is gone with it");
     });
 }

@@ -35,7 +35,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 }
 
 /// Replica 0 of a fresh group, which answers everything with so many bytes.
-fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
+pub(super) fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = executor(&cluster, Null::new(result_bytes));
     engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
@@ -43,7 +43,7 @@ fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
 
 /// Puts reads whose results replica 0 sends whole into the lane of client 1.
 fn read(inbox: &Inbox, count: u64, operation: &Bytes) {
-    let lane = Inbox::lane(Party::Client(ClientId(1)));
+    let lane = inbox.lane(Party::Client(ClientId(1)));
     for number in (2..).step_by(3).take(usize::try_from(count).expect("few")) {
         let read = Read { client: ClientId(1), number, operation: operation.clone() };
         inbox.push(&lane, ToReplica::Read(read).to_wire());
@@ -162,7 +162,7 @@ fn durable_with(
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
     let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
     let inbox = Inbox::new();
-    inbox.push(&Inbox::lane(Party::Client(ClientId(1))), request.to_wire());
+    inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
     (engine, slow, desk, inbox)
 }
 

@@ -177,7 +177,7 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
     let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
     let inbox = Inbox::new();
-    inbox.push(&Inbox::lane(Party::Client(ClientId(1))), request.to_wire());
+    inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     while !replica.disk_full {

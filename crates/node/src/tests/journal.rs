@@ -7,7 +7,6 @@ use crate::journal::Journal;
 use crate::snapshots::{Keep, Keeper};
 use bytes::Bytes;
 use std::path::Path;
-use std::time::Duration;
 use troth_core::Execution;
 use troth_disk::{Identity, Log, LogOptions, RealDisk, SnapshotError};
 use troth_exec::{Executor, MerkleMap, Snapshot};
@@ -54,17 +53,7 @@ fn open(directory: &Path) -> Result<(Home, Held), SnapshotError> {
 impl Home {
     /// What a thread did next.
     fn done(&self) -> Done {
-        let next = async {
-            loop {
-                if let Some(done) = self.desk.take() {
-                    return done;
-                }
-                self.desk.woken().await;
-            }
-        };
-        let patience = Duration::from_secs(60);
-        let done = self.runtime.block_on(async { tokio::time::timeout(patience, next).await });
-        done.expect("the threads answer")
+        super::next_done(&self.desk, &self.runtime)
     }
 
     fn append_and_sync(&mut self, numbers: std::ops::Range<u32>) {

@@ -1,9 +1,11 @@
 mod backup;
 mod bodies;
 mod bodies_crash;
+mod charges;
 mod config;
 mod connection;
 mod engine;
+mod flood;
 mod full_disk;
 mod http;
 mod inbox;
@@ -17,3 +19,21 @@ mod standing;
 mod timers;
 mod trusted_config;
 mod versions;
+
+use crate::beside::{Desk, Done};
+use std::time::Duration;
+
+/// Waits for what a thread beside the loop did next.
+fn next_done(desk: &Desk, runtime: &tokio::runtime::Runtime) -> Done {
+    let next = async {
+        loop {
+            if let Some(done) = desk.take() {
+                return done;
+            }
+            desk.woken().await;
+        }
+    };
+    let patience = Duration::from_secs(60);
+    let done = runtime.block_on(async { tokio::time::timeout(patience, next).await });
+    done.expect("the threads answer")
+}

@@ -116,7 +116,7 @@ fn life(
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
     let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
     let inbox = Inbox::new();
-    inbox.push(&Inbox::lane(Party::Client(ClientId(1))), request.to_wire());
+    inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     engine.turn(&inbox).expect("goes on");
     while engine.counters.attestations < runs || engine.blocked == Some(Blocked::Attest) {

@@ -89,10 +89,13 @@ fn a_replica_that_says_no_versions_is_of_the_release_before_this() {
         until("it has heard", || !shared.engine.borrow().links.versions().is_empty()).await;
         assert_eq!(shared.engine.borrow().links.versions(), [(1, 1)].into());
         until("the message has come", || !shared.inbox.is_empty()).await;
-        shared.inbox.take_replicas(|_, message| {
-            assert_eq!(&message[..], b"an ordinary message", "which is not lost");
-            true
-        });
+        shared.inbox.take_replicas(
+            |_| None,
+            |_, message| {
+                assert_eq!(&message[..], b"an ordinary message", "which is not lost");
+                true
+            },
+        );
     });
 }
 

@@ -67,7 +67,7 @@ impl Agreement for MinBft {
     }
 
     fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
-        if self.frames.wants(&frame.digest()) {
+        if self.frames.wants(&frame.digest(), self.wants_up_to()) {
             self.frames.insert(frame, false);
             self.recheck = true;
             self.settle(cx);
@@ -82,7 +82,10 @@ impl Agreement for MinBft {
             Message::Evidence(message) if !self.knows_all(&message) => {
                 cx.ignore(from, "evidence of a component that this replica does not know yet");
             }
-            Message::Certified(message) => self.accept(cx, message),
+            Message::Certified(message) => {
+                self.note_repetition(from, &message);
+                self.accept(cx, message);
+            }
             Message::RequestViewChange(request) => self.on_request_view_change(cx, &request),
             Message::Status(status) => self.on_status(cx, from, &status),
             Message::Stable(proof) => {
@@ -102,6 +105,7 @@ impl Agreement for MinBft {
             Timer::Behind => self.on_behind(cx),
             Timer::Deadline => self.progress(cx),
             Timer::Overdue => self.on_overdue(cx),
+            Timer::Fetch => self.on_fetch_timer(cx),
         }
     }
 
@@ -156,6 +160,14 @@ impl Agreement for MinBft {
 
     fn view(&self) -> View {
         self.view
+    }
+
+    fn progress(&self) -> Option<u128> {
+        if self.behind || self.repairing || !self.active() {
+            return None;
+        }
+        let processed = self.peers.iter().flat_map(|peer| [peer.gate.processed().0, peer.repeated.0]);
+        Some(processed.fold(u128::from(self.stable.0.0), u128::wrapping_add))
     }
 
     fn status(&self) -> Status {

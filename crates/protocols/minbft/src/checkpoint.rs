@@ -121,6 +121,9 @@ impl MinBft {
         let Ok((seq, digest)) = evidence::check_stable(&self.group, &self.config, proof) else {
             return cx.ignore(self.me, "a checkpoint certificate that does not hold");
         };
+        if !self.is_vouched_for(proof) {
+            return cx.ignore(self.me, "a checkpoint certificate by a component that was replaced before");
+        }
         if seq == self.stable.0 && proof.view() < self.stable_proof.view() {
             // A faulty vote may come from a view that nobody else ever reaches: a readmitted replica begins above
             // all of them (E3).

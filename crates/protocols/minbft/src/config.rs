@@ -5,6 +5,9 @@ use troth_types::Limits;
 /// The largest window: a counter value has room for the commitments between two checkpoints of it.
 const MAX_WINDOW: u64 = 1 << 16;
 
+/// Bytes of frames that are kept until a checkpoint is stable.
+pub const KEPT_FRAMES: usize = 256 << 20;
+
 /// The parameters of a MinBFT group. All replicas of a group use the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -44,6 +47,21 @@ impl Config {
         #[cfg(feature = "literal")]
         literal: None,
     };
+
+    /// Bytes of the frames that one batch may name, where it names more than one: what all batches of a window
+    /// name stays within [`KEPT_FRAMES`], or within one frame each where that is more.
+    #[must_use]
+    pub fn batch_bytes(&self) -> usize {
+        let share = KEPT_FRAMES / usize::try_from(self.window).unwrap_or(usize::MAX).max(1);
+        share.max(self.limits.frame_bytes)
+    }
+
+    /// Bytes of frames that a client may have pending: its whole window.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        let window = usize::try_from(self.limits.client_window).unwrap_or(usize::MAX);
+        self.limits.frame_bytes.saturating_mul(window)
+    }
 
     /// Why these values cannot work, if they cannot.
     pub fn check(&self) -> Result<(), &'static str> {

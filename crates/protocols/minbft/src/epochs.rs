@@ -2,10 +2,11 @@
 //! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
 
 use crate::evidence::Evidence;
-use crate::message::{Body, Certified, RequestViewChange, SignedRequest};
+use crate::message::{Body, Certified, RequestViewChange, SignedRequest, StableProof};
 use crate::peer::Peer;
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
+use troth_blocks::Voters;
 use troth_core::{Cx, To, rule};
 use troth_types::{Admission, Batch, Configuration, OPERATOR, ReplicaId, Seq, View};
 
@@ -99,6 +100,24 @@ impl MinBft {
             return self.own_epoch.is_some_and(|own| epoch < own);
         }
         self.configuration.member(message.from).is_some_and(|member| epoch < member.admission().epoch)
+    }
+
+    /// Whether enough vouch for a checkpoint without those whose components were replaced before it, as far as
+    /// this replica knows: what they certify there is void, whatever epochs they name.
+    pub(crate) fn is_vouched_for(&self, proof: &StableProof) -> bool {
+        if proof.votes.is_empty() || self.config.follows(crate::Flaw::CountOldEpoch) {
+            return true;
+        }
+        rule!("MINBFT-E2");
+        let ends = self.configuration.epochs_at(proof.target().0);
+        let is_void = |vote: &Certified| {
+            ends.iter().any(|(replica, epoch)| *replica == vote.from && vote.ui.certificate.epoch.0 < *epoch)
+        };
+        let mut voters = Voters::NONE;
+        for vote in proof.votes.iter().filter(|vote| !is_void(vote)) {
+            voters.insert(vote.from);
+        }
+        voters.count() >= self.group.quorum()
     }
 
     /// Whether this replica knows every component that a VIEW-CHANGE or a NEW-VIEW rests on, from what it has

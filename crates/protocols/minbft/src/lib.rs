@@ -15,6 +15,7 @@ pub mod choose;
 mod config;
 mod epochs;
 pub mod evidence;
+mod fetching;
 mod known_views;
 mod message;
 mod new_view;
@@ -28,7 +29,7 @@ mod suspicion;
 mod view_change;
 mod wire;
 
-pub use config::{Config, Flaw};
+pub use config::{Config, Flaw, KEPT_FRAMES};
 pub use message::{
     AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record,
     RequestViewChange, SignedRequest, StableProof, Status, ViewChange,

@@ -14,12 +14,15 @@ impl MinBft {
     pub(crate) fn admit(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
         rule!("MINBFT-N1");
         let digest = frame.digest();
-        let wanted = self.frames.wants(&digest);
-        match self.pool.admit(frame.client(), frame.number(), digest) {
+        let wanted = self.frames.wants(&digest, self.wants_up_to());
+        match self.pool.admit(frame.client(), frame.number(), digest, frame.size()) {
             Admitted::New => self.frames.insert(frame, true),
-            Admitted::Pending | Admitted::SlotTaken if wanted => self.frames.insert(frame, false),
+            Admitted::Pending | Admitted::SlotTaken | Admitted::Full if wanted => {
+                self.frames.insert(frame, false)
+            }
             Admitted::Pending => {}
             Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
+            Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
         }
         if wanted {
             self.recheck = true;
@@ -40,7 +43,9 @@ impl MinBft {
             if under_way >= self.config.pipeline || seq > self.highest() {
                 return;
             }
-            let frames = self.pool.propose(self.config.limits.batch_frames);
+            rule!("MINBFT-N10");
+            let limits = self.config.limits;
+            let frames = self.pool.propose(limits.batch_frames, self.config.batch_bytes());
             let deadline = self.deadline_due(cx);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
             if frames.is_empty() && !(deadline && idle) && seq > self.filled_up_to() {
@@ -62,7 +67,7 @@ impl MinBft {
     /// PREPARE ⟨v, n, batch⟩_UI(p).
     pub(crate) fn on_prepare(
         &mut self,
-        _: &mut Cx<'_, Self>,
+        cx: &mut Cx<'_, Self>,
         message: &Arc<Certified>,
         prepare: &Prepare,
     ) -> Verdict {
@@ -83,7 +88,9 @@ impl MinBft {
             return Verdict::Condemn(why);
         }
         if prepare.view == self.view && self.counts(message.from, prepare.seq) {
-            self.frames.name(prepare.seq, &prepare.batch.frames);
+            if !self.frames.name(prepare.seq, &prepare.batch.frames) {
+                self.fetch_soon(cx);
+            }
             self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
         }
         Verdict::Done
@@ -179,14 +186,16 @@ impl MinBft {
         }
     }
 
-    /// The local judgement of a proposal: its time is not ahead of this replica's clock, and it has a
-    /// reason to exist. Nobody is condemned for failing it.
+    /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a
+    /// reason to exist, and it is not too large to keep. Nobody is condemned for failing it.
     fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("MINBFT-N7");
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         rule!("MINBFT-E7");
         let has_reason = !batch.frames.is_empty() || due || seq <= self.filled_up_to();
-        self.timely(cx, batch) && has_reason
+        rule!("MINBFT-N10");
+        let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
+        self.timely(cx, batch) && has_reason && small
     }
 
     /// Whether a batch's time is not ahead of this replica's clock by more than the bound. Once true it

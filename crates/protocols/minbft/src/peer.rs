@@ -6,6 +6,7 @@ use crate::{Config, evidence};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_blocks::CounterGate;
+use troth_trusted::CounterValue;
 use troth_types::{Seq, Time, View};
 
 /// A processed message and when it was.
@@ -30,6 +31,10 @@ pub(crate) struct Peer {
     pub(crate) view: View,
     /// The view that its last status said.
     pub(crate) said_view: View,
+    /// The highest value of its own messages that came from itself after they had been processed.
+    pub(crate) repeated: CounterValue,
+    /// When a status of it was answered last.
+    pub(crate) answered: Option<Time>,
     /// Whether a view change was made for its sake, since its component was admitted.
     pub(crate) welcomed: bool,
     /// The rule that it provably broke; nothing of it is processed any more.
@@ -47,6 +52,8 @@ impl Peer {
             floor: Seq(0),
             view: View(0),
             said_view: View(0),
+            repeated: CounterValue(0),
+            answered: None,
             welcomed: false,
             condemned: None,
         }

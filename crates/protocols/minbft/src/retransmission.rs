@@ -1,6 +1,7 @@
 //! Retransmission until stable: what MinBFT §3 assumes of the network ("packet retransmissions") and
 //! what its liveness rests on (F-M5). Replicas compare notes; each re-serves what another lacks.
 
+use crate::fetching::MOST_FRAMES;
 use crate::message::{Certified, Message, Status};
 use crate::state::{MinBft, Timer};
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use troth_types::ReplicaId;
 
 /// Messages of one sender re-served in answer to one status.
 const MOST_RESENT: usize = 64;
-/// Missing frames asked for at once.
-const MOST_FRAMES: usize = 128;
+/// The part of the interval between two status messages of a replica before which a second one has no answer.
+const SELDOM: u64 = 4;
 /// An idle replica compares notes only every so many intervals.
 const IDLE_FACTOR: u64 = 8;
 
@@ -24,7 +25,7 @@ impl MinBft {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
         self.ask_to_join(cx);
-        let missing = self.frames.missing(MOST_FRAMES, self.round);
+        let missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
         if !missing.is_empty() {
             rule!("MINBFT-R2");
             cx.fetch_frames(To::Others, missing);
@@ -68,6 +69,13 @@ impl MinBft {
             return;
         }
         self.peer_mut(from).said_view = status.view;
+        rule!("MINBFT-R10");
+        let now = cx.now();
+        let answered = self.peer(from).answered;
+        if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
+            return cx.ignore(from, "its last status was answered just now");
+        }
+        self.peer_mut(from).answered = Some(now);
         rule!("MINBFT-R3");
         let to = To::One(from);
         if status.stable < self.stable.0 {

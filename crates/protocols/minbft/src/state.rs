@@ -36,6 +36,8 @@ pub enum Timer {
     Deadline,
     /// The application's deadline was due a request's patience ago: suspect the primary.
     Overdue,
+    /// Frames that a PREPARE names have not come: ask the primary for them.
+    Fetch,
 }
 
 /// Where a replica stands in its view.
@@ -130,6 +132,8 @@ pub struct MinBft {
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
     pub(crate) frames: FrameStore,
+    /// The primary is about to be asked for missing frames.
+    pub(crate) fetching: bool,
     /// The pending request that the timers run for.
     pub(crate) timed: Option<u64>,
     pub(crate) stable: (Seq, Digest),
@@ -201,8 +205,11 @@ impl MinBft {
             delivered: Seq(0),
             reached: Reached::default(),
             decided: BTreeMap::new(),
-            pool: RequestPool::new(config.limits.client_window),
+            // Every number of the window fits: a primary that had no room for what a client showed to backups
+            // alone would be suspected for it.
+            pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
+            fetching: false,
             timed: None,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
@@ -279,6 +286,18 @@ impl MinBft {
             if replica == self.primary() {
                 self.suspect(cx, "it provably broke a rule");
             }
+        }
+    }
+
+    /// Notes a message that comes from its author and was processed already: inside another's COMMIT, or re-served.
+    /// Its author had to send it, once.
+    pub(crate) fn note_repetition(&mut self, from: ReplicaId, message: &Certified) {
+        if message.from != from || from == self.me {
+            return;
+        }
+        let (value, peer) = (message.value(), self.peer_mut(from));
+        if value <= peer.gate.processed() {
+            peer.repeated = peer.repeated.max(value);
         }
     }
 

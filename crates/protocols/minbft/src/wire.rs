@@ -90,10 +90,13 @@ impl Body {
             1 => Self::Commit(Commit { prepare: Certified::decode_nested(reader, depth.max(1) + 1)? }),
             2 | 7 => {
                 let (seq, digest) = (Wire::decode(reader)?, Wire::decode(reader)?);
-                let epochs = match tag {
+                let epochs: Vec<(troth_types::ReplicaId, u64)> = match tag {
                     2 => Vec::new(),
                     _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
                 };
+                if !epochs.is_sorted_by(|one, next| one.0 < next.0) {
+                    return Err(Malformed::Invalid("a CHECKPOINT names each replica once, in order"));
+                }
                 if tag == 7 && epochs.is_empty() {
                     return Err(Malformed::Invalid("a CHECKPOINT without epochs is written without them"));
                 }

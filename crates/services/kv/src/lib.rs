@@ -2,6 +2,8 @@
 //! which does nothing and measures everything around it.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod kv;
 mod message;
 mod null;

@@ -20,7 +20,7 @@ const LENGTHS: &[u8] = b"l";
 const DECODE_BOUND: usize = 1 << 16;
 
 #[derive(Default)]
-struct Watchers(Vec<ClientId>);
+pub(crate) struct Watchers(Vec<ClientId>);
 
 impl Wire for Watchers {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -33,7 +33,7 @@ impl Wire for Watchers {
 
 /// How many watched prefixes there are of each length in use.
 #[derive(Default)]
-struct Lengths(BTreeMap<u16, u64>);
+pub(crate) struct Lengths(BTreeMap<u16, u64>);
 
 impl Wire for Lengths {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -41,6 +41,9 @@ impl Wire for Lengths {
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let list: Vec<(u16, u64)> = reader.list("prefix lengths", DECODE_BOUND)?;
+        if !list.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+            return Err(Malformed::Invalid("prefix lengths stand in order, each once"));
+        }
         Ok(Self(list.into_iter().collect()))
     }
 }
@@ -66,7 +69,7 @@ fn count_key(client: ClientId) -> [u8; 9] {
 }
 
 #[derive(Default)]
-struct Count(u64);
+pub(crate) struct Count(u64);
 
 impl Wire for Count {
     fn encode(&self, out: &mut Vec<u8>) {

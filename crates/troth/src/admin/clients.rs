@@ -44,6 +44,13 @@ pub(super) fn add(operator: &mut Operator, wanted: Option<u64>, out: Option<&Pat
 }
 
 pub(super) fn remove(operator: &mut Operator, client: u64) -> Result<(), Failure> {
+    // Ordered again, it would count as one more change.
+    let (at, configuration) = operator.order(&Change::Show)?;
+    if configuration.is_removed(ClientId(client)) {
+        let words =
+            [format!("Client {client} was removed already, and is refused for ever. Nothing changed.")];
+        return operator.tell(at, &configuration, &words);
+    }
     let (at, configuration) = operator.order(&Change::RemoveClient(ClientId(client)))?;
     let words = [format!("Client {client} is refused from batch {} on, for ever.", at.0)];
     operator.tell(at, &configuration, &words)

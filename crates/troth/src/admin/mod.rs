@@ -7,6 +7,7 @@ mod arguments;
 mod clients;
 mod readmit;
 mod replace;
+pub(crate) mod room;
 mod show;
 
 pub(crate) use arguments::Admin;
@@ -16,7 +17,7 @@ use crate::session::Session;
 use arguments::Action;
 use std::time::Duration;
 use troth_node::config::{Cluster, Known, Layout};
-use troth_types::{Change, ChangeAnswer, Configuration, Member, ReplicaId, Seq, Wire};
+use troth_types::{Change, ChangeAnswer, Configuration, Member, Refused, ReplicaId, Seq, Wire};
 
 pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
@@ -96,17 +97,27 @@ impl Operator {
     }
 
     /// The present configuration's word on a replica that shall have another component, before anything is
-    /// touched for its sake: a replica that is refused must still be able to go on as it is.
+    /// touched for its sake: a replica that is refused must still be able to go on as it is. Where only too few
+    /// batches were ordered since others were admitted, has them ordered.
     fn admissible(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
         let member = self.member(replica)?;
+        match self.would_admit(replica, &member) {
+            Ok(()) => return Ok(member),
+            Err(Refused::TooMany { until }) => room::make(self, replica, until)?,
+            Err(why) => return Err(untouched(&why)),
+        }
+        let member = self.member(replica)?;
+        self.would_admit(replica, &member).map_err(|why| untouched(&why))?;
+        Ok(member)
+    }
+
+    /// What the group would say to another component of a replica now.
+    fn would_admit(&self, replica: ReplicaId, member: &Member) -> Result<(), Refused> {
         let (settling, faults) = (self.cluster.settling(), self.cluster.group.f());
         let admission = member.admission();
         let epoch = admission.epoch.saturating_add(1);
         let change = Change::Admit { replica, epoch, component: admission.component, host: None };
-        let mut next = (*self.known.configuration).clone();
-        next.apply(&change, self.seen_at, settling, faults)
-            .map_err(|why| Failure::new(NO, format!("the group refuses: {why}; nothing was touched")))?;
-        Ok(member)
+        (*self.known.configuration).clone().apply(&change, self.seen_at, settling, faults)
     }
 
     /// The present configuration's word on a replica.
@@ -131,9 +142,8 @@ impl Operator {
         }
         Ok(())
     }
+}
 
-    /// `--dir` for commands that are shown; nothing where it is the default.
-    fn dir(&self) -> String {
-        format!("--dir {}", self.layout.root().display())
-    }
+fn untouched(why: &Refused) -> Failure {
+    Failure::new(NO, format!("the group refuses: {why}; nothing was touched"))
 }

@@ -3,7 +3,9 @@
 
 use super::Operator;
 use crate::failure::Failure;
-use troth_node::config::ReplicaKeys;
+use crate::how_to_start::{self, Which};
+use std::path::{Path, PathBuf};
+use troth_node::config::{Cluster, Layout, ReplicaKeys, TrustedHome};
 use troth_node::{Stopped, put_aside, remains};
 use troth_trusted::Epoch;
 use troth_types::{Change, ReplicaId, Seq};
@@ -12,6 +14,9 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
     let member = operator.member(replica)?;
     let present = member.admission().epoch;
     let (layout, cluster) = (&operator.layout, &operator.cluster);
+    if let Some(lost) = lost_secret(layout, cluster, replica) {
+        return Err(Failure::usage(no_keys(&lost, replica)));
+    }
     let mut keys = ReplicaKeys::load(layout, cluster, replica).map_err(|why| {
         Failure::usage(format!(
             "{why}\n  if its keys are lost too: troth admin replace --replica {}",
@@ -59,7 +64,33 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         ));
         done
     };
-    words.push(format!("Start it: troth replica {} --id {}", operator.dir(), replica.0));
+    words.push("Start it:".to_owned());
+    words.extend(how_to_start::lines(&operator.layout, operator.cluster.trusted_home, Which::One(replica)));
     words.push("It fetches the state and votes a little later; `troth status` says when.".to_owned());
     operator.tell(at, &configuration, &words)
+}
+
+/// A secret file without which the replica's host or its component has no keys to begin from. One that this
+/// user may not look for is not taken for lost.
+fn lost_secret(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<PathBuf> {
+    let mut files = vec![layout.replica_secret(replica)];
+    if cluster.trusted_home == TrustedHome::Process {
+        files.push(layout.trusted_secret(replica));
+    }
+    files.into_iter().find(|file| matches!(file.try_exists(), Ok(false)))
+}
+
+/// What to do where the whole directory is lost: `troth init`, which reading the file would point to, would make
+/// another group.
+fn no_keys(lost: &Path, replica: ReplicaId) -> String {
+    format!(
+        "{} is not there, so the keys by which the others know replica {} are lost, or on another machine; nothing was \
+         touched\n  mend: give the --dir of the machine where it is. Where its disk is lost: make the directory again (mode \
+         700) with a copy of this one file in it (mode 600, its user's; an old copy will do, unless the host was rekeyed \
+         since), nothing else of what was there, and repeat this. Without a copy: troth admin replace --replica {} \
+         --address HOST:PORT --out DIRECTORY (docs/operating/readmission.md)",
+        lost.display(),
+        replica.0,
+        replica.0
+    )
 }

@@ -2,6 +2,7 @@
 
 use super::Operator;
 use crate::failure::Failure;
+use crate::how_to_start::{self, Which};
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
@@ -53,6 +54,10 @@ pub(super) fn replace(
             let problem = format!("{} is of another replacement; choose another --out", out.root().display());
             return Err(Failure::usage(problem));
         }
+        if !done_before(&keys) {
+            // The call that left them may have been refused.
+            operator.admissible(replica)?;
+        }
         keys
     } else {
         operator.admissible(replica)?;
@@ -74,22 +79,19 @@ pub(super) fn replace(
     remember(operator, &keys)?;
     operator.known.save(out, &operator.cluster)?;
     let (at, configuration) = ordered;
-    operator.tell(
-        at,
-        &configuration,
-        &[
-            format!(
-                "Replica {} is the host at {} with epoch {}; the one before counts for nothing.",
-                replica.0, place.address, keys.epoch.0
-            ),
-            format!("Copy {} to its machine, and start it there:", out.root().display()),
-            format!("  troth replica --dir {} --id {}", out.root().display(), replica.0),
-            format!(
-                "Copy {} to the machines of clients that cannot find it, and of replicas that were stopped.",
-                operator.layout.known().display()
-            ),
-        ],
-    )
+    let mut words = vec![
+        format!(
+            "Replica {} is the host at {} with epoch {}; the one before counts for nothing.",
+            replica.0, place.address, keys.epoch.0
+        ),
+        format!("Copy {} to its machine, and start it there:", out.root().display()),
+    ];
+    words.extend(how_to_start::lines(out, operator.cluster.trusted_home, Which::One(replica)));
+    words.push(format!(
+        "Copy {} to the machines of clients that cannot find it, and of replicas that were stopped.",
+        operator.layout.known().display()
+    ));
+    operator.tell(at, &configuration, &words)
 }
 
 /// The key that all components share, where they do.

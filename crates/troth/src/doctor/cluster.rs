@@ -1,13 +1,9 @@
 //! Whether the replicas can be reached, and what they say.
 
 use super::{Finding, clocks};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use crate::session::opens;
 use troth_node::Snapshot;
 use troth_node::config::Cluster;
-
-/// How long a replica's port may take.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was seen of one replica.
 pub(crate) struct Seen {
@@ -44,15 +40,6 @@ pub(super) fn look(cluster: &Cluster) -> Vec<Finding> {
         (0..).zip(&seen).filter_map(|(id, seen)| seen.clock.map(|clock| (id, clock))).collect();
     findings.extend(clocks::judge(cluster, &clocks));
     findings
-}
-
-fn opens(address: &str) -> Result<(), String> {
-    let target = address
-        .to_socket_addrs()
-        .map_err(|why| format!("its name is not known: {why}"))?
-        .next()
-        .ok_or("its name stands for no machine")?;
-    TcpStream::connect_timeout(&target, PATIENCE).map(drop).map_err(|why| why.to_string())
 }
 
 /// What it means for the group.

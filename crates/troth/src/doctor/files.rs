@@ -1,11 +1,12 @@
 //! Who may read and write the cluster's files on this machine.
 
 use super::Finding;
+use crate::trusted_start;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
+use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret};
 use troth_types::ReplicaId;
 
 const SUBJECT: &str = "files";
@@ -118,33 +119,101 @@ fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Fi
 }
 
 /// Whether the replica would refuse to start.
-fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Finding> {
+fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding> {
     let ran = layout.started(replica).exists();
     if cluster.durability == Durability::Memory && ran {
-        return Some(Finding::warn(
+        return vec![Finding::warn(
             SUBJECT,
             format!(
                 "replica {} has run and keeps nothing (durability \"memory\"): once stopped it must not start again",
                 replica.0
             ),
             "nothing while it runs; make new clusters with durability \"always\"",
-        ));
+        )];
     }
-    let counters = layout.counters(replica, cluster.trusted_home);
-    if ran && cluster.trusted_home == TrustedHome::InProcess && matches!(counters.try_exists(), Ok(false)) {
-        return Some(Finding::fail(
-            SUBJECT,
-            format!("replica {} ran before, and its counters in {} are gone", replica.0, counters.display()),
-            "mount what belongs there; if they are lost, the replica must not start under its old keys",
-        ));
+    let mut findings = Vec::new();
+    if ran {
+        findings.extend(kept(&layout.data(replica), replica, "log and snapshots"));
     }
+    findings.extend(counters(layout, cluster, replica, ran));
     let genesis = layout.genesis(replica);
     if cluster.genesis.is_some() && matches!(genesis.try_exists(), Ok(false)) {
-        return Some(Finding::fail(
+        findings.push(Finding::fail(
             SUBJECT,
             format!("this group was restored from a backup, and {} is not there", genesis.display()),
             "copy the file genesis from another replica's directory",
         ));
     }
-    None
+    findings
+}
+
+/// The counters of a replica that ran, or whose component did.
+fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -> Option<Finding> {
+    let place = layout.counters(replica, cluster.trusted_home);
+    if cluster.trusted_home == TrustedHome::InProcess {
+        return ran.then(|| kept(&place, replica, "counters")).flatten();
+    }
+    if let Err(why) = std::fs::read_dir(layout.trusted(replica))
+        && why.kind() == io::ErrorKind::PermissionDenied
+    {
+        return Some(Finding::warn(
+            SUBJECT,
+            format!(
+                "{} may not be read by this user, so whether counters are missing there was not checked",
+                layout.trusted(replica).display()
+            ),
+            "run `troth doctor` as the trusted component's user or as root",
+        ));
+    }
+    // The process makes none itself, so that a disk which is not mounted is not taken for a first start.
+    if ran || component_ran(layout, cluster, replica) {
+        kept(&place, replica, "counters")
+    } else {
+        look_at(&place).err().flatten()
+    }
+}
+
+/// Whether the component of the epoch that the secret file names has started. What cannot be read says nothing
+/// here: that is found elsewhere.
+fn component_ran(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> bool {
+    let reached = trusted_start::read(&layout.trusted_started(replica)).ok().flatten();
+    let present = TrustedSecret::load(&layout.trusted_secret(replica), cluster).ok();
+    reached.zip(present).is_some_and(|(reached, present)| reached >= present.epoch)
+}
+
+/// Something that a replica which ran cannot start without.
+fn kept(place: &Path, replica: ReplicaId, what: &str) -> Option<Finding> {
+    let gone = match std::fs::read_dir(place) {
+        Ok(mut entries) => entries.next().is_none().then_some("the directory is empty"),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Some("there is no such directory"),
+        Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+            return Some(Finding::warn(
+                SUBJECT,
+                format!("{} may not be read by this user, so what is in it was not checked", place.display()),
+                "run `troth doctor` as its owner or as root",
+            ));
+        }
+        Err(why) => {
+            return Some(Finding::fail(
+                SUBJECT,
+                format!("{}: {why}", place.display()),
+                "look at the file system",
+            ));
+        }
+    };
+    gone.map(|how| {
+        Finding::fail(
+            SUBJECT,
+            format!(
+                "replica {} ran before, and its {what} in {} are gone: {how}, and it will not start",
+                replica.0,
+                place.display()
+            ),
+            format!(
+                "mount what belongs there; if that is lost: troth admin readmit --replica {} \
+                 (docs/operating/readmission.md)",
+                replica.0
+            ),
+        )
+    })
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, NO};
 use crate::print;
 use clap::Args;
 use std::fmt;
-use troth_node::config::{Cluster, Layout};
+use troth_node::config::{Cluster, ConfigError, Known, Layout};
 use troth_types::ReplicaId;
 
 #[derive(Args, Debug)]
@@ -84,17 +84,20 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let mut findings = kernel::look(home);
     findings.extend(clocks::own());
     match cluster {
-        Err(why) => {
-            let line = why.place.map_or(String::new(), |(line, _)| format!(" line {line}"));
-            let said = format!("{}{line}: {}", why.file.display(), why.problem);
-            findings.push(Finding::fail("cluster", said, why.mend));
-        }
+        Err(why) => findings.push(unusable(why)),
         Ok(cluster) => {
             let here = here(&layout, &cluster);
             findings.extend(files::look(&layout, &cluster, &here));
             findings.extend(isolation::look(&layout, &cluster, &here));
             findings.extend(disk::look(&layout, &cluster, &here));
-            findings.extend(cluster::look(&cluster));
+            // Who is to be reached are those who have their places now.
+            match Known::load(&layout, &cluster) {
+                Ok(known) => findings.extend(cluster::look(&known.present(&cluster))),
+                Err(why) => {
+                    findings.push(unusable(why));
+                    findings.extend(cluster::look(&cluster));
+                }
+            }
         }
     }
     tell(&findings, doctor.json)?;
@@ -103,6 +106,13 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         return Err(Failure::new(NO, if doctor.json { String::new() } else { format!("{failed} failed") }));
     }
     Ok(())
+}
+
+/// A file that says nothing as it is.
+fn unusable(why: ConfigError) -> Finding {
+    let line = why.place.map_or(String::new(), |(line, _)| format!(" line {line}"));
+    let said = format!("{}{line}: {}", why.file.display(), why.problem);
+    Finding::fail("cluster", said, why.mend)
 }
 
 /// The replicas whose directories are on this machine.

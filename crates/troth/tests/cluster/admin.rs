@@ -3,13 +3,14 @@
 
 use crate::killed::{all, replica};
 use crate::support::{Running, Scratch, good, init_with, run, status, troth, until};
-use crate::trusted::init_processes;
+use crate::trusted::{init_processes, lose_counters};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Waits until a replica votes with a component of this epoch.
-fn votes(dir: &Path, id: usize, epoch: u64) {
+pub fn votes(dir: &Path, id: usize, epoch: u64) {
     until("the replica votes with its new component", || {
         let now = &status(dir)[id];
         (now["epoch"] == epoch && now["votes"] == true && now["active"] == true).then_some(())
@@ -127,7 +128,14 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     let words = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{words}");
     assert!(words.contains("try again after batch") && words.contains("nothing was touched"), "{words}");
+    // Nor would ordering batches help: the new host does not run yet.
+    assert!(words.contains("replica 1 was admitted lately, and does not say at"), "{words}");
+    assert!(words.contains(&http), "{words}");
     assert!(dir.join("replica-0/started").exists());
+    // Whoever looks for the replica looks where it is now.
+    let looked = run(&dir, &["doctor"]);
+    let words = String::from_utf8_lossy(&looked.stdout).into_owned();
+    assert!(words.contains(&format!("replica 1 does not answer at {address}")), "{words}");
     // Once more, as after an interruption.
     good(&dir, &arguments);
     let old = until("nobody talks to the old host", || {
@@ -137,8 +145,15 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     assert_eq!(old["epoch"], 1);
 
     // It calls replica 0 and is called by replica 2.
-    let mut new = replica(&out, 1);
+    let log = out.join("replica-1.log");
+    let errors = std::fs::File::create(&log).expect("our own directory");
+    let mut new = troth(&out);
+    new.args(["replica", "--id", "1"]).stdout(Stdio::null()).stderr(errors);
+    let mut new = Running(new.spawn().expect("the command starts"));
     votes(&dir, 1, 2);
+    let said = std::fs::read_to_string(&log).expect("its log");
+    let serves = said.lines().find(|line| line.contains(" serves ")).expect("it says that it serves");
+    assert!(serves.contains(&format!("address={address}")), "{serves}");
     until("the others talk to the new host", || {
         (status(&dir)[1]["peers"] == serde_json::json!([0, 2])).then_some(())
     });
@@ -213,10 +228,27 @@ fn a_client_is_added_used_and_removed() {
     good(dir, &["admin", "remove-client", "--client", "17"]);
     connected(0);
     drop(watching);
-    assert_eq!(run(dir, &["kv", "--client", "17", "put", "key", "new"]).status.code(), Some(2));
+    let refused = run(dir, &["kv", "--client", "17", "put", "key", "new"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(
+        words.contains("client 17 was removed by the operator") && !words.contains("new cluster"),
+        "{words}"
+    );
+    // Once more: it is removed, and the configuration counts no other change.
+    let changes = || {
+        let shown = good(dir, &["admin", "show", "--json"]);
+        serde_json::from_str::<serde_json::Value>(&shown).expect("JSON")["changes"].clone()
+    };
+    let counted = changes();
+    let again = good(dir, &["admin", "remove-client", "--client", "17"]);
+    assert!(again.contains("Client 17 was removed already"), "{again}");
+    assert_eq!(changes(), counted);
     std::fs::write(&known, before).expect("our own file");
     let refused = run(dir, &["kv", "--client", "17", "put", "key", "new", "--wait", "3"]);
-    assert_eq!(refused.status.code(), Some(5), "{}", String::from_utf8_lossy(&refused.stderr));
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(5), "{words}");
+    assert!(words.contains("replicas 0, 1, 2") && words.contains("removed by the operator"), "{words}");
     assert_eq!(good(dir, &["kv", "--client", "1", "get", "key"]), "value\n");
     // A number is never given again, and an unknown one is refused with the reason.
     for (arguments, word) in [
@@ -239,13 +271,7 @@ fn a_component_in_a_process_of_its_own_that_lost_its_counters_is_readmitted() {
     good(dir, &["kv", "put", "key", "value"]);
     replicas[1].signal("TERM");
     assert_eq!(replicas[1].ends(), Some(0));
-    until("its trusted process ends with it", || {
-        (!crate::trusted::trusted_processes(dir).contains_key(&1)).then_some(())
-    });
-    let counters = dir.join("trusted-1/counters");
-    for file in std::fs::read_dir(&counters).expect("the counters") {
-        std::fs::remove_file(file.expect("a file").path()).expect("our own file");
-    }
+    let counters = lose_counters(dir, 1);
     assert_eq!(run(dir, &["replica", "--id", "1"]).status.code(), Some(3));
     // With the directory itself, which the process does not make.
     std::fs::remove_dir(&counters).expect("it is empty");
@@ -281,4 +307,70 @@ fn an_interrupted_readmission_is_repeated_under_another_epoch() {
     replicas[0].signal("KILL");
     replicas[0].ends();
     good(dir, &["kv", "put", "key", "new"]);
+}
+
+#[test]
+fn where_nobody_uses_the_group_one_replica_is_readmitted_after_the_other() {
+    let scratch = Scratch::new("admin-idle");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    for id in [2, 1] {
+        replicas[id].signal("KILL");
+        replicas[id].ends();
+        for lost in ["data", "counters"] {
+            std::fs::remove_dir_all(dir.join(format!("replica-{id}")).join(lost)).expect("it was there");
+        }
+        let done = run(dir, &["admin", "readmit", "--replica", &id.to_string()]);
+        let words = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "replica {id}: {words}");
+        // The first finds room; for the second it is made, as nobody orders anything.
+        assert_eq!(words.contains("operations that change nothing"), id == 1, "{words}");
+        replicas[id] = replica(dir, u16::try_from(id).expect("small"));
+        votes(dir, id, 2);
+    }
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    good(dir, &["kv", "put", "key", "of the readmitted"]);
+
+    // One that was admitted and does not run stays in the way of others, however much is ordered.
+    replicas[0] = replica(dir, 0);
+    votes(dir, 0, 1);
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    good(dir, &["admin", "readmit", "--replica", "2"]);
+    let second = run(dir, &["admin", "readmit", "--replica", "1"]);
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{words}");
+    assert!(
+        words.contains("replica 2 was admitted lately") && words.contains("nothing was touched"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_replica_whose_whole_directory_is_lost_is_not_sent_to_make_another_group() {
+    let scratch = Scratch::new("admin-lost");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let mut replicas = all(dir);
+    good(dir, &["kv", "put", "key", "value"]);
+    replicas[2].signal("KILL");
+    replicas[2].ends();
+    let secret = std::fs::read(dir.join("replica-2/secret.toml")).expect("it is there");
+    std::fs::remove_dir_all(dir.join("replica-2")).expect("it was there");
+    let refused = run(dir, &["admin", "readmit", "--replica", "2"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("troth admin replace --replica 2") && !words.contains("init"), "{words}");
+
+    // What it says first: a copy of the one file is enough.
+    let place = dir.join("replica-2");
+    std::fs::DirBuilder::new().mode(0o700).create(&place).expect("our own directory");
+    std::fs::write(place.join("secret.toml"), secret).expect("our own directory");
+    std::fs::set_permissions(place.join("secret.toml"), PermissionsExt::from_mode(0o600))
+        .expect("our own file");
+    good(dir, &["admin", "readmit", "--replica", "2"]);
+    replicas[2] = replica(dir, 2);
+    votes(dir, 2, 2);
 }

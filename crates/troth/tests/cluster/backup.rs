@@ -1,7 +1,8 @@
 //! A backup taken under load, restored with new keys: the same content, and nothing less than all of it.
 
+use crate::admin::votes;
 use crate::killed::{all, replica};
-use crate::support::{Running, Scratch, good, init_with, made_by, run, troth, until};
+use crate::support::{Running, Scratch, copy_of_troth, good, init_with, made_by, run, troth, until};
 use crate::trusted::is_root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -103,6 +104,58 @@ fn a_backup_under_load_goes_on_in_a_new_group_with_the_same_content() {
     assert_eq!(entries(&new, "before/"), before);
     assert_eq!(good(&new, &["kv", "get", "after"]).trim_end(), "the restore");
     drop(replicas);
+}
+
+#[test]
+fn a_group_with_a_readmitted_replica_is_backed_up_and_restored() {
+    for kind in ["hmac", "ed25519"] {
+        let scratch = Scratch::new(&format!("backup-readmitted-{kind}"));
+        let old = scratch.0.join("old");
+        init_with(&old, &["--trusted", kind]);
+        let mut replicas = all(&old);
+        good(&old, &["kv", "put", "key", "value"]);
+        replicas[2].signal("KILL");
+        replicas[2].ends();
+        for lost in ["data", "counters"] {
+            std::fs::remove_dir_all(old.join("replica-2").join(lost)).expect("it was there");
+        }
+        good(&old, &["admin", "readmit", "--replica", "2"]);
+        replicas[2] = replica(&old, 2);
+        votes(&old, 2, 2);
+        // Whatever is certified from here on, the new component has certified.
+        replicas[0].signal("KILL");
+        replicas[0].ends();
+        good(&old, &["kv", "put", "after", "the readmission"]);
+        let saved = scratch.0.join("saved");
+        let manifest = backup(&old, &saved);
+
+        // A machine that does not know of the readmission is told what it lacks.
+        let (known, away) = (old.join("configuration.toml"), scratch.0.join("away"));
+        std::fs::rename(&known, &away).expect("written by the readmission");
+        let unknown = scratch.0.join("unknown");
+        let unsure = run(&old, &["backup", "--last", "--to", unknown.to_str().expect("plain")]);
+        assert!(
+            !unsure.status.success() && text(&unsure).contains("copy configuration.toml"),
+            "{}",
+            text(&unsure)
+        );
+        assert!(!unknown.exists());
+        drop(replicas);
+
+        let (from, digest) =
+            (saved.to_str().expect("plain"), manifest["content_digest"].as_str().expect("one"));
+        let configuration = saved.join("configuration");
+        let whole = std::fs::read(&configuration).expect("part of the backup");
+        let new = scratch.0.join("new");
+        std::fs::write(&configuration, &whole[..whole.len() - 1]).expect("our own");
+        let cut = run(&new, &["restore", "--from", from]);
+        assert_eq!(cut.status.code(), Some(1), "{}", text(&cut));
+        assert!(text(&cut).contains("damaged"), "{}", text(&cut));
+        std::fs::write(&configuration, &whole).expect("our own");
+        made_by("restore", &new, &["--from", from, "--content-digest", digest]);
+        let _replicas = all(&new);
+        assert_eq!(good(&new, &["kv", "get", "after"]).trim_end(), "the readmission");
+    }
 }
 
 /// Ends the load, also where the test fails.
@@ -299,7 +352,7 @@ fn another_user_is_served_no_backup_even_where_the_directory_is_open() {
     }
     std::os::unix::fs::symlink(&socket, theirs.join("replica-0/backup.sock")).expect("a link");
     let program = scratch.0.join("troth");
-    std::fs::copy(env!("CARGO_BIN_EXE_troth"), &program).expect("a copy");
+    copy_of_troth(&program);
     let mut command = Command::new(&program);
     command.args(["backup", "--last", "--wait", "1", "--id", "0", "--dir"]).arg(&theirs);
     command.arg("--to").arg(scratch.0.join("stolen")).uid(STRANGER).gid(STRANGER).current_dir("/");

@@ -1,7 +1,8 @@
 //! `troth doctor` on a cluster's files, at rest and at work.
 
 use crate::killed::all;
-use crate::support::{Scratch, init_with, run, until};
+use crate::support::{Scratch, good, init_with, run, until};
+use crate::trusted::{init_processes, lose_counters};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -110,7 +111,54 @@ fn it_sees_replicas_and_their_clocks() {
     drop(replicas.pop());
     let found = findings(dir);
     assert_eq!(about(&found, "peers", "2 are needed").as_deref(), Some("fail"), "{found:?}");
-    std::fs::remove_dir_all(dir.join("replica-1/counters")).expect("it ran");
-    let found = findings(dir);
-    assert_eq!(about(&found, "files", "its counters").as_deref(), Some("fail"), "{found:?}");
+    assert_eq!(about(&found, "files", "ran before"), None, "{found:?}");
+    // Lost, or not mounted: either way the replica refuses to start, and the doctor says so before.
+    for (lost, said) in [("counters", "its counters"), ("data", "its log")] {
+        let place = dir.join("replica-1").join(lost);
+        let kept = dir.join("kept");
+        std::fs::rename(&place, &kept).expect("it ran");
+        let found = findings(dir);
+        assert_eq!(about(&found, "files", said).as_deref(), Some("fail"), "{found:?}");
+        std::fs::create_dir(&place).expect("our own directory");
+        mode(&place, 0o700);
+        let found = findings(dir);
+        assert_eq!(about(&found, "files", said).as_deref(), Some("fail"), "an empty {lost}: {found:?}");
+        let lines = run(dir, &["doctor"]);
+        let lines = String::from_utf8(lines.stdout).expect("text");
+        assert!(lines.contains("troth admin readmit --replica 1"), "{lines}");
+        std::fs::remove_dir(&place).expect("it is empty");
+        std::fs::rename(&kept, &place).expect("our own directory");
+    }
+}
+
+#[test]
+fn it_misses_the_counters_of_a_component_in_a_process_of_its_own() {
+    let scratch = Scratch::new("doctor-process");
+    let dir = scratch.0.as_path();
+    init_processes(dir);
+    let of_files = |found: &[(String, String, String)]| {
+        found.iter().filter(|(subject, state, _)| subject == "files" && state == "fail").count()
+    };
+    let fresh = findings(dir);
+    assert_eq!(of_files(&fresh), 0, "empty before the first start, as it should be: {fresh:?}");
+    let mut replicas = all(dir);
+    good(dir, &["kv", "put", "key", "value"]);
+    let running = findings(dir);
+    assert_eq!(of_files(&running), 0, "{running:?}");
+    replicas[1].signal("TERM");
+    assert_eq!(replicas[1].ends(), Some(0));
+    lose_counters(dir, 1);
+    // By the replica's mark and by the component's, each alone.
+    for mark in ["replica-1/started", "trusted-1/started"] {
+        let (mark, kept) = (dir.join(mark), dir.join("kept"));
+        std::fs::rename(&mark, &kept).expect("both ran");
+        let empty = findings(dir);
+        assert_eq!(of_files(&empty), 1, "{empty:?}");
+        assert_eq!(about(&empty, "files", "replica 1 ran before").as_deref(), Some("fail"), "{empty:?}");
+        std::fs::rename(&kept, &mark).expect("our own directory");
+    }
+    assert_eq!(run(dir, &["replica", "--id", "1"]).status.code(), Some(3), "the doctor is right");
+    good(dir, &["admin", "readmit", "--replica", "1"]);
+    let readmitted = findings(dir);
+    assert_eq!(of_files(&readmitted), 0, "the new epoch has not started: {readmitted:?}");
 }

@@ -1,7 +1,8 @@
 //! A cluster's life: it serves, survives its primary, and leaves nothing behind.
 
-use crate::support::{Running, Scratch, good, lives, pid, run, signal, status, troth, until, up};
-use std::io::Write;
+use crate::support::{Running, Scratch, good, init_with, lives, pid, run, signal, status, troth, until, up};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -108,4 +109,30 @@ fn strangers_change_nothing() {
     });
     drop(held);
     assert!(status(dir).iter().all(|replica| replica["suspicions"] == 0));
+}
+
+#[test]
+fn it_says_what_will_be_left_when_it_is_stopped() {
+    let greets = |dir: &Path| {
+        let mut child = troth(dir);
+        child.arg("up").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut cluster = Running(child.spawn().expect("the command starts"));
+        let mut greeting = String::new();
+        let out = cluster.0.stdout.as_mut().expect("piped");
+        BufReader::new(out).read_line(&mut greeting).expect("it greets");
+        (cluster, greeting)
+    };
+    let scratch = Scratch::new("greeting");
+    let (_cluster, greeting) = greets(&scratch.0.join("own"));
+    assert!(greeting.contains("gone then"), "it keeps nothing: {greeting}");
+
+    let kept = scratch.0.join("kept");
+    init_with(&kept, &[]);
+    let (mut cluster, greeting) = greets(&kept);
+    assert!(greeting.contains("stays in") && !greeting.contains("gone"), "{greeting}");
+    good(&kept, &["kv", "put", "key", "value"]);
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
+    let _again = up(&kept, &[]);
+    assert_eq!(good(&kept, &["kv", "get", "key"]), "value\n", "it said the truth");
 }

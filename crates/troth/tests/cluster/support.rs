@@ -55,6 +55,14 @@ pub fn troth(dir: &Path) -> Command {
     command
 }
 
+/// Puts a copy of the command where any user can start it. Another process writes it: a test that starts one at
+/// that moment would hand our own open file on to it, and what is open for writing cannot be started.
+pub fn copy_of_troth(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_troth")).arg(to).status().expect("cp runs");
+    assert!(copied.success(), "a copy at {}", to.display());
+    std::fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("our own file");
+}
+
 /// Runs the command to its end.
 pub fn run(dir: &Path, arguments: &[&str]) -> Output {
     troth(dir).args(arguments).output().expect("the command runs")
@@ -84,6 +92,11 @@ pub fn init_with(dir: &Path, arguments: &[&str]) -> u16 {
 
 /// Makes a cluster by `troth init` or `troth restore`, on ports that are free now; gives the first.
 pub fn made_by(command: &str, dir: &Path, arguments: &[&str]) -> u16 {
+    made_by_saying(command, dir, arguments).0
+}
+
+/// As [`made_by`], and gives what the command printed.
+pub fn made_by_saying(command: &str, dir: &Path, arguments: &[&str]) -> (u16, String) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Tests of this process never want the same ports, as none are held until the replicas start; those of
     // others rarely do.
@@ -95,8 +108,8 @@ pub fn made_by(command: &str, dir: &Path, arguments: &[&str]) -> u16 {
             [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
         });
         if free {
-            good(dir, &[&[command, "--base-port", &base.to_string()], arguments].concat());
-            return u16::try_from(base).expect("below 32000");
+            let said = good(dir, &[&[command, "--base-port", &base.to_string()], arguments].concat());
+            return (u16::try_from(base).expect("below 32000"), said);
         }
     }
     panic!("no free ports");

@@ -2,7 +2,7 @@
 
 use crate::support::{Scratch, good, init, init_with, lives, pid, run, signal, status, until, up};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The user of the components where the tests run as root; nobody else has this number.
 const TRUSTED: &str = "64101";
@@ -24,6 +24,18 @@ pub fn init_processes_with(dir: &Path, further: &[&str]) {
     let user = ["--trusted-user", TRUSTED];
     let user = if is_root() { &user[..] } else { &[] };
     init_with(dir, &[&home, user, further].concat());
+}
+
+/// Empties the directory of a replica's trusted process, once that has ended with its replica. Gives the directory.
+pub fn lose_counters(dir: &Path, replica: u16) -> PathBuf {
+    until("its trusted process ends with it", || {
+        (!trusted_processes(dir).contains_key(&replica)).then_some(())
+    });
+    let counters = dir.join(format!("trusted-{replica}/counters"));
+    for file in std::fs::read_dir(&counters).expect("the counters") {
+        std::fs::remove_file(file.expect("a file").path()).expect("our own file");
+    }
+    counters
 }
 
 /// The trusted processes of a cluster, by replica.

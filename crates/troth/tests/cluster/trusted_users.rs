@@ -1,6 +1,8 @@
 //! Trusted components of a user of their own, as an operator with root sets them up.
 
-use crate::support::{Running, Scratch, good, init_with, pid, run, status, troth, until};
+use crate::support::{
+    Running, Scratch, copy_of_troth, good, init_with, made_by_saying, pid, run, status, troth, until,
+};
 use crate::trusted::{all_executed, is_root, trusted_processes};
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -22,9 +24,7 @@ fn prepare(dir: &Path) {
             chown(&path, Some(REPLICA), Some(REPLICA)).expect("its owner");
         }
     }
-    // Where any user can start it.
-    std::fs::copy(env!("CARGO_BIN_EXE_troth"), program(dir)).expect("a copy");
-    std::fs::set_permissions(program(dir), PermissionsExt::from_mode(0o755)).expect("its mode");
+    copy_of_troth(&program(dir));
 }
 
 fn program(dir: &Path) -> PathBuf {
@@ -111,6 +111,68 @@ fn a_component_of_its_own_user_is_out_of_its_replicas_reach() {
     good(dir, &["kv", "put", "key", "still here"]);
     all_executed(dir);
     assert_eq!(status(dir).iter().map(pid).collect::<Vec<u32>>(), pids, "no replica ended");
+}
+
+#[test]
+fn what_init_prints_to_root_works_as_it_is_printed() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-printed");
+    let dir = scratch.0.as_path();
+    let (_, said) = made_by_saying("init", dir, &["--trusted-home", "process"]);
+    let directory = dir.to_str().expect("text");
+    let lines: Vec<String> =
+        said.lines().skip_while(|line| !line.contains("once, as root")).map(str::to_owned).collect();
+    // No user is made for a test: the first line would.
+    let commands: Vec<&String> = lines.iter().filter(|line| line.starts_with("  ")).skip(1).collect();
+    assert_eq!(commands.len(), 3, "{said}");
+    let path = Path::new(env!("CARGO_BIN_EXE_troth")).parent().expect("a directory");
+    let shell = |line: &str, id: u16| {
+        let numbered = line.replace("-N", &format!("-{id}")).replace("--id N", &format!("--id {id}"));
+        // It may not stand in the directory's name.
+        let (before, after) = numbered.split_once(directory).expect("it names the directory");
+        // The group of a user whom nobody made is not known.
+        let (user, both) = (TRUSTED.to_string(), format!("{TRUSTED}:{TRUSTED}"));
+        let user = |part: &str| part.replace("troth-trusted:", &both).replace("troth-trusted", &user);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec {}{directory}{}", user(before).trim_start(), user(after))]);
+        shell.env("PATH", format!("{}:{}", path.display(), std::env::var("PATH").expect("a path")));
+        shell.env_remove("TROTH_DIR").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        shell
+    };
+    let mut running = Vec::new();
+    for id in 0..3 {
+        assert!(shell(commands[0], id).status().expect("sh runs").success(), "{}", commands[0]);
+        for command in &commands[1..] {
+            running.push(Running(shell(command, id).spawn().expect("sh runs")));
+        }
+    }
+    until("all replicas serve", || status(dir).iter().all(|replica| replica["pid"].is_u64()).then_some(()));
+    good(dir, &["kv", "put", "key", "value"]);
+    for id in 0..3 {
+        let owner =
+            std::fs::metadata(dir.join(format!("trusted-{id}/secret.toml"))).expect("it is there").uid();
+        assert_eq!(owner, TRUSTED);
+    }
+}
+
+#[test]
+fn the_doctor_says_what_a_user_may_not_look_at() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-doctor");
+    let dir = scratch.0.as_path();
+    prepare(dir);
+    let mut doctor = Command::new(program(dir));
+    doctor.args(["doctor", "--dir"]).arg(dir).current_dir("/").uid(REPLICA).gid(REPLICA);
+    let output = doctor.output().expect("the command runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = said.lines().find(|line| line.contains("trusted-0 may not be read")).expect(&said);
+    assert!(line.starts_with("warn") && line.contains("as root"), "{line}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Blobs through the socket, on the store that ships: one round trip each, and nothing lost or doubled when
 //! connections and processes are.
 
+use crate::client::frame;
 use crate::disk::{Crash, Disk};
 use crate::served::{PATIENCE, Served, own_uid};
 use crate::support::{IDENTITY, Scratch, attest, attest_multi, mac, read, resume, step};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -97,14 +98,6 @@ enum Does {
     Confuses,
     /// Answers with blobs that never end.
     Babbles,
-}
-
-fn frame(socket: &mut UnixStream) -> Option<Vec<u8>> {
-    let mut length = [0; 4];
-    socket.read_exact(&mut length).ok()?;
-    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
-    socket.read_exact(&mut frame).ok()?;
-    Some(frame)
 }
 
 fn welcomed(listener: &UnixListener) -> UnixStream {

@@ -33,7 +33,8 @@ enum Does {
     Babbles,
 }
 
-fn frame(socket: &mut UnixStream) -> Option<Vec<u8>> {
+/// What the other end says next, if anything.
+pub fn frame(socket: &mut UnixStream) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     socket.read_exact(&mut length).ok()?;
     let mut frame = vec![0; u32::from_be_bytes(length) as usize];

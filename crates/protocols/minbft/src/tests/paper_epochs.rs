@@ -59,6 +59,32 @@ fn a_start_is_executed_no_further_than_the_replaced_components_acceptance_reache
     assert_eq!(world.journal(4), ["op1"]);
 }
 
+// MINBFT-E2 "… no CHECKPOINT", whatever epochs it names.
+#[test]
+fn a_proof_that_rests_on_a_replaced_component_is_none() {
+    covers!("MINBFT-E2");
+    let mut world = World::with(5, SMALL, &[4]);
+    let change = world.operator_frame(1, &admit(3, 2));
+    world.request(&[4], &change);
+    let one = world.prepare(0, 1, &[&change]);
+    for by in [0, 1, 2] {
+        if by > 0 {
+            let commit = world.commit(by, &one);
+            world.say(4, &commit);
+        }
+    }
+    world.say(4, &one);
+    assert_eq!(world.executed(4), 1);
+    // Two faulty ones and the component that 3 has no more.
+    let far = SMALL.interval * 4;
+    let forged = proof_with(&mut world, &[0, 1, 3], far, &[]);
+    world.inject(0, 4, Message::Stable(Arc::new(forged)));
+    assert_eq!(world.minbft(4).stable.0, Seq(0));
+    let sound = proof_with(&mut world, &[0, 1, 2], far, &[(r(3), 2)]);
+    world.inject(0, 4, Message::Stable(Arc::new(sound)));
+    assert_eq!(world.minbft(4).stable.0, Seq(far));
+}
+
 // MINBFT-E2 "… nothing that i-old certified for a number above n_r counts, received before or after".
 #[test]
 fn what_a_replaced_component_promised_beyond_its_end_is_void() {

@@ -375,7 +375,7 @@ fn frames_that_nobody_has_do_not_hide_those_that_somebody_has() {
     assert!(asked);
     // What a left view named is not asked for.
     world.wishes(&[0, 1], 2, 1);
-    assert!(world.minbft(2).frames.missing(128, 0).is_empty());
+    assert!(world.minbft(2).frames.missing(128, 0, Seq(u64::MAX)).is_empty());
 }
 
 #[test]
@@ -417,6 +417,8 @@ fn a_status_is_answered_with_what_its_sender_lacks() {
     world.now += SMALL.status_interval;
     let mut turns = [0; 5];
     for round in 0..4 {
+        // Each STATUS long after the one before (R10).
+        world.now += SMALL.status_interval;
         for me in 1..4 {
             let before = world.sent.len();
             let status = Status {
@@ -443,6 +445,7 @@ fn a_status_is_answered_with_what_its_sender_lacks() {
     assert_eq!(turns[0], 3, "{turns:?}");
     assert_eq!(turns[4], 0, "not its own");
     // Who lacks nothing gets nothing.
+    world.now += SMALL.status_interval;
     let before = world.sent.len();
     let processed = world.minbft(1).peers.iter().map(|peer| peer.gate.processed().0).collect();
     let status = Status { view: View(0), processed, stable: Seq(4), executed: Seq(5), round: 0, wants: None };

@@ -1,0 +1,294 @@
+//! Honest clients under a flood, beside the same clients while the same flood goes to a socket that discards
+//! it: what the flood costs beyond the machine's time that flooding itself takes. Both take turns, so that a
+//! machine that drifts drifts for both.
+//!
+//! A flooding replica stands in the place of one of f: the group's others are honest, and in the baseline it is
+//! silent. A flooding client, and clients with idle connections, are beside the honest ones.
+
+pub(crate) mod flooder;
+mod junk;
+mod report;
+pub(crate) mod silent;
+
+use crate::Failure;
+use crate::caller::Replicated;
+use crate::cli::{DurabilityName, FloodKind, FloodPlan, Plan};
+use crate::load::Load;
+use crate::null::{OVERHEAD, WARM_UP, links, round};
+use crate::processes::{Scratch, Server};
+use bytes::Bytes;
+use report::{Flooded, Outcome, Phase};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::task::LocalSet;
+use troth_auth::Ed25519Signer;
+use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_types::{ClientId, ReplicaId};
+
+/// A time that no handshake takes.
+const DAY: Duration = Duration::from_secs(86_400);
+/// Seconds of one phase, about; phases with and without flood take turns.
+const PHASE: u64 = 10;
+/// Seconds without any flood, which tell what ten times the honest bytes are.
+const QUIET: u64 = 3;
+/// How long an honest client that connects during a flood may take.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
+/// Between two of them.
+const CONNECTS_EVERY: Duration = Duration::from_millis(500);
+/// How long the idle connections may take to be made.
+const STANDS_WITHIN: Duration = Duration::from_secs(180);
+
+/// Measures, prints, and tells whether the claim holds.
+pub(crate) fn run(plan: &FloodPlan) -> Result<bool, Failure> {
+    let kinds = match plan.kind.is_empty() {
+        true => vec![FloodKind::Peer, FloodKind::Client, FloodKind::Idle],
+        false => plan.kind.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut flooded = Vec::new();
+    for kind in kinds {
+        let limit = Duration::from_secs(2 * plan.seconds + QUIET) * 2 + STANDS_WITHIN * 2 + OVERHEAD * 2;
+        let outcome = LocalSet::new().block_on(&runtime, async {
+            tokio::time::timeout(limit, measure(plan, kind))
+                .await
+                .unwrap_or_else(|_| Err(format!("not done after {} s", limit.as_secs()).into()))
+        })?;
+        flooded.push(outcome);
+    }
+    Ok(report::report(plan, &flooded))
+}
+
+/// Ends when the parent's end of standard input does.
+fn until_stdin_ends() -> tokio::sync::oneshot::Receiver<()> {
+    let (orphaned, parent) = tokio::sync::oneshot::channel::<()>();
+    std::thread::spawn(move || {
+        let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        drop((ended, orphaned));
+    });
+    parent
+}
+
+/// A running group, and what stands around it.
+struct Stage {
+    scratch: Scratch,
+    cluster: Cluster,
+    kind: FloodKind,
+    /// The honest replicas.
+    replicas: Vec<Server>,
+    /// The one that may be faulty.
+    faulty: ReplicaId,
+    _silent: Vec<Server>,
+    flooders: u32,
+}
+
+impl Stage {
+    async fn new(plan: &FloodPlan, kind: FloodKind) -> Result<Self, Failure> {
+        // One more client floods or connects during the flood; of idle connections half are clients'.
+        let more = if kind == FloodKind::Idle { plan.idle.div_ceil(2) + 1 } else { 1 };
+        let durability = match plan.durability {
+            DurabilityName::Memory => Durability::Memory,
+            DurabilityName::Always => Durability::Always,
+        };
+        let scratch = Scratch::new(1, plan.connections + more, durability, TrustedHome::InProcess)?;
+        let cluster = Cluster::load(&scratch.layout.cluster())?;
+        let faulty = ReplicaId(2);
+        let honest = cluster.group.all().filter(|replica| kind != FloodKind::Peer || *replica != faulty);
+        let dir = scratch.layout.root().to_string_lossy().into_owned();
+        let mut silent = vec![Self::silent(&scratch, faulty, &scratch.direct.0, "socket").await?];
+        if kind == FloodKind::Peer {
+            let address = &cluster.replica(faulty).address;
+            silent.push(Self::silent(&scratch, faulty, address, "silent").await?);
+        }
+        let mut replicas = Vec::new();
+        for replica in honest {
+            let http = cluster.replica(replica).http.clone().expect("made with one");
+            let words = ["replica", "--dir", &dir, "--id", &replica.0.to_string()];
+            replicas.push(Server::start(&words, &scratch.layout.replica(replica), &http)?);
+        }
+        let others = replicas.len() - 1;
+        for server in &mut replicas {
+            server.wait(|snapshot| snapshot.peers.len() >= others).await?;
+        }
+        Ok(Self { scratch, cluster, kind, replicas, faulty, _silent: silent, flooders: 0 })
+    }
+
+    async fn silent(
+        scratch: &Scratch,
+        replica: ReplicaId,
+        address: &str,
+        name: &str,
+    ) -> Result<Server, Failure> {
+        let directory = directory(scratch, name)?;
+        let dir = scratch.layout.root().to_string_lossy();
+        let words = ["silent", "--dir", &dir, "--id", &replica.0.to_string(), "--address", address];
+        let server = Server::start(&words, &directory, "")?;
+        let give_up = Instant::now() + CONNECTS_WITHIN;
+        while !silent::listens(address).await {
+            if Instant::now() > give_up {
+                return Err(format!("the silent server does not listen: {}", server.said()).into());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(server)
+    }
+
+    /// The honest replicas, as targets of a flood.
+    fn victims(&self) -> Vec<String> {
+        let honest = self.cluster.group.all().filter(|id| self.kind != FloodKind::Peer || *id != self.faulty);
+        honest.map(|id| format!("{}={}", self.cluster.replica(id).address, id.0)).collect()
+    }
+
+    /// Starts a flood of the replicas, or of the socket that discards it.
+    fn flood(&mut self, plan: &FloodPlan, rate: u64, discarded: bool) -> Result<Server, Failure> {
+        self.flooders += 1;
+        let directory = directory(&self.scratch, &format!("flooder-{}", self.flooders))?;
+        let mut victims = self.victims();
+        if discarded {
+            victims.fill(format!("{}={}", self.scratch.direct.0, self.faulty.0));
+        }
+        let own = match self.kind {
+            FloodKind::Peer => u64::from(self.faulty.0),
+            FloodKind::Client => u64::from(plan.connections) + 1,
+            FloodKind::Idle => u64::from(plan.connections) + 2,
+        };
+        let dir = self.scratch.layout.root().to_string_lossy();
+        let words = ["flooder", "--dir", &dir, "--kind", self.kind.name(), "--own", &own.to_string()];
+        let (to, rate, count) = (victims.join(","), rate.to_string(), plan.idle.to_string());
+        let rest = ["--to", &to, "--rate", &rate, "--count", &count];
+        Server::start(&[&words[..], &rest[..]].concat(), &directory, "")
+    }
+}
+
+fn directory(scratch: &Scratch, name: &str) -> Result<PathBuf, Failure> {
+    let directory = scratch.layout.root().join(name);
+    std::fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> {
+    let mut stage = Stage::new(plan, kind).await?;
+    let addresses: Vec<(String, ReplicaId)> =
+        stage.cluster.group.all().map(|id| (stage.cluster.replica(id).address.clone(), id)).collect();
+    let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
+    for number in 0..plan.connections {
+        let secret = secret(&stage, u64::from(number) + 1)?;
+        let signer = Ed25519Signer::from_seed(secret.seed);
+        let caller = Replicated::new(stage.cluster.group, secret.client, stage.cluster.limits, signer);
+        let links = links(&stage.cluster, &secret, &addresses).await?;
+        load.add(caller, links, of(plan, QUIET).share(number));
+    }
+
+    let quiet = phase(&mut load, &stage, plan, QUIET, None).await?;
+    println!("{}: without any flood {:.0} operations per second", kind.name(), quiet.rate);
+    let rate = plan.times * quiet.read_bytes.max(1);
+    // Idle connections are measured when they stand: to make them is not what is claimed.
+    let phases = if kind == FloodKind::Idle { 1 } else { (plan.seconds / PHASE).max(1) };
+    let seconds = plan.seconds / phases;
+    let mut outcome = Outcome::default();
+    for number in 1..=phases {
+        for discarded in [true, false] {
+            let flooder = stage.flood(plan, rate, discarded)?;
+            if kind == FloodKind::Idle {
+                let victims = stage.victims().len() as u64;
+                stand(&flooder, u64::from(plan.idle).div_ceil(2) * victims).await?;
+            }
+            let phase = phase(&mut load, &stage, plan, seconds, Some(&flooder)).await?;
+            drop(flooder);
+            let to = if discarded { "discarding socket" } else { "replicas" };
+            println!(
+                "{}, phase {number}, flood to {to:<17} {:>9.0} operations per second, {:.1} MB/s of flood taken",
+                kind.name(),
+                phase.rate,
+                phase.flood_bytes as f64 / 1e6
+            );
+            if discarded { outcome.discarded.push(phase) } else { outcome.flooded.push(phase) }
+        }
+    }
+    Flooded::new(kind, quiet, outcome, rate, &stage.replicas).await
+}
+
+/// Waits until so many idle connections of clients stand.
+async fn stand(flooder: &Server, wanted: u64) -> Result<(), Failure> {
+    let give_up = Instant::now() + STANDS_WITHIN;
+    while sent(Some(flooder)) < wanted {
+        if Instant::now() > give_up {
+            let stand = sent(Some(flooder));
+            return Err(format!("only {stand} of {wanted} idle connections of clients stand").into());
+        }
+        tokio::time::sleep(CONNECTS_EVERY).await;
+    }
+    Ok(())
+}
+
+fn secret(stage: &Stage, client: u64) -> Result<ClientSecret, Failure> {
+    Ok(ClientSecret::load(&stage.scratch.layout.client_secret(ClientId(client)), &stage.cluster)?)
+}
+
+/// The same load as the benchmark has it.
+fn of(plan: &FloodPlan, seconds: u64) -> Plan {
+    Plan {
+        f: 1,
+        connections: plan.connections,
+        outstanding: plan.outstanding,
+        bytes: plan.bytes,
+        durability: plan.durability,
+        seconds,
+        rounds: 1,
+        json: plan.json,
+    }
+}
+
+/// Runs the honest load for so long, while one more client connects again and again.
+async fn phase(
+    load: &mut Load<Replicated>,
+    stage: &Stage,
+    plan: &FloodPlan,
+    seconds: u64,
+    flooder: Option<&Server>,
+) -> Result<Phase, Failure> {
+    let before = sent(flooder);
+    let reads = report::reads(&stage.replicas).await?;
+    let began = Instant::now();
+    // The flooding client's own keys are the ones that would connect.
+    let connecting = stage.kind != FloodKind::Client;
+    let (round, connected) = {
+        let rounds = of(plan, seconds);
+        let measured = round(load, &stage.replicas, &rounds);
+        tokio::pin!(measured);
+        let mut connected = Vec::new();
+        loop {
+            tokio::select! {
+                done = &mut measured => break (done?, connected),
+                took = connect(stage, plan), if connecting => connected.push(took?),
+            }
+        }
+    };
+    let took = began.elapsed().max(WARM_UP).as_secs_f64();
+    let read = report::reads(&stage.replicas).await?.saturating_sub(reads);
+    Ok(Phase {
+        rate: round.rate,
+        p99: round.p99,
+        view_changes: round.view_changes,
+        read_bytes: (read as f64 / took / stage.replicas.len() as f64) as u64,
+        flood_bytes: ((sent(flooder) - before) as f64 / took) as u64,
+        connects: connected.len() as u64,
+        slowest_connect: connected.into_iter().max().unwrap_or_default(),
+    })
+}
+
+/// Connects a client to an honest replica; tells how long it took.
+async fn connect(stage: &Stage, plan: &FloodPlan) -> Result<Duration, Failure> {
+    tokio::time::sleep(CONNECTS_EVERY).await;
+    let secret = secret(stage, u64::from(plan.connections) + 1)?;
+    let address = [(stage.cluster.replica(ReplicaId(0)).address.clone(), ReplicaId(0))];
+    let began = Instant::now();
+    let linked = tokio::time::timeout(CONNECTS_WITHIN, links(&stage.cluster, &secret, &address)).await;
+    linked.map_err(|_| "an honest client could not connect during the flood")??;
+    Ok(began.elapsed())
+}
+
+/// Bytes that the flooder says it has sent.
+fn sent(flooder: Option<&Server>) -> u64 {
+    let said = flooder.map(Server::said).unwrap_or_default();
+    said.lines().rev().find_map(|line| line.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,246 @@
+//! What each party costs this replica, and when it has to wait for it.
+//!
+//! A message that brings the group nothing costs time all the same: it is opened, decoded, checked. What such
+//! messages cost is charged to whoever sent them. An account refills at a fixed rate; one that is overdrawn
+//! leaves its party's lane unread until it has refilled, so the sender is slowed by TCP and everybody else goes
+//! on. What is of use is never charged to a replica: a group under load must not slow itself.
+//!
+//! Clients share a turn besides: while a request of another client waits, one that has had more than the others
+//! on average waits. Alone it may take everything.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use troth_types::{ClientId, ReplicaId, Time};
+
+/// Microseconds of useless work that a replica may cause per second, lasting.
+const PEER_RATE: u64 = 50_000;
+/// The same at once.
+const PEER_BURST: u64 = 250_000;
+/// Microseconds of useless work that a client may cause per second, lasting.
+const CLIENT_RATE: u64 = 10_000;
+/// The same at once.
+const CLIENT_BURST: u64 = 100_000;
+/// Bytes of state and frames that a replica may fetch per second, lasting.
+const FETCH_RATE: u64 = 32 << 20;
+/// The same at once.
+const FETCH_BURST: u64 = 64 << 20;
+
+/// Bytes that cost a microsecond to open, decode and hash, about.
+const BYTES_PER_MICRO: u64 = 256;
+/// Microseconds that the smallest message costs before anybody looks into it.
+const LEAST: u64 = 2;
+/// Microseconds to check a client's signature and to have its frame ordered and executed, about.
+const FRAME: u64 = 40;
+/// The same of a read.
+const READ: u64 = 10;
+
+/// Between two times that what clients have had fades: by an eighth.
+const FADE: u64 = 5_000;
+/// Microseconds that a client may have had whatever the others have had.
+const FLOOR: u64 = 750;
+/// How long a client that has had its share waits before it is looked at again.
+const REST: u64 = 2_000;
+/// How long a request counts as waiting that nothing answers: it may be one that never will be.
+const WAITS: u64 = 1_000_000;
+
+/// An account that refills.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    rate: u64,
+    burst: i64,
+    left: i64,
+    at: Time,
+}
+
+impl Account {
+    fn new(rate: u64, burst: u64) -> Self {
+        let burst = i64::try_from(burst).expect("a constant");
+        Self { rate, burst, left: burst, at: Time(0) }
+    }
+
+    fn refill(&mut self, now: Time) {
+        let since = now.0.saturating_sub(self.at.0).min(1_000_000_000);
+        let more = since * self.rate / 1_000_000;
+        self.left = self.left.saturating_add_unsigned(more).min(self.burst);
+        // What is less than a unit is not lost while it refills.
+        self.at = if self.left == self.burst { now } else { self.at.after(more * 1_000_000 / self.rate) };
+    }
+
+    fn charge(&mut self, now: Time, cost: u64) {
+        self.refill(now);
+        // A pause of this process in the middle of a measurement must not silence anybody for minutes.
+        self.left = self.left.saturating_sub_unsigned(cost).max(-self.burst);
+    }
+
+    /// When it is not overdrawn any more, if it is.
+    fn overdrawn(&mut self, now: Time) -> Option<Time> {
+        self.refill(now);
+        let missing = u64::try_from(-self.left).ok().filter(|missing| *missing > 0)?;
+        Some(now.after(missing.saturating_mul(1_000_000) / self.rate + 1))
+    }
+}
+
+/// What decoding and checking a message cost, by its length and the time that it took.
+pub(crate) fn cost(length: usize, spent: u64) -> u64 {
+    LEAST + (length as u64 / BYTES_PER_MICRO).max(spent)
+}
+
+/// What replicas cost.
+#[derive(Debug)]
+pub(crate) struct PeerCharges {
+    useless: Vec<Cell<Account>>,
+    fetched: Vec<Cell<Account>>,
+}
+
+impl PeerCharges {
+    pub(crate) fn new(replicas: usize) -> Self {
+        Self {
+            useless: vec![Cell::new(Account::new(PEER_RATE, PEER_BURST)); replicas],
+            fetched: vec![Cell::new(Account::new(FETCH_RATE, FETCH_BURST)); replicas],
+        }
+    }
+
+    /// A replica caused so many microseconds of work that was of no use.
+    pub(crate) fn useless(&self, replica: ReplicaId, now: Time, micros: u64) {
+        with(&self.useless, replica, |account| account.charge(now, micros));
+    }
+
+    /// A replica was sent so many bytes that it had asked for.
+    pub(crate) fn fetched(&self, replica: ReplicaId, now: Time, bytes: usize) {
+        with(&self.fetched, replica, |account| account.charge(now, bytes as u64));
+    }
+
+    /// Until when nothing is read from a replica, if so.
+    pub(crate) fn rests(&self, replica: ReplicaId, now: Time) -> Option<Time> {
+        with(&self.useless, replica, |account| account.overdrawn(now))
+    }
+
+    /// Until when a replica is sent nothing that it asked for, if so.
+    pub(crate) fn may_fetch_from(&self, replica: ReplicaId, now: Time) -> Option<Time> {
+        with(&self.fetched, replica, |account| account.overdrawn(now))
+    }
+}
+
+fn with<T>(accounts: &[Cell<Account>], replica: ReplicaId, act: impl FnOnce(&mut Account) -> T) -> T {
+    let cell = &accounts[usize::from(replica.0)];
+    let mut account = cell.get();
+    let result = act(&mut account);
+    cell.set(account);
+    result
+}
+
+/// One client.
+#[derive(Debug)]
+struct Share {
+    useless: Account,
+    /// Microseconds that it has had, fading.
+    had: u64,
+    /// Requests taken from it and not answered.
+    waiting: u32,
+    asked: Time,
+}
+
+/// What clients cost.
+#[derive(Debug, Default)]
+pub(crate) struct ClientCharges {
+    clients: BTreeMap<ClientId, Share>,
+    faded: Time,
+    /// All that the clients have had, how many have had something, and how many wait.
+    had: u64,
+    active: u64,
+    waiting: u64,
+    /// Whether clients want more than the last turns could take: only then is there anything to share.
+    contended: bool,
+}
+
+impl ClientCharges {
+    /// Notes whether a turn left something of clients for the next.
+    pub(crate) fn contended(&mut self, contended: bool) {
+        self.contended = contended;
+    }
+
+    fn share(&mut self, client: ClientId) -> &mut Share {
+        self.clients.entry(client).or_insert(Share {
+            useless: Account::new(CLIENT_RATE, CLIENT_BURST),
+            had: 0,
+            waiting: 0,
+            asked: Time(0),
+        })
+    }
+
+    fn add(&mut self, client: ClientId, micros: u64) {
+        let share = self.share(client);
+        let news = u64::from(share.had == 0 && micros > 0);
+        share.had += micros;
+        self.active += news;
+        self.had += micros;
+    }
+
+    /// A request of so many bytes was taken.
+    pub(crate) fn asked(&mut self, client: ClientId, now: Time, bytes: usize) {
+        self.add(client, FRAME + bytes as u64 / BYTES_PER_MICRO * 2);
+        let share = self.share(client);
+        let news = u64::from(share.waiting == 0);
+        share.waiting += 1;
+        share.asked = now;
+        self.waiting += news;
+    }
+
+    /// A read of so many bytes was taken.
+    pub(crate) fn read(&mut self, client: ClientId, bytes: usize) {
+        self.add(client, READ + bytes as u64 / BYTES_PER_MICRO);
+    }
+
+    /// A client was sent so many bytes; `outcome`: of a request.
+    pub(crate) fn answered(&mut self, client: ClientId, bytes: usize, outcome: bool) {
+        self.add(client, bytes as u64 / BYTES_PER_MICRO);
+        let share = self.share(client);
+        if outcome && share.waiting > 0 {
+            share.waiting -= 1;
+            self.waiting -= u64::from(share.waiting == 0);
+        }
+    }
+
+    /// A client caused so many microseconds of work that was of no use.
+    pub(crate) fn useless(&mut self, client: ClientId, now: Time, micros: u64) {
+        self.share(client).useless.charge(now, micros);
+    }
+
+    /// Until when nothing is read from a client, if so.
+    pub(crate) fn rests(&mut self, client: ClientId, now: Time) -> Option<Time> {
+        let share = self.clients.get_mut(&client)?;
+        if let Some(until) = share.useless.overdrawn(now) {
+            return Some(until);
+        }
+        let others = self.active.saturating_sub(u64::from(share.had > 0));
+        let waiting = self.waiting - u64::from(share.waiting > 0);
+        if !self.contended || others == 0 || waiting == 0 {
+            return None;
+        }
+        let average = (self.had - share.had) / others;
+        (share.had > average + average / 2 + FLOOR).then(|| now.after(REST))
+    }
+
+    /// Lets what was had fade, and forgets whoever has had nothing for long.
+    pub(crate) fn fade(&mut self, now: Time) {
+        let rounds = now.0.saturating_sub(self.faded.0) / FADE;
+        if rounds == 0 {
+            return;
+        }
+        self.faded = now;
+        (self.had, self.active, self.waiting) = (0, 0, 0);
+        self.clients.retain(|_, share| {
+            for _ in 0..rounds.min(64) {
+                share.had -= share.had.div_ceil(8);
+            }
+            if now.0.saturating_sub(share.asked.0) > WAITS {
+                share.waiting = 0;
+            }
+            share.useless.refill(now);
+            self.had += share.had;
+            self.active += u64::from(share.had > 0);
+            self.waiting += u64::from(share.waiting > 0);
+            share.had > 0 || share.waiting > 0 || share.useless.left < share.useless.burst
+        });
+    }
+}

@@ -1,0 +1,263 @@
+//! What a turn takes from the lanes, and what it does with what replicas sent.
+
+use crate::charges::cost;
+use crate::engine::{Engine, MachineInput, Peers, Stopped};
+use crate::inbox::{Inbox, Party};
+use std::sync::Arc;
+use troth_auth::FrameError;
+use troth_core::{Agreement, Env, Execution, Input, PeerMessage, VerifiedFrame};
+use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire};
+
+/// Client signatures checked in one turn. More would hold back what replicas wait for and let the
+/// whole group convoy (speed.md, lesson 6).
+const CLIENT_CHECKS: usize = 96;
+/// Frames of other replicas' answers checked in one turn, beside those of clients.
+const PEER_CHECKS: usize = 32;
+/// Messages of replicas taken in one turn.
+const PEER_MESSAGES: usize = 128;
+/// Messages of clients taken in one turn, reads included.
+const CLIENT_MESSAGES: usize = 512;
+/// Bytes of clients' messages taken in one turn, about: what is large takes long to check.
+const CLIENT_BYTES: usize = 1 << 20;
+/// Bytes sent in one turn to replicas that asked for state and frames, about.
+const FETCHED_BYTES: usize = 1 << 20;
+/// Of such questions, those answered in one turn.
+const FETCHES: usize = 32;
+/// Microseconds to check a signature that turns out wrong, or that was not needed.
+pub(crate) const CHECK: u64 = 40;
+
+/// Something taken from a lane; frames wait for the turn's batch of signature checks.
+pub(crate) enum Item<A: Agreement, X: Execution> {
+    /// A replica's, ready for the machine, and what it cost so far.
+    Ready(ReplicaId, MachineInput<A, X>, u64),
+    /// Frames that a replica showed, and what they cost so far.
+    Shown(ReplicaId, Vec<Shown>, u64),
+    /// A client's read.
+    Read(Read),
+    /// The next frame of the batch, from its client.
+    Asked(ClientId, u64, bool),
+}
+
+/// A frame that a replica showed.
+pub(crate) enum Shown {
+    /// One that is held, and so was checked.
+    Known(VerifiedFrame),
+    /// The next frame of the batch.
+    New(Digest),
+}
+
+/// Whether a message that does not decode is of a kind that this release does not know: a later one may send
+/// such, and what is not understood is ignored.
+fn is_unknown<A: Agreement>(message: &[u8]) -> bool {
+    match message {
+        [0, kind, ..] => *kind >= A::MESSAGE_KINDS,
+        [kind, ..] => *kind >= Peers::<A>::KINDS,
+        [] => false,
+    }
+}
+
+impl<A: Agreement, X: Execution> Engine<A, X> {
+    /// Gives the machine a replica's message. One that brings the group nothing is charged to the replica, with
+    /// what led to it.
+    pub(crate) fn peer_input(&mut self, env: Env, from: ReplicaId, input: MachineInput<A, X>, spent: u64) {
+        let (before, began) = (self.host.machine().progress(), self.clock.now());
+        self.input(env, input);
+        if before.is_some() && before == self.host.machine().progress() {
+            let took = self.clock.now().0.saturating_sub(began.0);
+            self.charge(from, spent + took);
+        }
+    }
+
+    /// Gives the machine the frames that a replica showed, without those that do not verify. Those that nobody
+    /// wants are charged to the replica.
+    pub(crate) fn shown(
+        &mut self,
+        env: Env,
+        (from, shown, spent): (ReplicaId, Vec<Shown>, u64),
+        spoilt: u64,
+        verdicts: &mut impl Iterator<Item = Result<VerifiedFrame, FrameError>>,
+    ) {
+        let (mut good, mut news, mut refused) = (Vec::new(), Vec::new(), 0);
+        for shown in shown {
+            match shown {
+                Shown::Known(frame) => good.push(frame),
+                Shown::New(digest) => match verdicts.next().expect("one verdict per frame") {
+                    Ok(frame) => {
+                        news.push(digest);
+                        good.push(frame);
+                    }
+                    Err(_) => refused += 1,
+                },
+            }
+        }
+        self.counters.frames_refused += refused;
+        self.counters.frames_verified += news.len() as u64;
+        let before = self.host.machine().progress();
+        self.input(env, Input::Frames(from, good));
+        let machine = self.host.machine();
+        let moved = before != machine.progress();
+        let wanted = |digest: &&Digest| machine.agreement().frame(digest).is_some();
+        let taken = news.iter().filter(wanted).count();
+        // Several are asked for the same frames, and one comes first: what is held already costs nobody.
+        let told = before.is_some() && !moved;
+        let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
+        let cost = in_vain * CHECK + refused * spoilt;
+        if cost > 0 {
+            self.charge(from, spent + cost);
+        }
+    }
+
+    /// Charges useless work to a replica.
+    pub(crate) fn charge(&mut self, from: ReplicaId, micros: u64) {
+        self.counters.peer_useless_micros += micros;
+        self.peer_charges.useless(from, self.clock.now(), micros);
+    }
+
+    /// Sends replicas what they asked for, each in turn, as far as the turn and their accounts allow.
+    pub(crate) fn serve_replicas(&mut self, env: Env) -> Result<(), Stopped> {
+        for _ in 0..FETCHES {
+            // The disk is nearly always waited for under load: answers then leave with what waits for it.
+            if self.fetched_bytes >= FETCHED_BYTES || self.is_stuck() {
+                break;
+            }
+            let charges = &self.peer_charges;
+            let may = |replica| charges.may_fetch_from(replica, env.now).is_none();
+            let Some(question) = self.fetches.take(may) else { break };
+            self.input(env, question);
+            self.commands()?;
+        }
+        Ok(())
+    }
+
+    /// When a replica that asked for something may have it, if one waits.
+    pub(crate) fn next_fetch(&self) -> Option<Time> {
+        if self.is_stuck() {
+            return None;
+        }
+        let now = self.clock.now();
+        let waiting = self.fetches.waiting();
+        waiting.map(|replica| self.peer_charges.may_fetch_from(replica, now).unwrap_or(now)).min()
+    }
+
+    pub(crate) fn take_replicas(
+        &mut self,
+        inbox: &Inbox,
+        items: &mut Vec<Item<A, X>>,
+        frames: &mut Vec<Arc<troth_types::Frame>>,
+    ) {
+        let mut left = PEER_MESSAGES;
+        let (charges, clock) = (&self.peer_charges, &self.clock);
+        let mut rested = 0;
+        let rests = |party| match party {
+            Party::Replica(replica) => charges.rests(replica, clock.now()).inspect(|_| rested += 1),
+            Party::Client(_) => None,
+        };
+        inbox.take_replicas(rests, |party, bytes| {
+            let Party::Replica(from) = party else { return true };
+            self.counters.peer_messages_in += 1;
+            let began = clock.now();
+            let spent = || cost(bytes.len(), clock.now().0.saturating_sub(began.0));
+            let mut in_vain = |spent| {
+                self.counters.peer_useless_micros += spent;
+                charges.useless(from, began, spent);
+            };
+            match Peers::<A>::from_wire(&bytes) {
+                Err(_) if is_unknown::<A>(&bytes) => {
+                    self.counters.unknown += 1;
+                    in_vain(spent());
+                }
+                Err(_) => {
+                    self.counters.malformed += 1;
+                    in_vain(spent());
+                }
+                Ok(PeerMessage::Protocol(message)) => match self.messages.verify(message) {
+                    Ok(message) => {
+                        self.counters.messages_verified += 1;
+                        items.push(Item::Ready(from, Input::Message(from, message), spent()));
+                    }
+                    Err(_) => {
+                        self.counters.messages_refused += 1;
+                        in_vain(spent());
+                    }
+                },
+                Ok(PeerMessage::Frames(frames_shown)) => {
+                    let held = |frame: Arc<Frame>| {
+                        let digest = frame.digest();
+                        match self.host.machine().agreement().frame(&digest) {
+                            Some(known) => Shown::Known(known),
+                            None => {
+                                frames.push(frame);
+                                Shown::New(digest)
+                            }
+                        }
+                    };
+                    let shown = frames_shown.into_iter().map(held).collect();
+                    items.push(Item::Shown(from, shown, spent()));
+                }
+                Ok(PeerMessage::FetchFrames(digests)) => {
+                    in_vain(spent());
+                    if !self.fetches.push(from, Input::FetchFrames(from, digests)) {
+                        self.counters.fetches_dropped += 1;
+                    }
+                }
+                Ok(PeerMessage::FetchState(fetch)) => {
+                    in_vain(spent());
+                    if !self.fetches.push(from, Input::FetchState(from, fetch)) {
+                        self.counters.fetches_dropped += 1;
+                    }
+                }
+                Ok(PeerMessage::StatePiece(piece)) => {
+                    items.push(Item::Ready(from, Input::StatePiece(from, piece), spent()));
+                }
+            }
+            left -= 1;
+            left > 0 && frames.len() < PEER_CHECKS
+        });
+        self.counters.peer_rests += rested;
+    }
+
+    pub(crate) fn take_clients(
+        &mut self,
+        inbox: &Inbox,
+        items: &mut Vec<Item<A, X>>,
+        frames: &mut Vec<Arc<troth_types::Frame>>,
+    ) {
+        let most = frames.len() + CLIENT_CHECKS;
+        let mut left = CLIENT_MESSAGES;
+        let mut bytes_left = CLIENT_BYTES;
+        let (charges, clock) = (&self.client_charges, &self.clock);
+        let now = clock.now();
+        let (mut rested, mut full) = (0, false);
+        let rests = |party| match party {
+            Party::Client(client) => charges.borrow_mut().rests(client, now).inspect(|_| rested += 1),
+            Party::Replica(_) => None,
+        };
+        inbox.take_clients(rests, |party, bytes| {
+            let Party::Client(client) = party else { return true };
+            self.counters.client_messages_in += 1;
+            bytes_left = bytes_left.saturating_sub(bytes.len());
+            let mut charges = charges.borrow_mut();
+            match ToReplica::from_wire(&bytes) {
+                Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
+                    charges.asked(client, now, bytes.len());
+                    items.push(Item::Asked(client, frame.number(), full));
+                    frames.push(frame);
+                }
+                Ok(ToReplica::Read(read)) if read.client == client => {
+                    charges.read(client, bytes.len());
+                    items.push(Item::Read(read));
+                }
+                // A connection speaks for the client whose key opened it, and for no other.
+                Ok(_) | Err(_) => {
+                    self.counters.malformed += 1;
+                    charges.useless(client, now, cost(bytes.len(), 0));
+                }
+            }
+            left -= 1;
+            full = !(left > 0 && bytes_left > 0 && frames.len() < most);
+            !full
+        });
+        self.client_charges.borrow_mut().contended(full);
+        self.counters.client_rests += rested;
+    }
+}

@@ -1,0 +1,138 @@
+use crate::charges::{ClientCharges, PeerCharges};
+use crate::fetches::Fetches;
+use troth_types::{ClientId, ReplicaId, Time};
+
+const START: Time = Time(1_000_000);
+const ONE: ClientId = ClientId(1);
+const OTHER: ClientId = ClientId(2);
+
+#[test]
+fn an_overdrawn_replica_rests_until_its_account_has_refilled() {
+    let charges = PeerCharges::new(3);
+    charges.useless(ReplicaId(1), START, 250_000);
+    assert_eq!(charges.rests(ReplicaId(1), START), None, "the burst is its own");
+    charges.useless(ReplicaId(1), START, 5_000);
+    let until = charges.rests(ReplicaId(1), START).expect("overdrawn");
+    assert!(
+        (START.after(99_000)..START.after(101_000)).contains(&until),
+        "5 ms at 50 ms per second: {until:?}"
+    );
+    assert!(charges.rests(ReplicaId(1), START.after(50_000)).is_some());
+    assert_eq!(charges.rests(ReplicaId(1), until), None);
+    assert_eq!(charges.rests(ReplicaId(2), START), None, "accounts are apart");
+}
+
+#[test]
+fn an_account_refills_whole_however_often_it_is_looked_at() {
+    let charges = PeerCharges::new(1);
+    charges.useless(ReplicaId(0), START, 260_000);
+    let until = charges.rests(ReplicaId(0), START).expect("overdrawn");
+    for micros in (0..200_000).step_by(7) {
+        charges.rests(ReplicaId(0), START.after(micros));
+    }
+    assert_eq!(charges.rests(ReplicaId(0), until), None);
+}
+
+#[test]
+fn a_replica_that_fetches_much_waits_for_more() {
+    let charges = PeerCharges::new(2);
+    charges.fetched(ReplicaId(1), START, 96 << 20);
+    let until = charges.may_fetch_from(ReplicaId(1), START).expect("more than the burst");
+    assert!((START.after(990_000)..START.after(1_010_000)).contains(&until), "32 MiB at that per second");
+    assert_eq!(charges.may_fetch_from(ReplicaId(0), START), None);
+}
+
+#[test]
+fn questions_have_turns_and_their_number_is_bounded() {
+    let mut fetches = Fetches::new(3);
+    for number in 0..1_000 {
+        assert_eq!(fetches.push(ReplicaId(1), number), number < 256);
+    }
+    fetches.push(ReplicaId(2), 5_000);
+    let first: Vec<_> = (0..2).filter_map(|_| fetches.take(|_| true)).collect();
+    assert_eq!(first, [0, 5_000], "one with many does not hold another's back");
+    assert_eq!(fetches.take(|replica| replica != ReplicaId(1)), None);
+    assert_eq!(fetches.waiting().collect::<Vec<_>>(), [ReplicaId(1)]);
+}
+
+/// What `client` asks, `count` times.
+fn ask(charges: &mut ClientCharges, client: ClientId, count: usize) {
+    for _ in 0..count {
+        charges.asked(client, START, 256);
+    }
+}
+
+#[test]
+fn who_takes_more_waits_only_where_there_is_not_enough() {
+    let mut charges = ClientCharges::default();
+    ask(&mut charges, ONE, 100);
+    ask(&mut charges, OTHER, 1);
+    assert_eq!(charges.rests(ONE, START), None, "the last turn took everything");
+    charges.contended(true);
+    assert!(charges.rests(ONE, START).is_some());
+}
+
+#[test]
+fn no_debt_silences_a_replica_for_long() {
+    let charges = PeerCharges::new(1);
+    // As if this process had stood still for a minute in the middle of a measurement.
+    charges.useless(ReplicaId(0), START, 60_000_000);
+    let until = charges.rests(ReplicaId(0), START).expect("overdrawn");
+    assert!(until <= START.after(5_100_000), "{until:?}");
+}
+
+#[test]
+fn a_client_alone_may_take_everything() {
+    let mut charges = ClientCharges::default();
+    ask(&mut charges, ONE, 10_000);
+    assert_eq!(charges.rests(ONE, START), None);
+}
+
+#[test]
+fn who_has_had_more_than_others_waits_while_they_wait() {
+    let mut charges = ClientCharges::default();
+    charges.contended(true);
+    ask(&mut charges, ONE, 100);
+    ask(&mut charges, OTHER, 1);
+    assert!(charges.rests(ONE, START).is_some());
+    assert_eq!(charges.rests(OTHER, START), None);
+    charges.answered(OTHER, 64, true);
+    assert_eq!(charges.rests(ONE, START), None, "nobody else waits");
+}
+
+#[test]
+fn clients_who_want_the_same_do_not_wait() {
+    let mut charges = ClientCharges::default();
+    for _ in 0..100 {
+        ask(&mut charges, ONE, 10);
+        ask(&mut charges, OTHER, 10);
+        assert_eq!((charges.rests(ONE, START), charges.rests(OTHER, START)), (None, None));
+    }
+}
+
+#[test]
+fn what_a_client_has_had_fades_and_what_is_never_answered_does_not_count_for_ever() {
+    let mut charges = ClientCharges::default();
+    charges.contended(true);
+    ask(&mut charges, ONE, 100);
+    ask(&mut charges, OTHER, 1);
+    charges.fade(START.after(500_000));
+    assert_eq!(charges.rests(ONE, START.after(500_000)), None, "half a second ago");
+    ask(&mut charges, ONE, 100);
+    charges.read(OTHER, 64);
+    assert!(charges.rests(ONE, START.after(500_000)).is_some(), "the other waits yet");
+    charges.fade(START.after(5_000_000));
+    charges.read(OTHER, 64);
+    ask(&mut charges, ONE, 100);
+    assert_eq!(charges.rests(ONE, START.after(5_000_000)), None, "its request is forgotten");
+}
+
+#[test]
+fn a_client_whose_messages_are_of_no_use_rests() {
+    let mut charges = ClientCharges::default();
+    charges.useless(ONE, START, 101_000);
+    let until = charges.rests(ONE, START).expect("overdrawn");
+    charges.fade(until);
+    assert_eq!(charges.rests(ONE, until), None);
+    assert_eq!(charges.rests(OTHER, START), None);
+}

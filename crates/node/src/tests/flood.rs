@@ -1,0 +1,107 @@
+//! What one turn of the loop does for a party whose messages are of no use.
+
+use super::engine::{files, replica};
+use crate::inbox::{Inbox, Party};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_core::PeerMessage;
+use troth_minbft::{Message, Status};
+use troth_types::{
+    ClientId, Digest, FrameDraft, ReplicaId, Seq, Signature, StateFetch, ToReplica, View, Wire,
+};
+
+const FLOODER: Party = Party::Replica(ReplicaId(1));
+const OTHER: Party = Party::Replica(ReplicaId(2));
+
+fn status() -> Bytes {
+    let status = Status {
+        view: View(0),
+        processed: vec![0; 3],
+        stable: Seq(0),
+        executed: Seq(0),
+        round: 0,
+        wants: None,
+    };
+    PeerMessage::Protocol(Message::Status(status)).to_wire()
+}
+
+#[test]
+fn a_replica_that_sends_garbage_is_not_read_from_for_a_while_and_others_are() {
+    let mut engine = replica("flood-garbage", 0);
+    let inbox = Inbox::new();
+    let lane = inbox.lane(FLOODER);
+    let garbage = Bytes::from(vec![0; 4 << 20]);
+    for _ in 0..200 {
+        inbox.push(&lane, garbage.clone());
+    }
+    while inbox.next_rested().is_none() {
+        assert!(!inbox.is_empty(), "all of it was taken");
+        engine.turn(&inbox).expect("goes on");
+    }
+    let taken = engine.counters.malformed;
+    // Each counts as 16 ms at least, of a quarter of a second.
+    assert!((1..=20).contains(&taken), "{taken} were taken");
+    assert!(engine.counters.peer_rests > 0 && engine.counters.peer_useless_micros >= 250_000);
+    assert!(!lane.has_room(), "its connection reads no more");
+    inbox.push(&inbox.lane(OTHER), status());
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.messages_verified, 1, "another replica is heard");
+    assert_eq!(engine.counters.malformed, taken);
+}
+
+#[test]
+fn messages_that_bring_nothing_are_charged() {
+    let mut engine = replica("flood-useless", 0);
+    let inbox = Inbox::new();
+    let lane = inbox.lane(FLOODER);
+    for _ in 0..100 {
+        inbox.push(&lane, status());
+    }
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.messages_verified, 100);
+    assert!(engine.counters.peer_useless_micros >= 200, "at least two microseconds each");
+}
+
+#[test]
+fn questions_wait_beside_what_else_a_replica_says() {
+    let mut engine = replica("flood-fetches", 0);
+    let inbox = Inbox::new();
+    let lane = inbox.lane(FLOODER);
+    let fetch = StateFetch { seq: Seq(64), digest: Digest::ZERO, path: Bytes::new() };
+    for _ in 0..120 {
+        inbox.push(&lane, PeerMessage::<Message>::FetchState(fetch.clone()).to_wire());
+    }
+    inbox.push(&lane, status());
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.messages_verified, 1, "it was not held up");
+    assert_eq!(engine.counters.inputs, 1 + 32, "a turn's share of the questions was looked into");
+    assert!(engine.next_fetch().is_some(), "the rest has its turn");
+    while engine.next_fetch().is_some() {
+        engine.turn(&inbox).expect("goes on");
+    }
+    assert_eq!(engine.counters.inputs, 1 + 120);
+}
+
+#[test]
+fn a_client_whose_signatures_are_wrong_is_not_read_from_for_a_while() {
+    let (cluster, ..) = files("flood-signatures");
+    let mut engine = replica("flood-signatures-2", 0);
+    let inbox = Inbox::new();
+    let lane = inbox.lane(Party::Client(ClientId(1)));
+    let wrong = |number| {
+        let operations = vec![Bytes::from_static(b"x")];
+        let draft =
+            FrameDraft { group: cluster.group.id(), client: ClientId(1), number, events_seen: 0, operations };
+        ToReplica::Request { frame: Arc::new(draft.sign(Signature([7; 64]))), full: false }.to_wire()
+    };
+    for number in 1..=4_000 {
+        inbox.push(&lane, wrong(number));
+    }
+    while inbox.next_rested().is_none() {
+        assert!(!inbox.is_empty(), "all of it was taken");
+        engine.turn(&inbox).expect("goes on");
+    }
+    // At 40 microseconds each at least, of a tenth of a second, and a turn's worth more.
+    assert!(engine.counters.frames_refused <= 2_500 + 96, "{}", engine.counters.frames_refused);
+    assert!(engine.counters.client_rests > 0);
+}

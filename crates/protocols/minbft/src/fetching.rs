@@ -1,0 +1,50 @@
+//! Frames that a batch names and that have not come: which are asked for, of whom, and when.
+//!
+//! A client that shows its frames to the primary alone, or to the others late, would hold up every batch that
+//! names them until the replicas compare notes again. Their primary holds them, so it is asked soon.
+
+use crate::state::{MinBft, Timer};
+use troth_core::{Cx, To, rule};
+use troth_types::Seq;
+
+/// Missing frames asked for at once.
+pub(crate) const MOST_FRAMES: usize = 128;
+/// Batches ahead of the last commitment whose frames are wanted, at least.
+const LEAST_AHEAD: u64 = 4;
+/// The part of the interval between two status messages after which the primary is asked: a frame that was sent
+/// when the PREPARE was has come by then.
+const SOON: u64 = 32;
+
+impl MinBft {
+    /// The last batch whose frames are wanted. Far ahead only a primary that does not wait for its own batches
+    /// names any; a replica that fetched all of them would hold whatever that one invents.
+    pub(crate) fn wants_up_to(&self) -> Seq {
+        if !self.active() {
+            return Seq(u64::MAX);
+        }
+        rule!("MINBFT-R8");
+        let under_way = self.committed.max(self.delivered).max(self.started.end());
+        Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
+    }
+
+    /// A PREPARE names frames that are not here.
+    pub(crate) fn fetch_soon(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.fetching {
+            self.fetching = true;
+            cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
+        }
+    }
+
+    /// Asks the primary for what has not come meanwhile. What it does not send is asked of all with the next STATUS.
+    pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.fetching = false;
+        if !self.active() || self.is_primary() {
+            return;
+        }
+        let missing = self.frames.missing(MOST_FRAMES, 0, self.wants_up_to());
+        if !missing.is_empty() {
+            rule!("MINBFT-R9");
+            cx.fetch_frames(To::One(self.primary()), missing);
+        }
+    }
+}

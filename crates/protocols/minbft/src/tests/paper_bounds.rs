@@ -1,0 +1,181 @@
+//! What a faulty primary, client or peer may make a replica hold and send.
+
+use super::craft::batch;
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use crate::Config;
+use crate::message::{Message, Status};
+use std::sync::Arc;
+use troth_core::PeerMessage;
+use troth_types::{Limits, Seq, View};
+
+/// Batches of at most 4 KiB where they name more than one frame.
+const TIGHT: Config = Config {
+    window: 1 << 16,
+    limits: Limits { frame_bytes: 4096, client_bytes: 1 << 20, ..Limits::DEFAULT },
+    ..SMALL
+};
+
+// MINBFT-N10 (guard) "A primary ends a batch before its frames exceed the window's share of the bytes that frames
+// may take until a checkpoint is stable, …"
+#[test]
+fn a_primary_ends_a_batch_before_it_is_too_large() {
+    covers!("MINBFT-N10");
+    assert_eq!(TIGHT.batch_bytes(), 4096);
+    let mut world = World::with(3, Config { pipeline: 1, ..TIGHT }, &[0]);
+    for number in 1..=8 {
+        let frame = world.frame(1, number, &"x".repeat(1500));
+        world.request(&[0], &frame);
+    }
+    // The first went alone; while it is under way the others wait.
+    let first = world.sent_by(0, Kind::Prepare).remove(0);
+    for backup in [1, 2] {
+        let commit = world.commit(backup, &first);
+        world.say(0, &commit);
+    }
+    let sizes: Vec<usize> = world
+        .sent_by(0, Kind::Prepare)
+        .iter()
+        .filter_map(|message| Some(message.prepare()?.batch.frames.len()))
+        .collect();
+    assert_eq!(sizes[..2], [1, 2], "two of 1.6 KB and not three");
+}
+
+// "… and a backup commits to a larger one only where f+1 others have."
+#[test]
+fn a_backup_commits_to_no_batch_that_is_too_large() {
+    covers!("MINBFT-N10");
+    for (count, sound) in [(2, true), (3, false)] {
+        let mut world = World::with(3, TIGHT, &[2]);
+        let frames: Vec<_> = (1..=count).map(|number| world.frame(1, number, &"x".repeat(1500))).collect();
+        for frame in &frames {
+            world.request(&[2], frame);
+        }
+        let named: Vec<_> = frames.iter().collect();
+        let prepare = world.prepare_batch(0, 1, batch(world.wall(), &named));
+        world.say(2, &prepare);
+        assert_eq!(world.commits(2).len(), usize::from(sound), "{count} frames");
+        let commit = world.commit(1, &prepare);
+        world.say(2, &commit);
+        assert_eq!(world.commits(2), [1], "f+1 with the primary vouch for it");
+        assert!(world.accused_nobody(2));
+    }
+}
+
+#[test]
+fn one_frame_is_never_too_large() {
+    covers!("MINBFT-N10");
+    let mut world = World::with(3, TIGHT, &[2]);
+    let frame = world.frame(1, 1, &"x".repeat(3900));
+    world.request(&[2], &frame);
+    let prepare = world.prepare(0, 1, &[&frame]);
+    world.say(2, &prepare);
+    assert_eq!(world.commits(2), [1]);
+}
+
+// MINBFT-R8 (guard) "In an agreed view frames are wanted of the batches up to a pipeline's depth above the last
+// commitment and of the view's start, and no further."
+#[test]
+fn frames_of_batches_far_ahead_are_not_wanted_yet() {
+    covers!("MINBFT-R8");
+    let mut world = World::with(3, SMALL, &[2]);
+    // One client may show as many frames of one number as it likes.
+    let frames: Vec<_> = (0..6).map(|number| world.frame(1, 1, &format!("{number}"))).collect();
+    for (seq, frame) in (1..).zip(&frames) {
+        let prepare = world.prepare(0, seq, &[frame]);
+        world.say(2, &prepare);
+    }
+    world.pass(SMALL.status_interval);
+    let asked = |world: &World| -> Vec<usize> {
+        let of = |message: &PeerMessage<Message>| match message {
+            PeerMessage::FetchFrames(digests) => digests.clone(),
+            _ => Vec::new(),
+        };
+        let all: Vec<_> = world.sent.iter().flat_map(|flight| of(&flight.message)).collect();
+        (0..frames.len()).filter(|index| all.contains(&frames[*index].digest())).collect()
+    };
+    assert_eq!(asked(&world), [0, 1, 2, 3]);
+    // What is shown all the same finds no place beside the one that is pending.
+    let shown: Vec<_> = frames.iter().collect();
+    world.show(0, 2, &shown[5..]);
+    world.show(0, 2, &shown[4..5]);
+    assert!(world.minbft(2).frames.get(&frames[4].digest()).is_none());
+    world.show(0, 2, &shown[..1]);
+    assert_eq!(world.commits(2), [1]);
+    world.pass(SMALL.status_interval);
+    assert!(asked(&world).contains(&4), "it is near now");
+}
+
+// MINBFT-R9 "Where frames of a PREPARE have not come soon after it, its primary is asked for them before the next
+// STATUS."
+#[test]
+fn the_primary_is_asked_soon_for_what_only_it_was_shown() {
+    covers!("MINBFT-R9");
+    let mut world = World::all(3, SMALL);
+    let frame = world.frame(1, 1, "op");
+    world.request(&[0], &frame);
+    assert_eq!(world.executed(0), 0);
+    world.pass(SMALL.status_interval / 8);
+    assert_eq!([0, 1, 2].map(|replica| world.executed(replica)), [1; 3]);
+    let asked = world.sent.iter().filter(|flight| flight.kind() == Kind::FetchFrames);
+    assert!(asked.clone().count() > 0 && asked.clone().all(|flight| flight.to == r(0)));
+}
+
+// MINBFT-R10 (guard) "Of one replica a STATUS is answered at most four times in the interval between two."
+#[test]
+fn who_asks_without_end_is_answered_now_and_then() {
+    covers!("MINBFT-R10");
+    let mut world = World::all(3, SMALL);
+    for number in 1..=3 {
+        let frame = world.frame(1, number, "op");
+        world.request_all(&frame);
+    }
+    world.now += SMALL.status_interval;
+    world.links(|flight| if flight.to == r(2) { Fate::Lose } else { Fate::Pass });
+    let status = |round| {
+        let processed = vec![0; 3];
+        Message::Status(Status {
+            view: View(0),
+            processed,
+            stable: Seq(0),
+            executed: Seq(0),
+            round,
+            wants: None,
+        })
+    };
+    let mut answered = 0;
+    for round in 0..100 {
+        let before = world.sent.len();
+        world.inject(2, 0, status(round));
+        answered += usize::from(world.sent.len() > before);
+        world.now += SMALL.status_interval / 100;
+    }
+    assert_eq!(answered, 4);
+}
+
+#[test]
+fn what_brings_a_replica_further_changes_its_progress_and_nothing_else_does() {
+    let mut world = World::with(3, SMALL, &[2]);
+    let frames = world.frames_held(2, &[2]);
+    let at = |world: &World| troth_core::Agreement::progress(world.minbft(2)).expect("it is not behind");
+    let prepare = world.prepare(0, 1, &[&frames[0]]);
+    let ahead = world.prepare(0, 2, &[&frames[1]]);
+    let before = at(&world);
+    world.say(2, &ahead);
+    assert_eq!(at(&world), before, "it waits for its turn");
+    world.say(2, &prepare);
+    let after = at(&world);
+    assert_ne!(after, before);
+    assert_eq!(world.commits(2).len(), 2);
+    let repeat = |world: &mut World, from, message: &_| {
+        world.inject(from, 2, Message::Certified(Arc::clone(message)));
+    };
+    repeat(&mut world, 1, &ahead);
+    assert_eq!(at(&world), after, "another's, which came before");
+    repeat(&mut world, 0, &prepare);
+    let repeated = at(&world);
+    assert_ne!(repeated, after, "its author had to send it, whoever was faster");
+    repeat(&mut world, 0, &prepare);
+    let request = world.wish(1, 1);
+    world.inject(1, 2, Message::RequestViewChange(request));
+    assert_eq!(at(&world), repeated, "once; and what one alone wants");
+}

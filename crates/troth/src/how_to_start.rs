@@ -1,0 +1,101 @@
+//! The commands that start what was made, as they work for whoever made it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use troth_node::config::{Layout, TrustedHome};
+use troth_trusted_process::User;
+use troth_types::ReplicaId;
+
+/// Who the trusted components are in the commands that are shown, where nobody was named yet.
+const SUGGESTED: &str = "troth-trusted";
+
+/// Which replicas a command is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    /// This one.
+    One(ReplicaId),
+    /// Each of so many, called N in the command.
+    Each(u16),
+}
+
+impl Which {
+    fn name(self) -> String {
+        match self {
+            Self::One(replica) => replica.0.to_string(),
+            Self::Each(_) => "N".to_owned(),
+        }
+    }
+}
+
+/// What to type to start replicas below a directory: a line each, commands indented.
+pub(crate) fn lines(layout: &Layout, home: TrustedHome, which: Which) -> Vec<String> {
+    if home == TrustedHome::InProcess || User::current().uid != 0 {
+        return words(layout, which, false);
+    }
+    let mut lines = Vec::new();
+    // A single replica's directory goes to another place yet, or has been where it is for long.
+    if matches!(which, Which::Each(_))
+        && let Some(closed) = closed_above(layout.root())
+    {
+        lines.push(format!(
+            "First: {} is closed to other users than root, and a trusted component is one. Move {} to where they get \
+             through, for example below /var/lib, and use that path here.",
+            closed.display(),
+            layout.root().display()
+        ));
+    }
+    lines.extend(words(layout, which, needs_a_user(layout, which)));
+    lines
+}
+
+/// The first directory on the way to this one, or this one itself, through which not everybody gets.
+pub(crate) fn closed_above(directory: &Path) -> Option<PathBuf> {
+    let way = directory.canonicalize().ok()?;
+    let closed = |place: &&Path| std::fs::metadata(place).is_ok_and(|data| data.mode() & 0o001 == 0);
+    way.ancestors().filter(closed).last().map(Path::to_path_buf)
+}
+
+/// Whether the components, which root starts, belong to nobody else: they refuse to run as root, and there is
+/// no other user whom they could become.
+fn needs_a_user(layout: &Layout, which: Which) -> bool {
+    let replica = match which {
+        Which::One(replica) => replica,
+        Which::Each(_) => ReplicaId(0),
+    };
+    let owner = std::fs::metadata(layout.trusted(replica)).map(|data| data.uid());
+    owner.is_ok_and(|owner| owner == 0)
+}
+
+/// The same, where it is known whether the components have to be given a user.
+pub(crate) fn words(layout: &Layout, which: Which, needs_a_user: bool) -> Vec<String> {
+    let (dir, id) = (layout.root().display(), which.name());
+    let replica = format!("troth replica --dir {dir} --id {id}");
+    if !needs_a_user {
+        return match which {
+            Which::One(_) => vec![format!("  {replica}")],
+            Which::Each(n) => vec![
+                format!("Run each replica once: {replica}, for N from 0 to {}.", n - 1),
+                format!("Or all of them here:   troth up --dir {dir}"),
+            ],
+        };
+    }
+    let mut lines = match which {
+        Which::One(_) => vec![],
+        Which::Each(n) => vec![format!("For each N from 0 to {}, once, as root:", n - 1)],
+    };
+    lines.extend([
+        format!("  id -u {SUGGESTED} || useradd --system {SUGGESTED}"),
+        format!("  chown -R {SUGGESTED}: {dir}/trusted-{id}"),
+        "Then its trusted component, which does not run as root, and beside it the replica:".to_owned(),
+        format!("  troth trusted --dir {dir} --id {id} --user {SUGGESTED}"),
+        format!("  {replica} --trusted-socket {dir}/socket-{id}/trusted.sock"),
+        "docs/operating/trusted-process.md: how the replica gets a user of its own too, and both a unit."
+            .to_owned(),
+    ]);
+    if matches!(which, Which::Each(_)) {
+        lines.push(format!(
+            "Or, once each trusted-N is given to {SUGGESTED}, all of them here: troth up --dir {dir}"
+        ));
+    }
+    lines
+}

@@ -1,0 +1,51 @@
+//! Commands that are shown to whoever made a cluster.
+
+use crate::how_to_start::{Which, closed_above, words};
+use std::os::unix::fs::PermissionsExt;
+use troth_node::config::Layout;
+use troth_types::ReplicaId;
+
+#[test]
+fn a_component_that_would_be_root_s_is_given_a_user_first() {
+    let layout = Layout::new("/srv/troth");
+    let plain = words(&layout, Which::Each(5), false);
+    assert_eq!(
+        plain,
+        [
+            "Run each replica once: troth replica --dir /srv/troth --id N, for N from 0 to 4.",
+            "Or all of them here:   troth up --dir /srv/troth",
+        ]
+    );
+    let one = words(&layout, Which::One(ReplicaId(2)), true);
+    let at = |what: &str| one.iter().position(|line| line.contains(what)).expect(what);
+    assert!(
+        at("chown -R troth-trusted: /srv/troth/trusted-2")
+            < at("troth trusted --dir /srv/troth --id 2 --user")
+    );
+    assert!(
+        at("troth trusted")
+            < at("troth replica --dir /srv/troth --id 2 --trusted-socket /srv/troth/socket-2/")
+    );
+    assert!(one.iter().all(|line| !line.contains("-N") && !line.contains("troth up")), "{one:?}");
+}
+
+#[test]
+fn the_way_to_a_directory_is_closed_where_one_of_its_parents_is() {
+    let root = std::env::temp_dir().canonicalize().expect("it is there");
+    let root = root.join(format!("troth-closed-{}", std::process::id()));
+    let inner = root.join("closed").join("cluster");
+    std::fs::create_dir_all(&inner).expect("our own directory");
+    let mode = |place: &std::path::Path, mode| {
+        std::fs::set_permissions(place, PermissionsExt::from_mode(mode)).expect("our own directory");
+    };
+    for place in [&root, &root.join("closed"), &inner] {
+        mode(place, 0o755);
+    }
+    // What is above is the machine's.
+    let above = closed_above(&inner);
+    assert!(above.as_ref().is_none_or(|above| !above.starts_with(&root)), "{above:?}");
+    mode(&root.join("closed"), 0o700);
+    let closed = closed_above(&inner);
+    assert_eq!(closed, above.or(Some(root.join("closed"))));
+    std::fs::remove_dir_all(&root).expect("our own");
+}

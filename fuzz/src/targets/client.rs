@@ -1,0 +1,176 @@
+//! The client's machine among replicas that say anything. It keeps to its bounds, ends each submission once, and
+//! accepts no result that fewer than f+1 replicas gave.
+
+use crate::bytes::Steps;
+use crate::{Bound, Target, samples};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use troth_auth::ModelSigner;
+use troth_client::{Bounds, ClientCore, Config, Output, Ticket};
+use troth_types::{
+    ClientId, Digest, Event, Group, Limits, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody,
+    Seq, Time, ToClient, View, Wire,
+};
+
+pub(super) const TARGET: Target =
+    Target { name: "client", run, seeds, bound: Bound { fixed: 512 << 10, per_byte: 1024 }, longest: 4096 };
+
+const ME: ClientId = ClientId(1);
+const BOUNDS: Bounds = Bounds {
+    queue_operations: 16,
+    queue_bytes: 1 << 10,
+    reads: 4,
+    reply_bytes: 1 << 12,
+    event_bytes: 1 << 10,
+};
+
+fn run(input: &[u8]) {
+    let mut steps = Steps::new(input);
+    let group = Group::hybrid(samples::GROUP, 3).expect("an odd number");
+    let events_seen = (!steps.one_in(4)).then_some(0);
+    let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
+    let config = Config { limits, bounds: BOUNDS, events_seen, ..Config::new(group, ME) };
+    let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));
+    let mut now = Time(1);
+    let mut ended: BTreeSet<Ticket> = BTreeSet::new();
+    // Who gave which result.
+    let mut said: BTreeMap<Bytes, BTreeSet<ReplicaId>> = BTreeMap::new();
+    for replica in group.all() {
+        client.on_connection(now, replica, true);
+    }
+    for _ in 0..200 {
+        if steps.is_over() {
+            break;
+        }
+        let from = ReplicaId(u16::from(steps.byte() % 4));
+        match steps.byte() % 8 {
+            0 => drop(client.submit(now, vec![Bytes::copy_from_slice(steps.chunk())])),
+            1 => drop(client.read(now, Bytes::copy_from_slice(steps.chunk()))),
+            2 => {
+                now = now.after(u64::from(steps.short()) * 50);
+                client.on_timer(now);
+            }
+            3 if group.contains(from) => client.on_connection(now, from, !steps.one_in(4)),
+            4 => {
+                // Any bytes that are a message.
+                if let Ok(message) = ToClient::from_wire(&Bytes::copy_from_slice(steps.chunk())) {
+                    remember(&mut said, from, &message);
+                    client.on_message(now, from, message);
+                }
+            }
+            _ => {
+                let message = message(&mut steps);
+                remember(&mut said, from, &message);
+                client.on_message(now, from, message);
+            }
+        }
+        while let Some(output) = client.poll() {
+            let Output::Done { ticket, result } = output else { continue };
+            assert!(ended.insert(ticket), "a submission ended twice");
+            for result in result.into_iter().flatten() {
+                let by = said.get(&result).map_or(0, BTreeSet::len);
+                assert!(by >= group.weak(), "a result was accepted that {by} replicas gave");
+            }
+        }
+        assert!(
+            client.unconfirmed_bytes() <= 3 * (BOUNDS.reply_bytes + BOUNDS.event_bytes),
+            "over its bounds"
+        );
+        let _ = (client.view_hint(), client.next_wake(), client.confirmed(), client.unreachable());
+    }
+    client.close();
+}
+
+/// Whoever gave a digest gave every result with it: what is accepted is then checked by its bytes.
+fn remember(said: &mut BTreeMap<Bytes, BTreeSet<ReplicaId>>, from: ReplicaId, message: &ToClient) {
+    let body = match message {
+        ToClient::Reply(reply) => &reply.body,
+        ToClient::ReadReply(reply) => &reply.body,
+        ToClient::Event(_) | ToClient::Refusal(_) => return,
+    };
+    if from.0 >= 3 {
+        return;
+    }
+    match body {
+        ReplyBody::Full(results) => {
+            for result in results {
+                said.entry(result.clone()).or_default().insert(from);
+            }
+        }
+        ReplyBody::Digest(digest) => {
+            for result in [&b"yes"[..], b"no", b""] {
+                let result = Bytes::from_static(result);
+                if Reply::results_digest(std::slice::from_ref(&result)) == *digest {
+                    said.entry(result).or_default().insert(from);
+                }
+            }
+        }
+    }
+}
+
+/// A message that is likely to mean something.
+fn message(steps: &mut Steps<'_>) -> ToClient {
+    let number = u64::from(steps.byte() % 8);
+    let seq = Seq(u64::from(steps.byte() % 8));
+    let events_up_to = u64::from(steps.byte() % 3);
+    let results: Vec<Bytes> = match steps.byte() % 4 {
+        0 => vec![Bytes::from_static(b"yes")],
+        1 => vec![Bytes::from_static(b"no")],
+        2 => vec![Bytes::new()],
+        _ => (0..steps.byte() % 4).map(|_| Bytes::copy_from_slice(steps.chunk())).collect(),
+    };
+    let body = match steps.byte() % 3 {
+        0 => ReplyBody::Digest(Reply::results_digest(&results)),
+        1 => ReplyBody::Full(results),
+        _ if steps.byte() == 0 => ReplyBody::Digest(Digest([1; 32])),
+        _ => ReplyBody::Full(results),
+    };
+    let client = if steps.byte() == 255 { ClientId(2) } else { ME };
+    match steps.byte() % 4 {
+        0 => ToClient::Event(Event {
+            client,
+            index: number,
+            seq,
+            payload: Bytes::copy_from_slice(steps.chunk()),
+        }),
+        1 => ToClient::ReadReply(ReadReply { client, number, events_up_to, body }),
+        2 => {
+            const REASONS: [RefusalReason; 6] = [
+                RefusalReason::TooLarge,
+                RefusalReason::Unauthorised,
+                RefusalReason::TooOld,
+                RefusalReason::WindowFull,
+                RefusalReason::NotReady,
+                RefusalReason::Removed,
+            ];
+            let reason = REASONS[steps.below(REASONS.len())];
+            ToClient::Refusal(Refusal { client, number, read: steps.one_in(2), reason })
+        }
+        _ => ToClient::Reply(Reply {
+            client,
+            number,
+            seq,
+            view: View(steps.byte().into()),
+            events_up_to,
+            body,
+        }),
+    }
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let submit = [0, 0, 2, b'o', b'p'];
+    let reply = |from: u8| [from, 5, 1, 1, 0, 0, 1, 0, 3, 0];
+    let read_reply = |from: u8| [from, 5, 1, 1, 0, 0, 1, 0, 1];
+    let mut seeds = vec![
+        [&[1][..], &submit, &reply(0), &reply(1)].concat(),
+        [&[1][..], &[0, 1, 1, b'k'], &read_reply(0), &read_reply(1), &read_reply(2)].concat(),
+        [&[0][..], &submit, &[0, 2, 255, 255], &reply(2), &[0, 3, 0]].concat(),
+    ];
+    for message in samples::to_client() {
+        let bytes = message.to_wire();
+        let length = u8::try_from(bytes.len()).expect("short");
+        seeds.push([&[1][..], &submit, &[0, 4, length], &bytes[..]].concat());
+    }
+    seeds
+}

@@ -1,0 +1,47 @@
+//! The targets. What each of them covers is in `targets.toml`.
+
+mod client;
+mod config;
+mod disk_log;
+mod disk_snapshots;
+mod execute;
+mod link;
+mod log_recovery;
+mod minbft;
+mod node_files;
+mod state_transfer;
+mod trusted_server;
+mod trusted_store;
+mod trusted_wire;
+mod wire_minbft;
+mod wire_service;
+mod wire_types;
+
+use crate::{Decoder, Target};
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    wire_types::TARGET,
+    wire_minbft::TARGET,
+    wire_service::TARGET,
+    trusted_wire::TARGET,
+    trusted_server::TARGET,
+    trusted_store::TARGET,
+    disk_log::TARGET,
+    disk_snapshots::TARGET,
+    config::TARGET,
+    node_files::TARGET,
+    link::TARGET,
+    client::TARGET,
+    execute::TARGET,
+    state_transfer::TARGET,
+    minbft::TARGET,
+    log_recovery::TARGET,
+];
+
+/// The targets whose inputs are for one of several decoders of the canonical codec.
+pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[
+    (wire_types::TARGET.name, wire_types::GROUP),
+    (wire_minbft::TARGET.name, wire_minbft::GROUP),
+    (wire_service::TARGET.name, wire_service::GROUP),
+];

@@ -1,0 +1,75 @@
+//! `flood`: builds the measuring program and passes its result on.
+
+use crate::cli::{Arguments, Command, Opt, Report};
+use crate::{bench, process, workspace};
+use std::process::Command as Program;
+use std::time::Duration;
+
+/// The command.
+pub const COMMAND: Command = Command {
+    name: "flood",
+    words: "",
+    summary: "flood a real cluster: what honest clients still get done, and what memory the replicas take",
+    details: "
+Builds crates/bench (release) and runs it: three replica processes, honest clients that load them, and in turns
+with a baseline one that floods: a replica with its real keys in the place of the one that the group bears
+(questions, repetitions, wrong signatures, garbage), a client with its real keys (frames beyond its window, wrong
+signatures, repetitions, reads, garbage), and 5,000 idle connections to each replica, half of them clients'.
+The flooder offers each honest replica ten times the bytes that it reads from honest parties. In the baseline
+the same flood goes to a socket that discards it, so that it costs the machine what flooding costs; a flooding
+replica is silent there towards the group.
+It holds where honest clients get at least 80 % of the operations per second of the baseline done, and no
+replica ever has more resident than the bound that its configuration allows (`memory_bound` in `/status`;
+docs/internals/bounds.md says what is in it).",
+    options: &[
+        Opt { name: "--seconds", value: "<n>", help: "of each flood and of each baseline; 60 where not given" },
+        Opt { name: "--kind", value: "<kind>", help: "peer, client, idle; all where not given" },
+        Opt { name: "--connections", value: "<n>", help: "honest clients; 16 where not given" },
+        Opt { name: "--idle", value: "<n>", help: "idle connections to each replica; 5000 where not given" },
+        Opt { name: "--times", value: "<n>", help: "times the honest bytes; 10 where not given" },
+        Opt {
+            name: "--durability",
+            value: "always|memory",
+            help: "what replicas keep; memory where not given",
+        },
+    ],
+    run,
+};
+
+/// What everything beside the floods may take; the program bounds each part of it itself.
+const OVERHEAD: Duration = Duration::from_secs(600);
+
+fn run(arguments: &Arguments) -> Result<Report, String> {
+    let mut words = vec!["flood".to_string(), "--json".to_string()];
+    let mut number = |name: &str, default| -> Result<u64, String> {
+        let number = arguments.number(name, default)?;
+        words.extend([name.to_string(), number.to_string()]);
+        Ok(number)
+    };
+    let seconds = number("--seconds", 60)?;
+    for (name, default) in [("--connections", 16), ("--idle", 5000), ("--times", 10)] {
+        number(name, default)?;
+    }
+    for name in ["--kind", "--durability"] {
+        let given = arguments.all(name).join(",");
+        if !given.is_empty() {
+            words.extend([name.to_string(), given]);
+        }
+    }
+    let limit = Duration::from_secs(seconds.saturating_mul(6)).saturating_add(OVERHEAD);
+
+    let root = workspace::root();
+    bench::build(&root)?;
+    let program = workspace::target(&root).join("release").join("troth-bench");
+    let ran = process::run_heard(Program::new(program).args(words), limit, &mut |_, _| {}, &mut |line| {
+        // The result on the last line is for the report, which has the summary too.
+        if !line.starts_with('{') {
+            println!("{line}");
+        }
+    })?;
+    let Some(json) = ran.json() else {
+        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
+    };
+    let summary = json["summary"].as_str().unwrap_or_default().to_string();
+    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+}
