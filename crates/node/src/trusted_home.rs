@@ -23,7 +23,10 @@ use troth_types::Wire;
 const UNTIL_IT_SERVES: Duration = Duration::from_secs(30);
 /// A replica without its component does nothing, so it bears a disk that stalls and waits for whoever
 /// starts the process again; but not for ever, as its operator would see nothing of it.
-const PATIENCE: Patience = Patience { answer: UNTIL_IT_SERVES, reconnect: UNTIL_IT_SERVES };
+const PATIENCE: Patience =
+    Patience { answer: UNTIL_IT_SERVES, beside: LONGEST_TURN, reconnect: UNTIL_IT_SERVES };
+/// A move with a body holds the loop up: many syncs of a healthy disk, and too short for anybody's suspicion.
+const LONGEST_TURN: Duration = Duration::from_millis(50);
 /// Between two tries to reach a process that is starting.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 

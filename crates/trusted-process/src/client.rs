@@ -22,14 +22,18 @@ use troth_trusted_host::{Answer, Call, TrustedComponent};
 pub struct Patience {
     /// For the answer to one frame. A disk that stalls for longer halts the replica.
     pub answer: Duration,
+    /// For the answer to a move with a blob: many syncs of a healthy disk, and short enough for a loop that
+    /// does nothing else meanwhile. Then the move is asked for without its blob.
+    pub beside: Duration,
     /// For a lost process to be reachable again, so that its supervisor can start it.
     pub reconnect: Duration,
 }
 
 impl Default for Patience {
-    /// Five seconds each.
+    /// Five seconds for an answer and for the process to come back, 50 ms for a move with a blob.
     fn default() -> Self {
-        Self { answer: Duration::from_secs(5), reconnect: Duration::from_secs(5) }
+        let (long, short) = (Duration::from_secs(5), Duration::from_millis(50));
+        Self { answer: long, beside: short, reconnect: long }
     }
 }
 
@@ -138,7 +142,7 @@ impl RemoteComponent {
     fn ask_beside(&mut self, call: &Call, blob: &[u8]) -> Result<Option<Answer>, Lost> {
         self.out.clear();
         encode_beside(call, blob, &mut self.out);
-        let Ok(answer) = self.exchange(BESIDE_WITHIN, decode_done) else { return Ok(None) };
+        let Ok(answer) = self.exchange(self.patience.beside, decode_done) else { return Ok(None) };
         match &answer {
             Some(Answer::Refused(Refusal::Halted)) => Err(Lost::Halted),
             Some(given) if !fits(&self.identity, call, given) => Err(Lost::Unfitting),
@@ -222,9 +226,6 @@ impl RemoteComponent {
     }
 }
 
-/// How long the answer to a move with a blob is waited for: many syncs of a healthy disk, and short enough
-/// for a loop that does nothing else meanwhile.
-const BESIDE_WITHIN: Duration = Duration::from_millis(50);
 /// Short beside a process's start, long beside a try.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 

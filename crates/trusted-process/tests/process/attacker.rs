@@ -42,7 +42,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         "write" => File::options().write(true).open(path).map(drop).map_err(|why| why.to_string()),
         "connect" => {
             let soon = Duration::from_secs(30);
-            let patience = Patience { answer: soon, reconnect: soon };
+            let patience = Patience { answer: soon, beside: soon, reconnect: soon };
             RemoteComponent::connect(path, patience).map(drop).map_err(|why| why.to_string())
         }
         other => panic!("no such attack: {other}"),

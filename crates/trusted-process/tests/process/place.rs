@@ -20,7 +20,7 @@ pub const STRANGER: u32 = 64_103;
 
 /// Long enough for a slow machine, short enough for a test that fails.
 pub const SOON: Duration = Duration::from_secs(30);
-pub const PATIENCE: Patience = Patience { answer: SOON, reconnect: SOON };
+pub const PATIENCE: Patience = Patience { answer: SOON, beside: SOON, reconnect: SOON };
 
 pub fn is_root() -> bool {
     Uid::effective().is_root()

@@ -94,6 +94,8 @@ enum Does {
     DiesAfter,
     /// Everything, and dies while it answers.
     BreaksOff,
+    /// Nothing, and goes on to the next connection.
+    Stalls,
     /// Answers for another value.
     Confuses,
     /// Answers with blobs that never end.
@@ -115,6 +117,7 @@ fn scripted(path: &Path, disk: &Disk, script: Vec<Does>) -> JoinHandle<()> {
     let disk = disk.clone();
     std::thread::spawn(move || {
         let mut script = script.into_iter().peekable();
+        let mut stalled = Vec::new();
         while script.peek().is_some() {
             let mut component = InProcess::new(core(&disk, SLOTS));
             let mut socket = welcomed(&listener);
@@ -122,6 +125,10 @@ fn scripted(path: &Path, disk: &Disk, script: Vec<Does>) -> JoinHandle<()> {
                 let Some(request) = frame(&mut socket) else { break };
                 script.next();
                 if does == Does::Dies {
+                    break;
+                }
+                if does == Does::Stalls {
+                    stalled.push(socket);
                     break;
                 }
                 let mut out = Vec::new();
@@ -170,6 +177,22 @@ fn a_move_with_a_blob_whose_answer_is_lost_is_made_or_repeated_without_it() {
         server.join().expect("no panic");
         assert_eq!(InProcess::new(core(&disk, SLOTS)).blobs(), made, "{lost:?}");
     }
+}
+
+#[test]
+fn a_move_with_a_blob_is_not_waited_for_while_the_process_stalls() {
+    let expected = InProcess::new(core(&Disk::new(), SLOTS)).call(&[move_to(1)]);
+    let scratch = Scratch::new();
+    let (path, disk) = (scratch.path("socket"), Disk::new());
+    let server = scripted(&path, &disk, vec![Does::Stalls, Does::Answers, Does::Answers]);
+    // Long patience with everything else: the test would stand still if that were waited for.
+    let patience =
+        Patience { answer: Duration::from_secs(3_600), beside: Duration::from_millis(30), ..PATIENCE };
+    let mut client = RemoteComponent::connect(&path, patience).expect("a server");
+    assert_eq!(client.attest_beside(&move_to(1), b"one"), None);
+    assert_eq!(client.call(&[move_to(1)]), expected);
+    assert_eq!(client.blobs(), Vec::<Vec<u8>>::new());
+    server.join().expect("no panic");
 }
 
 #[test]

@@ -148,7 +148,8 @@ fn a_second_loss_halts_for_good_and_keeps_the_answers_before() {
 
 #[test]
 fn a_process_that_does_not_answer_in_time_halts() {
-    let patience = Patience { answer: Duration::from_millis(30), reconnect: Duration::from_millis(30) };
+    // A busy machine must still say hello within it.
+    let patience = Patience { answer: Duration::from_secs(1), ..PATIENCE };
     let (answers, client) = against(vec![Does::Hangs, Does::Hangs], patience, &three());
     assert_eq!(answers, [HALTED, HALTED, HALTED]);
     assert!(

@@ -15,8 +15,9 @@ pub fn own_uid() -> u32 {
 }
 
 /// Long enough for a slow machine, short enough for a test that fails.
-pub const PATIENCE: Patience =
-    Patience { answer: Duration::from_secs(20), reconnect: Duration::from_secs(20) };
+pub const PATIENCE: Patience = Patience { answer: LONG, beside: LONG, reconnect: LONG };
+/// Longer than any answer takes on a machine that does much else.
+const LONG: Duration = Duration::from_secs(20);
 
 pub struct Served {
     pub path: PathBuf,
