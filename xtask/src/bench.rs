@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null",
+    words: "null|gates [null|kv]",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes that serve nothing,
@@ -18,7 +18,10 @@ prints medians and spread of throughput, latency, processor time, bytes and syst
 operation. It holds where the cluster reaches at least 1/8 of the unreplicated service's operations
 per second. With `--durability always` it measures what that costs instead: one client alone beside
 the disk's own fdatasync in the same run, at most 6 times it, with the counter in process and in a
-process of its own; and many requests outstanding beside durability memory. docs/benchmarks.md says how to read it; a machine that does other work measures that.",
+process of its own; and many requests outstanding beside durability memory. docs/benchmarks.md says how to read it; a machine that does other work measures that.
+`gates` measures clusters beside the same service unreplicated with the same durability, in turns: throughput and
+one client alone, with durability memory and always, a thousand clients, and f = 2 beside f = 1; and beside
+them what the machine itself can do. What was measured is written to bench/results.",
     options: &[
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
@@ -43,8 +46,11 @@ process of its own; and many requests outstanding beside durability memory. docs
 const OVERHEAD: Duration = Duration::from_secs(120);
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
-    if arguments.words != ["null"] {
-        return Err("there is one benchmark so far: null".to_string());
+    match arguments.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["null"] => {}
+        ["gates"] => return gates(arguments, None),
+        ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
+        _ => return Err("say which benchmark: null, gates, gates null or gates kv".to_string()),
     }
     let mut words = vec!["null".to_string(), "--json".to_string()];
     let mut number = |name: &str, default| -> Result<u64, String> {
@@ -64,7 +70,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     }
 
     let root = workspace::root();
-    build(&root)?;
+    build(&root, &HONEST)?;
     let program = workspace::target(&root).join("release").join("troth-bench");
     let ran = process::run(Program::new(program).args(words), limit, &mut |_, _| {})?;
     let Some(json) = ran.json() else {
@@ -77,10 +83,61 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
 }
 
-/// Builds the measuring program, and the one that it starts trusted processes with.
-pub fn build(root: &Path) -> Result<(), String> {
+/// Every gate, and what was measured as a file.
+fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String> {
+    let (seconds, rounds) = (arguments.number("--seconds", 3)?, arguments.number("--rounds", 3)?);
+    let mut words: Vec<String> = ["suite", "--json"].map(str::to_string).into();
+    for (name, value) in [("--seconds", seconds), ("--rounds", rounds)] {
+        words.extend([name.to_string(), value.to_string()]);
+    }
+    if let Some(service) = service {
+        words.extend(["--service".to_string(), service.to_string()]);
+    }
+    // Six cells of at most three variants; a thousand clients take their time to connect.
+    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(rounds).saturating_mul(18))
+        + OVERHEAD * 6;
+    let report = heard(words, &HONEST, limit)?;
+    let root = workspace::root();
+    let directory = root.join("bench").join("results");
+    let path =
+        directory.join(format!("gates{}.json", service.map(|name| format!("-{name}")).unwrap_or_default()));
+    let written =
+        serde_json::to_string_pretty(&report.json).map_err(|why| why.to_string()).and_then(|text| {
+            std::fs::create_dir_all(&directory)
+                .and_then(|()| std::fs::write(&path, text + "\n"))
+                .map_err(|why| why.to_string())
+        });
+    written.map_err(|why| format!("{}: {why}", path.display()))?;
+    println!("written to {}", path.strip_prefix(&root).unwrap_or(&path).display());
+    Ok(report)
+}
+
+/// Builds the measuring program as `built` says, runs it, lets its lines be seen as they come, and makes of the last one, which is
+/// JSON, the report.
+pub fn heard(words: Vec<String>, built: &[&str], limit: Duration) -> Result<Report, String> {
+    let root = workspace::root();
+    build(&root, built)?;
+    let program = workspace::target(&root).join("release").join("troth-bench");
+    let ran = process::run_heard(Program::new(program).args(words), limit, &mut |_, _| {}, &mut |line| {
+        // The result on the last line is for the report, which has the summary too.
+        if !line.starts_with('{') {
+            println!("{line}");
+        }
+    })?;
+    let Some(json) = ran.json() else {
+        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
+    };
+    let summary = json["summary"].as_str().unwrap_or_default().to_string();
+    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+}
+
+/// What measures honestly: the program, and the one that it starts trusted processes with.
+pub const HONEST: [&str; 4] = ["--package", "troth-bench", "--package", "troth"];
+
+fn build(root: &Path, built: &[&str]) -> Result<(), String> {
     let status = workspace::cargo(root)
-        .args(["build", "--release", "--quiet", "--locked", "--package", "troth-bench", "--package", "troth"])
+        .args(["build", "--release", "--quiet", "--locked"])
+        .args(built)
         .status()
         .map_err(|why| format!("cargo does not start: {why}"))?;
     if status.success() { Ok(()) } else { Err(format!("the benchmark does not build ({status})")) }

@@ -1,8 +1,7 @@
 //! `flood`: builds the measuring program and passes its result on.
 
+use crate::bench;
 use crate::cli::{Arguments, Command, Opt, Report};
-use crate::{bench, process, workspace};
-use std::process::Command as Program;
 use std::time::Duration;
 
 /// The command.
@@ -57,19 +56,5 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         }
     }
     let limit = Duration::from_secs(seconds.saturating_mul(6)).saturating_add(OVERHEAD);
-
-    let root = workspace::root();
-    bench::build(&root)?;
-    let program = workspace::target(&root).join("release").join("troth-bench");
-    let ran = process::run_heard(Program::new(program).args(words), limit, &mut |_, _| {}, &mut |line| {
-        // The result on the last line is for the report, which has the summary too.
-        if !line.starts_with('{') {
-            println!("{line}");
-        }
-    })?;
-    let Some(json) = ran.json() else {
-        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
-    };
-    let summary = json["summary"].as_str().unwrap_or_default().to_string();
-    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+    bench::heard(words, &bench::HONEST, limit)
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod attacks;
 mod bench;
 mod chaos;
 mod check;
@@ -35,6 +36,7 @@ const COMMANDS: &[Command] = &[
     fuzz::COMMAND,
     bench::COMMAND,
     flood::COMMAND,
+    attacks::COMMAND,
     chaos::COMMAND,
     upgrade::COMMAND,
     claims::COMMAND,

@@ -20,6 +20,13 @@ pub(crate) enum Command {
     /// Measure honest clients while others flood the group, and while the same flood goes to a socket that
     /// discards it.
     Flood(FloodPlan),
+    /// Measure every gate: clusters beside the same service unreplicated, and beside what the machine can do.
+    Suite(SuitePlan),
+    /// Send back what comes.
+    #[command(hide = true)]
+    Echo,
+    /// Measure honest clients in a group with an attacker that nobody can prove to be one, and in one without.
+    Attacks(AttackPlan),
     /// Flood somebody.
     #[command(hide = true)]
     Flooder(Flooder),
@@ -95,6 +102,133 @@ pub(crate) struct FloodPlan {
     pub(crate) json: bool,
 }
 
+/// Which gates are measured, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SuitePlan {
+    /// Only those of this service.
+    #[arg(long, value_enum)]
+    pub(crate) service: Option<ServiceName>,
+    /// Only those whose name has this in it.
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+    /// Seconds measured per round.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(crate) seconds: u64,
+    /// Rounds of each variant, in turns.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub(crate) rounds: u32,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// See [`troth_node::config::Service`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServiceName {
+    /// Nothing is done.
+    Null,
+    /// The key-value store.
+    Kv,
+}
+
+/// Which attacks are measured, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AttackPlan {
+    /// Seconds of each attack, from the group's start on, and as many without.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(2..=600))]
+    pub(crate) seconds: u64,
+    /// Rounds with and without, in turns.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub(crate) rounds: u32,
+    /// Which attacks; all where not given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) kind: Vec<Attack>,
+    /// Honest clients.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) connections: u16,
+    /// Requests outstanding, over all honest clients.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) outstanding: u32,
+    /// Bytes of one honest operation.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub(crate) bytes: u32,
+    /// Bytes per second that a flooding attacker offers to each honest replica.
+    #[arg(long, default_value_t = 50_000_000)]
+    pub(crate) rate: u64,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who attacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Attack {
+    /// A primary that delays every proposal to just under the time-out.
+    Slow,
+    /// A primary that takes one client's requests in just under the time-out.
+    Unfair,
+    /// A primary that shows its proposals to f backups only, and answers no client.
+    Withholding,
+    /// A client whose signatures are good for nobody.
+    Forger,
+    /// A replica that asks for the state without end.
+    Fetcher,
+}
+
+impl Attack {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Slow, Self::Unfair, Self::Withholding, Self::Forger, Self::Fetcher];
+
+    /// Its name on the command line and in the result.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Unfair => "unfair",
+            Self::Withholding => "withholding",
+            Self::Forger => "forger",
+            Self::Fetcher => "fetcher",
+        }
+    }
+
+    /// How it is told to a replica, where it is a primary's.
+    pub(crate) fn tyranny(self) -> Option<&'static str> {
+        matches!(self, Self::Slow | Self::Unfair | Self::Withholding).then(|| self.name())
+    }
+
+    /// The flood that it is, where it is one.
+    pub(crate) fn floods(self) -> Option<FloodKind> {
+        match self {
+            Self::Forger => Some(FloodKind::Forger),
+            Self::Fetcher => Some(FloodKind::Fetcher),
+            _ => None,
+        }
+    }
+}
+
+/// How a primary serves badly.
+#[cfg(feature = "adversaries")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum TyrannyName {
+    /// See [`Attack::Slow`].
+    Slow,
+    /// See [`Attack::Unfair`]; it is the first client that suffers.
+    Unfair,
+    /// See [`Attack::Withholding`].
+    Withholding,
+}
+
+#[cfg(feature = "adversaries")]
+impl From<TyrannyName> for troth_node::Tyranny {
+    fn from(name: TyrannyName) -> Self {
+        match name {
+            TyrannyName::Slow => Self::Slow,
+            TyrannyName::Unfair => Self::Unfair(troth_types::ClientId(1)),
+            TyrannyName::Withholding => Self::Withholding,
+        }
+    }
+}
+
 /// Who floods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloodKind {
@@ -104,15 +238,26 @@ pub(crate) enum FloodKind {
     Client,
     /// Connections on which nothing comes: half of them of clients, half of nobody.
     Idle,
+    /// A client that sends nothing but frames that it did not sign.
+    Forger,
+    /// A replica that sends nothing but questions for the state.
+    Fetcher,
 }
 
 impl FloodKind {
+    /// Whether a replica's keys are used, in its place.
+    pub(crate) fn is_replica(self) -> bool {
+        matches!(self, Self::Peer | Self::Fetcher)
+    }
+
     /// Its name on the command line and in the result.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Peer => "peer",
             Self::Client => "client",
             Self::Idle => "idle",
+            Self::Forger => "forger",
+            Self::Fetcher => "fetcher",
         }
     }
 }
@@ -172,6 +317,10 @@ pub(crate) struct Server {
     /// Where to tell the counters, for the unreplicated service.
     #[arg(long, default_value = "")]
     pub(crate) http: String,
+    /// Serve badly as primary.
+    #[cfg(feature = "adversaries")]
+    #[arg(long, value_enum)]
+    pub(crate) tyranny: Option<TyrannyName>,
 }
 
 impl Server {

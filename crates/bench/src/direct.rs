@@ -2,13 +2,18 @@
 //! executor, which executes a frame as soon as it is checked and answers itself.
 //!
 //! It is built lean on purpose, without the replicas' machine and lanes, and seals no checkpoints:
-//! what it leaves out counts as the price of replication.
+//! what it leaves out counts as the price of replication. With durability `always` it writes the frames of a
+//! turn into a file that was filled before, and syncs them once before it answers.
 
 use crate::Failure;
 use crate::cli::Server;
 use crate::hub::{Hub, RETRY, flush};
 use bytes::Bytes;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,10 +22,10 @@ use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 use troth_auth::{Ed25519, FrameVerifier};
 use troth_core::{Execution, Lookup, Ordered};
-use troth_exec::Executor;
-use troth_kv::Null;
+use troth_exec::{Application, Executor};
+use troth_kv::{Kv, Null};
 use troth_link::{Identity, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept};
-use troth_node::config::{Cluster, Layout, ReplicaSecret};
+use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, Service};
 use troth_node::{Counters, Snapshot};
 use troth_types::{ClientId, Digest, Frame, Time, ToClient, ToReplica, Wire};
 
@@ -34,18 +39,71 @@ struct Link {
     dirty: bool,
 }
 
-struct Direct {
+struct Direct<A> {
     frames: FrameVerifier,
-    executor: Executor<Null>,
+    executor: Executor<A>,
+    log: Option<Log>,
     links: Vec<Link>,
+    by_client: BTreeMap<ClientId, usize>,
+    dirty: Vec<usize>,
     counters: Counters,
+}
+
+/// Bytes of the log, which begins again at its start when it is full: as much as is needed to restart from is not
+/// what is measured.
+const LOG: usize = 64 << 20;
+
+/// What is durable before it is answered.
+struct Log {
+    file: File,
+    at: usize,
+    turn: Vec<u8>,
+}
+
+impl Log {
+    fn new(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let zeros = vec![0; 1 << 20];
+        for part in 0..LOG / zeros.len() {
+            file.write_all_at(&zeros, (part * zeros.len()) as u64)?;
+        }
+        file.sync_all()?;
+        Ok(Self { file, at: 0, turn: Vec::new() })
+    }
+
+    /// Writes what the turn appended, and syncs it.
+    fn sync(&mut self) -> std::io::Result<()> {
+        if self.at + self.turn.len() > LOG {
+            self.at = 0;
+        }
+        self.file.write_all_at(&self.turn, self.at as u64)?;
+        self.at += self.turn.len();
+        self.turn.clear();
+        self.file.sync_data()
+    }
 }
 
 /// Serves until standard input ends.
 pub(crate) fn run(server: &Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
+    match cluster.service {
+        Service::Null => serve(server, &layout, cluster, Null::default()),
+        Service::Kv => serve(server, &layout, cluster, Kv::default()),
+    }
+}
+
+fn serve<A: Application + 'static>(
+    server: &Server,
+    layout: &Layout,
+    cluster: Cluster,
+    service: A,
+) -> Result<(), Failure> {
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
+    let log = match cluster.durability {
+        Durability::Memory => None,
+        _ => Some(Log::new(&layout.root().join("unreplicated.log"))?),
+    };
     let (orphaned, parent) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
         let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
@@ -58,22 +116,24 @@ pub(crate) fn run(server: &Server) -> Result<(), Failure> {
         let hub = Rc::new(Hub::default());
         let direct = Rc::new(RefCell::new(Direct {
             frames: FrameVerifier::new(cluster.directory(), Arc::new(Ed25519), cluster.limits),
-            executor: Executor::new(Null::default(), cluster.limits),
+            executor: Executor::new(service, cluster.limits),
+            log,
             links: Vec::new(),
+            by_client: BTreeMap::new(),
+            dirty: Vec::new(),
             counters: Counters::default(),
         }));
         tokio::task::spawn_local(listen(Rc::clone(&direct), Rc::clone(&hub), clients, cluster, secret));
         tokio::task::spawn_local(tell(Rc::clone(&direct), Rc::clone(&hub), askers));
         tokio::select! {
-            () = turns(&direct, &hub) => {}
-            _ = parent => {}
+            done = turns(&direct, &hub) => done,
+            _ = parent => Ok(()),
         }
-        Ok(())
     })
 }
 
-async fn listen(
-    direct: Rc<RefCell<Direct>>,
+async fn listen<A: Application + 'static>(
+    direct: Rc<RefCell<Direct<A>>>,
     hub: Rc<Hub>,
     listener: TcpListener,
     cluster: Cluster,
@@ -93,14 +153,22 @@ async fn listen(
     }
 }
 
-fn join(direct: &RefCell<Direct>, hub: &Rc<Hub>, client: ClientId, reader: LinkReader, writer: LinkWriter) {
-    let links = &mut direct.borrow_mut().links;
-    hub.read(links.len(), reader);
-    links.push(Link { client, writer, dirty: false });
+fn join<A>(
+    direct: &RefCell<Direct<A>>,
+    hub: &Rc<Hub>,
+    client: ClientId,
+    reader: LinkReader,
+    writer: LinkWriter,
+) {
+    let mut direct = direct.borrow_mut();
+    let number = direct.links.len();
+    hub.read(number, reader);
+    direct.links.push(Link { client, writer, dirty: false });
+    direct.by_client.insert(client, number);
 }
 
 /// Tells the counters to whoever asks, in the form of a replica's `/status`.
-async fn tell(direct: Rc<RefCell<Direct>>, hub: Rc<Hub>, listener: TcpListener) {
+async fn tell<A: Application + 'static>(direct: Rc<RefCell<Direct<A>>>, hub: Rc<Hub>, listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut head = [0; 1024];
         let snapshot = direct.borrow().snapshot(&hub);
@@ -111,7 +179,7 @@ async fn tell(direct: Rc<RefCell<Direct>>, hub: Rc<Hub>, listener: TcpListener) 
     }
 }
 
-async fn turns(direct: &RefCell<Direct>, hub: &Hub) {
+async fn turns<A: Application>(direct: &RefCell<Direct<A>>, hub: &Hub) -> Result<(), Failure> {
     let mut arrived = Vec::new();
     let mut behind = false;
     loop {
@@ -124,17 +192,17 @@ async fn turns(direct: &RefCell<Direct>, hub: &Hub) {
         hub.swap(&mut arrived);
         let mut direct = direct.borrow_mut();
         for some in arrived.chunks(CHECKS) {
-            direct.turn(some);
+            direct.turn(some)?;
             direct.flush();
         }
-        behind = direct.links.iter().any(|link| link.dirty);
+        behind = !direct.dirty.is_empty();
         arrived.clear();
     }
 }
 
-impl Direct {
+impl<A: Application> Direct<A> {
     /// Checks what came, executes it as one batch and queues the answers.
-    fn turn(&mut self, arrived: &[(usize, Bytes)]) {
+    fn turn(&mut self, arrived: &[(usize, Bytes)]) -> Result<(), Failure> {
         self.counters.turns += 1;
         let mut asked: Vec<Arc<Frame>> = Vec::with_capacity(arrived.len());
         for (connection, bytes) in arrived {
@@ -161,23 +229,34 @@ impl Direct {
             }
         }
         if frames.is_empty() {
-            return;
+            return Ok(());
         }
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = Time(u64::try_from(wall.as_micros()).unwrap_or(u64::MAX));
         let seq = self.executor.executed().next();
+        if let Some(log) = &mut self.log {
+            for frame in &frames {
+                log.turn.extend_from_slice(&frame.to_wire());
+            }
+            log.sync()?;
+            self.counters.syncs += 1;
+        }
         let outcome = self.executor.execute(&Ordered { seq, time, seed: Digest::ZERO, frames });
         for reply in outcome.replies {
             self.answer(&ToClient::Reply(reply));
         }
+        Ok(())
     }
 
     fn answer(&mut self, message: &ToClient) {
         let ToClient::Reply(reply) = message else { return };
-        let Some(link) = self.links.iter_mut().find(|link| link.client == reply.client) else { return };
+        let Some(number) = self.by_client.get(&reply.client) else { return };
+        let link = &mut self.links[*number];
         // A client that does not take its answers goes without them.
         if link.writer.queue_value(message).is_ok() {
-            link.dirty = true;
+            if !std::mem::replace(&mut link.dirty, true) {
+                self.dirty.push(*number);
+            }
             self.counters.client_messages_out += 1;
         }
     }
@@ -185,13 +264,19 @@ impl Direct {
     /// Writes once per connection. What a socket does not take at once waits for the next turn; a
     /// connection that broke has nothing left to write.
     fn flush(&mut self) {
-        for link in self.links.iter_mut().filter(|link| link.dirty) {
+        let mut behind = Vec::new();
+        for number in self.dirty.drain(..) {
+            let link = &mut self.links[number];
             let before = link.writer.counters();
             link.dirty = flush(&mut link.writer).unwrap_or(false);
             let after = link.writer.counters();
             self.counters.bytes_out += after.bytes - before.bytes;
             self.counters.writes += after.calls - before.calls;
+            if link.dirty {
+                behind.push(number);
+            }
         }
+        self.dirty = behind;
     }
 
     fn snapshot(&self, hub: &Hub) -> Snapshot {

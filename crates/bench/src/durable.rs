@@ -119,7 +119,7 @@ async fn start(plan: &Plan, durability: Durability, home: TrustedHome) -> Result
 
 /// Microseconds that a write of one block with its fdatasync takes, for half of them, in a file that was
 /// filled with zeros as logs and counters are.
-fn bare_sync(path: &Path) -> Result<f64, Failure> {
+pub(crate) fn bare_sync(path: &Path) -> Result<f64, Failure> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
     for block in 0..SYNCS {
         file.write_all_at(&[0; BLOCK], block * BLOCK as u64)?;

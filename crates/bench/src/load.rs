@@ -39,6 +39,8 @@ pub(crate) struct Controls {
     pub(crate) go_on: Cell<bool>,
     /// Whether latencies are kept.
     pub(crate) keep: Cell<bool>,
+    /// Whether what each client gets done is counted no more.
+    pub(crate) counted: Cell<bool>,
     /// What was done.
     pub(crate) progress: Cell<Progress>,
     /// Latencies kept, in microseconds, with the number of requests that had it.
@@ -58,23 +60,33 @@ struct Client<C> {
     dirty: Vec<bool>,
     share: u32,
     submitted: u64,
+    done: u64,
     bursts: VecDeque<Burst>,
     listed: bool,
 }
+
+/// Makes the next operation.
+pub(crate) type Operations = Box<dyn FnMut() -> Bytes>;
 
 /// The clients of one service.
 pub(crate) struct Load<C> {
     clients: Vec<Client<C>>,
     servers: usize,
     hub: Rc<Hub>,
-    operation: Bytes,
+    operation: Operations,
     started: Instant,
     done: u64,
     frames: u64,
 }
 
 impl<C: Caller> Load<C> {
+    /// Clients that ask for the same again and again.
     pub(crate) fn new(operation: Bytes) -> Self {
+        Self::of(Box::new(move || operation.clone()))
+    }
+
+    /// Clients that ask for what is made for them.
+    pub(crate) fn of(operation: Operations) -> Self {
         let (hub, started) = (Rc::new(Hub::default()), Instant::now());
         Self { clients: Vec::new(), servers: 0, hub, operation, started, done: 0, frames: 0 }
     }
@@ -90,7 +102,16 @@ impl<C: Caller> Load<C> {
         }
         let dirty = vec![false; self.servers];
         let bursts = VecDeque::new();
-        self.clients.push(Client { caller, writers, dirty, share, submitted: 0, bursts, listed: false });
+        self.clients.push(Client {
+            caller,
+            writers,
+            dirty,
+            share,
+            submitted: 0,
+            done: 0,
+            bursts,
+            listed: false,
+        });
     }
 
     /// Keeps the planned requests outstanding until told not to go on, then waits for the last
@@ -167,6 +188,7 @@ impl<C: Caller> Load<C> {
             let now = Instant::now();
             let done = wants.done.len() as u64;
             self.done += done;
+            client.done += if controls.counted.get() { 0 } else { done };
             note(&mut client.bursts, wants.done.drain(..), now, controls);
             if controls.go_on.get() {
                 self.submit(index, u32::try_from(done).expect("bounded by the plan"), now);
@@ -181,11 +203,16 @@ impl<C: Caller> Load<C> {
         Ok(())
     }
 
+    /// What each client got done.
+    pub(crate) fn done_of_each(&self) -> Vec<u64> {
+        self.clients.iter().map(|client| client.done).collect()
+    }
+
     fn submit(&mut self, index: usize, count: u32, now: Instant) {
         let time = self.time(now);
         let client = &mut self.clients[index];
         for _ in 0..count {
-            client.caller.submit(time, self.operation.clone());
+            client.caller.submit(time, (self.operation)());
         }
         client.submitted += u64::from(count);
         if count > 0 {

@@ -5,16 +5,20 @@
 //! | --- | --- |
 //! | `null` | the whole measurement: start, rounds in turns, verdict |
 //! | `durable` | the same for durability `always`: beside memory, and beside the disk's own sync |
+//! | `attacks` | honest load in a group with an attacker that nobody can prove to be one |
 //! | `flood` | honest load while a replica, a client or idle connections flood the group |
 //! | `processes` | the servers as child processes that never outlive this one |
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
 //! | `load` | all clients on one thread, each outcome followed by the next request |
 //! | `hub` | connections read in one place, one wake-up for all |
+//! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
+//! | `yardsticks` | what the machine itself can do |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod attacks;
 mod caller;
 mod cli;
 mod direct;
@@ -26,6 +30,8 @@ mod marks;
 mod null;
 mod processes;
 mod report;
+mod suite;
+mod yardsticks;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +57,9 @@ fn main() -> ExitCode {
             DurabilityName::Always => durable::run(&plan),
         },
         Command::Flood(plan) => flood::run(&plan),
+        Command::Suite(plan) => suite::run(&plan),
+        Command::Echo => yardsticks::echo().map(|()| true),
+        Command::Attacks(plan) => attacks::run(&plan),
         Command::Flooder(flooder) => flood::flooder::run(&flooder).map(|()| true),
         Command::Silent(server) => flood::silent::run(&server).map(|()| true),
         Command::Replica(server) => replica(&server).map(|()| true),
@@ -76,7 +85,12 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
         TrustedHome::Process => trusted_command(server)?,
     };
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
-    let options = Options { until_stdin_ends: true, trusted_command, ..Options::default() };
+    #[cfg_attr(not(feature = "adversaries"), expect(unused_mut, reason = "an attacker is more"))]
+    let mut options = Options { until_stdin_ends: true, trusted_command, ..Options::default() };
+    #[cfg(feature = "adversaries")]
+    if let Some(tyranny) = server.tyranny {
+        options.tyranny = Some(tyranny.into());
+    }
     Ok(serve(cluster, secret, &layout, options)?)
 }
 

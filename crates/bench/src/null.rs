@@ -85,7 +85,7 @@ pub(crate) async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Resu
     Ok(servers)
 }
 
-async fn start_direct(scratch: &Scratch) -> Result<Server, Failure> {
+pub(crate) async fn start_direct(scratch: &Scratch) -> Result<Server, Failure> {
     let (address, http) = &scratch.direct;
     let dir = scratch.layout.root().to_string_lossy();
     let words = ["direct", "--dir", &dir, "--address", address, "--http", http];

@@ -37,6 +37,17 @@ impl Scratch {
         durability: Durability,
         trusted_home: TrustedHome,
     ) -> Result<Self, Failure> {
+        Self::serving(Service::Null, faults, clients, durability, trusted_home)
+    }
+
+    /// A new cluster of a service, on free ports of 127.0.0.1.
+    pub(crate) fn serving(
+        service: Service,
+        faults: u16,
+        clients: u16,
+        durability: Durability,
+        trusted_home: TrustedHome,
+    ) -> Result<Self, Failure> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("troth-bench-{}-{number}", std::process::id()));
@@ -47,7 +58,7 @@ impl Scratch {
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {
             faults,
-            service: Service::Null,
+            service,
             trusted: match trusted_home {
                 TrustedHome::InProcess => TrustedKind::Hmac,
                 TrustedHome::Process => TrustedKind::Ed25519,

@@ -17,7 +17,7 @@ pub(crate) struct Round {
     /// The same for 99 of 100.
     pub(crate) p99: f64,
     /// Microseconds of processor time per operation, of all servers together.
-    servers_cpu: f64,
+    pub(crate) servers_cpu: f64,
     /// The same of all clients.
     client_cpu: f64,
     /// Bytes per operation that anybody sent.
@@ -38,12 +38,14 @@ pub(crate) struct Round {
     pub(crate) view_changes: u64,
     /// Syncs of logs per operation, of all servers together.
     pub(crate) syncs: f64,
+    /// Calls to trusted components per operation, of all servers together.
+    calls: f64,
 }
 
-type Column = (&'static str, &'static str, usize, fn(&Round) -> f64);
+pub(crate) type Column = (&'static str, &'static str, usize, fn(&Round) -> f64);
 
 /// What is shown of a round: title, name in JSON, decimals.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 14] = [
     ("operations per second", "operations_per_second", 0, |round| round.rate),
     ("latency p50, µs", "p50_us", 0, |round| round.p50),
     ("latency p99, µs", "p99_us", 0, |round| round.p99),
@@ -56,7 +58,14 @@ const COLUMNS: [Column; 12] = [
     ("operations per frame", "operations_per_frame", 1, |round| round.frame_operations),
     ("frames per batch", "frames_per_batch", 1, |round| round.batch_frames),
     ("operations per batch", "operations_per_batch", 0, |round| round.batch_operations),
+    ("log syncs per operation, servers", "syncs", 4, |round| round.syncs),
+    ("trusted calls per operation, servers", "trusted_calls", 4, |round| round.calls),
 ];
+
+/// What is shown of a round.
+pub(crate) fn columns() -> &'static [Column] {
+    &COLUMNS
+}
 
 impl Round {
     /// What happened between two marks.
@@ -88,6 +97,7 @@ impl Round {
             batch_operations: operations / batches,
             view_changes: sum(|server| server.counters.view_changes),
             syncs: per(sum(|server| server.counters.syncs)),
+            calls: per(sum(|server| server.counters.attestations)),
         }
     }
 }

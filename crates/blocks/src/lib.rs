@@ -3,14 +3,18 @@
 #![forbid(unsafe_code)]
 
 mod back_off;
+mod doubt;
 mod frames;
 mod gate;
+mod pace;
 mod pool;
 mod voters;
 
 pub use back_off::BackOff;
+pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
+pub use pace::{Look, Pace};
 pub use pool::{Admitted, RequestPool};
 pub use voters::Voters;
 

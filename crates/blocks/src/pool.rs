@@ -2,7 +2,7 @@
 //! for the oldest pending request).
 
 use std::collections::BTreeMap;
-use troth_types::{ClientId, Digest};
+use troth_types::{ClientId, Digest, Time};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,22 @@ struct Entry {
     digest: Digest,
     bytes: usize,
     order: u64,
+    at: Time,
     proposed: bool,
 }
+
+/// What the pool knows of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Account {
+    /// Bytes of its pending requests.
+    bytes: usize,
+    /// Microseconds that its requests have waited for their proposal, and how many they were.
+    waited: u64,
+    waits: u64,
+}
+
+/// Pending requests looked at to tell how long they have waited: enough for a typical one.
+const SAMPLED: usize = 1024;
 
 /// Pending requests by (client, slot of its window): bounded by clients times window, and in bytes by clients
 /// times their budget, where one request is taken however large it is. A request is
@@ -33,11 +47,12 @@ struct Entry {
 pub struct RequestPool {
     window: u64,
     client_bytes: usize,
-    /// Bytes of each client's pending requests.
-    bytes: BTreeMap<ClientId, usize>,
+    accounts: BTreeMap<ClientId, Account>,
     entries: BTreeMap<(ClientId, u64), Entry>,
     order: BTreeMap<u64, (ClientId, u64)>,
     next: u64,
+    /// When the request came that came last of those that were proposed.
+    newest_proposed: Time,
 }
 
 impl RequestPool {
@@ -47,48 +62,98 @@ impl RequestPool {
         Self {
             window,
             client_bytes,
-            bytes: BTreeMap::new(),
+            accounts: BTreeMap::new(),
             entries: BTreeMap::new(),
             order: BTreeMap::new(),
             next: 0,
+            newest_proposed: Time(0),
         }
     }
 
-    /// Takes a verified request in.
-    pub fn admit(&mut self, client: ClientId, number: u64, digest: Digest, bytes: usize) -> Admitted {
+    /// Takes a verified request in, which came at `now`.
+    pub fn admit(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        digest: Digest,
+        bytes: usize,
+        now: Time,
+    ) -> Admitted {
         let key = (client, number % self.window);
         if let Some(entry) = self.entries.get(&key) {
             return if entry.number == number { Admitted::Pending } else { Admitted::SlotTaken };
         }
-        let held = self.bytes.get(&client).copied().unwrap_or(0);
-        if held > 0 && held + bytes > self.client_bytes {
+        let account = self.accounts.entry(client).or_default();
+        if account.bytes > 0 && account.bytes + bytes > self.client_bytes {
             return Admitted::Full;
         }
-        self.bytes.insert(client, held + bytes);
+        account.bytes += bytes;
         let order = self.next;
         self.next += 1;
-        self.entries.insert(key, Entry { number, digest, bytes, order, proposed: false });
+        self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false });
         self.order.insert(order, key);
         Admitted::New
     }
 
-    /// The request (client, number) is executed: it is no longer pending, and neither is an older
-    /// number in its slot. Returns the digest that was pending.
-    pub fn done(&mut self, client: ClientId, number: u64) -> Option<Digest> {
+    /// The request (client, number), which was proposed at that time, is executed: it is no longer pending, and
+    /// neither is an older number in its slot. Returns the digest that was pending.
+    pub fn done(&mut self, client: ClientId, number: u64, proposed: Time) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
-        self.forget(key, entry);
+        let account = self.forget(key, entry);
+        account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
+        account.waits += 1;
+        self.newest_proposed = self.newest_proposed.max(entry.at);
         Some(entry.digest)
     }
 
-    fn forget(&mut self, key: (ClientId, u64), entry: Entry) {
+    /// The account stays until the next look at all of them.
+    fn forget(&mut self, key: (ClientId, u64), entry: Entry) -> &mut Account {
         self.entries.remove(&key);
         self.order.remove(&entry.order);
-        let held = self.bytes.get_mut(&key.0).expect("a client with a request has its bytes counted");
-        *held -= entry.bytes;
-        if *held == 0 {
-            self.bytes.remove(&key.0);
+        let account = self.accounts.get_mut(&key.0).expect("a client with a request has an account");
+        account.bytes -= entry.bytes;
+        account
+    }
+
+    /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
+    /// of these the middle one, so that no minority of the clients has a say. Those that wait still count with
+    /// their age, but for those that `proposed` knows. `None` where nothing waited.
+    pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<u64> {
+        let step = self.order.len().div_ceil(SAMPLED).max(1);
+        for key in self.order.values().step_by(step) {
+            let entry = &self.entries[key];
+            if !proposed(&entry.digest) {
+                let account = self.accounts.get_mut(&key.0).expect("as above");
+                account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
+                account.waits += 1;
+            }
         }
+        let mut means: Vec<u64> =
+            self.accounts.values().filter_map(|account| account.waited.checked_div(account.waits)).collect();
+        self.forget_waits();
+        let middle = means.len().checked_sub(1)? / 2;
+        Some(*means.select_nth_unstable(middle).1)
+    }
+
+    /// Begins to measure anew.
+    pub fn forget_waits(&mut self) {
+        self.accounts.retain(|_, account| {
+            (account.waited, account.waits) = (0, 0);
+            account.bytes > 0
+        });
+    }
+
+    /// When the request came that came last of those that were proposed and executed.
+    #[must_use]
+    pub fn newest_proposed(&self) -> Time {
+        self.newest_proposed
+    }
+
+    /// Bytes of all pending requests.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.accounts.values().map(|account| account.bytes).sum()
     }
 
     /// Keeps only what `pending` says is still pending; returns the digests of what went.
@@ -139,11 +204,15 @@ impl RequestPool {
         self.entries.values().any(|entry| !entry.proposed)
     }
 
-    /// A new view: nothing of it is proposed, except what `carried` says is in the view's start.
-    pub fn restart(&mut self, carried: impl Fn(&Digest) -> bool) {
+    /// A new view: nothing of it is proposed, except what `carried` says is in the view's start, and its primary
+    /// is as if everything had come `now`.
+    pub fn restart(&mut self, now: Time, carried: impl Fn(&Digest) -> bool) {
         for entry in self.entries.values_mut() {
             entry.proposed = carried(&entry.digest);
+            entry.at = now;
         }
+        self.newest_proposed = Time(0);
+        self.forget_waits();
     }
 
     /// How many requests are pending.

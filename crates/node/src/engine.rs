@@ -23,7 +23,7 @@ use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, To};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, ToClient, Wire};
+use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire};
 
 /// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
 /// is small and its answer need not be: a read of large values, a repetition of an old request.
@@ -92,6 +92,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) answered_bytes: usize,
     #[cfg(feature = "demo-adversary")]
     pub(crate) liar: Option<crate::liar::Liar>,
+    #[cfg(feature = "demo-adversary")]
+    pub(crate) tyrant: Option<crate::tyrant::Tyrant<MachineInput<A, X>>>,
     /// A planted bug.
     #[cfg(feature = "faults")]
     pub(crate) early: Option<crate::faults::Early>,
@@ -135,6 +137,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 self.input(env, Input::Timer(timer));
             }
         }
+        #[cfg(feature = "demo-adversary")]
+        self.let_go(env);
         let mut items = Vec::new();
         let mut frames = Vec::new();
         self.take_replicas(inbox, &mut items, &mut frames);
@@ -252,7 +256,43 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     pub(crate) fn input(&mut self, env: Env, input: MachineInput<A, X>) {
         self.counters.inputs += 1;
+        #[cfg(feature = "demo-adversary")]
+        let Some(input) = self.keep_or_pass(env, input) else { return };
         self.host.input(env, input);
+    }
+
+    /// When something is let go that a tyrant holds back.
+    pub(crate) fn next_held(&self) -> Option<Time> {
+        #[cfg(feature = "demo-adversary")]
+        return self.tyrant.as_ref().and_then(crate::tyrant::Tyrant::next);
+        #[cfg(not(feature = "demo-adversary"))]
+        None
+    }
+
+    #[cfg(feature = "demo-adversary")]
+    fn keep_or_pass(&mut self, env: Env, input: MachineInput<A, X>) -> Option<MachineInput<A, X>> {
+        let Some(tyrant) = &mut self.tyrant else { return Some(input) };
+        let client = match &input {
+            Input::Frame { frame, .. } => Some(frame.client()),
+            Input::Frames(_, frames) => frames.first().map(|frame| frame.client()),
+            _ => None,
+        };
+        match client {
+            Some(client) => tyrant.request(env.now, client, input),
+            None => Some(input),
+        }
+    }
+
+    /// What the tyrant held back for long enough.
+    #[cfg(feature = "demo-adversary")]
+    fn let_go(&mut self, env: Env) {
+        while let Some((to, bytes)) = self.tyrant.as_mut().and_then(|tyrant| tyrant.proposal(env.now)) {
+            self.counters.peer_messages_out += 1;
+            self.links.tell_replica(to, &bytes);
+        }
+        while let Some(input) = self.tyrant.as_mut().and_then(|tyrant| tyrant.late_request(env.now)) {
+            self.host.input(env, input);
+        }
     }
 
     fn refuse(&mut self, client: ClientId, number: u64, why: FrameError) {
@@ -385,6 +425,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             Some(liar) => liar.lie_to_replica(replica, bytes),
             None => vec![bytes],
         };
+        #[cfg(feature = "demo-adversary")]
+        let told: Vec<Bytes> = match &mut self.tyrant {
+            Some(tyrant) => {
+                told.into_iter().filter_map(|bytes| tyrant.tell(self.clock.now(), replica, bytes)).collect()
+            }
+            None => told,
+        };
         #[cfg(not(feature = "demo-adversary"))]
         let told = [bytes];
         for bytes in told {
@@ -397,6 +444,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     }
 
     fn tell_client(&mut self, message: ToClient) {
+        #[cfg(feature = "demo-adversary")]
+        if self.tyrant.as_ref().is_some_and(|tyrant| !tyrant.answers()) {
+            return;
+        }
         #[cfg(feature = "demo-adversary")]
         let message = match &mut self.liar {
             Some(liar) => liar.lie_to_client(message),

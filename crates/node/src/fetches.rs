@@ -21,9 +21,14 @@ impl<Q> Fetches<Q> {
         Self { waiting: (0..replicas).map(|_| VecDeque::new()).collect(), next: 0 }
     }
 
-    /// Takes a question in; tells whether there was a place for it.
-    pub(crate) fn push(&mut self, from: ReplicaId, question: Q) -> bool {
+    /// Takes a question in; tells whether there was a place for it. It takes the place of one that waits and that
+    /// it `repeats`: on a slow link both answers would stand in each other's way, and in that of everything else.
+    pub(crate) fn push(&mut self, from: ReplicaId, question: Q, repeats: impl Fn(&Q) -> bool) -> bool {
         let waiting = &mut self.waiting[usize::from(from.0)];
+        if let Some(earlier) = waiting.iter_mut().find(|earlier| repeats(earlier)) {
+            *earlier = question;
+            return true;
+        }
         let room = waiting.len() < MOST;
         if room {
             waiting.push_back(question);

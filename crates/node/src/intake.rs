@@ -196,13 +196,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Ok(PeerMessage::FetchFrames(digests)) => {
                     in_vain(spent());
-                    if !self.fetches.push(from, Input::FetchFrames(from, digests)) {
+                    // The frames that it wants now; what it wanted before has come, or is among them.
+                    let repeats = |earlier: &MachineInput<A, X>| matches!(earlier, Input::FetchFrames(..));
+                    if !self.fetches.push(from, Input::FetchFrames(from, digests), repeats) {
                         self.counters.fetches_dropped += 1;
                     }
                 }
                 Ok(PeerMessage::FetchState(fetch)) => {
                     in_vain(spent());
-                    if !self.fetches.push(from, Input::FetchState(from, fetch)) {
+                    let asked = fetch.clone();
+                    let repeats = |earlier: &MachineInput<A, X>| {
+                        matches!(earlier, Input::FetchState(_, fetch) if *fetch == asked)
+                    };
+                    if !self.fetches.push(from, Input::FetchState(from, fetch), repeats) {
                         self.counters.fetches_dropped += 1;
                     }
                 }

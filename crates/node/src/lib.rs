@@ -18,7 +18,7 @@
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
 //! | `standing` | whether it may go on from that |
 //! | `marker` | why a replica that keeps nothing runs once |
-//! | `faults`, `liar` | in test builds: disks and clocks that fail, planted bugs, replicas that lie |
+//! | `faults`, `liar`, `miscompute`, `tyrant` | in test builds: disks and clocks that fail, planted bugs, replicas that lie, compute wrongly or lead badly |
 //! | [`backup`], `genesis` | a certified state for an operator, and the first state of a group made from one |
 //! | `aside` | what a life that is over left behind |
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
@@ -73,6 +73,8 @@ mod standing;
 mod supervisor;
 mod timers;
 mod trusted_home;
+#[cfg(feature = "demo-adversary")]
+mod tyrant;
 mod unfinished;
 
 pub use aside::{AsideError, Stopped, put_aside, remains};
@@ -89,6 +91,8 @@ pub use snapshot::Snapshot;
 pub use standing::{Standing, Unproven};
 pub use supervisor::SupervisorError;
 pub use trusted_home::HomeError;
+#[cfg(feature = "demo-adversary")]
+pub use tyrant::Tyranny;
 
 #[cfg(test)]
 mod tests;

@@ -116,6 +116,9 @@ pub struct Options {
     /// Compute one operation wrongly.
     #[cfg(feature = "demo-adversary")]
     pub miscompute: bool,
+    /// As primary, serve badly in a way that nobody can prove.
+    #[cfg(feature = "demo-adversary")]
+    pub tyranny: Option<crate::tyrant::Tyranny>,
     /// What goes wrong with its disk and clock, and which bug is planted.
     #[cfg(feature = "faults")]
     pub faults: crate::faults::Faults,
@@ -241,9 +244,15 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let address = secret.listens_at(cluster).to_owned();
     #[cfg(feature = "demo-adversary")]
     let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
+    #[cfg(feature = "demo-adversary")]
+    let tyrant = options
+        .tyranny
+        .map(|tyranny| crate::tyrant::Tyrant::new(tyranny, me, &group, cluster.minbft().request_timeout));
     let engine = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
+        #[cfg(feature = "demo-adversary")]
+        tyrant,
         #[cfg(feature = "faults")]
         early: options.faults.early(),
         ..engine(cluster, secret, executor, clock.clone(), footing)?
@@ -285,7 +294,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     loop {
         let due = {
             let engine = shared.engine.borrow();
-            [engine.timers.next(), engine.next_fetch(), shared.inbox.next_rested()]
+            [engine.timers.next(), engine.next_fetch(), engine.next_held(), shared.inbox.next_rested()]
                 .into_iter()
                 .flatten()
                 .min()
@@ -407,6 +416,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         answered_bytes: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
+        #[cfg(feature = "demo-adversary")]
+        tyrant: None,
         #[cfg(feature = "faults")]
         early: None,
     })

@@ -273,6 +273,25 @@ pub(crate) enum Adversary {
     Liar,
     /// Computes one operation wrongly, as a machine with bad memory would, and else does what it should.
     Miscompute,
+    /// As primary, delays every proposal to just under the time-out.
+    Slow,
+    /// As primary, takes the first client's requests in just under the time-out.
+    Unfair,
+    /// As primary, shows its proposals to f backups only and answers no client.
+    Withholding,
+}
+
+#[cfg(feature = "demo-adversary")]
+impl Adversary {
+    /// How it leads, where it leads badly.
+    pub(crate) fn tyranny(self) -> Option<troth_node::Tyranny> {
+        match self {
+            Self::Slow => Some(troth_node::Tyranny::Slow),
+            Self::Unfair => Some(troth_node::Tyranny::Unfair(troth_types::ClientId(1))),
+            Self::Withholding => Some(troth_node::Tyranny::Withholding),
+            Self::Liar | Self::Miscompute => None,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -37,6 +37,8 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),
         #[cfg(feature = "demo-adversary")]
         miscompute: matches!(replica.adversary, Some(crate::cli::Adversary::Miscompute)),
+        #[cfg(feature = "demo-adversary")]
+        tyranny: replica.adversary.and_then(crate::cli::Adversary::tyranny),
         #[cfg(feature = "faults")]
         faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };

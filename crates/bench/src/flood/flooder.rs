@@ -85,16 +85,19 @@ fn victim(cluster: &Cluster, word: &str) -> Result<Victim, Failure> {
 type Arms = (Identity, Rc<RefCell<dyn Junk>>);
 
 fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster) -> Result<Arms, Failure> {
-    if flooder.kind == FloodKind::Peer {
+    if flooder.kind.is_replica() {
         let me = ReplicaId(u16::try_from(flooder.own)?);
         let secret = ReplicaSecret::load(&layout.replica_secret(me), cluster)?;
         let identity = Identity::new(PeerId::Replica(me), secret.link);
-        return Ok((identity, Rc::new(RefCell::new(PeerJunk::new(cluster.group, me, secret.host)))));
+        return Ok((
+            identity,
+            Rc::new(RefCell::new(PeerJunk::new(cluster.group, me, secret.host, flooder.kind))),
+        ));
     }
     let secret = ClientSecret::load(&layout.client_secret(ClientId(flooder.own)), cluster)?;
     let identity = Identity::new(PeerId::Client(secret.client), secret.link);
     let signer = Ed25519Signer::from_seed(secret.seed);
-    Ok((identity, Rc::new(RefCell::new(ClientJunk::new(cluster.group, secret.client, signer)))))
+    Ok((identity, Rc::new(RefCell::new(ClientJunk::new(cluster.group, secret.client, signer, flooder.kind)))))
 }
 
 /// Floods over one connection until that is lost.

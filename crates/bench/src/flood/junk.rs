@@ -1,5 +1,6 @@
 //! What flooders send: what costs its receiver most and is of no use, within what their keys allow.
 
+use crate::cli::FloodKind;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub(super) struct PeerJunk {
     group: Group,
     me: ReplicaId,
     host: Ed25519Signer,
+    kind: FloodKind,
     told: u64,
     heard: u64,
     old: VecDeque<Bytes>,
@@ -59,9 +61,9 @@ pub(super) struct PeerJunk {
 }
 
 impl PeerJunk {
-    pub(super) fn new(group: Group, me: ReplicaId, host: Ed25519Signer) -> Self {
+    pub(super) fn new(group: Group, me: ReplicaId, host: Ed25519Signer, kind: FloodKind) -> Self {
         let (old, frames) = (VecDeque::new(), VecDeque::new());
-        Self { group, me, host, told: 0, heard: 0, old, frames, stable: None }
+        Self { group, me, host, kind, told: 0, heard: 0, old, frames, stable: None }
     }
 
     fn status(&self) -> Bytes {
@@ -116,6 +118,9 @@ impl PeerJunk {
 impl Junk for PeerJunk {
     fn next(&mut self) -> Bytes {
         self.told += 1;
+        if self.kind == FloodKind::Fetcher {
+            return self.fetch_state();
+        }
         match self.told % 8 {
             0 => self.status(),
             1 => self.old(false),
@@ -154,14 +159,15 @@ pub(super) struct ClientJunk {
     group: Group,
     client: ClientId,
     signer: Ed25519Signer,
+    kind: FloodKind,
     told: u64,
     number: u64,
     old: VecDeque<Bytes>,
 }
 
 impl ClientJunk {
-    pub(super) fn new(group: Group, client: ClientId, signer: Ed25519Signer) -> Self {
-        Self { group, client, signer, told: 0, number: 0, old: VecDeque::new() }
+    pub(super) fn new(group: Group, client: ClientId, signer: Ed25519Signer, kind: FloodKind) -> Self {
+        Self { group, client, signer, kind, told: 0, number: 0, old: VecDeque::new() }
     }
 
     fn request(&self, number: u64, signed: bool, full: bool) -> Bytes {
@@ -173,6 +179,9 @@ impl ClientJunk {
 impl Junk for ClientJunk {
     fn next(&mut self) -> Bytes {
         self.told += 1;
+        if self.kind == FloodKind::Forger {
+            return self.request(self.told, false, false);
+        }
         let message = match self.told % 8 {
             0 | 1 => {
                 self.number += 1;

@@ -92,12 +92,12 @@ impl Stage {
         let scratch = Scratch::new(1, plan.connections + more, durability, TrustedHome::InProcess)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let faulty = ReplicaId(2);
-        let honest = cluster.group.all().filter(|replica| kind != FloodKind::Peer || *replica != faulty);
+        let honest = cluster.group.all().filter(|replica| !kind.is_replica() || *replica != faulty);
         let dir = scratch.layout.root().to_string_lossy().into_owned();
-        let mut silent = vec![Self::silent(&scratch, faulty, &scratch.direct.0, "socket").await?];
-        if kind == FloodKind::Peer {
+        let mut silent = vec![silent_server(&scratch, faulty, &scratch.direct.0, "socket").await?];
+        if kind.is_replica() {
             let address = &cluster.replica(faulty).address;
-            silent.push(Self::silent(&scratch, faulty, address, "silent").await?);
+            silent.push(silent_server(&scratch, faulty, address, "silent").await?);
         }
         let mut replicas = Vec::new();
         for replica in honest {
@@ -112,30 +112,10 @@ impl Stage {
         Ok(Self { scratch, cluster, kind, replicas, faulty, _silent: silent, flooders: 0 })
     }
 
-    async fn silent(
-        scratch: &Scratch,
-        replica: ReplicaId,
-        address: &str,
-        name: &str,
-    ) -> Result<Server, Failure> {
-        let directory = directory(scratch, name)?;
-        let dir = scratch.layout.root().to_string_lossy();
-        let words = ["silent", "--dir", &dir, "--id", &replica.0.to_string(), "--address", address];
-        let server = Server::start(&words, &directory, "")?;
-        let give_up = Instant::now() + CONNECTS_WITHIN;
-        while !silent::listens(address).await {
-            if Instant::now() > give_up {
-                return Err(format!("the silent server does not listen: {}", server.said()).into());
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(server)
-    }
-
     /// The honest replicas, as targets of a flood.
-    fn victims(&self) -> Vec<String> {
-        let honest = self.cluster.group.all().filter(|id| self.kind != FloodKind::Peer || *id != self.faulty);
-        honest.map(|id| format!("{}={}", self.cluster.replica(id).address, id.0)).collect()
+    fn victims(&self) -> Victims {
+        let honest = self.cluster.group.all().filter(|id| !self.kind.is_replica() || *id != self.faulty);
+        honest.map(|id| (self.cluster.replica(id).address.clone(), id)).collect()
     }
 
     /// Starts a flood of the replicas, or of the socket that discards it.
@@ -144,19 +124,60 @@ impl Stage {
         let directory = directory(&self.scratch, &format!("flooder-{}", self.flooders))?;
         let mut victims = self.victims();
         if discarded {
-            victims.fill(format!("{}={}", self.scratch.direct.0, self.faulty.0));
+            victims.fill((self.scratch.direct.0.clone(), self.faulty));
         }
         let own = match self.kind {
-            FloodKind::Peer => u64::from(self.faulty.0),
-            FloodKind::Client => u64::from(plan.connections) + 1,
+            FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
+            FloodKind::Client | FloodKind::Forger => u64::from(plan.connections) + 1,
             FloodKind::Idle => u64::from(plan.connections) + 2,
         };
         let dir = self.scratch.layout.root().to_string_lossy();
-        let words = ["flooder", "--dir", &dir, "--kind", self.kind.name(), "--own", &own.to_string()];
-        let (to, rate, count) = (victims.join(","), rate.to_string(), plan.idle.to_string());
-        let rest = ["--to", &to, "--rate", &rate, "--count", &count];
-        Server::start(&[&words[..], &rest[..]].concat(), &directory, "")
+        let words = flooder_words(&dir, self.kind, own, &victims, rate, plan.idle);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Server::start(&words, &directory, "")
     }
+}
+
+/// Who is flooded: where, and as which replica.
+pub(crate) type Victims = Vec<(String, ReplicaId)>;
+
+/// What starts a flooder.
+pub(crate) fn flooder_words(
+    dir: &str,
+    kind: FloodKind,
+    own: u64,
+    victims: &Victims,
+    rate: u64,
+    idle: u16,
+) -> Vec<String> {
+    let to: Vec<String> = victims.iter().map(|(address, id)| format!("{address}={}", id.0)).collect();
+    let (own, rate, idle) = (own.to_string(), rate.to_string(), idle.to_string());
+    ["flooder", "--dir", dir, "--kind", kind.name(), "--own", &own, "--to", &to.join(",")]
+        .into_iter()
+        .chain(["--rate", &rate, "--count", &idle])
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Starts one that takes every caller and everything it sends, with a replica's key.
+pub(crate) async fn silent_server(
+    scratch: &Scratch,
+    replica: ReplicaId,
+    address: &str,
+    name: &str,
+) -> Result<Server, Failure> {
+    let directory = directory(scratch, name)?;
+    let dir = scratch.layout.root().to_string_lossy();
+    let words = ["silent", "--dir", &dir, "--id", &replica.0.to_string(), "--address", address];
+    let server = Server::start(&words, &directory, "")?;
+    let give_up = Instant::now() + CONNECTS_WITHIN;
+    while !silent::listens(address).await {
+        if Instant::now() > give_up {
+            return Err(format!("the silent server does not listen: {}", server.said()).into());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(server)
 }
 
 fn directory(scratch: &Scratch, name: &str) -> Result<PathBuf, Failure> {
@@ -250,7 +271,7 @@ async fn phase(
     let reads = report::reads(&stage.replicas).await?;
     let began = Instant::now();
     // The flooding client's own keys are the ones that would connect.
-    let connecting = stage.kind != FloodKind::Client;
+    let connecting = !matches!(stage.kind, FloodKind::Client | FloodKind::Forger);
     let (round, connected) = {
         let rounds = of(plan, seconds);
         let measured = round(load, &stage.replicas, &rounds);

@@ -1,7 +1,10 @@
 //! Each block by itself.
 use crate::*;
 use troth_trusted::CounterValue;
-use troth_types::{ClientId, Digest, ReplicaId, Seq};
+use troth_types::{ClientId, Digest, ReplicaId, Seq, Time};
+
+/// A time that does not matter.
+const T: Time = Time(0);
 
 fn at(count: u64) -> CounterValue {
     CounterValue::new(0, count)
@@ -72,19 +75,19 @@ fn voters_are_counted_once() {
 fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
     let mut pool = RequestPool::new(4, 100);
     let digest = |n: u8| Digest([n; 32]);
-    assert_eq!(pool.admit(ClientId(2), 1, digest(1), 10), Admitted::New);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(2), 10), Admitted::New);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(3), 10), Admitted::Pending, "whatever its digest");
-    assert_eq!(pool.admit(ClientId(1), 5, digest(4), 10), Admitted::SlotTaken);
+    assert_eq!(pool.admit(ClientId(2), 1, digest(1), 10, T), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(2), 10, T), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(3), 10, T), Admitted::Pending, "whatever its digest");
+    assert_eq!(pool.admit(ClientId(1), 5, digest(4), 10, T), Admitted::SlotTaken);
     assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(1)));
     assert_eq!(pool.propose(1, 100), [digest(1)]);
     assert_eq!(pool.propose(9, 100), [digest(2)]);
     assert!(pool.propose(9, 100).is_empty() && !pool.has_unproposed());
-    pool.restart(|carried| *carried == digest(1));
+    pool.restart(T, |carried| *carried == digest(1));
     assert_eq!(pool.propose(9, 100), [digest(2)]);
-    assert_eq!(pool.done(ClientId(2), 1), Some(digest(1)));
-    assert_eq!(pool.done(ClientId(2), 1), None);
-    assert_eq!(pool.done(ClientId(1), 5), Some(digest(2)), "a later number overtakes the slot");
+    assert_eq!(pool.done(ClientId(2), 1, T), Some(digest(1)));
+    assert_eq!(pool.done(ClientId(2), 1, T), None);
+    assert_eq!(pool.done(ClientId(1), 5, T), Some(digest(2)), "a later number overtakes the slot");
     assert!(pool.is_empty());
 }
 
@@ -92,17 +95,21 @@ fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
 fn the_pool_bounds_bytes_of_clients_and_of_batches() {
     let mut pool = RequestPool::new(8, 100);
     let digest = |n: u8| Digest([n; 32]);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(1), 1000), Admitted::New, "one is taken however large");
-    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 1), Admitted::Full);
-    assert_eq!(pool.admit(ClientId(2), 1, digest(3), 60), Admitted::New, "others have budgets of their own");
-    assert_eq!(pool.admit(ClientId(2), 2, digest(4), 41), Admitted::Full);
-    assert_eq!(pool.admit(ClientId(2), 2, digest(5), 40), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 1, digest(1), 1000, T), Admitted::New, "one is taken however large");
+    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 1, T), Admitted::Full);
+    assert_eq!(
+        pool.admit(ClientId(2), 1, digest(3), 60, T),
+        Admitted::New,
+        "others have budgets of their own"
+    );
+    assert_eq!(pool.admit(ClientId(2), 2, digest(4), 41, T), Admitted::Full);
+    assert_eq!(pool.admit(ClientId(2), 2, digest(5), 40, T), Admitted::New);
     assert_eq!(pool.propose(9, 99), [digest(1)], "the first is taken however large");
     assert_eq!(pool.propose(9, 99), [digest(3)], "a batch ends before it is too large");
-    assert_eq!(pool.done(ClientId(2), 1), Some(digest(3)));
-    assert_eq!(pool.admit(ClientId(2), 3, digest(6), 60), Admitted::New, "what is done is given back");
+    assert_eq!(pool.done(ClientId(2), 1, T), Some(digest(3)));
+    assert_eq!(pool.admit(ClientId(2), 3, digest(6), 60, T), Admitted::New, "what is done is given back");
     assert_eq!(pool.retain(|client, _| client == ClientId(2)), [digest(1)]);
-    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 100), Admitted::New);
+    assert_eq!(pool.admit(ClientId(1), 2, digest(2), 100, T), Admitted::New);
     assert_eq!(pool.propose(9, 1000), [digest(5), digest(6), digest(2)]);
 }
 
@@ -143,4 +150,73 @@ fn a_replica_votes_once_and_none_beyond_the_largest_group() {
     assert_eq!(voters.count(), 3);
     let members: Vec<u16> = (0..=300).filter(|replica| voters.contains(ReplicaId(*replica))).collect();
     assert_eq!(members, [0, 5, 127]);
+}
+
+#[test]
+fn the_typical_wait_is_the_middle_clients_mean() {
+    let digest = |n: u8| Digest([n; 32]);
+    let mut pool = RequestPool::new(8, 1000);
+    assert_eq!(pool.typical_wait(Time(5), |_| false), None, "nothing waited");
+    for (client, number, came) in [(1, 1, 100), (1, 2, 200), (2, 1, 100), (3, 1, 100)] {
+        pool.admit(ClientId(client), number, digest((client * 8 + number) as u8), 10, Time(came));
+    }
+    // Client 1 waited 100 and 200, client 2 waits still for 900, client 3's is proposed and not executed yet.
+    pool.done(ClientId(1), 1, Time(200));
+    pool.done(ClientId(1), 2, Time(400));
+    assert_eq!(pool.newest_proposed(), Time(200));
+    let proposed = |named: &Digest| *named == digest(25);
+    assert_eq!(pool.typical_wait(Time(1000), proposed), Some(150), "the lower of two middle ones");
+    // The next look begins anew; what was proposed counts when it is executed.
+    pool.done(ClientId(3), 1, Time(130));
+    assert_eq!(pool.typical_wait(Time(2000), proposed), Some(30));
+    assert_eq!(pool.typical_wait(Time(2000), proposed), Some(1900));
+    // Another primary has only just come.
+    pool.restart(Time(2000), |_| false);
+    assert_eq!(pool.typical_wait(Time(2001), proposed), Some(1));
+    assert_eq!(pool.bytes(), 10);
+}
+
+#[test]
+fn whoever_blames_more_than_may_be_faulty_doubts() {
+    let mut doubt = Doubt::default();
+    for _ in 0..9 {
+        doubt.blame(ReplicaId(1), 2);
+    }
+    assert_eq!(doubt.bears(10), 10, "one primary may be faulty as often as it likes");
+    doubt.blame(ReplicaId(2), 2);
+    assert_eq!(doubt.bears(10), 20);
+    // What is forgiven does not add up.
+    doubt.blame(ReplicaId(1), 2);
+    (0..16).for_each(|_| doubt.good(true));
+    doubt.blame(ReplicaId(2), 2);
+    assert_eq!(doubt.bears(10), 20);
+    // A look that finds nearly as much as is borne does not say that less would do.
+    (0..100).for_each(|_| doubt.good(false));
+    assert_eq!(doubt.bears(10), 20);
+    (0..40).for_each(|_| doubt.good(true));
+    assert_eq!(doubt.bears(10), 10);
+    for replica in 0..100 {
+        doubt.blame(ReplicaId(replica), 2);
+    }
+    assert_eq!(doubt.bears(1), 256, "the time-out of a request comes first");
+}
+
+#[test]
+fn a_batch_that_too_few_vote_for_says_nothing() {
+    let mut pace = Pace::default();
+    let look = |pace: &mut Pace, now| pace.look(Time(now), Some(1000), 4, 10);
+    pace.prepared(Seq(1), Time(0));
+    pace.committed(Seq(1), ReplicaId(2), Time(3), 2);
+    pace.committed(Seq(1), ReplicaId(2), Time(4), 2);
+    assert_eq!(look(&mut pace, 100), Look::Nothing, "one backup, however often");
+    pace.committed(Seq(2), ReplicaId(1), Time(101), 2);
+    assert_eq!(look(&mut pace, 200), Look::Nothing, "another batch");
+    pace.committed(Seq(1), ReplicaId(1), Time(201), 2);
+    assert_eq!((look(&mut pace, 300), pace.agreement()), (Look::Slow, Some(201)));
+    assert_eq!(look(&mut pace, 400), Look::TooSlow);
+    // Both again, and then nobody any more: what was known goes.
+    pace.prepared(Seq(3), Time(400));
+    assert_eq!(look(&mut pace, 500), Look::TooSlow);
+    assert_eq!(look(&mut pace, 1100), Look::Nothing);
+    assert_eq!(pace.agreement(), None);
 }

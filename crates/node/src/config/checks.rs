@@ -154,6 +154,12 @@ impl Checks<'_> {
             checkpoint_interval: interval,
             window,
             pipeline: value(&raw.pipeline, default.pipeline, 1024, "pipeline")?,
+            primary_slower_by: value(
+                &raw.primary_slower_by,
+                default.primary_slower_by,
+                1_000_000,
+                "primary_slower_by",
+            )?,
         })
     }
 

@@ -100,6 +100,8 @@ pub struct Timing {
     pub window: u64,
     /// Batches that the primary may have under way.
     pub pipeline: u64,
+    /// How many times as long as the others take to agree a primary may let requests wait.
+    pub primary_slower_by: u64,
 }
 
 impl Default for Timing {
@@ -113,6 +115,7 @@ impl Default for Timing {
             checkpoint_interval: default.interval,
             window: default.window,
             pipeline: default.pipeline,
+            primary_slower_by: default.slower_by,
         }
     }
 }
@@ -201,6 +204,7 @@ impl Cluster {
         config.interval = timing.checkpoint_interval;
         config.window = timing.window;
         config.pipeline = timing.pipeline;
+        config.slower_by = timing.primary_slower_by;
         config.request_timeout = timing.suspect_after_ms * 1000;
         config.view_timeout = timing.view_timeout_ms * 1000;
         config.status_interval = timing.status_interval_ms * 1000;

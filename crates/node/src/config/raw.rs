@@ -77,6 +77,7 @@ pub(crate) struct RawTiming {
     pub(crate) checkpoint_interval: Option<Spanned<u64>>,
     pub(crate) window: Option<Spanned<u64>>,
     pub(crate) pipeline: Option<Spanned<u64>>,
+    pub(crate) primary_slower_by: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]

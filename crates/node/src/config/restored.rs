@@ -60,7 +60,7 @@ fn limit_values(limits: &Limits) -> [(&'static str, u64); 7] {
     ]
 }
 
-fn timing_values(timing: &Timing) -> [(&'static str, u64); 7] {
+fn timing_values(timing: &Timing) -> [(&'static str, u64); 8] {
     let Timing {
         suspect_after_ms,
         view_timeout_ms,
@@ -69,6 +69,7 @@ fn timing_values(timing: &Timing) -> [(&'static str, u64); 7] {
         checkpoint_interval,
         window,
         pipeline,
+        primary_slower_by,
     } = *timing;
     [
         ("suspect_after_ms", suspect_after_ms),
@@ -78,5 +79,6 @@ fn timing_values(timing: &Timing) -> [(&'static str, u64); 7] {
         ("checkpoint_interval", checkpoint_interval),
         ("window", window),
         ("pipeline", pipeline),
+        ("primary_slower_by", primary_slower_by),
     ]
 }

@@ -46,13 +46,23 @@ fn a_replica_that_fetches_much_waits_for_more() {
 fn questions_have_turns_and_their_number_is_bounded() {
     let mut fetches = Fetches::new(3);
     for number in 0..1_000 {
-        assert_eq!(fetches.push(ReplicaId(1), number), number < 256);
+        assert_eq!(fetches.push(ReplicaId(1), number, |_| false), number < 256);
     }
-    fetches.push(ReplicaId(2), 5_000);
+    fetches.push(ReplicaId(2), 5_000, |_| false);
     let first: Vec<_> = (0..2).filter_map(|_| fetches.take(|_| true)).collect();
     assert_eq!(first, [0, 5_000], "one with many does not hold another's back");
     assert_eq!(fetches.take(|replica| replica != ReplicaId(1)), None);
     assert_eq!(fetches.waiting().collect::<Vec<_>>(), [ReplicaId(1)]);
+}
+
+#[test]
+fn a_question_that_is_repeated_waits_once() {
+    let mut fetches = Fetches::new(2);
+    for question in [(7, 1), (8, 1), (7, 2), (7, 3)] {
+        assert!(fetches.push(ReplicaId(1), question, |earlier: &(i32, i32)| earlier.0 == question.0));
+    }
+    let waiting: Vec<_> = std::iter::from_fn(|| fetches.take(|_| true)).collect();
+    assert_eq!(waiting, [(7, 3), (8, 1)], "the newest, in the place of the first");
 }
 
 /// What `client` asks, `count` times.

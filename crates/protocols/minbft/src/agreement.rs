@@ -98,7 +98,7 @@ impl Agreement for MinBft {
 
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Timer) {
         match timer {
-            Timer::Forward => self.forward_oldest(cx),
+            Timer::Forward => self.show_oldest(cx),
             Timer::Request => self.on_request_timeout(cx),
             Timer::NewView => self.on_new_view_timeout(cx),
             Timer::Status => self.on_status_timer(cx),
@@ -106,6 +106,8 @@ impl Agreement for MinBft {
             Timer::Deadline => self.progress(cx),
             Timer::Overdue => self.on_overdue(cx),
             Timer::Fetch => self.on_fetch_timer(cx),
+            Timer::Pace => self.on_pace_timer(cx),
+            Timer::Overtaken => self.on_overtaken_timer(cx),
         }
     }
 

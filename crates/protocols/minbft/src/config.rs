@@ -26,6 +26,9 @@ pub struct Config {
     pub status_interval: u64,
     /// Microseconds by which a batch's time may be ahead of a replica's clock.
     pub clock_bound: u64,
+    /// So many times as long as the others take to agree may requests wait for the primary to propose them; one
+    /// that lets them wait longer is suspected.
+    pub slower_by: u64,
     /// The bounds on frames and clients.
     pub limits: Limits,
     /// The published rules to follow literally, flaws included.
@@ -43,6 +46,7 @@ impl Config {
         view_timeout: 1_000_000,
         status_interval: 100_000,
         clock_bound: 2_000_000,
+        slower_by: 4,
         limits: Limits::DEFAULT,
         #[cfg(feature = "literal")]
         literal: None,
@@ -75,6 +79,9 @@ impl Config {
         }
         if self.window > MAX_WINDOW {
             return Err("the window must be at most 65536 batches");
+        }
+        if self.slower_by == 0 {
+            return Err("a primary must be allowed to take as long as the others");
         }
         if self.pipeline == 0 {
             return Err("the pipeline must be at least 1");

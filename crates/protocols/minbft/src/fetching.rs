@@ -35,6 +35,14 @@ impl MinBft {
         }
     }
 
+    /// A batch cannot be committed to for want of its frames. What is wanted goes on with what was committed to, so
+    /// a replica that lacks the frames of many batches asks again as it catches up; for each batch once.
+    pub(crate) fn fetch_further(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.wants_up_to() > self.asked_up_to {
+            self.fetch_soon(cx);
+        }
+    }
+
     /// Asks the primary for what has not come meanwhile. What it does not send is asked of all with the next STATUS.
     pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.fetching = false;
@@ -44,6 +52,7 @@ impl MinBft {
         let missing = self.frames.missing(MOST_FRAMES, 0, self.wants_up_to());
         if !missing.is_empty() {
             rule!("MINBFT-R9");
+            self.asked_up_to = self.wants_up_to();
             cx.fetch_frames(To::One(self.primary()), missing);
         }
     }

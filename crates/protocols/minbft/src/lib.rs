@@ -20,6 +20,7 @@ mod known_views;
 mod message;
 mod new_view;
 mod normal;
+mod pace;
 mod peer;
 pub mod place;
 mod recovery;

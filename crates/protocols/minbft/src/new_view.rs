@@ -177,7 +177,8 @@ impl MinBft {
         }
         let carried: BTreeSet<Digest> =
             new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
-        self.pool.restart(|digest| carried.contains(digest));
+        self.pool.restart(cx.now(), |digest| carried.contains(digest));
+        self.begin_pace(cx);
         self.timed = None;
         self.known_views.want_nothing();
         cx.cancel_timer(Timer::NewView);

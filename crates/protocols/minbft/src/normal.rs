@@ -5,7 +5,7 @@ use crate::message::{Body, Certified, Commit, Prepare, Record};
 use crate::state::{MinBft, Verdict};
 use std::sync::Arc;
 use troth_blocks::Admitted;
-use troth_core::{Cx, Ordered, Outcome, Reached, To, VerifiedFrame, rule};
+use troth_core::{Cx, Ordered, Outcome, Reached, VerifiedFrame, rule};
 use troth_types::{Batch, Digest, Hasher, Seq, Time};
 
 impl MinBft {
@@ -15,7 +15,7 @@ impl MinBft {
         rule!("MINBFT-N1");
         let digest = frame.digest();
         let wanted = self.frames.wants(&digest, self.wants_up_to());
-        match self.pool.admit(frame.client(), frame.number(), digest, frame.size()) {
+        match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
             Admitted::New => self.frames.insert(frame, true),
             Admitted::Pending | Admitted::SlotTaken | Admitted::Full if wanted => {
                 self.frames.insert(frame, false)
@@ -91,7 +91,9 @@ impl MinBft {
             if !self.frames.name(prepare.seq, &prepare.batch.frames) {
                 self.fetch_soon(cx);
             }
-            self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
+            let slot = self.slots.entry(prepare.seq).or_default();
+            (slot.prepare, slot.at) = (Some(message.clone()), cx.now());
+            self.pace.prepared(prepare.seq, cx.now());
         }
         Verdict::Done
     }
@@ -99,7 +101,7 @@ impl MinBft {
     /// COMMIT ⟨v, n, PREPARE⟩_UI(i).
     pub(crate) fn on_commit(
         &mut self,
-        _: &mut Cx<'_, Self>,
+        cx: &mut Cx<'_, Self>,
         message: &Arc<Certified>,
         commit: &Commit,
     ) -> Verdict {
@@ -119,6 +121,9 @@ impl MinBft {
         let config = self.config;
         if let Err(why) = self.peer_mut(message.from).walk.commit(&config, message.value(), view, seq) {
             return Verdict::Condemn(why);
+        }
+        if view == self.view {
+            self.pace.committed(seq, message.from, cx.now(), self.group.weak());
         }
         if view == self.view && self.counts(message.from, seq) {
             let to = (commit.prepare.value(), commit.prepare.digest);
@@ -173,7 +178,7 @@ impl MinBft {
             // verified, and one that does not verify never gets here (F-M10).
             rule!("MINBFT-N5");
             if !self.frames.complete(&batch.frames) {
-                return;
+                return self.fetch_further(cx);
             }
             let vouched = slot.voters().count() >= self.group.weak();
             if !vouched && !self.acceptable(cx, seq, batch) {
@@ -251,7 +256,9 @@ impl MinBft {
             };
             let Some(ordered) = self.ordered(seq, &batch) else { return };
             self.delivered = seq;
-            self.slots.remove(&seq);
+            if let Some(slot) = self.slots.remove(&seq) {
+                self.proposed_at.push_back((seq, slot.at));
+            }
             cx.deliver(ordered);
             rule!("MINBFT-E1");
             self.awaited = self.may_reconfigure(&batch).then_some(seq);
@@ -282,8 +289,9 @@ impl MinBft {
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         self.awaited = self.awaited.filter(|awaited| *awaited > reached.seq);
+        let proposed = self.take_proposed_at(reached.seq);
         for (client, number) in &outcome.done {
-            if let Some(digest) = self.pool.done(*client, *number) {
+            if let Some(digest) = self.pool.done(*client, *number, proposed) {
                 self.frames.settle(&digest);
             }
         }
@@ -291,17 +299,6 @@ impl MinBft {
             self.watch_deadline(cx);
         }
         self.settle(cx);
-    }
-
-    /// Shows the oldest pending frame to the primary: its client may have sent it to some only.
-    pub(crate) fn forward_oldest(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active() || self.is_primary() {
-            return;
-        }
-        let primary = self.primary();
-        if let Some(frame) = self.pool.oldest().and_then(|(_, digest)| self.frames.get(&digest).cloned()) {
-            cx.show_frames(To::One(primary), vec![frame]);
-        }
     }
 
     /// The time-out of a request now.

@@ -2,15 +2,16 @@
 
 use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, SignedRequest, StableProof};
+use crate::pace::Shown;
 use crate::peer::{Logged, Peer};
 use crate::place::Place;
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, Offered, RequestPool, Voters};
+use troth_blocks::{BackOff, Doubt, FrameStore, Offered, Pace, RequestPool, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, View};
+use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, Time, View};
 
 /// MinBFT uses one counter of the component.
 pub const COUNTER: CounterId = CounterId(0);
@@ -38,6 +39,10 @@ pub enum Timer {
     Overdue,
     /// Frames that a PREPARE names have not come: ask the primary for them.
     Fetch,
+    /// Look at how fast the primary orders.
+    Pace,
+    /// The oldest pending request was shown to the primary a while ago: see whether others overtake it.
+    Overtaken,
 }
 
 /// Where a replica stands in its view.
@@ -54,6 +59,8 @@ pub(crate) enum Phase {
 pub(crate) struct Slot {
     /// The primary's PREPARE.
     pub(crate) prepare: Option<Arc<Certified>>,
+    /// When it was processed.
+    pub(crate) at: Time,
     /// Who committed, and to which PREPARE: its counter value and its digest.
     pub(crate) commits: BTreeMap<ReplicaId, (CounterValue, Digest)>,
 }
@@ -134,8 +141,20 @@ pub struct MinBft {
     pub(crate) frames: FrameStore,
     /// The primary is about to be asked for missing frames.
     pub(crate) fetching: bool,
+    /// Frames of batches up to this one the primary of the view was asked for.
+    pub(crate) asked_up_to: Seq,
     /// The pending request that the timers run for.
     pub(crate) timed: Option<u64>,
+    /// How fast the primary orders, beside the others.
+    pub(crate) pace: Pace,
+    /// How long a single request is let wait while others overtake it.
+    pub(crate) unfair: Doubt,
+    /// The timer of the next look at the primary is set.
+    pub(crate) looking: bool,
+    /// When the batches were proposed that are handed to the executor.
+    pub(crate) proposed_at: VecDeque<(Seq, Time)>,
+    /// The oldest request, as it was shown to the primary.
+    pub(crate) shown: Option<Shown>,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Certified>>>,
@@ -210,7 +229,13 @@ impl MinBft {
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
             fetching: false,
+            asked_up_to: Seq(0),
             timed: None,
+            pace: Pace::default(),
+            unfair: Doubt::default(),
+            looking: false,
+            proposed_at: VecDeque::new(),
+            shown: None,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),
@@ -427,6 +452,7 @@ impl MinBft {
         self.try_execute(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);
+        self.watch_pace(cx);
         if std::mem::take(&mut self.recheck) {
             self.recheck = true;
             self.settle(cx);

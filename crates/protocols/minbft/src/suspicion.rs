@@ -18,7 +18,7 @@ impl MinBft {
         self.timed = oldest;
         if oldest.is_some() {
             let patience = self.request_patience();
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
+            cx.set_timer(Timer::Forward, self.after(cx, self.overtaking_patience() / 2));
             cx.set_timer(Timer::Request, self.after(cx, patience));
         } else {
             cx.cancel_timer(Timer::Forward);
@@ -138,6 +138,9 @@ impl MinBft {
         self.timed = None;
         cx.cancel_timer(Timer::Forward);
         cx.cancel_timer(Timer::Request);
+        cx.cancel_timer(Timer::Pace);
+        cx.cancel_timer(Timer::Overtaken);
+        self.looking = false;
         self.watch_new_view(cx);
         self.back_off.failed();
         cx.note(Note::ViewChange { to });

@@ -11,6 +11,7 @@ mod paper_epochs;
 mod paper_evidence;
 mod paper_new_view;
 mod paper_normal;
+mod paper_pace;
 mod paper_recovery;
 mod paper_repair;
 mod paper_view_change;

@@ -120,6 +120,23 @@ fn the_primary_is_asked_soon_for_what_only_it_was_shown() {
     assert!(asked.clone().count() > 0 && asked.clone().all(|flight| flight.to == r(0)));
 }
 
+// "… and again as the replica commits and comes to want those of further batches (R8)"
+#[test]
+fn who_lacks_the_frames_of_many_batches_asks_for_all_of_them_soon() {
+    covers!("MINBFT-R9");
+    let mut world = World::all(3, Config { interval: 64, window: 128, ..SMALL });
+    for number in 1..=40 {
+        let frame = world.frame(1 + number % 8, number, "op");
+        world.request(&[0, 1], &frame);
+    }
+    assert_eq!([0, 1, 2].map(|replica| world.executed(replica)), [40, 40, 0]);
+    world.pass(SMALL.status_interval / 2);
+    assert_eq!(world.executed(2), 40, "before the next STATUS");
+    // For each batch once: whoever does not send them is asked no more before that.
+    let asked = world.sent.iter().filter(|flight| flight.kind() == Kind::FetchFrames).count();
+    assert!(asked <= 10, "{asked}");
+}
+
 // MINBFT-R10 (guard) "Of one replica a STATUS is answered at most four times in the interval between two."
 #[test]
 fn who_asks_without_end_is_answered_now_and_then() {

@@ -1,0 +1,188 @@
+//! Honest clients in a group of which one is an attacker that breaks no rule, or none that anybody can prove, beside
+//! the same clients in a group without one. Both take turns, each time with a group that has just started, so that
+//! what it takes to find an attacker out is in what is measured.
+
+use crate::Failure;
+use crate::caller::Replicated;
+use crate::cli::{Attack, AttackPlan};
+use crate::flood::{Victims, flooder_words, silent_server};
+use crate::load::{Controls, Load};
+use crate::marks::ask;
+use crate::null::{OVERHEAD, links};
+use crate::processes::{Scratch, Server};
+use crate::report::median;
+use bytes::Bytes;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::task::LocalSet;
+use troth_auth::Ed25519Signer;
+use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_types::{ClientId, ReplicaId};
+
+/// The share of the throughput without an attacker that the project claims, for all clients and for each.
+const CLAIM: f64 = 0.5;
+/// The first primary, which the slow and unfair ones are.
+const PRIMARY: ReplicaId = ReplicaId(0);
+/// Who asks for state without end, in the place of a replica that the group bears.
+const FETCHER: ReplicaId = ReplicaId(2);
+/// How long the last outcomes may take.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// What one run showed.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Operations per second of all clients.
+    rate: f64,
+    /// Those of the client that got least done.
+    least: f64,
+    view: u64,
+    /// Seconds without any outcome, at most.
+    silence: f64,
+}
+
+/// Measures, prints, and tells whether the claim holds.
+pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
+    let kinds = if plan.kind.is_empty() { Attack::ALL.to_vec() } else { plan.kind.clone() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let limit = Duration::from_secs(plan.seconds) + DRAIN + OVERHEAD;
+    let once = |attack| {
+        LocalSet::new().block_on(&runtime, async {
+            tokio::time::timeout(limit, measure(plan, attack))
+                .await
+                .unwrap_or_else(|_| Err(format!("not done after {} s", limit.as_secs()).into()))
+        })
+    };
+    let (mut rows, mut good) = (Vec::new(), true);
+    for kind in kinds {
+        let (mut fair, mut attacked) = (Vec::new(), Vec::new());
+        for _ in 0..plan.rounds {
+            fair.push(once(None)?);
+            attacked.push(once(Some(kind))?);
+        }
+        let middle = |runs: &[Run], of: fn(&Run) -> f64| median(runs.iter().map(of));
+        let of_all = middle(&attacked, |run| run.rate) / middle(&fair, |run| run.rate);
+        let of_least = middle(&attacked, |run| run.least) / middle(&fair, |run| run.least);
+        let held = of_all >= CLAIM && of_least >= CLAIM;
+        good &= held;
+        let views: Vec<u64> = attacked.iter().map(|run| run.view).collect();
+        let silence = attacked.iter().map(|run| run.silence).fold(0.0, f64::max);
+        println!(
+            "{:<12} {:>9.0} of {:>9.0} operations per second: {:.2}; the client that got least {:.2}; views {views:?}, \
+             longest silence {silence:.2} s",
+            kind.name(),
+            middle(&attacked, |run| run.rate),
+            middle(&fair, |run| run.rate),
+            of_all,
+            of_least,
+        );
+        rows.push(json!({
+            "attack": kind.name(),
+            "operations_per_second": middle(&attacked, |run| run.rate),
+            "without_attacker": middle(&fair, |run| run.rate),
+            "ratio": of_all,
+            "ratio_of_the_least_served_client": of_least,
+            "views": views,
+            "longest_silence_s": silence,
+            "ok": held,
+        }));
+    }
+    let worst = rows
+        .iter()
+        .flat_map(|row| [row["ratio"].as_f64(), row["ratio_of_the_least_served_client"].as_f64()])
+        .flatten()
+        .fold(f64::INFINITY, f64::min);
+    let verdict = if good { "holds" } else { "does not hold" };
+    let summary = format!(
+        "of {} attacks the worst leaves honest clients {worst:.2} of the throughput: the claim of at least {CLAIM} {verdict}",
+        rows.len()
+    );
+    println!("{summary}");
+    if plan.json {
+        println!("{}", json!({ "ok": good, "summary": summary, "attacks": rows }));
+    }
+    Ok(good)
+}
+
+/// One group from its start on, loaded for so long.
+async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failure> {
+    let scratch = Scratch::new(1, plan.connections + 1, Durability::Memory, TrustedHome::InProcess)?;
+    let cluster = Cluster::load(&scratch.layout.cluster())?;
+    let dir = scratch.layout.root().to_string_lossy().into_owned();
+    let (mut replicas, mut others) = (Vec::new(), Vec::new());
+    let fetches = attack == Some(Attack::Fetcher);
+    for id in cluster.group.all() {
+        let entry = cluster.replica(id);
+        if fetches && id == FETCHER {
+            others.push(silent_server(&scratch, id, &entry.address, "silent").await?);
+            continue;
+        }
+        let http = entry.http.clone().expect("made with one");
+        let (number, tyranny) = (id.0.to_string(), attack.and_then(Attack::tyranny));
+        let mut words = vec!["replica", "--dir", &dir, "--id", &number];
+        if let Some(tyranny) = tyranny.filter(|_| id == PRIMARY) {
+            words.extend(["--tyranny", tyranny]);
+        }
+        replicas.push(Server::start(&words, &scratch.layout.replica(id), &http)?);
+    }
+    let peers = replicas.len() - 1;
+    for server in &mut replicas {
+        server.wait(|snapshot| snapshot.peers.len() >= peers).await?;
+    }
+    let addresses: Vec<(String, ReplicaId)> =
+        cluster.group.all().map(|id| (cluster.replica(id).address.clone(), id)).collect();
+    let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
+    for number in 0..plan.connections {
+        let client = ClientId(u64::from(number) + 1);
+        let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
+        let signer = Ed25519Signer::from_seed(secret.seed);
+        let caller = Replicated::new(cluster.group, client, cluster.limits, signer);
+        let share = plan.outstanding / u32::from(plan.connections);
+        load.add(caller, links(&cluster, &secret, &addresses).await?, share);
+    }
+    if let Some(kind) = attack.and_then(Attack::floods) {
+        let honest = cluster.group.all().filter(|id| !fetches || *id != FETCHER);
+        let victims: Victims = honest.map(|id| (cluster.replica(id).address.clone(), id)).collect();
+        let own = if fetches { u64::from(FETCHER.0) } else { u64::from(plan.connections) + 1 };
+        let words = flooder_words(&dir, kind, own, &victims, plan.rate, 0);
+        let directory = scratch.layout.root().join("flooder");
+        std::fs::create_dir_all(&directory)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        others.push(Server::start(&words, &directory, "")?);
+    }
+    let (done, silence) = loaded(&mut load, plan).await?;
+    let seconds = plan.seconds as f64;
+    let mut view = 0;
+    for server in replicas.iter().skip(usize::from(attack.is_some() && !fetches)) {
+        view = view.max(ask(&server.http).await?.view);
+    }
+    let least = done.iter().min().copied().unwrap_or(0) as f64 / seconds;
+    Ok(Run { rate: done.iter().sum::<u64>() as f64 / seconds, least, view, silence })
+}
+
+/// What each client got done in so many seconds from its first request on, and the longest time without an outcome.
+async fn loaded(load: &mut Load<Replicated>, plan: &AttackPlan) -> Result<(Vec<u64>, f64), Failure> {
+    const LOOK: Duration = Duration::from_millis(10);
+    let controls = Controls::default();
+    controls.go_on.set(true);
+    let watch = async {
+        let began = Instant::now();
+        let (mut last, mut changed, mut silence) = (0, began, Duration::ZERO);
+        while began.elapsed() < Duration::from_secs(plan.seconds) {
+            tokio::time::sleep(LOOK).await;
+            let done = controls.progress.get().done;
+            if done != last {
+                (last, changed) = (done, Instant::now());
+            }
+            silence = silence.max(changed.elapsed());
+        }
+        controls.counted.set(true);
+        controls.go_on.set(false);
+        Ok(silence.as_secs_f64())
+    };
+    let limit = Duration::from_secs(plan.seconds) + DRAIN;
+    let both = async { tokio::try_join!(load.run(&controls), watch) };
+    let ((), silence) = tokio::time::timeout(limit, both)
+        .await
+        .map_err(|_| "requests have no outcome; the servers are stuck or far too slow")??;
+    Ok((load.done_of_each(), silence))
+}

@@ -1,0 +1,208 @@
+//! MINBFT-P1 to P4: primaries that order too slowly for everybody, or for somebody.
+
+use super::harness::{Kind, World, covers, r};
+use crate::Config;
+use std::sync::Arc;
+use troth_types::{Frame, View};
+
+const MS: u64 = 1_000;
+/// No checkpoint comes in between.
+const CONFIG: Config = Config { interval: 1 << 15, window: 1 << 16, ..Config::DEFAULT };
+
+/// Replica 2, correct, and what the puppets order for it.
+struct Backup {
+    world: World,
+    seq: u64,
+    number: u64,
+}
+
+impl Backup {
+    fn new() -> Self {
+        Self { world: World::with(3, CONFIG, &[2]), seq: 0, number: 0 }
+    }
+
+    fn request(&mut self, client: u64) -> Arc<Frame> {
+        self.number += 1;
+        let frame = self.world.frame(client, self.number, "op");
+        self.world.request(&[2], &frame);
+        frame
+    }
+
+    /// The primary of view 0 proposes; the other backup commits so much later.
+    fn propose(&mut self, frame: &Arc<Frame>, agreement: u64) {
+        self.seq += 1;
+        let prepare = self.world.prepare(0, self.seq, &[frame]);
+        self.world.say(2, &prepare);
+        self.world.pass(agreement);
+        let commit = self.world.commit(1, &prepare);
+        self.world.say(2, &commit);
+    }
+
+    /// Requests of one client one after the other for so long, each proposed after `wait`.
+    fn paced(&mut self, during: u64, wait: u64, agreement: u64) {
+        let end = self.world.now + during;
+        while self.world.now < end && self.wants() == 0 {
+            let frame = self.request(1);
+            self.world.pass(wait);
+            self.propose(&frame, agreement);
+        }
+    }
+
+    fn wants(&self) -> u64 {
+        self.world.wanted(2)
+    }
+}
+
+// MINBFT-P2 (guard) "A backup suspects a primary under which requests typically wait longer than so many agreements …"
+#[test]
+fn a_primary_that_is_slower_than_the_others_is_suspected() {
+    covers!("MINBFT-P2");
+    covers!("MINBFT-P1");
+    // Far from the time-out of each request, and yet a group that orders twenty times more slowly than it could.
+    let mut slow = Backup::new();
+    slow.paced(20_000 * MS, 50 * MS, MS);
+    assert_eq!(slow.wants(), 1);
+    assert!(slow.world.now < 3 * CONFIG.request_timeout, "{}", slow.world.now);
+    // As fast as the others are: because it is, or because they are as slow.
+    for (wait, agreement) in [(MS, MS), (7 * MS, MS), (50 * MS, 20 * MS), (200 * MS, 100 * MS)] {
+        let mut fair = Backup::new();
+        fair.paced(20_000 * MS, wait, agreement);
+        assert_eq!(fair.wants(), 0, "{wait} beside {agreement}");
+    }
+}
+
+// "… twice in a row"
+#[test]
+fn a_primary_that_is_slow_once_is_not_suspected() {
+    covers!("MINBFT-P2");
+    let mut backup = Backup::new();
+    for _ in 0..20 {
+        backup.paced(260 * MS, 50 * MS, MS);
+        backup.paced(600 * MS, MS, MS);
+    }
+    assert_eq!(backup.wants(), 0);
+}
+
+// MINBFT-P1 "… those that wait still count with their age …"
+#[test]
+fn a_primary_that_stops_is_suspected_before_the_time_out() {
+    covers!("MINBFT-P1");
+    let mut backup = Backup::new();
+    backup.paced(1_000 * MS, MS, MS);
+    backup.request(1);
+    backup.world.pass(CONFIG.request_timeout * 3 / 4);
+    assert_eq!(backup.wants(), 1);
+}
+
+// "… of the clients the middle one …"
+#[test]
+fn clients_that_show_their_frames_to_backups_alone_do_not_get_a_primary_suspected() {
+    covers!("MINBFT-P1");
+    let mut backup = Backup::new();
+    for _ in 0..400 {
+        // Two honest clients, and one whose frames the primary sees late.
+        let hidden = backup.request(3);
+        for client in [1, 2] {
+            let frame = backup.request(client);
+            backup.world.pass(MS);
+            backup.propose(&frame, MS);
+        }
+        backup.world.pass(20 * MS);
+        backup.propose(&hidden, MS);
+    }
+    assert_eq!(backup.wants(), 0);
+}
+
+// "… where f+1 backups have been timed …"
+#[test]
+fn who_cannot_tell_how_fast_the_others_are_judges_nobody() {
+    covers!("MINBFT-P2");
+    let mut world = World::with(3, CONFIG, &[2]);
+    for number in 1..=40 {
+        // Replica 1 is down: the one fault that the group bears.
+        let frame = world.frame(1, number, "op");
+        world.request(&[2], &frame);
+        world.pass(300 * MS);
+        let prepare = world.prepare(0, number, &[&frame]);
+        world.say(2, &prepare);
+    }
+    assert_eq!((world.executed(2), world.wanted(2)), (40, 0));
+}
+
+// MINBFT-P3 (guard) "A backup suspects a primary that lets a request wait while it proposes others that came after
+// this backup had shown it."
+#[test]
+fn a_primary_that_leaves_one_client_out_is_suspected() {
+    covers!("MINBFT-P3");
+    for left_out in [true, false] {
+        let mut backup = Backup::new();
+        backup.paced(100 * MS, MS, MS);
+        backup.paced(600 * MS, MS, MS);
+        let starved = backup.request(2);
+        let began = backup.world.now;
+        backup.paced(if left_out { 200 * MS } else { 30 * MS }, MS, MS);
+        let shown = backup.world.sent.iter().filter(|flight| flight.kind() == Kind::Frames);
+        assert!(shown.clone().count() > 0 && shown.clone().all(|flight| flight.to == r(0)), "shown first");
+        if left_out {
+            assert_eq!(backup.wants(), 1, "after {} ms", (backup.world.now - began) / MS);
+        } else {
+            // Its client had not sent it to the primary, which proposes it once it is shown.
+            backup.propose(&starved, MS);
+            backup.paced(5_000 * MS, MS, MS);
+            assert_eq!(backup.wants(), 0);
+        }
+    }
+}
+
+#[test]
+fn who_waits_while_nobody_overtakes_is_not_left_out() {
+    covers!("MINBFT-V1");
+    let mut backup = Backup::new();
+    backup.paced(800 * MS, MS, MS);
+    let frame = backup.request(2);
+    backup.world.pass(200 * MS);
+    assert_eq!(backup.wants(), 0);
+    backup.propose(&frame, MS);
+    assert_eq!(backup.wants(), 0);
+}
+
+// MINBFT-P4 "Once f+1 primaries were suspected for one of these, one of them was correct: the backup bears twice as
+// much …"
+#[test]
+fn primaries_that_cannot_all_be_faulty_double_what_is_borne() {
+    covers!("MINBFT-P4");
+    let mut backup = Backup::new();
+    backup.paced(20_000 * MS, 50 * MS, MS);
+    assert_eq!(backup.wants(), 1);
+    let bears = |backup: &Backup| backup.world.minbft(2).pace.doubt().bears(1);
+    assert_eq!(bears(&backup), 1);
+    // The next primary is as slow.
+    let world = &mut backup.world;
+    world.wishes(&[0, 1], 2, 1);
+    let changes: Vec<_> = [0, 1].map(|by| world.view_change(by, 1)).into();
+    let own = world.sent_by(2, Kind::ViewChange).remove(0);
+    for change in &changes {
+        world.say(2, change);
+    }
+    let new_view = world.new_view(1, &[&changes[1], &own], &[]);
+    world.say(2, &new_view);
+    assert!(world.works_in(2, 1), "{:?}", world.minbft(2).view);
+    let accept = world.accept(0, &new_view);
+    world.say(2, &accept);
+    let start = world.minbft(2).started.end().0;
+    for step in 1..=40 {
+        if world.wanted(2) > 1 {
+            break;
+        }
+        let frame = world.frame(4, step, "op");
+        world.request(&[2], &frame);
+        world.pass(50 * MS);
+        let prepare = world.prepare(1, start + step, &[&frame]);
+        world.say(2, &prepare);
+        world.pass(MS);
+        let commit = world.commit(0, &prepare);
+        world.say(2, &commit);
+    }
+    assert_eq!((world.wanted(2), world.minbft(2).view), (2, View(1)));
+    assert_eq!(bears(&backup), 2);
+}
