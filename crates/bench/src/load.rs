@@ -171,6 +171,9 @@ impl<C: Caller> Load<C> {
     /// Does what a client wants: notes outcomes, follows them by new requests, writes once per server.
     fn serve(&mut self, index: usize, wants: &mut Wants, controls: &Controls) -> Result<(), Failure> {
         self.clients[index].listed = false;
+        // Whatever has become due by what came is done now, as the client's front does it.
+        let time = self.time(Instant::now());
+        self.clients[index].caller.on_time(time);
         loop {
             self.clients[index].caller.poll(wants);
             if let Some(why) = wants.failed.pop() {

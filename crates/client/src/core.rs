@@ -65,6 +65,8 @@ pub struct ClientCore {
     pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) views: Vec<View>,
+    /// What each replica owes: results that it was to send and did not.
+    pub(crate) debts: Vec<u32>,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
     pub(crate) outputs: VecDeque<Output>,
@@ -99,6 +101,7 @@ impl ClientCore {
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
             links: Links::new(&group),
             views: vec![View::default(); group.n()],
+            debts: vec![0; group.n()],
             confirmed: Seq::default(),
             outputs: VecDeque::new(),
             config,

@@ -105,11 +105,21 @@ impl Flight {
         (self.refusals.cast(from, reason) >= group.weak()).then_some(reason)
     }
 
-    /// Whether the designated replica has answered and its answer was not the results agreed on;
-    /// true once.
-    pub(crate) fn must_hasten(&mut self, designated: ReplicaId) -> bool {
-        let failed = self.agreed.is_some() && self.results.is_none() && self.votes.word(designated).is_some();
+    /// Whether the results are missing although they are agreed on, and nobody need wait for the designated replica:
+    /// it has answered something else, or it owes answers; true once.
+    pub(crate) fn must_hasten(&mut self, designated: ReplicaId, owes: bool) -> bool {
+        let failed = self.lacks_results() && (owes || self.votes.word(designated).is_some());
         failed && !std::mem::replace(&mut self.hastened, true)
+    }
+
+    /// Whether it is agreed what the results are, and they are missing.
+    pub(crate) fn lacks_results(&self) -> bool {
+        self.agreed.is_some() && self.results.is_none()
+    }
+
+    /// Whether a replica has said nothing of this frame.
+    pub(crate) fn is_silent(&self, replica: ReplicaId) -> bool {
+        self.votes.word(replica).is_none()
     }
 
     fn keep_body(&mut self, from: ReplicaId, results: Vec<Bytes>, budget: &mut Budget) {

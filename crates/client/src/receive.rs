@@ -41,12 +41,17 @@ impl ClientCore {
         let Some(flight) = self.flights.get_mut(&number) else { return };
         let before = (flight.agreed.is_some(), flight.results.is_some());
         flight.on_reply(&group, from, reply, &mut self.budget);
+        let designated = group.designated(self.config.client, number);
+        let debt = &mut self.debts[usize::from(designated.0)];
+        if from == designated {
+            *debt = debt.saturating_sub(1);
+        }
         let Some(agreed) = &flight.agreed else { return };
         let events_up_to = agreed.events_up_to;
         self.confirmed = self.confirmed.max(agreed.seq);
         let after = (true, flight.results.is_some());
         // What is missing now, the results or the events before them, is asked for soon.
-        if flight.must_hasten(group.designated(self.config.client, number)) {
+        if flight.must_hasten(designated, *debt > 0) {
             flight.resend_at = self.now;
         } else if after != before {
             flight.resend_at = flight.resend_at.min(self.now.after(self.config.timing.full_wait));

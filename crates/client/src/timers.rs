@@ -5,6 +5,12 @@ use crate::{ClientError, Ticket};
 use std::sync::Arc;
 use troth_types::{ReplicaId, Time};
 
+/// What a replica owes for each result that was to come from it and was waited for in vain: so many answers in
+/// time, before it is waited for again.
+const OWED: u32 = 8;
+/// The most that it can owe.
+const MOST_OWED: u32 = 64;
+
 impl ClientCore {
     /// Does what is due. Calling early or often is harmless.
     pub fn on_timer(&mut self, now: Time) {
@@ -131,6 +137,11 @@ impl ClientCore {
             .collect();
         for number in due {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
+            let designated = self.config.group.designated(self.config.client, number);
+            if flight.lacks_results() && flight.is_silent(designated) {
+                let debt = &mut self.debts[usize::from(designated.0)];
+                *debt = (*debt + OWED).min(MOST_OWED);
+            }
             let longest = self.config.timing.resend_longest;
             flight.pause =
                 if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };

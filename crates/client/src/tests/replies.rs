@@ -1,5 +1,5 @@
 use super::{CLIENT, Scene, digest, full, reply, texts};
-use troth_types::{ClientId, ReplicaId, Reply, ReplyBody, Seq, ToClient, View};
+use troth_types::{ClientId, Group, GroupId, ReplicaId, Reply, ReplyBody, Seq, ToClient, View};
 
 #[test]
 fn f_plus_one_equal_replies_with_the_full_result_complete_a_submission() {
@@ -62,6 +62,34 @@ fn the_full_result_must_be_the_one_agreed_on() {
     assert!(scene.drain().done.is_empty());
     scene.say(others[1], full(1, &["truth"]));
     assert_eq!(scene.drain().done[0].1, Ok(texts(&["truth"])));
+}
+
+#[test]
+fn nobody_waits_again_for_a_replica_that_owes_results() {
+    let mut scene = Scene::new(3);
+    let turns = |number| Group::hybrid(GroupId([0; 16]), 3).expect("odd").designated(CLIENT, number).0;
+    let silent = turns(1);
+    let answered = |scene: &mut Scene, number: u64| -> bool {
+        scene.submit(&["get"]);
+        scene.drain();
+        for replica in (0..3).filter(|replica| *replica != silent) {
+            let reply = if turns(number) == replica { full(number, &["x"]) } else { digest(number, &["x"]) };
+            scene.say(replica, reply);
+        }
+        let waits = scene.core.next_wake() != Some(scene.now);
+        scene.wait(0);
+        let waited = waits && turns(number) == silent;
+        if waited {
+            scene.wait(crate::Timing::DEFAULT.full_wait);
+        }
+        for replica in (0..3).filter(|replica| *replica != silent) {
+            scene.say(replica, full(number, &["x"]));
+        }
+        assert_eq!(scene.drain().done.len(), 1, "{number}");
+        waited
+    };
+    let waited: Vec<u64> = (1..=30).filter(|number| answered(&mut scene, *number)).collect();
+    assert_eq!(waited, [1], "the others at once");
 }
 
 #[test]
