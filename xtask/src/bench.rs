@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|gates [null|kv]",
+    words: "null|large|gates [null|kv]",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes that serve nothing,
@@ -21,7 +21,9 @@ the disk's own fdatasync in the same run, at most 6 times it, with the counter i
 process of its own; and many requests outstanding beside durability memory. docs/benchmarks.md says how to read it; a machine that does other work measures that.
 `gates` measures clusters beside the same service unreplicated with the same durability, in turns: throughput and
 one client alone, with durability memory and always, a thousand clients, and f = 2 beside f = 1; and beside
-them what the machine itself can do. What was measured is written to bench/results.",
+them what the machine itself can do. `large` fills a store of 10 million keys and measures what checkpoints and
+snapshots do to the request path, the memory, a restart, and what a replica fetches that missed 1 % of changes.
+What was measured is written to bench/results.",
     options: &[
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
@@ -37,6 +39,7 @@ them what the machine itself can do. What was measured is written to bench/resul
             help: "what replicas keep; memory where not given",
         },
         Opt { name: "--seconds", value: "<n>", help: "seconds measured per round; 5 where not given" },
+        Opt { name: "--keys", value: "<n>", help: "of `large`; 10000000 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "rounds of each kind; 3 where not given" },
     ],
     run,
@@ -48,9 +51,10 @@ const OVERHEAD: Duration = Duration::from_secs(120);
 fn run(arguments: &Arguments) -> Result<Report, String> {
     match arguments.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["null"] => {}
+        ["large"] => return large(arguments),
         ["gates"] => return gates(arguments, None),
         ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
-        _ => return Err("say which benchmark: null, gates, gates null or gates kv".to_string()),
+        _ => return Err("say which benchmark: null, large, gates, gates null or gates kv".to_string()),
     }
     let mut words = vec!["null".to_string(), "--json".to_string()];
     let mut number = |name: &str, default| -> Result<u64, String> {
@@ -97,23 +101,35 @@ fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String>
     let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(rounds).saturating_mul(18))
         + OVERHEAD * 6;
     let report = heard(words, &HONEST, limit)?;
-    let root = workspace::root();
-    let directory = root.join("bench").join("results");
-    let path =
-        directory.join(format!("gates{}.json", service.map(|name| format!("-{name}")).unwrap_or_default()));
-    let written =
-        serde_json::to_string_pretty(&report.json).map_err(|why| why.to_string()).and_then(|text| {
-            std::fs::create_dir_all(&directory)
-                .and_then(|()| std::fs::write(&path, text + "\n"))
-                .map_err(|why| why.to_string())
-        });
-    written.map_err(|why| format!("{}: {why}", path.display()))?;
-    println!("written to {}", path.strip_prefix(&root).unwrap_or(&path).display());
+    keep(&report, &format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default()))?;
     Ok(report)
 }
 
-/// Builds the measuring program as `built` says, runs it, lets its lines be seen as they come, and makes of the last one, which is
-/// JSON, the report.
+/// A state of millions of keys.
+fn large(arguments: &Arguments) -> Result<Report, String> {
+    let (keys, seconds) = (arguments.number("--keys", 10_000_000)?, arguments.number("--seconds", 30)?);
+    let words = ["large", "--json", "--keys", &keys.to_string(), "--seconds", &seconds.to_string()];
+    let limit = Duration::from_secs(seconds.saturating_add(1800));
+    let report = heard(words.map(str::to_string).into(), &HONEST, limit)?;
+    keep(&report, "large")?;
+    Ok(report)
+}
+
+/// Writes what was measured to a file of its own.
+fn keep(report: &Report, name: &str) -> Result<(), String> {
+    let root = workspace::root();
+    let directory = root.join("bench").join("results");
+    let path = directory.join(format!("{name}.json"));
+    let text = serde_json::to_string_pretty(&report.json).map_err(|why| why.to_string())?;
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::write(&path, text + "\n"))
+        .map_err(|why| format!("{}: {why}", path.display()))?;
+    println!("written to {}", path.strip_prefix(&root).unwrap_or(&path).display());
+    Ok(())
+}
+
+/// Builds the measuring program as `built` says, runs it, lets its lines be seen as they come, and makes of the
+/// last one, which is JSON, the report.
 pub fn heard(words: Vec<String>, built: &[&str], limit: Duration) -> Result<Report, String> {
     let root = workspace::root();
     build(&root, built)?;

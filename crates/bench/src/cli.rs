@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Flood(FloodPlan),
     /// Measure every gate: clusters beside the same service unreplicated, and beside what the machine can do.
     Suite(SuitePlan),
+    /// Measure a state of millions of keys.
+    Large(LargePlan),
     /// Send back what comes.
     #[command(hide = true)]
     Echo,
@@ -97,6 +99,23 @@ pub(crate) struct FloodPlan {
     /// What the replicas keep.
     #[arg(long, value_enum, default_value = "memory")]
     pub(crate) durability: DurabilityName,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How large a state is measured.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LargePlan {
+    /// Keys, of 16 bytes.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
+    pub(crate) keys: u64,
+    /// Bytes of each value.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub(crate) bytes: u32,
+    /// Seconds in which pauses are looked for.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,

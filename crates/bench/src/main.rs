@@ -11,6 +11,7 @@
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
 //! | `load` | all clients on one thread, each outcome followed by the next request |
+//! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
 //! | `yardsticks` | what the machine itself can do |
@@ -25,6 +26,7 @@ mod direct;
 mod durable;
 mod flood;
 mod hub;
+mod large;
 mod load;
 mod marks;
 mod null;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
             DurabilityName::Always => durable::run(&plan),
         },
         Command::Flood(plan) => flood::run(&plan),
+        Command::Large(plan) => large::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),
         Command::Attacks(plan) => attacks::run(&plan),

@@ -58,6 +58,11 @@ pub struct Status {
     pub accused: Vec<ReplicaId>,
     /// How often this replica suspected a primary.
     pub suspicions: u64,
+    /// Microseconds that requests lately waited, typically, for the primary to propose them, where this replica is
+    /// not the primary and can tell.
+    pub primary_wait: Option<u64>,
+    /// Microseconds that the others lately took to agree on what was proposed.
+    pub agreement: Option<u64>,
 }
 
 /// A protocol that orders frames: a pure state machine. Each event takes the context, in which it

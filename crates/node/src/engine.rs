@@ -14,6 +14,7 @@ use crate::journal::Journal;
 use crate::keys::Keys;
 use crate::links::Links;
 use crate::timers::Timers;
+use crate::turns::Longest;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -90,6 +91,10 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) fetched_bytes: usize,
     /// Bytes of answers to clients in this turn.
     pub(crate) answered_bytes: usize,
+    /// The longest turn of late, without what it waited for the trusted component.
+    pub(crate) longest_turn: Longest,
+    /// Microseconds that this turn has waited for the trusted component.
+    pub(crate) waited: u64,
     #[cfg(feature = "demo-adversary")]
     pub(crate) liar: Option<crate::liar::Liar>,
     #[cfg(feature = "demo-adversary")]
@@ -120,8 +125,18 @@ pub(crate) enum Stopped {
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
-    /// Does one turn; an error ends the replica.
+    /// Does one turn, and writes what it left for the connections; an error ends the replica.
     pub(crate) fn turn(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
+        let began = self.clock.now();
+        self.waited = 0;
+        let done = self.work(inbox);
+        self.links.flush(&mut self.counters);
+        let now = self.clock.now();
+        self.longest_turn.took(now, now.0.saturating_sub(began.0).saturating_sub(self.waited));
+        done
+    }
+
+    fn work(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
         self.counters.turns += 1;
         (self.answered_bytes, self.fetched_bytes) = (0, 0);
         self.take_done()?;
@@ -328,7 +343,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Attest(call) => {
                     self.counters.attestations += 1;
                     self.bodies.let_go();
-                    match self.attestor.ask(call) {
+                    let asked = self.clock.now();
+                    let answer = self.attestor.ask(call);
+                    self.waited += self.clock.now().0.saturating_sub(asked.0);
+                    match answer {
                         Some(answer) => self.attested(answer),
                         None => self.blocked = Some(Blocked::Attest),
                     }
@@ -353,7 +371,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.links.flush(&mut self.counters);
             let asked = self.clock.now();
             let answer = self.attestor.ask_beside(call, blob);
-            self.stalled |= self.clock.now().0.saturating_sub(asked.0) > STALL_MICROS;
+            let waited = self.clock.now().0.saturating_sub(asked.0);
+            self.waited += waited;
+            self.stalled |= waited > STALL_MICROS;
             if let Some(answer) = answer {
                 self.counters.attestations += 1;
                 self.bodies.are_beside();

@@ -11,6 +11,7 @@
 //! | `charges`, `fetches` | what each party costs, and when it has to wait for it |
 //! | `descriptors`, `places` | how many may connect |
 //! | `bounds` | what the process may have resident |
+//! | `turns` | how long turns take |
 //! | `remembered` | certificates that need not be checked again |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
@@ -73,6 +74,7 @@ mod standing;
 mod supervisor;
 mod timers;
 mod trusted_home;
+mod turns;
 #[cfg(feature = "demo-adversary")]
 mod tyrant;
 mod unfinished;

@@ -43,6 +43,21 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
             "Bytes that the process may have resident beside the service's state",
             number(snapshot.memory_bound),
         ),
+        (
+            "longest_turn_microseconds",
+            "The longest turn of the loop in the last ten seconds or more",
+            number(snapshot.longest_turn_us),
+        ),
+        (
+            "primary_wait_microseconds",
+            "How long requests lately waited for the primary to propose them; 0 where the replica cannot tell",
+            number(snapshot.primary_wait_us.unwrap_or(0)),
+        ),
+        (
+            "agreement_microseconds",
+            "How long the others lately took to agree on what was proposed; 0 where the replica cannot tell",
+            number(snapshot.agreement_us.unwrap_or(0)),
+        ),
         ("uptime_milliseconds", "Time since the process started", number(snapshot.uptime_ms)),
     ];
     for (name, help, value) in gauges {

@@ -20,6 +20,7 @@ use crate::links::Links;
 use crate::marker::MarkerError;
 use crate::snapshot::Snapshot;
 use crate::timers::Timers;
+use crate::turns::Longest;
 use crate::unfinished::unfinished_run;
 use crate::{backup, config::hex, http};
 use std::cell::RefCell;
@@ -321,7 +322,6 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         }
         let mut engine = shared.engine.borrow_mut();
         engine.turn(&shared.inbox)?;
-        engine.flush();
     }
     tracing::info!(target: "troth", replica = %me, "stops");
     let patience = Instant::now() + FAREWELL;
@@ -414,6 +414,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         fetches: Fetches::new(group.n()),
         fetched_bytes: 0,
         answered_bytes: 0,
+        longest_turn: Longest::default(),
+        waited: 0,
         #[cfg(feature = "demo-adversary")]
         liar: None,
         #[cfg(feature = "demo-adversary")]
@@ -482,6 +484,9 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, sta
         wall_us: engine.clock.env().wall.0,
         clients: engine.links.clients_up() as u64,
         memory_bound: 0,
+        longest_turn_us: engine.longest_turn.micros(),
+        primary_wait_us: status.primary_wait,
+        agreement_us: status.agreement,
         counters: engine.counters.clone(),
     }
 }

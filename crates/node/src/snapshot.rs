@@ -64,6 +64,13 @@ pub struct Snapshot {
     pub clients: u64,
     /// Bytes that its process may have resident, beside the service's state; 0 where it does not say.
     pub memory_bound: u64,
+    /// Microseconds of the longest turn of its loop in the last ten seconds or more, without what it waited for the
+    /// trusted component.
+    pub longest_turn_us: u64,
+    /// Microseconds that requests lately waited, typically, for the primary to propose them; not from the primary.
+    pub primary_wait_us: Option<u64>,
+    /// Microseconds that the others lately took to agree on what was proposed.
+    pub agreement_us: Option<u64>,
     /// What it counted.
     pub counters: Counters,
 }

@@ -184,6 +184,8 @@ impl Agreement for MinBft {
             votes: self.has_joined(),
             accused,
             suspicions: self.suspicions,
+            primary_wait: self.pace.waited(),
+            agreement: self.pace.agreement(),
         }
     }
 
