@@ -14,10 +14,13 @@ pub struct Doubt {
 impl Doubt {
     /// Beyond, the time-out of a request comes first.
     const MOST: u32 = 8;
-    /// Good looks at primaries in a row after which nobody is blamed any more.
-    const FORGIVES: u32 = 16;
-    /// Good looks in a row after which one doubling is taken back.
-    const REGAINS: u32 = 40;
+    /// What a look is worth that finds less than half of what is borne, where any other good one is worth 1: only
+    /// the former tells that less would do, but no doubling stays for ever.
+    const WELL_WITHIN: u32 = 6;
+    /// What good looks since the last blame must be worth for nobody to be blamed any more.
+    const FORGIVES: u32 = 96;
+    /// What they must be worth for one doubling to be taken back.
+    const REGAINS: u32 = 240;
 
     /// What a replica bears, as a multiple of what it expects.
     #[must_use]
@@ -35,10 +38,9 @@ impl Doubt {
         }
     }
 
-    /// A look at a primary that found nothing. Only one that finds less than half of what is borne tells that less
-    /// would do.
+    /// A look at a primary that found it as fast as it should be, or well within that.
     pub fn good(&mut self, well_within: bool) {
-        self.good += u32::from(well_within);
+        self.good += if well_within { Self::WELL_WITHIN } else { 1 };
         if self.good >= Self::FORGIVES {
             self.blamed = Voters::NONE;
         }

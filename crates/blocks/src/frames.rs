@@ -81,10 +81,19 @@ impl FrameStore {
         wanted().map(|(digest, _)| *digest).skip(part * most).take(most).collect()
     }
 
+    /// The frames that are missing of batches up to this one, those of the lowest batches, at most `most`.
+    #[must_use]
+    pub fn missing_first(&self, most: usize, up_to: Seq) -> Vec<Digest> {
+        let wanted = self.wanted.iter().map(|(digest, (first, _))| (*first, *digest));
+        let mut wanted: Vec<_> = wanted.filter(|(first, _)| *first <= up_to).collect();
+        wanted.sort_unstable();
+        wanted.into_iter().map(|(_, digest)| digest).take(most).collect()
+    }
+
     /// Bytes of these frames, as far as they are here.
     #[must_use]
-    pub fn bytes(&self, digests: &[Digest]) -> usize {
-        digests.iter().filter_map(|digest| self.get(digest)).map(|frame| frame.size()).sum()
+    pub fn bytes<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) -> usize {
+        digests.into_iter().filter_map(|digest| self.get(digest)).map(|frame| frame.size()).sum()
     }
 
     /// Nothing that is missing is wanted any more, until a batch names it again.

@@ -22,7 +22,8 @@ pub struct Pace {
     /// The mean agreement time of the last look that had any.
     agreement: Option<u64>,
     waited: Option<u64>,
-    strikes: u32,
+    /// The last looks, the newest lowest: whether each found the primary slow.
+    slow: u8,
     doubt: Doubt,
 }
 
@@ -35,7 +36,7 @@ pub enum Look {
     Good,
     /// It orders slowly: this once.
     Slow,
-    /// It ordered slowly twice in a row.
+    /// It ordered slowly twice of late.
     TooSlow,
 }
 
@@ -45,10 +46,11 @@ impl Pace {
         *self = Self { from, doubt: self.doubt, agreement: self.agreement, ..Self::default() };
     }
 
-    /// A PREPARE was processed.
-    pub fn prepared(&mut self, seq: Seq, now: Time) {
+    /// This replica commits to a batch: from now on it waits for nothing of the primary's. Backups that committed
+    /// before count.
+    pub fn prepared(&mut self, seq: Seq, now: Time, committed: impl Iterator<Item = ReplicaId>) {
         if self.probe.is_none() {
-            self.probe = Some(Probe { seq, began: now, voters: Voters::NONE });
+            self.probe = Some(Probe { seq, began: now, voters: committed.collect() });
         }
     }
 
@@ -80,29 +82,30 @@ impl Pace {
         (self.probed, self.probes) = (0, 0);
         self.waited = waited;
         let (Some(waited), Some(agreement)) = (waited, self.agreement) else {
-            self.strikes = 0;
             return Look::Nothing;
         };
         if now < self.from {
             return Look::Nothing;
         }
+        self.slow = (self.slow << 1) & Self::LATE;
         let bears = self.doubt.bears(agreement.saturating_mul(times).saturating_add(least));
         if waited <= bears {
-            self.strikes = 0;
             self.doubt.good(waited <= bears / 2);
             return Look::Good;
         }
-        self.strikes += 1;
-        if self.strikes < 2 { Look::Slow } else { Look::TooSlow }
+        self.slow |= 1;
+        if self.slow.count_ones() < 2 { Look::Slow } else { Look::TooSlow }
     }
 
+    /// The last four looks: a primary that is slow in every other one is slow.
+    const LATE: u8 = 0b1111;
     /// So many times what nobody is blamed for, and a batch has no agreement to be timed.
     const STUCK: u64 = 64;
 
     /// The primary is suspected for it.
     pub fn blame(&mut self, primary: ReplicaId, weak: usize) {
         self.doubt.blame(primary, weak);
-        self.strikes = 0;
+        self.slow = 0;
     }
 
     /// How much is borne because primaries were blamed that cannot all be faulty.

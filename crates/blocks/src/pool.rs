@@ -117,9 +117,9 @@ impl RequestPool {
     }
 
     /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
-    /// of these the middle one, so that no minority of the clients has a say. Those that wait still count with
-    /// their age, but for those that `proposed` knows. `None` where nothing waited.
-    pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<u64> {
+    /// of these the middle one, so that no minority of the clients has a say; with it how many clients they were.
+    /// Those that wait still count with their age, but for those that `proposed` knows. `None` where nothing waited.
+    pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
@@ -133,7 +133,7 @@ impl RequestPool {
             self.accounts.values().filter_map(|account| account.waited.checked_div(account.waits)).collect();
         self.forget_waits();
         let middle = means.len().checked_sub(1)? / 2;
-        Some(*means.select_nth_unstable(middle).1)
+        Some((*means.select_nth_unstable(middle).1, means.len()))
     }
 
     /// Begins to measure anew.
@@ -175,6 +175,21 @@ impl RequestPool {
     pub fn oldest(&self) -> Option<(u64, Digest)> {
         let (order, key) = self.order.first_key_value()?;
         Some((*order, self.entries[key].digest))
+    }
+
+    /// The oldest pending requests that have waited since `until` or longer, at most `most`: place in the order of
+    /// arrival and digest.
+    pub fn waiting_since(&self, until: Time, most: usize) -> impl Iterator<Item = (u64, Digest)> {
+        let entries = self.order.iter().map(|(order, key)| (*order, &self.entries[key]));
+        let old = entries.take_while(move |(_, entry)| entry.at <= until);
+        old.take(most).map(|(order, entry)| (order, entry.digest))
+    }
+
+    /// When the oldest pending request came.
+    #[must_use]
+    pub fn oldest_came(&self) -> Option<Time> {
+        let (_, key) = self.order.first_key_value()?;
+        Some(self.entries[key].at)
     }
 
     /// Takes up to `most` requests of together at most `most_bytes` that were not proposed yet, oldest first, and

@@ -122,6 +122,16 @@ impl Flight {
         self.votes.word(replica).is_none()
     }
 
+    /// Whether the results are here, or those that this replica gives.
+    pub(crate) fn has_results_of(&self, replica: ReplicaId) -> bool {
+        self.results.is_some() || self.bodies[usize::from(replica.0)].is_some()
+    }
+
+    /// Whether the results are asked for although nobody waited for them.
+    pub(crate) fn is_hastened(&self) -> bool {
+        self.hastened
+    }
+
     fn keep_body(&mut self, from: ReplicaId, results: Vec<Bytes>, budget: &mut Budget) {
         self.drop_body(from, budget);
         let bytes = results.iter().map(|result| result.len() + size_of::<Bytes>()).sum();

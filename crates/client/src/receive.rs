@@ -40,10 +40,11 @@ impl ClientCore {
         let group = self.config.group;
         let Some(flight) = self.flights.get_mut(&number) else { return };
         let before = (flight.agreed.is_some(), flight.results.is_some());
-        flight.on_reply(&group, from, reply, &mut self.budget);
         let designated = group.designated(self.config.client, number);
+        let first_word = from == designated && flight.is_silent(designated);
+        flight.on_reply(&group, from, reply, &mut self.budget);
         let debt = &mut self.debts[usize::from(designated.0)];
-        if from == designated {
+        if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
         }
         let Some(agreed) = &flight.agreed else { return };

@@ -138,7 +138,7 @@ impl ClientCore {
         for number in due {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
             let designated = self.config.group.designated(self.config.client, number);
-            if flight.lacks_results() && flight.is_silent(designated) {
+            if flight.lacks_results() && flight.is_silent(designated) && !flight.is_hastened() {
                 let debt = &mut self.debts[usize::from(designated.0)];
                 *debt = (*debt + OWED).min(MOST_OWED);
             }

@@ -69,6 +69,14 @@ fn voters_are_counted_once() {
     let voters: Voters = [0, 2, 2, 0].map(ReplicaId).into_iter().collect();
     assert_eq!(voters.count(), 2);
     assert!(voters.contains(ReplicaId(2)) && !voters.contains(ReplicaId(1)));
+    let mut left = voters;
+    left.remove(ReplicaId(2));
+    left.remove(ReplicaId(1));
+    assert_eq!(
+        (left, left.count()),
+        ([ReplicaId(0)].into_iter().collect(), 1),
+        "who is taken out, and nobody else"
+    );
 }
 
 #[test]
@@ -165,14 +173,14 @@ fn the_typical_wait_is_the_middle_clients_mean() {
     pool.done(ClientId(1), 2, Time(400));
     assert_eq!(pool.newest_proposed(), Time(200));
     let proposed = |named: &Digest| *named == digest(25);
-    assert_eq!(pool.typical_wait(Time(1000), proposed), Some(150), "the lower of two middle ones");
+    assert_eq!(pool.typical_wait(Time(1000), proposed), Some((150, 2)), "the lower of two middle ones");
     // The next look begins anew; what was proposed counts when it is executed.
     pool.done(ClientId(3), 1, Time(130));
-    assert_eq!(pool.typical_wait(Time(2000), proposed), Some(30));
-    assert_eq!(pool.typical_wait(Time(2000), proposed), Some(1900));
+    assert_eq!(pool.typical_wait(Time(2000), proposed), Some((30, 2)));
+    assert_eq!(pool.typical_wait(Time(2000), proposed), Some((1900, 1)));
     // Another primary has only just come.
     pool.restart(Time(2000), |_| false);
-    assert_eq!(pool.typical_wait(Time(2001), proposed), Some(1));
+    assert_eq!(pool.typical_wait(Time(2001), proposed), Some((1, 1)));
     assert_eq!(pool.bytes(), 10);
 }
 
@@ -190,8 +198,8 @@ fn whoever_blames_more_than_may_be_faulty_doubts() {
     (0..16).for_each(|_| doubt.good(true));
     doubt.blame(ReplicaId(2), 2);
     assert_eq!(doubt.bears(10), 20);
-    // A look that finds nearly as much as is borne does not say that less would do.
-    (0..100).for_each(|_| doubt.good(false));
+    // A look that finds nearly as much as is borne hardly says that less would do.
+    (0..120).for_each(|_| doubt.good(false));
     assert_eq!(doubt.bears(10), 20);
     (0..40).for_each(|_| doubt.good(true));
     assert_eq!(doubt.bears(10), 10);
@@ -205,7 +213,7 @@ fn whoever_blames_more_than_may_be_faulty_doubts() {
 fn a_batch_that_too_few_vote_for_says_nothing() {
     let mut pace = Pace::default();
     let look = |pace: &mut Pace, now| pace.look(Time(now), Some(1000), 4, 10);
-    pace.prepared(Seq(1), Time(0));
+    pace.prepared(Seq(1), Time(0), [].into_iter());
     pace.committed(Seq(1), ReplicaId(2), Time(3), 2);
     pace.committed(Seq(1), ReplicaId(2), Time(4), 2);
     assert_eq!(look(&mut pace, 100), Look::Nothing, "one backup, however often");
@@ -214,8 +222,20 @@ fn a_batch_that_too_few_vote_for_says_nothing() {
     pace.committed(Seq(1), ReplicaId(1), Time(201), 2);
     assert_eq!((look(&mut pace, 300), pace.agreement()), (Look::Slow, Some(201)));
     assert_eq!(look(&mut pace, 400), Look::TooSlow);
+    // Who committed before this replica counts.
+    let mut quick = Pace::default();
+    quick.prepared(Seq(1), Time(10), [ReplicaId(1)].into_iter());
+    quick.committed(Seq(1), ReplicaId(2), Time(12), 2);
+    assert_eq!((look(&mut quick, 100), quick.agreement()), (Look::Slow, Some(2)));
+    // Every other look is enough.
+    assert_eq!(quick.look(Time(200), Some(1), 4, 10), Look::Good);
+    assert_eq!(look(&mut quick, 300), Look::TooSlow);
+    for now in [400, 500, 600, 700] {
+        assert_eq!(quick.look(Time(now), Some(1), 4, 10), Look::Good);
+    }
+    assert_eq!(look(&mut quick, 800), Look::Slow, "long ago");
     // Both again, and then nobody any more: what was known goes.
-    pace.prepared(Seq(3), Time(400));
+    pace.prepared(Seq(3), Time(400), [].into_iter());
     assert_eq!(look(&mut pace, 500), Look::TooSlow);
     assert_eq!(look(&mut pace, 1100), Look::Nothing);
     assert_eq!(pace.agreement(), None);

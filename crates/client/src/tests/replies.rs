@@ -90,6 +90,28 @@ fn nobody_waits_again_for_a_replica_that_owes_results() {
     };
     let waited: Vec<u64> = (1..=30).filter(|number| answered(&mut scene, *number)).collect();
     assert_eq!(waited, [1], "the others at once");
+    let owed = |scene: &Scene| scene.core.debts[usize::from(silent)];
+    assert_eq!(owed(&scene), 8, "what nobody waited for is not owed");
+    // One answer for each that it gives in time; one more word of the same frame is none.
+    for number in (31..).filter(|number| turns(*number) == silent).take(8) {
+        while scene.core.next_number < number {
+            let own = scene.core.next_number;
+            scene.submit(&["get"]);
+            scene.drain();
+            (0..3).for_each(|replica| scene.say(replica, full(own, &["x"])));
+            scene.drain();
+        }
+        let before = owed(&scene);
+        scene.submit(&["get"]);
+        scene.drain();
+        scene.say(silent, full(number, &["x"]));
+        scene.say(silent, full(number, &["y"]));
+        scene.say(silent, full(number, &["x"]));
+        assert_eq!(owed(&scene), before - 1);
+        (0..3).for_each(|replica| scene.say(replica, full(number, &["x"])));
+        scene.drain();
+    }
+    assert_eq!(owed(&scene), 0);
 }
 
 #[test]

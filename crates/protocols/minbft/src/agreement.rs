@@ -69,6 +69,7 @@ impl Agreement for MinBft {
     fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
         if self.frames.wants(&frame.digest(), self.wants_up_to()) {
             self.frames.insert(frame, false);
+            self.asked_up_to = Seq(0);
             self.recheck = true;
             self.settle(cx);
         }

@@ -13,7 +13,7 @@ pub(crate) const MOST_FRAMES: usize = 128;
 const LEAST_AHEAD: u64 = 4;
 /// The part of the interval between two status messages after which the primary is asked: a frame that was sent
 /// when the PREPARE was has come by then.
-const SOON: u64 = 32;
+pub(crate) const SOON: u64 = 32;
 
 impl MinBft {
     /// The last batch whose frames are wanted. Far ahead only a primary that does not wait for its own batches
@@ -36,7 +36,8 @@ impl MinBft {
     }
 
     /// A batch cannot be committed to for want of its frames. What is wanted goes on with what was committed to, so
-    /// a replica that lacks the frames of many batches asks again as it catches up; for each batch once.
+    /// a replica that lacks the frames of many batches asks again as it catches up, and as answers come; not while
+    /// nothing does.
     pub(crate) fn fetch_further(&mut self, cx: &mut Cx<'_, Self>) {
         if self.wants_up_to() > self.asked_up_to {
             self.fetch_soon(cx);
@@ -49,7 +50,7 @@ impl MinBft {
         if !self.active() || self.is_primary() {
             return;
         }
-        let missing = self.frames.missing(MOST_FRAMES, 0, self.wants_up_to());
+        let missing = self.frames.missing_first(MOST_FRAMES, self.wants_up_to());
         if !missing.is_empty() {
             rule!("MINBFT-R9");
             self.asked_up_to = self.wants_up_to();

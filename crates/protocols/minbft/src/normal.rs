@@ -25,6 +25,7 @@ impl MinBft {
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
         }
         if wanted {
+            self.asked_up_to = Seq(0);
             self.recheck = true;
         }
         self.settle(cx);
@@ -91,9 +92,7 @@ impl MinBft {
             if !self.frames.name(prepare.seq, &prepare.batch.frames) {
                 self.fetch_soon(cx);
             }
-            let slot = self.slots.entry(prepare.seq).or_default();
-            (slot.prepare, slot.at) = (Some(message.clone()), cx.now());
-            self.pace.prepared(prepare.seq, cx.now());
+            self.slots.entry(prepare.seq).or_default().prepare = Some(message.clone());
         }
         Verdict::Done
     }
@@ -187,6 +186,7 @@ impl MinBft {
             let frames = batch.frames.clone();
             self.log_frames(cx, &frames);
             self.committed = seq;
+            self.note_proposed(cx, seq, &prepare);
             self.certify(cx, Body::Commit(Commit { prepare }));
         }
     }

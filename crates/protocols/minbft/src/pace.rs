@@ -4,6 +4,8 @@
 //! primary is about as fast as the others are, whatever the machines, the disks and the load; one that is much slower
 //! is suspected, and so is one that lets a request wait while it proposes others that came later.
 
+use crate::fetching::SOON;
+use crate::message::Certified;
 use crate::state::{MinBft, Timer};
 use std::collections::BTreeSet;
 use troth_blocks::Look;
@@ -18,15 +20,23 @@ const SPARED: u64 = 2;
 const LEAST: u64 = 256;
 /// The part of it that a single request may wait while others overtake it.
 const OVERTAKEN: u64 = 20;
-
 /// So many times what requests may typically wait.
 const SINGLE: u64 = 8;
+/// Clients of whom one does not make the middle.
+const SEVERAL: usize = 3;
+/// The most batches that a primary has time for: what it does not order is its own backlog, too.
+const MOST_ROUNDS: usize = 8;
+/// Requests shown at once.
+const MOST_SHOWN: usize = 64;
 
-/// The oldest request, shown to the primary.
+/// The oldest requests, shown to the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    order: u64,
+    /// Requests up to this place in the order of arrival.
+    up_to: u64,
     at: Time,
+    /// Whether they were shown twice: once may have been lost.
+    again: bool,
 }
 
 impl MinBft {
@@ -46,6 +56,16 @@ impl MinBft {
         self.asked_up_to = Seq(0);
     }
 
+    /// This replica commits to a batch: its frames are here and its time has come, so that the primary holds nothing
+    /// up any more.
+    pub(crate) fn note_proposed(&mut self, cx: &Cx<'_, Self>, seq: Seq, prepare: &Certified) {
+        let Some(slot) = self.slots.get_mut(&seq) else { return };
+        slot.at = cx.now();
+        let same = (prepare.value(), prepare.digest);
+        let committed = slot.commits.iter().filter(|(_, to)| **to == same).map(|(backup, _)| *backup);
+        self.pace.prepared(seq, cx.now(), committed);
+    }
+
     /// Takes stock of how long requests waited for the primary.
     pub(crate) fn on_pace_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.looking = false;
@@ -55,28 +75,32 @@ impl MinBft {
             return self.watch_pace(cx);
         }
         rule!("MINBFT-P1");
-        let proposed = self.proposed();
+        let proposed: BTreeSet<Digest> = self.proposed().copied().collect();
         let waited = self.pool.typical_wait(cx.now(), |digest| proposed.contains(digest));
-        let rounds = 1
-            + self.pool.len() / self.config.limits.batch_frames
-            + self.pool.bytes() / self.config.batch_bytes();
-        let least = self.config.request_timeout / LEAST;
+        let waiting = self.pool.len().saturating_sub(proposed.len());
+        let bytes = self.pool.bytes().saturating_sub(self.frames.bytes(&proposed));
+        let rounds = 1 + waiting / self.config.limits.batch_frames + bytes / self.config.batch_bytes();
+        let times = rounds.min(MOST_ROUNDS) as u64 * self.config.slower_by;
+        // Frames that the primary alone was shown are asked of it (R9) before anybody can commit.
+        let fetched = self.config.status_interval / SOON;
+        let alone = waited.is_some_and(|(_, clients)| clients < SEVERAL);
+        let shown = if alone { self.config.request_timeout / OVERTAKEN } else { 0 };
+        let least = self.config.request_timeout / LEAST + fetched + shown;
         rule!("MINBFT-P2");
-        if self.pace.look(cx.now(), waited, rounds as u64 * self.config.slower_by, least) == Look::TooSlow {
+        let look = self.pace.look(cx.now(), waited.map(|(waited, _)| waited), times, least);
+        if look == Look::TooSlow {
             rule!("MINBFT-P4");
             self.pace.blame(self.primary(), self.group.weak());
             self.suspect(cx, "it orders more slowly than the others agree");
-        } else {
-            self.unfair.good(true);
         }
         self.watch_pace(cx);
     }
 
-    /// Frames of batches that are proposed in this view and not executed yet.
-    fn proposed(&self) -> BTreeSet<Digest> {
+    /// Frames of batches that this replica committed to in this view and that are not executed yet.
+    fn proposed(&self) -> impl Iterator<Item = &Digest> {
         let started = self.started.chosen.iter();
-        let batches = self.slots.values().filter_map(|slot| slot.batch()).chain(started);
-        batches.flat_map(|batch| batch.frames.iter().copied()).collect()
+        let batches = self.slots.range(..=self.committed).filter_map(|(_, slot)| slot.batch()).chain(started);
+        batches.flat_map(|batch| batch.frames.iter())
     }
 
     /// When a batch that is executed was proposed. What a view started with was proposed before it came here.
@@ -96,40 +120,55 @@ impl MinBft {
     /// How long a request may wait while others that came later are proposed.
     pub(crate) fn overtaking_patience(&self) -> u64 {
         let usual = self.pace.agreement().unwrap_or(0).saturating_mul(self.config.slower_by * SINGLE);
-        let bears = self.unfair.bears((self.config.request_timeout / OVERTAKEN).max(usual));
+        let bears = self.pace.doubt().bears((self.config.request_timeout / OVERTAKEN).max(usual));
         bears.min(self.request_patience())
     }
 
-    /// Shows the oldest pending frame to the primary: its client may have sent it to some only. From then on it
-    /// has no reason to let it wait.
+    /// Whether a request, by its place in the order of arrival, was shown to the primary of this view.
+    pub(crate) fn is_shown(&self, request: Option<u64>) -> bool {
+        self.shown.is_some_and(|shown| request.is_some_and(|order| order <= shown.up_to))
+    }
+
+    /// Shows the oldest pending frames to the primary: their clients may have sent them to some only. From then on it
+    /// has no reason to let them wait.
     pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.active() || self.is_primary() {
             return;
         }
-        let Some((order, digest)) = self.pool.oldest() else { return };
-        let primary = self.primary();
-        if let Some(frame) = self.frames.get(&digest).cloned() {
-            cx.show_frames(To::One(primary), vec![frame]);
-        }
-        if self.pace.agreement().is_some() {
-            self.shown = Some(Shown { order, at: cx.now() });
-            cx.set_timer(Timer::Overtaken, self.after(cx, self.overtaking_patience() / 2));
-        }
+        let half = self.overtaking_patience() / 2;
+        let until = Time(cx.now().0.saturating_sub(half));
+        let oldest: Vec<_> = self.pool.waiting_since(until, MOST_SHOWN).collect();
+        let Some((up_to, _)) = oldest.last().copied() else { return };
+        let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
+        cx.show_frames(To::One(self.primary()), frames.collect());
+        let again =
+            self.shown.is_some_and(|shown| oldest.first().is_some_and(|(order, _)| *order <= shown.up_to));
+        // Of those that were shown before, the first time counts.
+        let at = self.shown.filter(|_| again).map_or(cx.now(), |shown| shown.at);
+        let up_to = self.shown.filter(|_| again).map_or(up_to, |shown| shown.up_to);
+        self.shown = Some(Shown { up_to, at, again });
+        cx.set_timer(Timer::Overtaken, self.after(cx, half));
     }
 
-    /// The oldest request was shown to the primary a while ago.
+    /// The oldest requests were shown to the primary a while ago.
     pub(crate) fn on_overtaken_timer(&mut self, cx: &mut Cx<'_, Self>) {
         let Some(shown) = self.shown else { return };
         let Some((order, digest)) = self.pool.oldest() else { return };
-        if !self.active() || self.is_primary() || order != shown.order {
+        if !self.active() || self.is_primary() {
             return;
         }
-        if self.pool.newest_proposed() <= shown.at || self.proposed().contains(&digest) {
-            // Nothing overtakes it yet.
-            return cx.set_timer(Timer::Overtaken, self.after(cx, self.overtaking_patience() / 2));
+        if order > shown.up_to {
+            // All of them were ordered, and others have become the oldest.
+            self.shown = None;
+            return self.show_oldest(cx);
+        }
+        let overtaken =
+            self.pool.newest_proposed() > shown.at && !self.proposed().any(|other| *other == digest);
+        if !overtaken || !shown.again || self.pace.agreement().is_none() {
+            return self.show_oldest(cx);
         }
         rule!("MINBFT-P3");
-        self.unfair.blame(self.primary(), self.group.weak());
+        self.pace.blame(self.primary(), self.group.weak());
         self.shown = None;
         self.suspect(cx, "it leaves a request out that others overtake");
     }

@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, Doubt, FrameStore, Offered, Pace, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, Offered, Pace, RequestPool, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, Time, View};
@@ -59,7 +59,7 @@ pub(crate) enum Phase {
 pub(crate) struct Slot {
     /// The primary's PREPARE.
     pub(crate) prepare: Option<Arc<Certified>>,
-    /// When it was processed.
+    /// When this replica committed to it: from then on it waits for nothing of the primary's.
     pub(crate) at: Time,
     /// Who committed, and to which PREPARE: its counter value and its digest.
     pub(crate) commits: BTreeMap<ReplicaId, (CounterValue, Digest)>,
@@ -147,13 +147,11 @@ pub struct MinBft {
     pub(crate) timed: Option<u64>,
     /// How fast the primary orders, beside the others.
     pub(crate) pace: Pace,
-    /// How long a single request is let wait while others overtake it.
-    pub(crate) unfair: Doubt,
     /// The timer of the next look at the primary is set.
     pub(crate) looking: bool,
     /// When the batches were proposed that are handed to the executor.
     pub(crate) proposed_at: VecDeque<(Seq, Time)>,
-    /// The oldest request, as it was shown to the primary.
+    /// The oldest requests, as they were shown to the primary.
     pub(crate) shown: Option<Shown>,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
@@ -232,7 +230,6 @@ impl MinBft {
             asked_up_to: Seq(0),
             timed: None,
             pace: Pace::default(),
-            unfair: Doubt::default(),
             looking: false,
             proposed_at: VecDeque::new(),
             shown: None,

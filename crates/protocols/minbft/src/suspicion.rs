@@ -18,7 +18,12 @@ impl MinBft {
         self.timed = oldest;
         if oldest.is_some() {
             let patience = self.request_patience();
-            cx.set_timer(Timer::Forward, self.after(cx, self.overtaking_patience() / 2));
+            let came = self.pool.oldest_came().unwrap_or_default();
+            if self.is_shown(oldest) {
+                cx.cancel_timer(Timer::Forward);
+            } else {
+                cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
+            }
             cx.set_timer(Timer::Request, self.after(cx, patience));
         } else {
             cx.cancel_timer(Timer::Forward);
