@@ -330,7 +330,6 @@ fn json_of(shown: &Shown) -> Value {
         .iter()
         .map(|(name, rounds)| {
             let figures: serde_json::Map<String, Value> = columns()
-                .iter()
                 .map(|(_, name, _, value)| {
                     let all: Vec<f64> = rounds.iter().map(value).collect();
                     ((*name).to_owned(), json!({ "median": median(all.clone()), "rounds": all }))
