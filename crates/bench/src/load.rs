@@ -6,7 +6,7 @@ use crate::caller::{Caller, Wants};
 use crate::hub::{Hub, RETRY, flush};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use troth_link::{LinkReader, LinkWriter};
@@ -76,7 +76,12 @@ pub(crate) struct Load<C> {
     operation: Operations,
     started: Instant,
     done: u64,
+    submitted: u64,
     frames: u64,
+    bytes_out: u64,
+    writes: u64,
+    /// Clients whose bytes no socket has taken yet.
+    behind: BTreeSet<usize>,
 }
 
 impl<C: Caller> Load<C> {
@@ -88,7 +93,19 @@ impl<C: Caller> Load<C> {
     /// Clients that ask for what is made for them.
     pub(crate) fn of(operation: Operations) -> Self {
         let (hub, started) = (Rc::new(Hub::default()), Instant::now());
-        Self { clients: Vec::new(), servers: 0, hub, operation, started, done: 0, frames: 0 }
+        Self {
+            clients: Vec::new(),
+            servers: 0,
+            hub,
+            operation,
+            started,
+            done: 0,
+            submitted: 0,
+            frames: 0,
+            bytes_out: 0,
+            writes: 0,
+            behind: BTreeSet::new(),
+        }
     }
 
     /// Adds a client with its connections, by server, and the requests it keeps outstanding.
@@ -130,11 +147,10 @@ impl<C: Caller> Load<C> {
                 self.serve(index, &mut wants, controls)?;
             }
             controls.progress.set(self.progress());
-            let idle = self.clients.iter().all(|client| client.bursts.is_empty());
-            if idle && !controls.go_on.get() {
+            if self.done == self.submitted && !controls.go_on.get() {
                 return Ok(());
             }
-            let behind = self.clients.iter().any(|client| client.dirty.contains(&true));
+            let behind = !self.behind.is_empty();
             tokio::select! {
                 () = self.hub.woken() => {}
                 () = tokio::time::sleep(if behind { RETRY } else { TICK }) => {}
@@ -156,7 +172,8 @@ impl<C: Caller> Load<C> {
                     active.push(index);
                 }
             }
-            if behind || now.duration_since(ticked) >= TICK {
+            active.extend(self.behind.iter().copied());
+            if now.duration_since(ticked) >= TICK {
                 ticked = now;
                 let time = self.time(now);
                 active.clear();
@@ -200,8 +217,17 @@ impl<C: Caller> Load<C> {
         let client = &mut self.clients[index];
         for (writer, dirty) in client.writers.iter_mut().zip(&mut client.dirty) {
             if *dirty {
+                let before = writer.counters();
                 *dirty = flush(writer)?;
+                let after = writer.counters();
+                self.bytes_out += after.bytes - before.bytes;
+                self.writes += after.calls - before.calls;
             }
+        }
+        if client.dirty.contains(&true) {
+            self.behind.insert(index);
+        } else {
+            self.behind.remove(&index);
         }
         Ok(())
     }
@@ -218,6 +244,7 @@ impl<C: Caller> Load<C> {
             client.caller.submit(time, (self.operation)());
         }
         client.submitted += u64::from(count);
+        self.submitted += u64::from(count);
         if count > 0 {
             client.bursts.push_back(Burst { end: client.submitted, left: u64::from(count), at: now });
         }
@@ -230,13 +257,8 @@ impl<C: Caller> Load<C> {
 
     fn progress(&self) -> Progress {
         let (bytes_in, reads) = self.hub.counters();
-        let mut progress =
-            Progress { done: self.done, frames: self.frames, bytes_in, reads, ..Progress::default() };
-        for writer in self.clients.iter().flat_map(|client| &client.writers) {
-            progress.bytes_out += writer.counters().bytes;
-            progress.writes += writer.counters().calls;
-        }
-        progress
+        let (bytes_out, writes) = (self.bytes_out, self.writes);
+        Progress { done: self.done, frames: self.frames, bytes_out, bytes_in, writes, reads }
     }
 }
 
