@@ -9,7 +9,9 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
-use troth_core::{Agreement, Command, Env, Host, Input, PeerMessage, RecoveryError, Replica, ReplicaTimer};
+use troth_core::{
+    Agreement, Command, Env, Host, Input, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request,
+};
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
 use troth_minbft::{Body, Certified, Config, Message, MinBft, Timer};
@@ -177,7 +179,7 @@ impl World {
         let frame = samples::frame_of(client, number, vec![Bytes::copy_from_slice(steps.chunk())]);
         if let Ok(verified) = self.frames.verify(Arc::clone(&frame)) {
             self.known.push(frame);
-            self.input(Input::Frame { frame: verified, full: steps.one_in(2) });
+            self.input(Input::Requests(vec![Request { frame: verified, full: steps.one_in(2) }]));
         }
     }
 

@@ -93,11 +93,12 @@ pub trait Agreement: Clone + Debug + Eq {
 
     /// The first event.
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
-    /// A client's frame that this replica has verified and the client table does not know as executed.
-    fn on_request(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
-    /// A fetched frame that the client table knows as executed, or of a client that was removed: only of use to
-    /// complete a batch that was ordered with it.
-    fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame);
+    /// Clients' frames that this replica has verified and the client table does not know as executed. What came
+    /// together is best proposed together.
+    fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
+    /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
+    /// complete a batch that was ordered with them.
+    fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
     /// A message of a replica, this one included.
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
     /// A timer is due.

@@ -24,7 +24,7 @@ pub use effect::{Effect, To};
 pub use execution::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
 pub use host::{Command, Host};
 pub use log::{LogRecord, RecoveryError};
-pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage};
+pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};
 pub use note::Note;
 pub use replica::{Replica, ReplicaTimer};
 pub use rule::marks;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    Configuration, Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch, StatePiece,
-    Time, ToClient, Wire, put_list,
+    ClientId, Configuration, Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch,
+    StatePiece, Time, ToClient, Wire, put_list,
 };
 
 /// The most frames in one answer; a bound for the decoder.
@@ -80,16 +80,35 @@ impl<M: Wire> Wire for PeerMessage<M> {
     }
 }
 
+/// The name of a frame that is executed, by the client whose frame it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// The client, whose connection it came on.
+    pub client: ClientId,
+    /// The frame's number.
+    pub number: u64,
+    /// The events that the client has seen.
+    pub events_seen: u64,
+    /// It asks for the full result from everybody.
+    pub full: bool,
+}
+
+/// A client's frame, from the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The frame.
+    pub frame: VerifiedFrame,
+    /// The client asks for the full result from everybody.
+    pub full: bool,
+}
+
 /// Something that happened to a machine. Everything in it that could be forged was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input<M, T> {
-    /// A client's frame, from the client.
-    Frame {
-        /// The frame.
-        frame: VerifiedFrame,
-        /// The client asks for the full result from everybody.
-        full: bool,
-    },
+    /// Clients' frames, each from its client: what came together is ordered together.
+    Requests(Vec<Request>),
+    /// A client asks again for what is executed. Its connection tells who asks, so no signature needs to.
+    Repeated(Repeated),
     /// A client's read.
     Read(Read),
     /// A protocol message of a replica.

@@ -3,7 +3,7 @@
 
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
+    PeerMessage, Reached, Repeated, Request, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use troth_types::{
 const FRAMES_MESSAGE: usize = 1 << 20;
 /// Bytes of all the frames in answer to one question, unless the first is larger.
 const FRAMES_ANSWER: usize = 4 << 20;
+/// Bytes of answers repeated for requests that came together, about.
+const REPEATED_ANSWER: usize = 1 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
@@ -261,24 +263,52 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         ToClient::Reply(reply)
     }
 
-    fn on_frame(&mut self, env: Env, frame: crate::VerifiedFrame, full: bool, out: &mut Outputs<A, X>) {
-        let (client, number) = (frame.client(), frame.number());
-        if self.execution.configuration().is_removed(client) {
-            return out.push(refuse(client, number, false, RefusalReason::Removed));
-        }
-        match self.execution.lookup(client, number) {
-            // What it knows of the client may be as wrong as the rest of its state.
-            Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
-            Lookup::New => self.step(env, out, |agreement, cx| agreement.on_request(cx, frame)),
-            Lookup::Executed(reply) => {
-                if full {
-                    let events = self.execution.events_after(client, frame.events_seen());
-                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
-                }
-                out.push(Output::Client(self.reply(*reply, full)));
+    fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
+        let (mut new, mut repeated) = (Vec::new(), 0);
+        for Request { frame, full } in requests {
+            let (client, number) = (frame.client(), frame.number());
+            if self.execution.configuration().is_removed(client) {
+                out.push(refuse(client, number, false, RefusalReason::Removed));
+                continue;
             }
-            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            match self.execution.lookup(client, number) {
+                // What it knows of the client may be as wrong as the rest of its state.
+                Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
+                Lookup::New => new.push(frame),
+                // Asked for once more by whoever waits for it, and then by itself.
+                Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
+                Lookup::Executed(reply) => {
+                    repeated += reply.body.size();
+                    self.answer_again(*reply, frame.events_seen(), full, out);
+                }
+                Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            }
         }
+        if !new.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+        }
+    }
+
+    fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
+        let Repeated { client, number, events_seen, full } = repeated;
+        let removed = self.execution.configuration().is_removed(client);
+        match self.execution.lookup(client, number) {
+            _ if removed => out.push(refuse(client, number, false, RefusalReason::Removed)),
+            Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
+            Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
+            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            // Its frame comes with its signature, when it comes again.
+            Lookup::New => {}
+        }
+    }
+
+    /// The reply to what was executed before, with the events that the client lacks where it asks for all.
+    fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
+        if full {
+            let events = self.execution.events_after(reply.client, events_seen);
+            out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+        }
+        out.push(Output::Client(self.reply(reply, full)));
     }
 
     fn on_read(&self, read: &Read) -> Output<Self> {
@@ -422,20 +452,23 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
         out: &mut Vec<Output<Self>>,
     ) {
         match input {
-            Input::Frame { frame, full } => self.on_frame(env, frame, full, out),
+            Input::Requests(requests) => self.on_requests(env, requests, out),
+            Input::Repeated(repeated) => self.on_repeated(repeated, out),
             Input::Read(read) => out.push(self.on_read(&read)),
             Input::Message(from, message) => {
                 self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));
             }
             Input::Frames(_, frames) => {
-                for frame in frames {
+                let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
                     // What is ordered of a removed client does nothing: it may complete a batch, and no more.
                     let removed = self.execution.configuration().is_removed(frame.client());
-                    if !removed && self.execution.lookup(frame.client(), frame.number()) == Lookup::New {
-                        self.step(env, out, |agreement, cx| agreement.on_request(cx, frame));
-                    } else {
-                        self.step(env, out, |agreement, cx| agreement.on_known_frame(cx, frame));
-                    }
+                    !removed && self.execution.lookup(frame.client(), frame.number()) == Lookup::New
+                });
+                if !new.is_empty() {
+                    self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+                }
+                if !known.is_empty() {
+                    self.step(env, out, |agreement, cx| agreement.on_known_frames(cx, known));
                 }
             }
             Input::FetchFrames(from, digests) => {

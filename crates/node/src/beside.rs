@@ -96,13 +96,16 @@ pub(crate) struct Aside {
     /// Held while it answers one question, and there is never a second.
     component: Arc<Mutex<Box<dyn TrustedComponent>>>,
     asked: Sender<Call>,
+    /// Whether a move takes no sync, so that the loop waits for it where it can.
+    pub(crate) quick: bool,
     /// Runs that go the longer way yet.
     rest: u32,
 }
 
 impl Attestor {
-    /// A component whose answers take long.
-    pub(crate) fn beside(component: Box<dyn TrustedComponent>, desk: Desk) -> io::Result<Self> {
+    /// A component whose answers take long; a `quick` one syncs nothing, and is waited for while it answers at
+    /// once.
+    pub(crate) fn beside(component: Box<dyn TrustedComponent>, quick: bool, desk: Desk) -> io::Result<Self> {
         let (asked, calls) = mpsc::channel::<Call>();
         let component = Arc::new(Mutex::new(component));
         let own = Arc::clone(&component);
@@ -115,7 +118,12 @@ impl Attestor {
                 desk.leave(Done::Attested(answer));
             }
         })?;
-        Ok(Self::Beside(Aside { component, asked, rest: 0 }))
+        Ok(Self::Beside(Aside { component, asked, quick, rest: 0 }))
+    }
+
+    /// Whether [`Attestor::ask`] waits for another process.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        matches!(self, Self::Beside(aside) if aside.quick && aside.rest == 0)
     }
 
     /// Asks; the answer comes back at once or is left on the desk.
@@ -124,8 +132,13 @@ impl Attestor {
             Self::Here(component) => {
                 Some(component.call(&[call]).pop().unwrap_or(Answer::Refused(Refusal::Halted)))
             }
-            // Where the thread is gone it panicked: nothing more can be certified.
             Self::Beside(aside) => {
+                if aside.quick
+                    && let Some(answer) = aside.soon(|component| component.call_soon(&call))
+                {
+                    return Some(answer);
+                }
+                // Where the thread is gone it panicked: nothing more can be certified.
                 aside.asked.send(call).is_err().then_some(Answer::Refused(Refusal::Halted))
             }
         }
@@ -136,18 +149,25 @@ impl Attestor {
     /// a wait costs less than two hand-overs to another thread.
     pub(crate) fn ask_beside(&mut self, call: &Call, bodies: &[u8]) -> Option<Answer> {
         let Self::Beside(aside) = self else { return None };
-        if aside.rest > 0 {
-            aside.rest -= 1;
+        aside.soon(|component| component.attest_beside(call, bodies))
+    }
+}
+
+impl Aside {
+    /// The answer that the loop itself asks for, unless the component was slow of late.
+    fn soon(&mut self, ask: impl FnOnce(&mut dyn TrustedComponent) -> Option<Answer>) -> Option<Answer> {
+        if self.rest > 0 {
+            self.rest -= 1;
             return None;
         }
         let asked = Instant::now();
-        let mut component = aside.component.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = component.attest_beside(call, bodies).filter(|answer| {
+        let mut component = self.component.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = ask(component.as_mut()).filter(|answer| {
             // Whoever waits for space does it on the thread.
             *answer != Answer::Refused(Refusal::NoSpace)
         });
         if answer.is_none() || asked.elapsed() > SLOW {
-            aside.rest = REST;
+            self.rest = REST;
         }
         answer
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use troth_disk::{Disk, Job, Log, Report, SnapshotError, Step, Syncer, SyncerOptions, Ticket};
 use troth_exec::Snapshot;
 use troth_types::Seq;
@@ -23,6 +23,10 @@ const SNAPSHOT_AFTER: usize = 16 << 20;
 /// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, is kept for
 /// the next to be compared with, and the log stays where it stands.
 const MOST_TAIL: usize = 128 << 20;
+/// A write into the system's memory takes longer only where the disk holds it up.
+const SLOW: Duration = Duration::from_millis(20);
+/// Writes that the thread does before the loop tries one again.
+const REST: u32 = 64;
 /// Until a snapshot is tried again on a full disk.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -43,6 +47,10 @@ pub(crate) struct DiskJournal<D: Disk> {
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
     state: Arc<Mutex<State>>,
+    /// Nothing is synced: the loop writes by itself what is short.
+    unsynced: bool,
+    /// Writes that are the thread's yet.
+    rest: u32,
     /// A planted bug: says that something is durable when it is written.
     #[cfg(feature = "faults")]
     pub(crate) skips_sync: bool,
@@ -157,6 +165,8 @@ impl<D: Disk> DiskJournal<D> {
             coming: None,
             asked: false,
             state,
+            unsynced: false,
+            rest: 0,
             #[cfg(feature = "faults")]
             skips_sync: false,
         })
@@ -165,6 +175,12 @@ impl<D: Disk> DiskJournal<D> {
     /// Has these appended first: a start has found them elsewhere, where they are durable until then.
     pub(crate) fn go_on_with(&mut self, records: Vec<Bytes>) {
         self.steps.extend(records.into_iter().map(Step::Append));
+    }
+
+    /// The same for a disk of which nobody wants a sync.
+    pub(crate) fn unsynced(mut self, unsynced: bool) -> Self {
+        self.unsynced = unsynced;
+        self
     }
 
     /// Bytes of log that are held in memory for a snapshot that is being written.
@@ -194,6 +210,11 @@ impl<D: Disk> DiskJournal<D> {
         if let Some(base) = base {
             self.ask(Task::Retain(base));
         }
+    }
+
+    /// What a snapshot is needed for comes behind it: see `snapshot_done`.
+    fn waits_for_snapshot(&self) -> bool {
+        self.coming.as_ref().is_some_and(|coming| coming.needed)
     }
 
     /// Has everything so far made durable, and the loop told.
@@ -231,7 +252,7 @@ impl<D: Disk> Drop for DiskJournal<D> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // What is durable elsewhere so far: the next start finds less to do.
-        let base_comes_first = self.coming.as_ref().is_some_and(|coming| coming.needed);
+        let base_comes_first = self.waits_for_snapshot();
         if !self.steps.is_empty() && !base_comes_first {
             let steps = std::mem::take(&mut self.steps);
             self.submit(steps);
@@ -278,9 +299,38 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
         self.base
     }
 
+    fn write_now(&mut self) -> bool {
+        if !self.unsynced || self.waits_for_snapshot() {
+            return false;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        let Some(syncer) = &self.syncer else { return false };
+        let began = Instant::now();
+        let job = Job { steps: std::mem::take(&mut self.steps), sync: false };
+        match syncer.write_now(job) {
+            Ok(ticket) => {
+                if began.elapsed() > SLOW {
+                    self.rest = REST;
+                }
+                let mut state = lock(&self.state);
+                state.done = state.done.max(Some(ticket));
+                let base = state.look();
+                drop(state);
+                self.retain(base);
+                true
+            }
+            Err(left) => {
+                self.steps = left.steps;
+                false
+            }
+        }
+    }
+
     fn sync(&mut self) {
-        // What is needed comes first: see `snapshot_done`.
-        if self.coming.as_ref().is_some_and(|coming| coming.needed) {
+        if self.waits_for_snapshot() {
             self.asked = true;
         } else {
             self.wait();

@@ -238,7 +238,8 @@ fn go_on<D: Disk + Sync>(
     tracing::debug!(?standing, "opened what the replica keeps");
     let desk = Desk::default();
     let every = cluster.durability.every();
-    let mut journal = plant(DiskJournal::start(log, base, since_base, keeper, desk.clone(), every)?);
+    let journal = DiskJournal::start(log, base, since_base, keeper, desk.clone(), every)?;
+    let mut journal = plant(journal.unsynced(cluster.durability == Durability::Memory));
     journal.go_on_with(behind);
     Ok(Opened { component: home.component, journal: Box::new(journal), desk, found })
 }

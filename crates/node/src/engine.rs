@@ -21,10 +21,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
-use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, To};
+use troth_core::{
+    Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Repeated, Replica, Request, To,
+};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire};
+use troth_types::{
+    ClientId, Configuration, Read, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire,
+};
 
 /// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
 /// is small and its answer need not be: a read of large values, a repetition of an old request.
@@ -32,9 +36,6 @@ const ANSWER_BYTES: usize = 1 << 20;
 /// Microseconds after which the turn's round of clients ends: what an answer costs is not its length
 /// where only the digest of a large result is sent.
 const CLIENT_MICROS: u64 = 10_000;
-/// First requests given to the machine before its commands are carried out. They are answered when
-/// they have been ordered, and share a certificate when they stay together.
-const CLIENT_RUN: usize = 16;
 
 /// Microseconds that the loop waits for the component and nobody notices.
 const STALL_MICROS: u64 = 20_000;
@@ -80,7 +81,7 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) links: Links,
     /// Checked messages of clients that the turns so far had no room for, in the order they came.
     /// Nothing more is taken from clients before it is empty: it holds what one turn takes.
-    pub(crate) asked: VecDeque<MachineInput<A, X>>,
+    pub(crate) asked: VecDeque<Asked>,
     /// What replicas' useless messages and questions cost.
     pub(crate) peer_charges: PeerCharges,
     /// What clients' messages cost.
@@ -102,6 +103,25 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     /// A planted bug.
     #[cfg(feature = "faults")]
     pub(crate) early: Option<crate::faults::Early>,
+}
+
+/// A checked message of a client.
+pub(crate) enum Asked {
+    /// A frame to be ordered.
+    Request(Request),
+    /// A frame that is executed.
+    Repeated(Repeated),
+    /// A read.
+    Read(Read),
+}
+
+impl Asked {
+    fn request(self) -> Option<Request> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Repeated(_) | Self::Read(_) => None,
+        }
+    }
 }
 
 /// What the host's next command waits for.
@@ -173,11 +193,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Item::Shown(from, shown, spent) => {
                     self.shown(env, (from, shown, spent), spoilt, &mut verdicts)
                 }
-                Item::Read(read) => self.asked.push_back(Input::Read(read)),
+                Item::Known(asked) => self.asked.push_back(asked),
+                Item::Read(read) => self.asked.push_back(Asked::Read(read)),
                 Item::Asked(client, number, full) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
                         self.counters.frames_verified += 1;
-                        self.asked.push_back(Input::Frame { frame, full });
+                        self.asked.push_back(Asked::Request(Request { frame, full }));
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
@@ -251,15 +272,26 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// wait for the work that a few clients can cause. At least one message has its turn.
     fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
         let began = self.clock.now();
-        let mut run = 0;
-        while let Some(input) = self.asked.pop_front() {
-            let answered_at_once = !matches!(input, Input::Frame { full: false, .. });
+        while let Some(asked) = self.asked.pop_front() {
+            let input = match asked {
+                Asked::Read(read) => Input::Read(read),
+                Asked::Repeated(repeated) => Input::Repeated(repeated),
+                // First requests are answered when they have been ordered, and are ordered together where they
+                // stay together; one that asks for everything is answered at once where it can be.
+                Asked::Request(first) => {
+                    let alone = first.full;
+                    let mut requests = vec![first];
+                    while let Some(Asked::Request(next)) = self.asked.front()
+                        && !alone
+                        && !next.full
+                    {
+                        requests.extend(self.asked.pop_front().and_then(Asked::request));
+                    }
+                    Input::Requests(requests)
+                }
+            };
             self.input(env, input);
-            run += 1;
-            if answered_at_once || run == CLIENT_RUN {
-                self.commands()?;
-                run = 0;
-            }
+            self.commands()?;
             let spent = self.clock.now().0.saturating_sub(began.0);
             // What waits behind the disk is not among the answers yet.
             if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
@@ -287,14 +319,23 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     #[cfg(feature = "demo-adversary")]
     fn keep_or_pass(&mut self, env: Env, input: MachineInput<A, X>) -> Option<MachineInput<A, X>> {
         let Some(tyrant) = &mut self.tyrant else { return Some(input) };
-        let client = match &input {
-            Input::Frame { frame, .. } => Some(frame.client()),
-            Input::Frames(_, frames) => frames.first().map(|frame| frame.client()),
-            _ => None,
-        };
-        match client {
-            Some(client) => tyrant.request(env.now, client, input),
-            None => Some(input),
+        match input {
+            Input::Requests(requests) => {
+                let pass = |request: Request| {
+                    let client = request.frame.client();
+                    match tyrant.request(env.now, client, Input::Requests(vec![request]))? {
+                        Input::Requests(requests) => requests.into_iter().next(),
+                        _ => unreachable!("it gives back what it was given"),
+                    }
+                };
+                let passed: Vec<Request> = requests.into_iter().filter_map(pass).collect();
+                (!passed.is_empty()).then_some(Input::Requests(passed))
+            }
+            Input::Frames(from, frames) => match frames.first().map(|frame| frame.client()) {
+                Some(client) => tyrant.request(env.now, client, Input::Frames(from, frames)),
+                None => Some(Input::Frames(from, frames)),
+            },
+            other => Some(other),
         }
     }
 
@@ -343,9 +384,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Attest(call) => {
                     self.counters.attestations += 1;
                     self.bodies.let_go();
+                    if self.attestor.is_waited_for() {
+                        self.links.flush(&mut self.counters);
+                    }
                     let asked = self.clock.now();
                     let answer = self.attestor.ask(call);
-                    self.waited += self.clock.now().0.saturating_sub(asked.0);
+                    self.waited_since(asked);
                     match answer {
                         Some(answer) => self.attested(answer),
                         None => self.blocked = Some(Blocked::Attest),
@@ -371,9 +415,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.links.flush(&mut self.counters);
             let asked = self.clock.now();
             let answer = self.attestor.ask_beside(call, blob);
-            let waited = self.clock.now().0.saturating_sub(asked.0);
-            self.waited += waited;
-            self.stalled |= waited > STALL_MICROS;
+            self.waited_since(asked);
             if let Some(answer) = answer {
                 self.counters.attestations += 1;
                 self.bodies.are_beside();
@@ -381,9 +423,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
         }
         self.bodies.are_in_the_log();
+        if self.journal().write_now() {
+            return;
+        }
         self.counters.syncs += 1;
         self.blocked = Some(Blocked::Sync);
         self.journal().sync();
+    }
+
+    /// The loop has waited for the component and for nothing else.
+    fn waited_since(&mut self, asked: Time) {
+        let waited = self.clock.now().0.saturating_sub(asked.0);
+        self.waited += waited;
+        self.stalled |= waited > STALL_MICROS;
     }
 
     /// Checks from now on what comes, and who comes, by this configuration, unless a later one is known

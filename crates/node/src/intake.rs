@@ -1,11 +1,13 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
 use crate::charges::cost;
-use crate::engine::{Engine, MachineInput, Peers, Stopped};
+use crate::engine::{Asked, Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
 use std::sync::Arc;
 use troth_auth::FrameError;
-use troth_core::{Agreement, Env, Execution, Input, PeerMessage, VerifiedFrame};
+use troth_core::{
+    Agreement, Env, Execution, Input, Lookup, PeerMessage, Repeated, Replica, Request, VerifiedFrame,
+};
 use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
@@ -36,6 +38,8 @@ pub(crate) enum Item<A: Agreement, X: Execution> {
     Read(Read),
     /// The next frame of the batch, from its client.
     Asked(ClientId, u64, bool),
+    /// What a client sent and needs no check: it is held, or executed.
+    Known(Asked),
 }
 
 /// A frame that a replica showed.
@@ -53,6 +57,21 @@ fn is_unknown<A: Agreement>(message: &[u8]) -> bool {
         [0, kind, ..] => *kind >= A::MESSAGE_KINDS,
         [kind, ..] => *kind >= Peers::<A>::KINDS,
         [] => false,
+    }
+}
+
+/// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it:
+/// a replica that lags behind what clients send must not check again what is done.
+fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, full: bool) -> Option<Asked> {
+    let (client, number) = (frame.client(), frame.number());
+    if let Some(frame) = machine.agreement().frame(&frame.digest()) {
+        return Some(Asked::Request(Request { frame, full }));
+    }
+    match machine.execution().lookup(client, number) {
+        Lookup::New => None,
+        Lookup::Executed(_) | Lookup::TooOld => {
+            Some(Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full }))
+        }
     }
 }
 
@@ -231,8 +250,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let most = frames.len() + CLIENT_CHECKS;
         let mut left = CLIENT_MESSAGES;
         let mut bytes_left = CLIENT_BYTES;
-        let (charges, clock) = (&self.client_charges, &self.clock);
-        let now = clock.now();
+        let (charges, machine) = (&self.client_charges, self.host.machine());
+        let now = self.clock.now();
         let (mut rested, mut full) = (0, false);
         let rests = |party| match party {
             Party::Client(client) => charges.borrow_mut().rests(client, now).inspect(|_| rested += 1),
@@ -246,8 +265,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             match ToReplica::from_wire(&bytes) {
                 Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
                     charges.asked(client, now, bytes.len());
-                    items.push(Item::Asked(client, frame.number(), full));
-                    frames.push(frame);
+                    match known(machine, &frame, full) {
+                        Some(known) => items.push(Item::Known(known)),
+                        None => {
+                            items.push(Item::Asked(client, frame.number(), full));
+                            frames.push(frame);
+                        }
+                    }
                 }
                 Ok(ToReplica::Read(read)) if read.client == client => {
                     charges.read(client, bytes.len());

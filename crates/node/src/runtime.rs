@@ -384,7 +384,8 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
                     Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
                 }
             };
-            let attestor = Attestor::beside(opened.component, opened.desk.clone())?;
+            let quick = cluster.durability != Durability::Always;
+            let attestor = Attestor::beside(opened.component, quick, opened.desk.clone())?;
             (host, attestor, Some(opened.journal), opened.desk)
         }
     };

@@ -231,6 +231,12 @@ impl TrustedComponent for Remote {
         answers
     }
 
+    fn call_soon(&mut self, call: &Call) -> Option<Answer> {
+        let answer = self.remote.call_soon(call);
+        self.mourn();
+        answer
+    }
+
     fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
         let answer = self.remote.attest_beside(call, blob);
         self.mourn();

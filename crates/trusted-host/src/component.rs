@@ -77,6 +77,13 @@ pub trait TrustedComponent: Send {
     /// before this returns. One refused call does not stop the following ones.
     fn call(&mut self, calls: &[Call]) -> Vec<Answer>;
 
+    /// Carries out a [`Call::Attest`] or [`Call::AttestMulti`] for a caller that does nothing else meanwhile.
+    /// `None` where there is no answer soon: the move may be made or not, and the caller asks the same by
+    /// [`TrustedComponent::call`], which makes it, or is the last call repeated.
+    fn call_soon(&mut self, call: &Call) -> Option<Answer> {
+        self.call(core::slice::from_ref(call)).pop()
+    }
+
     /// Carries out a [`Call::Attest`] or [`Call::AttestMulti`], and keeps `blob` beside the record of
     /// the move: after a crash both are there or neither, at the price of one sync. What the blob says
     /// is the caller's affair and no part of what is certified.

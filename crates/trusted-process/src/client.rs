@@ -150,6 +150,18 @@ impl RemoteComponent {
         }
     }
 
+    /// The answer to a move, if it comes soon, as [`RemoteComponent::ask_beside`] waits for one.
+    fn ask_soon(&mut self, call: &Call) -> Result<Option<Answer>, Lost> {
+        self.out.clear();
+        encode_calls(core::iter::once(call), &mut self.out);
+        let Ok(mut answers) = self.exchange(self.patience.beside, decode_answers) else { return Ok(None) };
+        match (answers.pop(), answers.is_empty()) {
+            (Some(Answer::Refused(Refusal::Halted)), true) => Err(Lost::Halted),
+            (Some(given), true) if fits(&self.identity, call, &given) => Ok(Some(given)),
+            _ => Err(Lost::Unfitting),
+        }
+    }
+
     /// All blobs that are kept, frame by frame. Asking changes none of them, nor does a start in between.
     fn ask_blobs(&mut self) -> Result<Vec<Vec<u8>>, Lost> {
         let mut blobs = Vec::new();
@@ -174,6 +186,17 @@ impl RemoteComponent {
                 self.exchange(self.patience.answer, decode).map_err(Lost::Connection)
             }
         }
+    }
+
+    /// What a question gives; that the component has halted where it is lost, or is found to be.
+    fn unless_lost(&mut self, ask: impl FnOnce(&mut Self) -> Result<Option<Answer>, Lost>) -> Option<Answer> {
+        if self.lost.is_none() {
+            match ask(self) {
+                Ok(answer) => return answer,
+                Err(why) => self.lose(why),
+            }
+        }
+        Some(Answer::Refused(Refusal::Halted))
     }
 
     /// Ends the use of a component that is lost.
@@ -252,19 +275,17 @@ impl TrustedComponent for RemoteComponent {
         answers
     }
 
+    fn call_soon(&mut self, call: &Call) -> Option<Answer> {
+        self.unless_lost(|component| component.ask_soon(call))
+    }
+
     fn attest_beside(&mut self, call: &Call, blob: &[u8]) -> Option<Answer> {
         let moves = matches!(call, Call::Attest { .. } | Call::AttestMulti { .. });
         // What the other side would not take either is not worth a round trip.
         if blob.len() > MAX_BLOB || !moves {
             return None;
         }
-        if self.lost.is_none() {
-            match self.ask_beside(call, blob) {
-                Ok(answer) => return answer,
-                Err(why) => self.lose(why),
-            }
-        }
-        Some(Answer::Refused(Refusal::Halted))
+        self.unless_lost(|component| component.ask_beside(call, blob))
     }
 
     /// None from a component that is lost, or lost meanwhile: it certifies nothing more either, and

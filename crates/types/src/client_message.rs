@@ -66,6 +66,17 @@ pub enum ReplyBody {
     Digest(Digest),
 }
 
+impl ReplyBody {
+    /// Its length in bytes, about.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Full(results) => results.iter().map(Bytes::len).sum(),
+            Self::Digest(_) => size_of::<Digest>(),
+        }
+    }
+}
+
 /// The outcome of a frame. A client accepts it when f+1 distinct replicas agree on
 /// [`Reply::vote`].
 #[derive(Clone, Debug, PartialEq, Eq)]

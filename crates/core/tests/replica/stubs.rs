@@ -60,8 +60,8 @@ impl Agreement for Wanting {
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, _: Start<Self>) {
         cx.fetch_state(SEQ, DIGEST, self.sources.clone());
     }
-    fn on_request(&mut self, _: &mut Cx<'_, Self>, _: VerifiedFrame) {}
-    fn on_known_frame(&mut self, _: &mut Cx<'_, Self>, _: VerifiedFrame) {}
+    fn on_requests(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
+    fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
     fn on_message(&mut self, _: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {}
     fn on_timer(&mut self, _: &mut Cx<'_, Self>, (): ()) {}
     fn on_executed(&mut self, _: &mut Cx<'_, Self>, _: Reached, _: &Outcome) {}

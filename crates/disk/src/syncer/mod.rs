@@ -6,7 +6,7 @@ use crate::{Disk, Log, LogError};
 use bytes::Bytes;
 use queue::{Queue, Taken};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -104,7 +104,16 @@ impl Default for SyncerOptions {
 /// all of it. Dropping it lets what was submitted be done first.
 pub struct Syncer<D: Disk> {
     queue: Arc<Queue>,
-    thread: Option<JoinHandle<Log<D>>>,
+    /// Held by the thread while it does something, and by nobody while it waits.
+    log: Shared<D>,
+    every: Option<Duration>,
+    thread: Option<JoinHandle<()>>,
+}
+
+type Shared<D> = Arc<Mutex<Log<D>>>;
+
+fn lock<D: Disk>(log: &Shared<D>) -> MutexGuard<'_, Log<D>> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<D: Disk> Syncer<D> {
@@ -116,9 +125,38 @@ impl<D: Disk> Syncer<D> {
         report: impl FnMut(Report) + Send + 'static,
     ) -> io::Result<Self> {
         let queue = Arc::new(Queue::new(options.most_jobs.max(1), options.most_bytes));
-        let worker = Worker { log, queue: Abandoned(Arc::clone(&queue)), options, report, due: None };
+        let log = Arc::new(Mutex::new(log));
+        let worker = Worker {
+            log: Arc::clone(&log),
+            queue: Abandoned(Arc::clone(&queue)),
+            options,
+            report,
+            due: None,
+        };
         let thread = thread::Builder::new().name("log".to_string()).spawn(move || worker.run())?;
-        Ok(Self { queue, thread: Some(thread) })
+        Ok(Self { queue, log, every: options.every, thread: Some(thread) })
+    }
+
+    /// Writes a job down before it returns, with no sync whatever the job says and without a report, where the
+    /// thread has nothing to do: a write into the system's memory takes less time than two hand-overs. Gives back
+    /// what is left to be submitted where the thread is at work, a base begins, the disk does not take it, or
+    /// there is a clock by which is synced.
+    pub fn write_now(&self, job: Job) -> Result<Ticket, Job> {
+        let only_records = job.steps.iter().all(|step| matches!(step, Step::Append(_)));
+        if self.every.is_some() || !only_records {
+            return Err(job);
+        }
+        self.queue.meanwhile(job, |mut job| {
+            let mut log = lock(&self.log);
+            let append = |step: &Step| match step {
+                Step::Append(record) => log.append(record).is_ok(),
+                Step::Base { .. } => false,
+            };
+            let appended = job.steps.iter().map(append).take_while(|done| *done).count();
+            job.steps.drain(..appended);
+            // What is appended and not written waits in the log: the thread writes it with the rest.
+            if job.steps.is_empty() && log.flush().is_ok() { Ok(()) } else { Err(job) }
+        })
     }
 
     /// Hands a job over. Blocks only while the queue is full, which on a full disk may be for good: a loop
@@ -137,7 +175,10 @@ impl<D: Disk> Syncer<D> {
     #[must_use]
     pub fn stop(mut self) -> Option<Log<D>> {
         self.queue.close();
-        self.thread.take().and_then(|thread| thread.join().ok())
+        self.thread.take()?.join().ok()?;
+        let log = Arc::clone(&self.log);
+        drop(self);
+        Arc::into_inner(log)?.into_inner().ok()
     }
 }
 
@@ -161,7 +202,7 @@ impl Drop for Abandoned {
 }
 
 struct Worker<D: Disk, R> {
-    log: Log<D>,
+    log: Shared<D>,
     queue: Abandoned,
     options: SyncerOptions,
     report: R,
@@ -176,7 +217,7 @@ enum End {
 }
 
 impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
-    fn run(mut self) -> Log<D> {
+    fn run(mut self) {
         loop {
             let taken = self.queue.0.take(self.due);
             let last = taken.is_none();
@@ -196,7 +237,6 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
                 }
             }
         }
-        self.log
     }
 
     /// Does what waits, if anything does, and what is due by the clock.
@@ -209,7 +249,8 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
             self.patiently(Log::sync)?;
             self.due = None;
         }
-        match self.log.housekeep() {
+        let kept = lock(&self.log).housekeep();
+        match kept {
             // Nobody waits for it; where somebody does, the next job finds out.
             Err(why) if !why.is_full() => Err(End::Failed(why)),
             _ => Ok(()),
@@ -249,7 +290,8 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
     fn patiently(&mut self, mut step: impl FnMut(&mut Log<D>) -> Result<(), LogError>) -> Result<(), End> {
         let mut told = false;
         loop {
-            match step(&mut self.log) {
+            let done = step(&mut lock(&self.log));
+            match done {
                 Ok(()) => break,
                 Err(why) if why.is_full() => {
                     if !told {

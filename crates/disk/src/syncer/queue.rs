@@ -14,6 +14,8 @@ struct Waiting {
     closed: bool,
     /// Nobody takes jobs any more.
     abandoned: bool,
+    /// What was taken last may not be done yet.
+    busy: bool,
 }
 
 pub(super) struct Queue {
@@ -74,10 +76,27 @@ impl Queue {
         Ok(ticket)
     }
 
+    /// Has a job done by the caller, where nothing waits and whoever takes jobs waits for one; else, and where
+    /// `act` gives back what it could not do, that is what is left to be submitted. Nothing is taken meanwhile.
+    pub(super) fn meanwhile(
+        &self,
+        job: Job,
+        act: impl FnOnce(Job) -> Result<(), Job>,
+    ) -> Result<Ticket, Job> {
+        let mut waiting = self.lock();
+        if waiting.busy || waiting.closed || waiting.abandoned || !waiting.jobs.is_empty() {
+            return Err(job);
+        }
+        act(job)?;
+        waiting.submitted += 1;
+        Ok(Ticket(waiting.submitted))
+    }
+
     /// Takes all that wait, or waits for one, until `due` at most: then there may be none. Nothing once the
     /// queue is closed and empty.
     pub(super) fn take(&self, due: Option<Instant>) -> Option<Taken> {
         let mut waiting = self.lock();
+        waiting.busy = false;
         while waiting.jobs.is_empty() {
             if waiting.closed {
                 return None;
@@ -95,6 +114,7 @@ impl Queue {
         }
         let jobs = std::mem::take(&mut waiting.jobs);
         waiting.bytes = 0;
+        waiting.busy = true;
         let last = Ticket(waiting.submitted);
         drop(waiting);
         self.emptied.notify_all();

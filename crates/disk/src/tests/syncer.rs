@@ -268,3 +268,78 @@ fn a_broken_disk_ends_it_and_says_so() {
     assert!(matches!(reports.recv_timeout(HANG), Ok(Report::Failed(_))));
     assert!(matches!(syncer.submit(append(1)), Err(Refused::Stopped(_))));
 }
+
+/// Jobs that only append.
+fn written(number: u64) -> Job {
+    Job { sync: false, ..append(number) }
+}
+
+#[test]
+fn what_is_written_at_once_stands_in_the_log_among_what_the_thread_writes() {
+    let disk = FaultyDisk::new(MemoryDisk::default()).unwrap();
+    let (log, _) = open(&disk).unwrap();
+    let (syncer, reports) = reports(log, OPTIONS);
+    let mut at_once = 0;
+    for number in 0..50 {
+        let writes = disk.writes();
+        // The thread has the first of each ten, and is told to be done before the next.
+        let taken = if number % 10 == 0 { Err(written(number)) } else { syncer.write_now(written(number)) };
+        match taken {
+            Ok(ticket) => {
+                at_once += 1;
+                assert_eq!(ticket, Ticket(number + 1));
+                assert!(disk.writes() > writes, "written when it returns");
+            }
+            // It has reported, and is not back yet.
+            Err(job) => {
+                assert_eq!(job, written(number));
+                assert_eq!(syncer.submit(job).unwrap(), Ticket(number + 1));
+                assert_eq!(done(&reports), Ticket(number + 1));
+            }
+        }
+    }
+    assert!(at_once > 0);
+    drop(syncer);
+    assert_eq!(open(&disk).unwrap().1.records, records(0..50));
+}
+
+#[test]
+fn nothing_is_written_at_once_while_the_thread_is_at_work_nor_a_base_nor_by_the_clock() {
+    let (disk, arrivals, go) = gated();
+    let (syncer, reports) = reports(gated_log(&disk), OPTIONS);
+    syncer.submit(append(0)).unwrap();
+    arrivals.recv_timeout(HANG).unwrap();
+    assert_eq!(syncer.write_now(written(1)), Err(written(1)), "it would overtake");
+    syncer.submit(written(1)).unwrap();
+    assert_eq!(syncer.write_now(written(2)), Err(written(2)), "it would overtake what waits");
+    go.send(()).unwrap();
+    assert_eq!(done(&reports), Ticket(1));
+    assert_eq!(done(&reports), Ticket(2));
+    let base = Job { steps: vec![Step::Base { base: 5, records: records([1]) }], sync: false };
+    assert_eq!(syncer.write_now(base.clone()), Err(base));
+
+    let every = SyncerOptions { every: Some(HANG), ..OPTIONS };
+    let (log, _) = open(&FaultyDisk::new(MemoryDisk::default()).unwrap()).unwrap();
+    let (clocked, _reports) = super::syncer::reports(log, every);
+    assert_eq!(clocked.write_now(written(0)), Err(written(0)));
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_at_once_the_thread_writes_later_and_once() {
+    let below = MemoryDisk::default();
+    let disk = FaultyDisk::new(below.clone()).unwrap();
+    let (log, _) = open(&disk).unwrap();
+    let (syncer, reports) = reports(log, OPTIONS);
+    disk.set_capacity(Some(100), false);
+    let large = |number: u64| bytes::Bytes::from(vec![number as u8; 6 << 20]);
+    let job = |number| Job { steps: vec![Step::Append(large(number))], sync: false };
+    let left = syncer.write_now(job(0)).expect_err("there is no space");
+    assert_eq!(left, Job::default(), "it is appended, and waits in memory");
+    syncer.submit(left).unwrap();
+    assert!(matches!(reports.recv_timeout(HANG), Ok(Report::Full(_))));
+    disk.set_capacity(None, false);
+    assert!(matches!(reports.recv_timeout(HANG), Ok(Report::Space)));
+    assert_eq!(done(&reports), Ticket(1));
+    drop(syncer);
+    assert_eq!(open(&below).unwrap().1.records, [large(0)]);
+}

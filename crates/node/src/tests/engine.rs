@@ -1,7 +1,7 @@
 //! The loop's turn, on a replica of a group of three that nobody is connected to.
 
 use super::config::{Scratch, plan};
-use crate::beside::{Desk, Done};
+use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::durable::{Footing, Opened};
@@ -101,7 +101,14 @@ fn small_answers_share_a_turn() {
 
 /// A disk that answers when the test says so; counts what was appended and the syncs asked for.
 #[derive(Clone, Default)]
-struct Slow(Rc<Cell<(usize, usize)>>);
+struct Slow(Rc<Cell<(usize, usize)>>, Rc<Cell<bool>>);
+
+impl Slow {
+    /// From now on nobody wants a sync of it.
+    fn write_at_once(&self) {
+        self.1.set(true);
+    }
+}
 
 impl Journal<Snapshot> for Slow {
     fn append(&mut self, _: Bytes) {
@@ -115,11 +122,22 @@ impl Journal<Snapshot> for Slow {
     fn base(&self) -> Seq {
         Seq(0)
     }
+    fn write_now(&mut self) -> bool {
+        self.1.get()
+    }
     fn sync(&mut self) {
         let (appended, syncs) = self.0.get();
         self.0.set((appended, syncs + 1));
     }
     fn snapshot_done(&mut self, _: Seq) {}
+}
+
+/// Whether the loop waits for the component.
+fn is_quick(engine: &mut Engine<MinBft, Executor<Null>>, quick: bool) {
+    let Attestor::Beside(aside) = &mut engine.attestor else {
+        panic!("a durable replica's component is beside")
+    };
+    aside.quick = quick;
 }
 
 /// Replica 0, the primary of a fresh group, on a slow disk, with an operation to order.
@@ -151,6 +169,7 @@ fn durable_with(
     let footing = Footing::Durable(Box::new(opened));
     let mut engine =
         engine(&cluster, secret, executor, Clock::new(), footing).expect("a fresh replica starts");
+    is_quick(&mut engine, false);
     engine.commands().expect("there is nothing to refuse");
     let draft = FrameDraft {
         group: cluster.group.id(),
@@ -187,6 +206,38 @@ fn nothing_is_certified_before_its_body_is_durable_nor_sent_before_it_is_certifi
         engine.turn(&inbox).expect("goes on");
     }
     assert_eq!(engine.counters.peer_dropped, 2, "the PREPARE, for two replicas to whom nobody connects");
+}
+
+#[test]
+fn where_nothing_is_synced_a_turn_writes_certifies_and_sends() {
+    let (mut engine, slow, desk, inbox) = durable_with("durable-quick", 8, |component| Box::new(component));
+    slow.write_at_once();
+    is_quick(&mut engine, true);
+    engine.turn(&inbox).expect("goes on");
+    let (appended, syncs) = slow.0.get();
+    assert!(appended > 0 && syncs == 0, "{appended} records, {syncs} syncs");
+    assert_eq!((engine.blocked, engine.counters.attestations), (None, 1));
+    assert_eq!(engine.counters.peer_dropped, 2, "the PREPARE, for two replicas to whom nobody connects");
+    assert!(desk.take().is_none(), "no thread had a part in it");
+}
+
+#[test]
+fn a_frame_that_is_held_or_executed_is_not_checked_again() {
+    let (mut engine, _, _, inbox) = durable("durable-again");
+    let mut request = Bytes::new();
+    inbox.take_clients(
+        |_| None,
+        |_, bytes| {
+            request = bytes;
+            false
+        },
+    );
+    for _ in 0..3 {
+        inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.clone());
+        engine.turn(&inbox).expect("goes on");
+        assert_eq!((engine.counters.frames_verified, engine.counters.frames_refused), (1, 0));
+    }
+    assert_eq!(engine.counters.inputs, 3, "the machine hears of each");
 }
 
 #[test]

@@ -62,15 +62,22 @@ impl Agreement for MinBft {
         cx.set_timer(Timer::Status, at);
     }
 
-    fn on_request(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
-        self.admit(cx, frame);
+    fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        for frame in frames {
+            self.admit(cx, frame);
+        }
+        self.settle(cx);
     }
 
-    fn on_known_frame(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
-        if self.frames.wants(&frame.digest(), self.wants_up_to()) {
-            self.frames.insert(frame, false);
-            self.asked_up_to = Seq(0);
-            self.recheck = true;
+    fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        for frame in frames {
+            if self.frames.wants(&frame.digest(), self.wants_up_to()) {
+                self.frames.insert(frame, false);
+                self.asked_up_to = Seq(0);
+                self.recheck = true;
+            }
+        }
+        if self.recheck {
             self.settle(cx);
         }
     }

@@ -28,11 +28,10 @@ impl MinBft {
             self.asked_up_to = Seq(0);
             self.recheck = true;
         }
-        self.settle(cx);
     }
 
     /// As primary: proposes what waits, as soon as there is room (adaptive batching: no delay, and the
-    /// batch is whatever waits).
+    /// batch is whatever waits, which is at least what came together).
     pub(crate) fn try_propose(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.active() || !self.is_primary() || !self.start_executed() {
             return;

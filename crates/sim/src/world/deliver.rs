@@ -5,7 +5,7 @@ use super::event::{Envelope, Opened};
 use crate::Protocol;
 use std::rc::Rc;
 use troth_auth::Verified;
-use troth_core::{Agreement, Input, PeerMessage};
+use troth_core::{Agreement, Input, PeerMessage, Request};
 use troth_types::{ReplicaId, ToReplica};
 
 /// Once in so many inputs a correct node's own invariants are checked thoroughly.
@@ -142,7 +142,7 @@ impl<P: Protocol> World<P> {
         }
         let input = match message {
             ToReplica::Request { frame, full } => match self.frames.verify(frame) {
-                Ok(frame) => Input::Frame { frame, full },
+                Ok(frame) => Input::Requests(vec![Request { frame, full }]),
                 Err(_) => return,
             },
             ToReplica::Read(read) => Input::Read(read),

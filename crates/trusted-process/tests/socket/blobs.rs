@@ -143,7 +143,13 @@ fn scripted(path: &Path, disk: &Disk, script: Vec<Does>) -> JoinHandle<()> {
                     Request::BlobsFrom(from) => {
                         encode_blobs(&component.blobs()[usize::from(from)..], &mut out);
                     }
-                    Request::Calls(calls) => encode_answers(&component.call(&calls), &mut out),
+                    Request::Calls(calls) => {
+                        let mut answers = component.call(&calls);
+                        if let (Does::Confuses, Some(Answer::Attested(made))) = (does, answers.first_mut()) {
+                            made.new.0 += 1;
+                        }
+                        encode_answers(&answers, &mut out);
+                    }
                 }
                 match does {
                     Does::DiesAfter => break,
@@ -192,6 +198,35 @@ fn a_move_with_a_blob_is_not_waited_for_while_the_process_stalls() {
     assert_eq!(client.attest_beside(&move_to(1), b"one"), None);
     assert_eq!(client.call(&[move_to(1)]), expected);
     assert_eq!(client.blobs(), Vec::<Vec<u8>>::new());
+    server.join().expect("no panic");
+}
+
+#[test]
+fn a_move_that_is_asked_for_soon_is_made_or_repeated_by_the_patient_question() {
+    let expected = InProcess::new(core(&Disk::new(), SLOTS)).call(&[move_to(1)]);
+    for lost in [Does::Dies, Does::DiesAfter, Does::BreaksOff, Does::Stalls] {
+        let scratch = Scratch::new();
+        let (path, disk) = (scratch.path("socket"), Disk::new());
+        let server = scripted(&path, &disk, vec![lost, Does::Answers, Does::Answers]);
+        let patience =
+            Patience { answer: Duration::from_secs(3_600), beside: Duration::from_millis(30), ..PATIENCE };
+        let mut client = RemoteComponent::connect(&path, patience).expect("a server");
+        assert_eq!(client.call_soon(&move_to(1)), None, "{lost:?}: nobody waits");
+        assert_eq!(client.call(&[move_to(1)]), expected, "{lost:?}");
+        assert!(matches!(client.call_soon(&move_to(2)), Some(Answer::Attested(_))), "{lost:?}");
+        server.join().expect("no panic");
+    }
+}
+
+#[test]
+fn an_answer_that_is_asked_for_soon_and_does_not_fit_halts_for_good() {
+    let scratch = Scratch::new();
+    let (path, disk) = (scratch.path("socket"), Disk::new());
+    let server = scripted(&path, &disk, vec![Does::Confuses]);
+    let mut client = RemoteComponent::connect(&path, PATIENCE).expect("a server");
+    assert_eq!(client.call_soon(&move_to(1)), Some(HALTED));
+    assert!(matches!(client.lost(), Some(Lost::Unfitting)), "{:?}", client.lost());
+    assert_eq!(client.call(&[read(0)]), [HALTED]);
     server.join().expect("no panic");
 }
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
 use troth_core::{
-    Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Replica, ReplicaTimer, To,
+    Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request,
+    To,
 };
 use troth_exec::{Executor, Snapshot};
 use troth_trusted::{
@@ -613,8 +614,19 @@ impl World {
     pub(super) fn request(&mut self, to: &[u16], frame: &Arc<Frame>) {
         let frame = self.frames.verify(frame.clone()).expect("clients sign well");
         for to in to {
-            self.input(r(*to), Input::Frame { frame: frame.clone(), full: false });
+            self.input(r(*to), Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
         }
+        self.run();
+    }
+
+    /// Frames reach a replica in one go.
+    pub(super) fn requests(&mut self, to: u16, frames: &[Arc<Frame>]) {
+        let request = |frame: &Arc<Frame>| {
+            let frame = self.frames.verify(frame.clone()).expect("clients sign well");
+            Request { frame, full: false }
+        };
+        let requests = frames.iter().map(request).collect();
+        self.input(r(to), Input::Requests(requests));
         self.run();
     }
 

@@ -76,6 +76,19 @@ fn the_primary_stays_within_the_window() {
     assert!(backup.sent_by(1, Kind::Prepare).is_empty(), "backups propose nothing");
 }
 
+// MINBFT-N2 "… what came together goes into one batch …"
+#[test]
+fn frames_that_come_together_are_proposed_together() {
+    covers!("MINBFT-N2");
+    let mut world = World::with(3, Config { pipeline: 4, ..SMALL }, &[0]);
+    let frames: Vec<_> = (1..=10).map(|number| world.frame(1, number, "x")).collect();
+    world.requests(0, &frames);
+    let proposed = world.sent_by(0, Kind::Prepare);
+    let sizes: Vec<_> =
+        proposed.iter().filter_map(|message| Some(message.prepare()?.batch.frames.len())).collect();
+    assert_eq!(sizes, [10], "and not four batches of one, and the rest behind them");
+}
+
 // MINBFT-N2 "… A batch without frames only when the application's deadline is due and nothing else is
 // under way."
 #[test]
