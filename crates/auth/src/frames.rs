@@ -4,6 +4,7 @@
 use crate::{Check, Directory, SignatureScheme, Verified};
 use core::fmt;
 use std::sync::Arc;
+use troth_trusted_host::Statement;
 use troth_types::{Frame, Limits};
 
 /// Why a frame was not accepted. The same at every replica: each rule is a function of the frame
@@ -73,10 +74,21 @@ impl FrameVerifier {
 
     /// Checks many frames with one batch of signatures; answers stand in the frames' order.
     pub fn verify_all(&self, frames: Vec<Arc<Frame>>) -> Vec<Result<Verified<Arc<Frame>>, FrameError>> {
+        self.verify_beside(frames, &[]).0
+    }
+
+    /// The same with signatures of trusted components in the batch; tells of each of these whether it is good, too.
+    #[allow(clippy::type_complexity)]
+    pub fn verify_beside(
+        &self,
+        frames: Vec<Arc<Frame>>,
+        statements: &[Statement],
+    ) -> (Vec<Result<Verified<Arc<Frame>>, FrameError>>, Vec<bool>) {
         let prepared: Vec<_> = frames.iter().map(|frame| self.prepare(frame)).collect();
         let checks: Vec<Check> = prepared.iter().filter_map(|check| check.as_ref().ok()).copied().collect();
-        let mut good = self.scheme.verify_all(&checks).into_iter();
-        frames
+        let (good, statements) = self.scheme.verify_beside(&checks, statements);
+        let mut good = good.into_iter();
+        let frames = frames
             .into_iter()
             .zip(prepared)
             .map(|(frame, check)| {
@@ -86,6 +98,7 @@ impl FrameVerifier {
                     _ => Err(FrameError::BadSignature),
                 }
             })
-            .collect()
+            .collect();
+        (frames, statements)
     }
 }

@@ -16,7 +16,7 @@ pub use keys::Directory;
 pub use model::{ModelScheme, ModelSigner};
 pub use scheme::{Check, Ed25519, Ed25519Signer, PublicKey, SignatureScheme, Signer};
 pub use seal::{
-    Authentic, Claim, Evidence, MessageError, MessageVerifier, Seal, Ui, decode_certificate,
+    Authentic, Claim, Evidence, MessageError, MessageVerifier, Seal, Signed, Ui, decode_certificate,
     encode_certificate, epochs_in,
 };
 pub use verified::Verified;

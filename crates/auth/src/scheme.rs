@@ -4,6 +4,7 @@
 use core::fmt;
 use ed25519_zebra::{SigningKey, VerificationKey, VerificationKeyBytes, batch};
 use std::sync::Arc;
+use troth_trusted_host::Statement;
 use troth_types::{Digest, Hasher, Signature};
 
 /// A public key (32 bytes).
@@ -37,6 +38,12 @@ pub trait SignatureScheme: Send + Sync + fmt::Debug {
     fn verify_all(&self, checks: &[Check]) -> Vec<bool> {
         checks.iter().map(|check| self.verify(check)).collect()
     }
+
+    /// As [`SignatureScheme::verify_all`], with signatures of trusted components beside them: the more are checked
+    /// together, the less each takes. Where a component's is bad it costs none of the others their batch.
+    fn verify_beside(&self, checks: &[Check], statements: &[Statement]) -> (Vec<bool>, Vec<bool>) {
+        (self.verify_all(checks), statements.iter().map(Ed25519::is_good).collect())
+    }
 }
 
 /// Makes signatures with one private key.
@@ -62,17 +69,42 @@ impl SignatureScheme for Ed25519 {
         if checks.len() < 2 {
             return checks.iter().map(|check| self.verify(check)).collect();
         }
-        let mut verifier = batch::Verifier::new();
-        for check in checks {
-            let signature = ed25519_zebra::Signature::from(check.signature.0);
-            verifier.queue((VerificationKeyBytes::from(check.key.0), signature, &check.digest.0));
-        }
-        if verifier.verify(batch_rng(checks)).is_ok() {
+        if queued(checks).verify(batch_rng(checks, &[])).is_ok() {
             return vec![true; checks.len()];
         }
         // One bad signature spoils a batch; its sender is found by looking at each.
         checks.iter().map(|check| self.verify(check)).collect()
     }
+
+    fn verify_beside(&self, checks: &[Check], statements: &[Statement]) -> (Vec<bool>, Vec<bool>) {
+        if statements.len() + checks.len() > 1 && !statements.is_empty() {
+            let mut verifier = queued(checks);
+            for Statement { key, bytes, signature } in statements {
+                let signature = ed25519_zebra::Signature::from(*signature);
+                verifier.queue((VerificationKeyBytes::from(*key), signature, bytes));
+            }
+            if verifier.verify(batch_rng(checks, statements)).is_ok() {
+                return (vec![true; checks.len()], vec![true; statements.len()]);
+            }
+        }
+        (self.verify_all(checks), statements.iter().map(Self::is_good).collect())
+    }
+}
+
+impl Ed25519 {
+    fn is_good(statement: &Statement) -> bool {
+        let Ok(key) = VerificationKey::try_from(statement.key) else { return false };
+        key.verify(&ed25519_zebra::Signature::from(statement.signature), &statement.bytes).is_ok()
+    }
+}
+
+fn queued(checks: &[Check]) -> batch::Verifier {
+    let mut verifier = batch::Verifier::new();
+    for check in checks {
+        let signature = ed25519_zebra::Signature::from(check.signature.0);
+        verifier.queue((VerificationKeyBytes::from(check.key.0), signature, &check.digest.0));
+    }
+    verifier
 }
 
 /// An Ed25519 private key.
@@ -106,10 +138,15 @@ impl Signer for Ed25519Signer {
 
 /// The coefficients of a batch check, derived from everything that is checked: whoever chose the
 /// signatures could not choose the coefficients, and the check needs no source of randomness.
-fn batch_rng(checks: &[Check]) -> Coefficients {
+fn batch_rng(checks: &[Check], statements: &[Statement]) -> Coefficients {
     let mut hasher = Hasher::new("troth/batch-coefficients/v1");
     for check in checks {
         hasher.fixed(&check.key.0).digest(&check.digest).fixed(&check.signature.0);
+    }
+    // How many there are tells the two kinds apart.
+    hasher.number(checks.len() as u64);
+    for Statement { key, bytes, signature } in statements {
+        hasher.fixed(key).fixed(bytes).fixed(signature);
     }
     Coefficients { seed: hasher.finish(), counter: 0 }
 }

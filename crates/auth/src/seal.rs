@@ -7,7 +7,7 @@ use core::fmt;
 use std::sync::Arc;
 use troth_trusted::run::{Path, certified_digest, position};
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
-use troth_trusted_host::CertificateVerifier;
+use troth_trusted_host::{CertificateVerifier, Statement};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Signature, Wire};
 
 /// A unique identifier (MinBFT §2): the certificate of a counter's move, with the message's place in
@@ -195,6 +195,19 @@ impl fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
+/// Signatures named at once: a batch gains little from more, and the rest is checked where it is needed.
+const MOST_TOGETHER: usize = 128;
+
+/// A certificate whose signature is to be checked.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    by: u16,
+    certificate: Certificate,
+    covered: [u8; 32],
+    /// The signature.
+    pub statement: Statement,
+}
+
 /// Checks messages between the replicas of one group.
 #[derive(Clone)]
 pub struct MessageVerifier {
@@ -234,6 +247,46 @@ impl MessageVerifier {
             self.check(claim)?;
         }
         Ok(Verified::new(message))
+    }
+
+    /// Names the signatures of components that messages rest on, for a check of all of them together: what is good
+    /// is then told by [`MessageVerifier::found_good`], and [`MessageVerifier::verify`] does not check it again.
+    /// Nothing where certificates are no signatures.
+    pub fn signed<'a, M: Authentic + 'a>(&self, messages: impl IntoIterator<Item = &'a M>) -> Vec<Signed> {
+        let mut all: Vec<Signed> = Vec::new();
+        for message in messages {
+            let mut claims = Vec::new();
+            if message.claims(self.directory.group, &mut claims).is_err() {
+                continue;
+            }
+            for claim in &claims {
+                let Evidence::Ui(_, ui) = claim.evidence else { continue };
+                let covered = certified_digest(&ui.certificate.moved(), ui.proof(), &claim.digest.0);
+                let Some(covered) = covered else { continue };
+                if all.len() == MOST_TOGETHER {
+                    return all;
+                }
+                let by = claim.by.0;
+                // The same one comes with each message of a run, and inside others.
+                if all
+                    .iter()
+                    .any(|one| one.certificate.proof == ui.certificate.proof && one.covered == covered)
+                {
+                    continue;
+                }
+                if let Some(statement) = self.certificates.signed(by, &ui.certificate, &covered) {
+                    all.push(Signed { by, certificate: ui.certificate.clone(), covered, statement });
+                }
+            }
+        }
+        all
+    }
+
+    /// These signatures are good.
+    pub fn found_good<'a>(&self, signed: impl IntoIterator<Item = &'a Signed>) {
+        for Signed { by, certificate, covered, .. } in signed {
+            self.certificates.found_good(*by, certificate, covered);
+        }
     }
 
     fn check(&self, claim: &Claim<'_>) -> Result<(), MessageError> {

@@ -291,10 +291,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
         let Repeated { client, number, events_seen, full } = repeated;
-        let removed = self.execution.configuration().is_removed(client);
+        if self.execution.configuration().is_removed(client) {
+            return out.push(refuse(client, number, false, RefusalReason::Removed));
+        }
+        // As above, of what comes without its frame.
+        if self.repair.is_some() {
+            return;
+        }
         match self.execution.lookup(client, number) {
-            _ if removed => out.push(refuse(client, number, false, RefusalReason::Removed)),
-            Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
             Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
             Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
             // Its frame comes with its signature, when it comes again.

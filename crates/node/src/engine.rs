@@ -9,7 +9,7 @@ use crate::connection::Meeting;
 use crate::counters::Counters;
 use crate::fetches::Fetches;
 use crate::inbox::Inbox;
-use crate::intake::{CHECK, Item};
+use crate::intake::Item;
 use crate::journal::Journal;
 use crate::keys::Keys;
 use crate::links::Links;
@@ -181,15 +181,15 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.take_clients(inbox, &mut items, &mut frames);
         }
 
-        let began = self.clock.now();
-        let verdicts = self.frames.verify_all(frames);
-        // One bad signature has the whole batch checked again, one by one: who sent it pays for that.
-        let refused = verdicts.iter().filter(|verdict| verdict.is_err()).count() as u64;
-        let spoilt = self.clock.now().0.saturating_sub(began.0).checked_div(refused).unwrap_or(0).max(CHECK);
-        let mut verdicts = verdicts.into_iter();
+        let mut checked = self.check_together(&items, frames);
+        let mut verdicts = std::mem::take(&mut checked.frames).into_iter();
+        let spoilt = checked.bad_frame;
         for item in items {
             match item {
                 Item::Ready(from, input, spent) => self.peer_input(env, from, input, spent),
+                Item::Said(from, message, spent) => {
+                    self.said(env, (from, message, spent), |good| checked.cost(good));
+                }
                 Item::Shown(from, shown, spent) => {
                     self.shown(env, (from, shown, spent), spoilt, &mut verdicts)
                 }

@@ -32,6 +32,8 @@ pub(crate) const CHECK: u64 = 40;
 pub(crate) enum Item<A: Agreement, X: Execution> {
     /// A replica's, ready for the machine, and what it cost so far.
     Ready(ReplicaId, MachineInput<A, X>, u64),
+    /// A message of a replica that is to be verified, and what it cost so far.
+    Said(ReplicaId, A::Message, u64),
     /// Frames that a replica showed, and what they cost so far.
     Shown(ReplicaId, Vec<Shown>, u64),
     /// A client's read.
@@ -60,6 +62,25 @@ fn is_unknown<A: Agreement>(message: &[u8]) -> bool {
     }
 }
 
+/// What a turn's batch of checks told.
+pub(crate) struct Checked {
+    /// The verdict on each frame.
+    pub(crate) frames: Vec<Result<VerifiedFrame, FrameError>>,
+    /// Microseconds that each bad frame has cost.
+    pub(crate) bad_frame: u64,
+    /// Microseconds that each message with a bad signature of a component has cost, where there is one.
+    bad_message: u64,
+    /// Microseconds that each other message has cost.
+    message: u64,
+}
+
+impl Checked {
+    /// What the batch has cost for a message.
+    pub(crate) fn cost(&self, good: bool) -> u64 {
+        if good { self.message } else { self.message + self.bad_message }
+    }
+}
+
 /// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it:
 /// a replica that lags behind what clients send must not check again what is done.
 fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, full: bool) -> Option<Asked> {
@@ -84,6 +105,57 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         if before.is_some() && before == self.host.machine().progress() {
             let took = self.clock.now().0.saturating_sub(began.0);
             self.charge(from, spent + took);
+        }
+    }
+
+    /// Gives the machine what a replica said, if it is authentic. Where its component's signature is none, what that
+    /// spoilt is charged to it.
+    pub(crate) fn said(
+        &mut self,
+        env: Env,
+        (from, message, spent): (ReplicaId, A::Message, u64),
+        batch: impl Fn(bool) -> u64,
+    ) {
+        let began = self.clock.now();
+        let verified = self.messages.verify(message);
+        let spent = spent + batch(verified.is_ok()) + self.clock.now().0.saturating_sub(began.0);
+        match verified {
+            Ok(message) => {
+                self.counters.messages_verified += 1;
+                self.peer_input(env, from, Input::Message(from, message), spent);
+            }
+            Err(_) => {
+                self.counters.messages_refused += 1;
+                self.charge(from, spent);
+            }
+        }
+    }
+
+    /// Checks what a turn has taken: the signatures of clients and of trusted components in one batch, as each takes
+    /// less the more there are.
+    pub(crate) fn check_together(&mut self, items: &[Item<A, X>], frames: Vec<Arc<Frame>>) -> Checked {
+        let said = items.iter().filter_map(|item| match item {
+            Item::Said(_, message, _) => Some(message),
+            _ => None,
+        });
+        let signed = self.messages.signed(said);
+        let statements: Vec<_> = signed.iter().map(|signed| signed.statement).collect();
+        let count = (frames.len() + statements.len()) as u64;
+        let began = self.clock.now();
+        let (frames, good) = self.frames.verify_beside(frames, &statements);
+        let took = self.clock.now().0.saturating_sub(began.0);
+        self.messages
+            .found_good(signed.iter().zip(&good).filter_map(|(signed, good)| good.then_some(signed)));
+        // One bad signature has the whole batch checked again: who sent it pays for that.
+        let of = |bad: usize| took.checked_div(bad as u64).unwrap_or(0).max(CHECK);
+        Checked {
+            bad_frame: of(frames.iter().filter(|verdict| verdict.is_err()).count()),
+            bad_message: match good.iter().filter(|good| !**good).count() {
+                0 => 0,
+                forged => of(forged),
+            },
+            message: if statements.is_empty() { 0 } else { took / count },
+            frames,
         }
     }
 
@@ -189,16 +261,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     self.counters.malformed += 1;
                     in_vain(spent());
                 }
-                Ok(PeerMessage::Protocol(message)) => match self.messages.verify(message) {
-                    Ok(message) => {
-                        self.counters.messages_verified += 1;
-                        items.push(Item::Ready(from, Input::Message(from, message), spent()));
-                    }
-                    Err(_) => {
-                        self.counters.messages_refused += 1;
-                        in_vain(spent());
-                    }
-                },
+                Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),
                 Ok(PeerMessage::Frames(frames_shown)) => {
                     let held = |frame: Arc<Frame>| {
                         let digest = frame.digest();

@@ -6,10 +6,10 @@
 //! fall further behind while it checks what it has checked before.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use troth_auth::encode_certificate;
 use troth_trusted::{Certificate, Digest, MultiCertificate, Proof};
-use troth_trusted_host::CertificateVerifier;
+use troth_trusted_host::{CertificateVerifier, Statement};
 use troth_types::{Digest as Name, Hasher};
 
 /// Certificates remembered: what the windows of some ten replicas hold, in about four megabytes.
@@ -36,6 +36,10 @@ impl<V> Remembering<V> {
     pub(crate) fn new(verifier: V) -> Self {
         Self { verifier, good: Mutex::default() }
     }
+
+    fn good(&self) -> MutexGuard<'_, Good> {
+        self.good.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Good {
@@ -58,15 +62,24 @@ impl<V: CertificateVerifier> CertificateVerifier for Remembering<V> {
             return self.verifier.verify(replica, certificate, digest);
         }
         let name = name(replica, certificate, digest);
-        let lock = || self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        if lock().names.contains(&name) {
+        if self.good().names.contains(&name) {
             return true;
         }
         let good = self.verifier.verify(replica, certificate, digest);
         if good {
-            lock().remember(name);
+            self.good().remember(name);
         }
         good
+    }
+
+    fn signed(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> Option<Statement> {
+        let statement = self.verifier.signed(replica, certificate, digest)?;
+        let known = self.good().names.contains(&name(replica, certificate, digest));
+        (!known).then_some(statement)
+    }
+
+    fn found_good(&self, replica: u16, certificate: &Certificate, digest: &Digest) {
+        self.good().remember(name(replica, certificate, digest));
     }
 
     fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool {

@@ -15,4 +15,4 @@ mod verifier;
 
 pub use component::{Answer, Call, TrustedComponent};
 pub use in_process::InProcess;
-pub use verifier::{CertificateVerifier, GroupVerifier, MemberKey, TwiceConfigured};
+pub use verifier::{CertificateVerifier, GroupVerifier, MemberKey, Statement, TwiceConfigured};

@@ -52,7 +52,7 @@ const KIND_ONE: u8 = 1;
 const KIND_MULTI: u8 = 2;
 
 /// Length in bytes of the statement that one counter moved.
-pub(crate) const ONE: usize = HEAD + 2 + 16 + 16 + 32;
+pub const ONE: usize = HEAD + 2 + 16 + 16 + 32;
 /// Length in bytes of the statement that several counters moved.
 pub(crate) const MULTI: usize = HEAD + COUNTERS * (1 + 16 + 16) + 32;
 
@@ -92,6 +92,12 @@ impl<const N: usize> Writer<N> {
         assert!(self.at == N, "a layout fills its array exactly");
         self.bytes
     }
+}
+
+/// What the proof of a certificate covers, for the component `identity` and this digest: for checks of many
+/// signatures at once. Whoever uses it compares the epochs.
+pub fn statement(identity: &Identity, certificate: &Certificate, digest: &Digest) -> [u8; ONE] {
+    one(identity, &certificate.moved(), digest)
 }
 
 /// The bytes certified for one move: `tag ‖ kind ‖ group ‖ replica ‖ epoch ‖ counter ‖ previous ‖ new ‖ digest`.

@@ -3,6 +3,8 @@ use crate::*;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use troth_trusted::certificate::ONE;
+use troth_trusted_host::Statement;
 use troth_types::{ClientId, Digest, Frame, FrameDraft, GroupId, Limits, Signature};
 
 fn signer(seed: u8) -> Ed25519Signer {
@@ -81,4 +83,34 @@ fn a_batch_of_good_signatures_passes_and_one_bad_one_is_found() {
     for (place, answer) in answers.into_iter().enumerate() {
         assert_eq!(answer, place != 7 && place != 11, "signature {place}");
     }
+}
+
+/// What a component with this key signs, and its signature.
+fn statement(seed: u8, byte: u8) -> Statement {
+    let key = ed25519_zebra::SigningKey::from([seed; 32]);
+    let bytes = [byte; ONE];
+    let signature = key.sign(&bytes).to_bytes();
+    Statement { key: ed25519_zebra::VerificationKeyBytes::from(&key).into(), bytes, signature }
+}
+
+#[test]
+fn a_batch_of_frames_and_statements_says_of_each_what_a_single_check_says() {
+    let good_frames = || vec![frame(9, 1, &signer(1), b"good"), frame(9, 2, &signer(2), b"good too")];
+    let bad_frames = || vec![frame(9, 1, &signer(1), b"good"), frame(9, 2, &signer(1), b"another's key")];
+    let good = [statement(5, 1), statement(6, 2)];
+    let forged = [statement(5, 1), Statement { key: statement(6, 2).key, ..statement(5, 2) }];
+    let no_key = [Statement { key: [0xff; 32], ..statement(5, 1) }];
+    let verifier = verifier();
+    let says = |frames: Vec<Arc<Frame>>, statements: &[Statement]| {
+        let (frames, statements) = verifier.verify_beside(frames, statements);
+        (frames.iter().map(Result::is_ok).collect::<Vec<_>>(), statements)
+    };
+    assert_eq!(says(good_frames(), &good), (vec![true, true], vec![true, true]));
+    assert_eq!(says(bad_frames(), &good), (vec![true, false], vec![true, true]));
+    assert_eq!(says(good_frames(), &forged), (vec![true, true], vec![true, false]));
+    assert_eq!(says(bad_frames(), &forged), (vec![true, false], vec![true, false]));
+    assert_eq!(says(good_frames(), &no_key), (vec![true, true], vec![false]));
+    assert_eq!(says(Vec::new(), &forged), (Vec::new(), vec![true, false]));
+    assert_eq!(says(Vec::new(), &good[..1]), (Vec::new(), vec![true]));
+    assert_eq!(says(good_frames(), &[]), (vec![true, true], Vec::new()));
 }

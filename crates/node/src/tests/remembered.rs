@@ -3,8 +3,9 @@
 
 use crate::remembered::Remembering;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use troth_trusted::certificate::ONE;
 use troth_trusted::{Certificate, CounterId, CounterValue, Digest, Epoch, MultiCertificate, Proof};
-use troth_trusted_host::CertificateVerifier;
+use troth_trusted_host::{CertificateVerifier, Statement};
 
 /// Finds good what replica 1 certified for the digest of ones, and counts how often it was asked.
 #[derive(Default)]
@@ -14,6 +15,10 @@ impl CertificateVerifier for &Counting {
     fn verify(&self, replica: u16, certificate: &Certificate, digest: &Digest) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         (replica, certificate.epoch, *digest) == (1, Epoch(1), [1; 32])
+    }
+
+    fn signed(&self, _: u16, _: &Certificate, digest: &Digest) -> Option<Statement> {
+        Some(Statement { key: [0; 32], bytes: [digest[0]; ONE], signature: [7; 64] })
     }
 
     fn verify_multi(&self, _: u16, _: &MultiCertificate, _: &Digest) -> bool {
@@ -80,4 +85,19 @@ fn what_is_remembered_is_bounded_and_bad_ones_push_nothing_out() {
     assert!((0..40_000).all(|number| verifier.verify(1, &certificate(2 + number), &[1; 32])));
     verifier.verify(1, &certificate(1), &[1; 32]);
     assert_eq!(counting.0.load(Ordering::Relaxed), asked + 40_001, "the oldest gave way");
+}
+
+#[test]
+fn what_was_found_good_in_a_batch_is_known_and_nothing_else_is() {
+    let counting = Counting::default();
+    let verifier = Remembering::new(&counting);
+    assert!(verifier.signed(1, &certificate(5), &[1; 32]).is_some());
+    assert!(verifier.signed(1, &certificate(5), &[1; 32]).is_some(), "naming it says nothing of it");
+    verifier.found_good(1, &certificate(5), &[1; 32]);
+    assert!(verifier.signed(1, &certificate(5), &[1; 32]).is_none());
+    assert!(verifier.verify(1, &certificate(5), &[1; 32]));
+    assert_eq!(counting.0.load(Ordering::Relaxed), 0, "it is not checked again");
+    assert!(verifier.signed(2, &certificate(5), &[1; 32]).is_some(), "another replica's");
+    assert!(verifier.signed(1, &certificate(6), &[1; 32]).is_some(), "another value");
+    assert!(!verifier.verify(1, &certificate(5), &[2; 32]), "another digest");
 }

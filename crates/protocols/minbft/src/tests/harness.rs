@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
 use troth_core::{
-    Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request,
-    To,
+    Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Repeated, Replica, ReplicaTimer,
+    Request, To,
 };
 use troth_exec::{Executor, Snapshot};
 use troth_trusted::{
@@ -627,6 +627,13 @@ impl World {
         };
         let requests = frames.iter().map(request).collect();
         self.input(r(to), Input::Requests(requests));
+        self.run();
+    }
+
+    /// The client asks again for what may be executed.
+    pub(super) fn repeat(&mut self, to: u16, client: u64, number: u64) {
+        let repeated = Repeated { client: ClientId(client), number, events_seen: 0, full: false };
+        self.input(r(to), Input::Repeated(repeated));
         self.run();
     }
 

@@ -55,6 +55,7 @@ fn one_that_diverged_says_so_falls_silent_and_repairs_itself() {
                 order(&mut world, 5..=6);
                 let repeated = world.frame(1, 2, "op2");
                 world.request_all(&repeated);
+                world.repeat(victim, 1, 2);
                 assert_eq!(world.node(victim).answers.len(), before, "victim {victim}, wrong at {wrong}");
                 assert!(matches!(read(&mut world, victim), ToClient::Refusal(_)));
                 assert_eq!(world.executed((victim + 1) % n), 6, "the others go on");
@@ -73,6 +74,11 @@ fn one_that_diverged_says_so_falls_silent_and_repairs_itself() {
                     "it answers again"
                 );
                 assert!(matches!(read(&mut world, victim), ToClient::ReadReply(_)));
+                world.repeat(victim, 1, 6);
+                assert!(matches!(
+                    world.node(victim).answers.last(),
+                    Some(ToClient::Reply(reply)) if reply.number == 6
+                ));
 
                 // And it vouches for the next checkpoint as the others do.
                 order(&mut world, 7..=9);
