@@ -162,7 +162,8 @@ fn remove_abandoned(below: &Path) -> Result<(), Failure> {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            std::fs::remove_dir_all(entry.path())?;
+            // Another user's stays.
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
     Ok(())
