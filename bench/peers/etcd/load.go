@@ -30,7 +30,16 @@ const (
 	pause = 10 * time.Millisecond
 )
 
-var value = string(bytes.Repeat([]byte{7}, valueBytes))
+var (
+	value = string(bytes.Repeat([]byte{7}, valueBytes))
+	// names of the keys, made once: making them is none of etcd's work.
+	names = func() (names [keys]string) {
+		for number := range names {
+			names[number] = fmt.Sprintf("key-%012d", number)
+		}
+		return names
+	}()
+)
 
 // result is what a round showed.
 type result struct {
@@ -66,8 +75,6 @@ func connect(endpoints []string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: patience})
 }
 
-func key(number int) string { return fmt.Sprintf("key-%012d", number) }
-
 // prepare writes every key once.
 func prepare(endpoints []string) error {
 	client, err := connect(endpoints)
@@ -84,7 +91,7 @@ func prepare(endpoints []string) error {
 		callers.Go(func() {
 			for number := next.Add(1) - 1; number < keys; number = next.Add(1) - 1 {
 				for {
-					_, err := client.Put(within, key(int(number)), value)
+					_, err := client.Put(within, names[number], value)
 					if err == nil {
 						break
 					}
@@ -154,7 +161,7 @@ func (r *round) call(client *clientv3.Client, seed int64) []uint32 {
 	random := rand.New(rand.NewSource(seed))
 	var took []uint32
 	for !r.over.Load() {
-		name := key(random.Intn(keys))
+		name := names[random.Intn(keys)]
 		began := time.Now()
 		for {
 			_, err := client.Put(context.Background(), name, value)

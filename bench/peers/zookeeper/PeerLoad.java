@@ -20,6 +20,8 @@ import org.apache.zookeeper.ZooKeeper;
 public final class PeerLoad {
     /** Nodes that are written, as many as there are keys in the measurement of Troth. */
     static final int KEYS = 10_000;
+    /** Their paths, made once: making them is none of ZooKeeper's work. */
+    private static final String[] PATHS = new String[KEYS];
     /** What is written. */
     static final byte[] VALUE = new byte[256];
     /** How many nodes are made at a time before the first round. */
@@ -31,6 +33,7 @@ public final class PeerLoad {
 
     static {
         Arrays.fill(VALUE, (byte) 7);
+        Arrays.setAll(PATHS, number -> String.format("/key-%012d", number));
     }
 
     public static void main(String[] words) {
@@ -59,7 +62,7 @@ public final class PeerLoad {
     }
 
     static String path(int number) {
-        return String.format("/key-%012d", number);
+        return PATHS[number];
     }
 
     private static void say(String line) {
