@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Suite(SuitePlan),
     /// Measure a state of millions of keys.
     Large(LargePlan),
+    /// Measure durable writes beside etcd's and ZooKeeper's.
+    Peers(PeersPlan),
     /// Send back what comes.
     #[command(hide = true)]
     Echo,
@@ -116,6 +118,26 @@ pub(crate) struct LargePlan {
     /// Seconds in which pauses are looked for.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) seconds: u64,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Beside what durable writes are measured, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PeersPlan {
+    /// The program of bench/peers/etcd.
+    #[arg(long)]
+    pub(crate) etcd: PathBuf,
+    /// Where the classes of bench/peers/zookeeper are, and in `lib` the archives that they need.
+    #[arg(long)]
+    pub(crate) zookeeper: PathBuf,
+    /// Seconds measured per round. Many rounds of many seconds would fill what etcd takes by default, 2 GiB.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub(crate) seconds: u64,
+    /// Rounds of each, in turns.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=5))]
+    pub(crate) rounds: u32,
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,

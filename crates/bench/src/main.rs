@@ -14,6 +14,7 @@
 //! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
+//! | `peers` | durable writes beside etcd's and ZooKeeper's |
 //! | `yardsticks` | what the machine itself can do |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ mod large;
 mod load;
 mod marks;
 mod null;
+mod peers;
 mod processes;
 mod report;
 mod suite;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         },
         Command::Flood(plan) => flood::run(&plan),
         Command::Large(plan) => large::run(&plan),
+        Command::Peers(plan) => peers::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),
         Command::Attacks(plan) => attacks::run(&plan),

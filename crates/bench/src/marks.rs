@@ -36,7 +36,7 @@ impl Mark {
         }
         let mut servers_cpu = 0;
         for server in servers {
-            servers_cpu += cpu(server.pid())?;
+            servers_cpu += cpu_with_children(server.pid())?;
         }
         let client_cpu = cpu(std::process::id())?;
         Ok(Self { at: Instant::now(), progress: controls.progress.get(), servers_cpu, client_cpu, snapshots })
@@ -44,9 +44,34 @@ impl Mark {
 }
 
 /// Microseconds of processor time that a process has used, in its own code and in the kernel.
-fn cpu(pid: u32) -> Result<u64, Failure> {
+pub(crate) fn cpu(pid: u32) -> Result<u64, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     Ok(cpu_of(&stat).ok_or("what /proc says of a process has another form than proc(5) gives it")?)
+}
+
+/// The same of a process and all that it started and that still run: of a replica, its trusted component's too.
+pub(crate) fn cpu_with_children(pid: u32) -> Result<u64, Failure> {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) {
+            // One that has ended meanwhile is nobody's child.
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            parents.extend(parent_of(&stat).map(|parent| (id, parent)));
+        }
+    }
+    let (mut family, mut next, mut all) = (vec![pid], 0, 0);
+    while let Some(&one) = family.get(next) {
+        all += cpu(one)?;
+        family.extend(parents.iter().filter(|(_, parent)| *parent == one).map(|(id, _)| *id));
+        next += 1;
+    }
+    Ok(all)
+}
+
+/// The parent in a line of `/proc/<pid>/stat`.
+pub(crate) fn parent_of(stat: &str) -> Option<u32> {
+    // The name in parentheses may hold anything; the parent is the second field after it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The processor time in a line of `/proc/<pid>/stat`.

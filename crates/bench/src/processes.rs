@@ -3,6 +3,7 @@
 
 use crate::Failure;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -107,20 +108,37 @@ pub(crate) struct Server {
 impl Server {
     /// Starts this program again with these words; it writes to a log in `directory`.
     pub(crate) fn start(words: &[&str], directory: &Path, http: &str) -> Result<Self, Failure> {
+        Self::run(Command::new(std::env::current_exe()?).args(words), directory, http)
+    }
+
+    /// Starts a program that ends with its standard input; it writes to a log in `directory`.
+    pub(crate) fn run(program: &mut Command, directory: &Path, http: &str) -> Result<Self, Failure> {
         let log = directory.join("bench.log");
         let file = File::create(&log)?;
-        let child = Command::new(std::env::current_exe()?)
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()?;
+        let child =
+            program.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file).spawn().map_err(|why| {
+                format!("'{}' does not start: {why}", program.get_program().to_string_lossy())
+            })?;
         Ok(Self { child, log, http: http.to_owned() })
     }
 
     /// What it has printed so far.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Gives it a line on its standard input.
+    pub(crate) fn tell(&mut self, line: &str) -> Result<(), Failure> {
+        let mut to = self.child.stdin.as_ref().expect("it is piped, and closed in the end only");
+        Ok(writeln!(to, "{line}")?)
+    }
+
+    /// Fails where it has ended.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("a server ended ({status}):\n{}", self.said().trim_end()).into()),
+        }
     }
 
     /// The process.
@@ -132,9 +150,7 @@ impl Server {
     pub(crate) async fn wait(&mut self, ready: impl Fn(&Snapshot) -> bool) -> Result<(), Failure> {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Err(format!("a server ended at once ({status}):\n{}", self.said().trim_end()).into());
-            }
+            self.check()?;
             if crate::marks::ask(&self.http).await.is_ok_and(|snapshot| ready(&snapshot)) {
                 return Ok(());
             }

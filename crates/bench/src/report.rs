@@ -19,7 +19,7 @@ pub(crate) struct Round {
     /// Microseconds of processor time per operation, of all servers together.
     pub(crate) servers_cpu: f64,
     /// The same of all clients.
-    client_cpu: f64,
+    pub(crate) client_cpu: f64,
     /// Bytes per operation that anybody sent.
     bytes: f64,
     /// Of these, what servers sent to each other.

@@ -50,14 +50,30 @@ impl Gate {
 
 /// One thing that is measured.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
-    name: &'static str,
+pub(crate) struct Cell {
+    pub(crate) name: &'static str,
     service: Service,
     durability: Durability,
     bytes: usize,
-    clients: u16,
-    outstanding: u32,
+    pub(crate) clients: u16,
+    pub(crate) outstanding: u32,
     gate: Gate,
+}
+
+impl Cell {
+    /// How its rounds are run.
+    pub(crate) fn plan(self, seconds: u64, rounds: u32) -> Plan {
+        Plan {
+            f: 1,
+            connections: self.clients,
+            outstanding: self.outstanding,
+            bytes: 0,
+            durability: crate::cli::DurabilityName::Memory,
+            seconds,
+            rounds,
+            json: false,
+        }
+    }
 }
 
 const MANY: Cell = Cell {
@@ -83,7 +99,8 @@ const SEPARATE: Cell = Cell {
     ..MANY
 };
 const WIDER: Cell = Cell { name: "null, memory, f = 2 beside f = 1", gate: Gate::Processor(1.8), ..MANY };
-const WRITES: Cell = Cell {
+/// Durable writes, many at a time.
+pub(crate) const WRITES: Cell = Cell {
     name: "kv, always, 256 B values, 1000 outstanding",
     service: Service::Kv,
     durability: Durability::Always,
@@ -91,7 +108,8 @@ const WRITES: Cell = Cell {
     gate: Gate::Rate(1.0 / 5.0),
     ..MANY
 };
-const WRITES_ALONE: Cell = Cell {
+/// Durable writes, one at a time.
+pub(crate) const WRITES_ALONE: Cell = Cell {
     name: "kv, always, 256 B values, one client alone",
     clients: 1,
     outstanding: 1,
@@ -100,7 +118,7 @@ const WRITES_ALONE: Cell = Cell {
 };
 
 /// What runs in a cell.
-struct Running {
+pub(crate) struct Running {
     name: &'static str,
     servers: Vec<Server>,
     load: Either,
@@ -111,6 +129,16 @@ struct Running {
 enum Either {
     Replicated(Load<Replicated>),
     Plain(Load<Plain>),
+}
+
+impl Running {
+    /// One warm-up and one measurement.
+    pub(crate) async fn round(&mut self, plan: &Plan) -> Result<Round, Failure> {
+        match &mut self.load {
+            Either::Replicated(load) => round(load, &self.servers, plan).await,
+            Either::Plain(load) => round(load, &self.servers, plan).await,
+        }
+    }
 }
 
 /// What a cell showed.
@@ -184,25 +212,13 @@ async fn measure(plan: &SuitePlan, cell: Cell) -> Result<Shown, Failure> {
         running.push(replicated(cell, "component in process", 1, TrustedHome::InProcess).await?);
         running.push(plain(cell).await?);
     }
-    let rounds = Plan {
-        f: 1,
-        connections: cell.clients,
-        outstanding: cell.outstanding,
-        bytes: 0,
-        durability: crate::cli::DurabilityName::Memory,
-        seconds: plan.seconds,
-        rounds: plan.rounds,
-        json: false,
-    };
+    let rounds = cell.plan(plan.seconds, plan.rounds);
     for number in 0..plan.rounds as usize {
         // Who goes first in one round goes later in the next.
         let count = running.len();
         for turn in 0..count {
             let one = &mut running[(turn + number) % count];
-            let done = match &mut one.load {
-                Either::Replicated(load) => round(load, &one.servers, &rounds).await?,
-                Either::Plain(load) => round(load, &one.servers, &rounds).await?,
-            };
+            let done = one.round(&rounds).await?;
             one.rounds.push(done);
         }
     }
@@ -227,7 +243,8 @@ async fn measure(plan: &SuitePlan, cell: Cell) -> Result<Shown, Failure> {
     Ok(Shown { cell, variants, ratio, ok })
 }
 
-async fn replicated(
+/// A cluster with its load.
+pub(crate) async fn replicated(
     cell: Cell,
     name: &'static str,
     faults: u16,

@@ -1,2 +1,3 @@
 //! Tests of what needs no servers.
+mod peers;
 mod report;

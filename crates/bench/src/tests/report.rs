@@ -1,6 +1,6 @@
 //! Tests of the arithmetic.
 
-use crate::marks::cpu_of;
+use crate::marks::{cpu_of, parent_of};
 use crate::report::{median, percentile};
 
 #[test]
@@ -25,4 +25,6 @@ fn processor_time_is_found_behind_any_name() {
     let stat = "77 (a b) c) 1 2) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 7 8 20 0 1 0 100 0 0";
     assert_eq!(cpu_of(stat), Some(3_000_000));
     assert_eq!(cpu_of("77 (x) S 1 77"), None);
+    assert_eq!(parent_of(stat), Some(1));
+    assert_eq!(parent_of(""), None);
 }

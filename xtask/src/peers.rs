@@ -1,0 +1,96 @@
+//! `bench peers`: builds etcd and ZooKeeper with their load programs, and has the measuring program run them beside
+//! Troth.
+
+use crate::bench::{HONEST, heard, keep};
+use crate::cli::{Arguments, Report};
+use crate::{process, workspace};
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::time::Duration;
+
+/// Where the sources lie below the root.
+const ETCD: &str = "bench/peers/etcd";
+/// The same of ZooKeeper's.
+const ZOOKEEPER: &str = "bench/peers/zookeeper";
+/// What one step of the set-up may take: etcd is hundreds of packages, fetched and compiled the first time.
+const STEP: Duration = Duration::from_secs(1200);
+/// What starting, the keys, and connecting may take beside the rounds, which the program bounds itself.
+const OVERHEAD: Duration = Duration::from_secs(600);
+
+/// Sets the peers up, measures, and keeps what was measured as a file.
+pub fn run(arguments: &Arguments) -> Result<Report, String> {
+    let (seconds, rounds) = (arguments.number("--seconds", 5)?, arguments.number("--rounds", 3)?);
+    let (root, products) = (workspace::root(), workspace::target(&workspace::root()).join("peers"));
+    std::fs::create_dir_all(&products).map_err(|why| format!("{}: {why}", products.display()))?;
+    let etcd = etcd(&root, &products)?;
+    let zookeeper = zookeeper(&root, &products)?;
+    println!("building troth and the measuring program");
+    let numbers = ["--seconds".to_string(), seconds.to_string(), "--rounds".to_string(), rounds.to_string()];
+    let mut words = vec!["peers".to_string(), "--json".to_string()];
+    words.extend(numbers);
+    for (name, path) in [("--etcd", etcd), ("--zookeeper", zookeeper)] {
+        words.extend([name.to_string(), path.to_string_lossy().into_owned()]);
+    }
+    // Two cells of four variants, and a round more that is not counted.
+    let rounds = seconds.saturating_add(2).saturating_mul(rounds.saturating_add(1)).saturating_mul(8);
+    let report = heard(words, &HONEST, Duration::from_secs(rounds).saturating_add(OVERHEAD))?;
+    keep(&report, "peers")?;
+    Ok(report)
+}
+
+/// The program that is an etcd server and the load on some.
+fn etcd(root: &Path, products: &Path) -> Result<PathBuf, String> {
+    let program = products.join("etcd");
+    step(
+        "building etcd and the load on it",
+        Program::new("go")
+            .current_dir(root.join(ETCD))
+            // What go.mod and go.sum name, and nothing else.
+            .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"])
+            .arg(&program)
+            .arg("."),
+        "have Go 1.26 or newer on the PATH, and let it fetch the modules that go.mod names once",
+    )?;
+    Ok(program)
+}
+
+/// The directory with ZooKeeper's archives and the classes that run them.
+fn zookeeper(root: &Path, products: &Path) -> Result<PathBuf, String> {
+    let (source, place) = (root.join(ZOOKEEPER), products.join("zookeeper"));
+    // Archives of another version and classes without a source would be found, too.
+    if place.exists() {
+        std::fs::remove_dir_all(&place).map_err(|why| format!("{}: {why}", place.display()))?;
+    }
+    let (archives, classes) = (place.join("lib"), place.join("classes"));
+    step(
+        "fetching ZooKeeper",
+        Program::new("mvn")
+            .current_dir(&source)
+            .args(["--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies"])
+            .arg(format!("-DoutputDirectory={}", archives.display())),
+        "have Maven 3.8 or newer on the PATH (apt-get install maven), and let it fetch what pom.xml names once",
+    )?;
+    let mut sources = Vec::new();
+    for entry in std::fs::read_dir(&source).map_err(|why| format!("{}: {why}", source.display()))?.flatten() {
+        sources.extend(
+            Some(entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "java")),
+        );
+    }
+    step(
+        "building the load on ZooKeeper",
+        Program::new("javac").arg("-d").arg(classes).arg("-cp").arg(archives.join("*")).args(sources),
+        "have a JDK of Java 17 or newer on the PATH (apt-get install openjdk-17-jdk-headless)",
+    )?;
+    Ok(place)
+}
+
+fn step(what: &str, program: &mut Program, mend: &str) -> Result<(), String> {
+    println!("{what}");
+    let mut alive = |so_far: Duration, _: &str| println!("  still {what}, {} s so far", so_far.as_secs());
+    let ran =
+        process::run(program, STEP, &mut alive).map_err(|why| format!("{what}: {why}\n  mend: {mend}"))?;
+    if ran.ending.good() {
+        return Ok(());
+    }
+    Err(format!("{what} failed ({}):\n{}\n  mend: {mend}", ran.ending.describe(), ran.tail(20)))
+}
