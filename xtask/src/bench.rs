@@ -134,17 +134,7 @@ pub fn heard(words: Vec<String>, built: &[&str], limit: Duration) -> Result<Repo
     let root = workspace::root();
     build(&root, built)?;
     let program = workspace::target(&root).join("release").join("troth-bench");
-    let ran = process::run_heard(Program::new(program).args(words), limit, &mut |_, _| {}, &mut |line| {
-        // The result on the last line is for the report, which has the summary too.
-        if !line.starts_with('{') {
-            println!("{line}");
-        }
-    })?;
-    let Some(json) = ran.json() else {
-        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
-    };
-    let summary = json["summary"].as_str().unwrap_or_default().to_string();
-    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+    process::report(Program::new(program).args(words), limit)
 }
 
 /// What measures honestly: the program, and the one that it starts trusted processes with.

@@ -43,18 +43,34 @@ pub(crate) enum Command {
     Direct(Server),
 }
 
+/// Clients that keep requests outstanding.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Clients {
+    /// Honest clients, each with one connection to every server.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) connections: u16,
+    /// Requests outstanding, over all honest clients.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) outstanding: u32,
+}
+
+impl Clients {
+    /// Requests that each client has outstanding; the first ones take what does not divide.
+    pub(crate) fn share(self, client: u16) -> u32 {
+        let connections = u32::from(self.connections);
+        self.outstanding / connections + u32::from(u32::from(client) < self.outstanding % connections)
+    }
+}
+
 /// What to measure, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Plan {
     /// Faulty replicas to bear; 2f+1 run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: u16,
-    /// Clients, each with one connection to every server.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one operation.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -81,12 +97,9 @@ pub(crate) struct FloodPlan {
     /// Which floods; all where not given.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) kind: Vec<FloodKind>,
-    /// Honest clients.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all honest clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one honest operation.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -162,12 +175,9 @@ pub(crate) struct AttackPlan {
     /// Which attacks; all where not given.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) kind: Vec<Attack>,
-    /// Honest clients.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all honest clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one honest operation.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -311,14 +321,6 @@ pub(crate) enum DurabilityName {
     Always,
     /// Nothing is synced.
     Memory,
-}
-
-impl Plan {
-    /// Requests that each client has outstanding; the first ones take what does not divide.
-    pub(crate) fn share(&self, client: u16) -> u32 {
-        let connections = u32::from(self.connections);
-        self.outstanding / connections + u32::from(u32::from(client) < self.outstanding % connections)
-    }
 }
 
 /// Where a server finds its configuration.

@@ -14,6 +14,7 @@
 //! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
+//! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ mod null;
 mod processes;
 mod report;
 mod suite;
+mod variants;
 mod yardsticks;
 
 #[cfg(test)]

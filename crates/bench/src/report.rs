@@ -144,7 +144,13 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     println!();
     println!(
         "null service, f = {}, {} clients, {} requests outstanding, {} bytes each, {} rounds of {} s; load average {}",
-        plan.f, plan.connections, plan.outstanding, plan.bytes, plan.rounds, plan.seconds, load[0]
+        plan.f,
+        plan.clients.connections,
+        plan.clients.outstanding,
+        plan.bytes,
+        plan.rounds,
+        plan.seconds,
+        load[0]
     );
     println!("{:<38} {:>26} {:>26}", "median (lowest to highest)", "replicated", "unreplicated");
     for (title, _, decimals, value) in COLUMNS {
@@ -175,7 +181,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
                 .into()
         };
         let result = json!({
-            "service": "null", "f": plan.f, "connections": plan.connections, "outstanding": plan.outstanding,
+            "service": "null", "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
             "operation_bytes": plan.bytes, "seconds": plan.seconds, "rounds": plan.rounds,
             "load_average": load, "view_changes": view_changes,
             "replicated": variant(replicated), "unreplicated": variant(direct),
