@@ -16,10 +16,12 @@
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
 //! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
+//! | `allocations` | the allocator of `troth`, with a count |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod allocations;
 mod attacks;
 mod caller;
 mod cli;
@@ -46,10 +48,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
-
-/// The state is millions of small values: the allocator of `troth`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Why a measurement could not be made, for people.
 type Failure = Box<dyn std::error::Error>;
@@ -84,6 +82,7 @@ fn main() -> ExitCode {
 fn replica(server: &cli::Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
+    allocations::tell(&layout.replica(server.id()))?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     let trusted_command = match cluster.trusted_home {
         TrustedHome::InProcess => Vec::new(),

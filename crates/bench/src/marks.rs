@@ -20,10 +20,12 @@ const MOST: u64 = 1 << 20;
 pub(crate) struct Mark {
     pub(crate) at: Instant,
     pub(crate) progress: Progress,
-    /// Microseconds of processor time of all servers together.
+    /// Microseconds of processor time of all servers together, with the trusted processes that they started.
     pub(crate) servers_cpu: u64,
     /// The same of this process, which is all clients.
     pub(crate) client_cpu: u64,
+    /// How often all servers together asked for memory; what trusted processes did is not in it.
+    pub(crate) allocations: u64,
     pub(crate) snapshots: Vec<Snapshot>,
 }
 
@@ -34,13 +36,28 @@ impl Mark {
         for server in servers {
             snapshots.push(ask(&server.http).await?);
         }
-        let mut servers_cpu = 0;
+        let (mut servers_cpu, mut allocations) = (0, 0);
         for server in servers {
-            servers_cpu += cpu(server.pid())?;
+            allocations += server.allocations()?;
+            for pid in family(server.pid()) {
+                servers_cpu += cpu(pid)?;
+            }
         }
         let client_cpu = cpu(std::process::id())?;
-        Ok(Self { at: Instant::now(), progress: controls.progress.get(), servers_cpu, client_cpu, snapshots })
+        let (at, progress) = (Instant::now(), controls.progress.get());
+        Ok(Self { at, progress, servers_cpu, client_cpu, allocations, snapshots })
     }
+}
+
+/// A server's process and those that it started: its trusted component, where that has one of its own.
+pub(crate) fn family(pid: u32) -> Vec<u32> {
+    let mut family = vec![pid];
+    // Whichever of its threads started them; a thread that has ended meanwhile has none.
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    family
 }
 
 /// Microseconds of processor time that a process has used, in its own code and in the kernel.

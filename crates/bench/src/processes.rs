@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What a server prints goes here, in its directory.
+const LOG: &str = "bench.log";
+
 /// The user of the components where this runs as root; nobody else has this number.
 const TRUSTED: u32 = 64_104;
 
@@ -99,7 +102,7 @@ impl Drop for Scratch {
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    log: PathBuf,
+    directory: PathBuf,
     /// Where it tells its counters.
     pub(crate) http: String,
 }
@@ -107,20 +110,24 @@ pub(crate) struct Server {
 impl Server {
     /// Starts this program again with these words; it writes to a log in `directory`.
     pub(crate) fn start(words: &[&str], directory: &Path, http: &str) -> Result<Self, Failure> {
-        let log = directory.join("bench.log");
-        let file = File::create(&log)?;
+        let file = File::create(directory.join(LOG))?;
         let child = Command::new(std::env::current_exe()?)
             .args(words)
             .stdin(Stdio::piped())
             .stdout(file.try_clone()?)
             .stderr(file)
             .spawn()?;
-        Ok(Self { child, log, http: http.to_owned() })
+        Ok(Self { child, directory: directory.to_owned(), http: http.to_owned() })
     }
 
     /// What it has printed so far.
     pub(crate) fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        std::fs::read_to_string(self.directory.join(LOG)).unwrap_or_default()
+    }
+
+    /// How often its process asked for memory so far.
+    pub(crate) fn allocations(&self) -> Result<u64, Failure> {
+        crate::allocations::ask(&self.directory)
     }
 
     /// The process.

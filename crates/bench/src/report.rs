@@ -28,6 +28,8 @@ pub(crate) struct Round {
     servers_calls: f64,
     /// The same of all clients.
     client_calls: f64,
+    /// Requests for memory per operation, of all servers together without their trusted processes.
+    allocations: f64,
     /// Operations per frame.
     frame_operations: f64,
     /// Frames per ordered or executed batch.
@@ -45,7 +47,7 @@ pub(crate) struct Round {
 pub(crate) type Column = (&'static str, &'static str, usize, fn(&Round) -> f64);
 
 /// What is shown of a round: title, name in JSON, decimals.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     ("operations per second", "operations_per_second", 0, |round| round.rate),
     ("latency p50, µs", "p50_us", 0, |round| round.p50),
     ("latency p99, µs", "p99_us", 0, |round| round.p99),
@@ -55,6 +57,7 @@ const COLUMNS: [Column; 12] = [
     ("  of these between servers", "bytes_between_servers", 1, |round| round.bytes_between),
     ("reads + writes per operation, servers", "servers_calls", 3, |round| round.servers_calls),
     ("reads + writes per operation, clients", "clients_calls", 3, |round| round.client_calls),
+    ("allocations per operation, servers", "servers_allocations", 2, |round| round.allocations),
     ("operations per frame", "operations_per_frame", 1, |round| round.frame_operations),
     ("frames per batch", "frames_per_batch", 1, |round| round.batch_frames),
     ("operations per batch", "operations_per_batch", 0, |round| round.batch_operations),
@@ -90,12 +93,13 @@ impl Round {
             rate: operations / after.at.duration_since(before.at).as_secs_f64(),
             p50: percentile(latencies, 0.50),
             p99: percentile(latencies, 0.99),
-            servers_cpu: per(after.servers_cpu - before.servers_cpu),
+            servers_cpu: per(after.servers_cpu.saturating_sub(before.servers_cpu)),
             client_cpu: per(after.client_cpu - before.client_cpu),
             bytes: per(by_servers + by_clients),
             bytes_between: per(by_servers.saturating_sub(to_clients)),
             servers_calls: per(sum(|server| server.counters.reads + server.counters.writes)),
             client_calls: per(last.reads + last.writes - first.reads - first.writes),
+            allocations: per(after.allocations.saturating_sub(before.allocations)),
             frame_operations: operations / frames as f64,
             batch_frames: frames as f64 / batches,
             batch_operations: operations / batches,
