@@ -11,6 +11,7 @@
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
 //! | `load` | all clients on one thread, each outcome followed by the next request |
+//! | `open` | requests that arrive by themselves, and their latency from when they were due |
 //! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
@@ -33,6 +34,7 @@ mod large;
 mod load;
 mod marks;
 mod null;
+mod open;
 mod processes;
 mod report;
 mod suite;
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
             DurabilityName::Always => durable::run(&plan),
         },
         Command::Flood(plan) => flood::run(&plan),
+        Command::Open(plan) => open::run(&plan),
         Command::Large(plan) => large::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),

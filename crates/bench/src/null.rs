@@ -21,7 +21,7 @@ pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 /// What starting, connecting and draining may take besides the rounds.
 pub(crate) const OVERHEAD: Duration = Duration::from_secs(60);
 /// How long the last outcomes of a round may take.
-const DRAIN: Duration = Duration::from_secs(20);
+pub(crate) const DRAIN: Duration = Duration::from_secs(20);
 
 /// Measures, prints, and tells whether the claim holds.
 pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {

@@ -31,7 +31,7 @@ pub(crate) struct Round {
     /// Requests for memory per operation, of all servers together without their trusted processes.
     allocations: f64,
     /// Operations per frame.
-    frame_operations: f64,
+    pub(crate) frame_operations: f64,
     /// Frames per ordered or executed batch.
     batch_frames: f64,
     /// Operations per batch.
@@ -157,7 +157,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
         load[0]
     );
     println!("{:<38} {:>26} {:>26}", "median (lowest to highest)", "replicated", "unreplicated");
-    for (title, _, decimals, value) in COLUMNS {
+    for &(title, _, decimals, value) in &COLUMNS {
         let cell = |rounds: &[Round]| {
             let of = || rounds.iter().map(value);
             let (low, high) = (of().fold(f64::INFINITY, f64::min), of().fold(f64::NEG_INFINITY, f64::max));

@@ -8,7 +8,7 @@
 //! | `processor` | processor time per operation of a cluster with f = 2 and of one with f = 1 |
 
 use crate::Failure;
-use crate::cli::{Clients, ServiceName, SuitePlan};
+use crate::cli::{Clients, SuitePlan};
 use crate::null::{OVERHEAD, WARM_UP};
 use crate::report::{Round, columns, load_average, median};
 use crate::variants::{IN_PROCESS, OWN_PROCESS, Setup, plain, replicated};
@@ -94,7 +94,7 @@ struct Shown {
 pub(crate) fn run(plan: &SuitePlan) -> Result<bool, Failure> {
     let cells: Vec<Cell> = [MANY, ALONE, SEPARATE, WIDER, WRITES, WRITES_ALONE]
         .into_iter()
-        .filter(|cell| plan.service.is_none_or(|service| service == name_of(cell.setup.service)))
+        .filter(|cell| plan.service.is_none_or(|service| Service::from(service) == cell.setup.service))
         .filter(|cell| plan.only.as_ref().is_none_or(|only| cell.name.contains(only.as_str())))
         .collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -132,13 +132,6 @@ pub(crate) fn run(plan: &SuitePlan) -> Result<bool, Failure> {
         println!("{result}");
     }
     Ok(missed.is_empty())
-}
-
-fn name_of(service: Service) -> ServiceName {
-    match service {
-        Service::Null => ServiceName::Null,
-        Service::Kv => ServiceName::Kv,
-    }
 }
 
 async fn measure(plan: &SuitePlan, cell: Cell) -> Result<Shown, Failure> {

@@ -12,7 +12,7 @@ pub(crate) mod silent;
 
 use crate::Failure;
 use crate::caller::Replicated;
-use crate::cli::{DurabilityName, FloodKind, FloodPlan};
+use crate::cli::{FloodKind, FloodPlan};
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, links, round};
 use crate::processes::{Scratch, Server};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_node::config::{ClientSecret, Cluster, TrustedHome};
 use troth_types::{ClientId, ReplicaId};
 
 /// A time that no handshake takes.
@@ -85,10 +85,7 @@ impl Stage {
     async fn new(plan: &FloodPlan, kind: FloodKind) -> Result<Self, Failure> {
         // One more client floods or connects during the flood; of idle connections half are clients'.
         let more = if kind == FloodKind::Idle { plan.idle.div_ceil(2) + 1 } else { 1 };
-        let durability = match plan.durability {
-            DurabilityName::Memory => Durability::Memory,
-            DurabilityName::Always => Durability::Always,
-        };
+        let durability = plan.durability.into();
         let scratch = Scratch::new(1, plan.clients.connections + more, durability, TrustedHome::InProcess)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let faulty = ReplicaId(2);

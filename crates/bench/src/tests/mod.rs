@@ -1,2 +1,4 @@
 //! Tests of what needs no servers.
+mod allocations;
+mod open;
 mod report;
