@@ -18,6 +18,7 @@
 //! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
 //! | `allocations` | the allocator of `troth`, with a count |
+//! | `syscalls` | system calls of any kind, by `perf` |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
 #![deny(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
@@ -38,6 +39,7 @@ mod open;
 mod processes;
 mod report;
 mod suite;
+mod syscalls;
 mod variants;
 mod yardsticks;
 

@@ -125,15 +125,18 @@ pub(crate) async fn round<C: Caller>(
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         controls.keep.set(false);
         let after = Mark::take(servers, &controls).await?;
+        let calls = crate::syscalls::per_operation(servers, &controls).await?;
         controls.go_on.set(false);
-        Ok((before, after))
+        Ok((before, after, calls))
     };
     let limit = WARM_UP + Duration::from_secs(seconds) + DRAIN;
     let both = async { tokio::try_join!(load.run(&controls), watch) };
-    let ((), (before, after)) = tokio::time::timeout(limit, both)
+    let ((), (before, after, calls)) = tokio::time::timeout(limit, both)
         .await
         .map_err(|_| "requests of a round have no outcome; the servers are stuck or far too slow")??;
-    Ok(Round::new(&before, &after, &controls.latencies.borrow()))
+    let mut round = Round::new(&before, &after, &controls.latencies.borrow());
+    round.system_calls = calls;
+    Ok(round)
 }
 
 fn say(number: u32, service: &str, round: Option<&Round>) {

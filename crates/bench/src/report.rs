@@ -28,6 +28,8 @@ pub(crate) struct Round {
     servers_calls: f64,
     /// The same of all clients.
     client_calls: f64,
+    /// System calls of any kind per operation, of all servers together and their trusted processes, where counted.
+    pub(crate) system_calls: Option<f64>,
     /// Requests for memory per operation, of all servers together without their trusted processes.
     allocations: f64,
     /// Operations per frame.
@@ -69,9 +71,19 @@ const KEPT: [Column; 2] = [
     ("trusted calls per operation, servers", "trusted_calls", 4, |round| round.calls),
 ];
 
+/// What is shown beside it where it can be counted.
+const COUNTED: [Column; 1] = [("system calls per operation, servers", "system_calls", 3, |round| {
+    round.system_calls.unwrap_or(f64::NAN)
+})];
+
+/// What is shown of every round.
+fn always() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().chain(COUNTED.iter().filter(|_| crate::syscalls::available()))
+}
+
 /// What is shown of a round of servers that may be durable.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().chain(&KEPT)
+    always().chain(&KEPT)
 }
 
 impl Round {
@@ -99,6 +111,7 @@ impl Round {
             bytes_between: per(by_servers.saturating_sub(to_clients)),
             servers_calls: per(sum(|server| server.counters.reads + server.counters.writes)),
             client_calls: per(last.reads + last.writes - first.reads - first.writes),
+            system_calls: None,
             allocations: per(after.allocations.saturating_sub(before.allocations)),
             frame_operations: operations / frames as f64,
             batch_frames: frames as f64 / batches,
@@ -157,7 +170,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
         load[0]
     );
     println!("{:<38} {:>26} {:>26}", "median (lowest to highest)", "replicated", "unreplicated");
-    for &(title, _, decimals, value) in &COLUMNS {
+    for &(title, _, decimals, value) in always() {
         let cell = |rounds: &[Round]| {
             let of = || rounds.iter().map(value);
             let (low, high) = (of().fold(f64::INFINITY, f64::min), of().fold(f64::NEG_INFINITY, f64::max));
@@ -175,8 +188,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     );
     if plan.json {
         let variant = |rounds: &[Round]| -> Value {
-            COLUMNS
-                .iter()
+            always()
                 .map(|(_, name, _, value)| {
                     let all: Vec<f64> = rounds.iter().map(value).collect();
                     ((*name).to_owned(), json!({ "median": median(all.clone()), "rounds": all }))

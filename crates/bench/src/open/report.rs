@@ -137,7 +137,10 @@ fn json_of(variant: &Variant) -> Value {
             // What the closed loop shows too, under the names that it has there, but for what stands above.
             for (_, name, _, value) in columns() {
                 let all: Vec<f64> = point.seen.iter().map(|seen| value(&seen.round)).collect();
-                add(name, all);
+                // System calls are counted in closed loops only.
+                if all.iter().all(|value| value.is_finite()) {
+                    add(name, all);
+                }
             }
             for (_, name, _, value) in FIGURES {
                 add(name, point.seen.iter().map(value).collect());

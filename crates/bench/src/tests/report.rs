@@ -2,6 +2,7 @@
 
 use crate::marks::cpu_of;
 use crate::report::{median, percentile};
+use crate::syscalls::counted;
 
 #[test]
 fn percentiles_count_every_operation() {
@@ -25,4 +26,12 @@ fn processor_time_is_found_behind_any_name() {
     let stat = "77 (a b) c) 1 2) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 7 8 20 0 1 0 100 0 0";
     assert_eq!(cpu_of(stat), Some(3_000_000));
     assert_eq!(cpu_of("77 (x) S 1 77"), None);
+}
+
+#[test]
+fn system_calls_are_read_from_what_perf_prints() {
+    assert_eq!(counted("48213,,raw_syscalls:sys_enter,1500123456,100.00,,\n"), Some(48_213));
+    assert_eq!(counted("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);
+    assert_eq!(counted("event syntax error: 'raw_syscalls:sys_enter'\n"), None);
+    assert_eq!(counted(""), None);
 }
