@@ -16,6 +16,7 @@ mod fuzz;
 mod lint;
 mod mutants;
 mod paper;
+mod plot;
 mod process;
 mod sim;
 mod source;
