@@ -7,11 +7,13 @@
 use crate::Failure;
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
-use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::Write;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
 
 /// How often this process asked for memory since it started.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -72,11 +74,11 @@ pub(crate) fn tell(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks the server in `directory`.
-pub(crate) fn ask(directory: &Path) -> Result<u64, Failure> {
-    let mut socket = UnixStream::connect(directory.join(SOCKET))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    let mut told = [0; 8];
-    socket.read_exact(&mut told)?;
-    Ok(u64::from_le_bytes(told))
+/// Asks the server in `directory`, while whatever else this thread does goes on.
+pub(crate) async fn ask(directory: &Path) -> Result<u64, Failure> {
+    let told = async {
+        let mut socket = UnixStream::connect(directory.join(SOCKET)).await?;
+        socket.read_u64_le().await
+    };
+    Ok(tokio::time::timeout(PATIENCE, told).await??)
 }

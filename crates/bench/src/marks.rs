@@ -38,7 +38,7 @@ impl Mark {
         }
         let (mut servers_cpu, mut allocations) = (0, 0);
         for server in servers {
-            allocations += server.allocations()?;
+            allocations += server.allocations().await?;
             for pid in family(server.pid()) {
                 servers_cpu += cpu(pid)?;
             }

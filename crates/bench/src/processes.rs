@@ -126,8 +126,8 @@ impl Server {
     }
 
     /// How often its process asked for memory so far.
-    pub(crate) fn allocations(&self) -> Result<u64, Failure> {
-        crate::allocations::ask(&self.directory)
+    pub(crate) async fn allocations(&self) -> Result<u64, Failure> {
+        crate::allocations::ask(&self.directory).await
     }
 
     /// The process.

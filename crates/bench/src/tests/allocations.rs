@@ -2,8 +2,8 @@
 
 use crate::allocations::{ask, so_far, tell};
 
-#[test]
-fn what_is_asked_for_is_counted_and_told() {
+#[tokio::test]
+async fn what_is_asked_for_is_counted_and_told() {
     let before = so_far();
     let boxes: Vec<Box<u64>> = (0..1_000).map(Box::new).collect();
     // Other tests run meanwhile and ask for memory too.
@@ -14,7 +14,7 @@ fn what_is_asked_for_is_counted_and_told() {
     for _ in 0..2 {
         // The second time it finds what the first left.
         tell(&directory).expect("a socket can be made there");
-        let told = ask(&directory).expect("it tells");
+        let told = ask(&directory).await.expect("it tells");
         assert!((before..=so_far()).contains(&told));
     }
     std::fs::remove_dir_all(&directory).expect("it was just made");
