@@ -113,7 +113,7 @@ impl Round {
             client_calls: per(last.reads + last.writes - first.reads - first.writes),
             system_calls: None,
             allocations: per(after.allocations.saturating_sub(before.allocations)),
-            frame_operations: operations / frames as f64,
+            frame_operations: operations / frames.max(1) as f64,
             batch_frames: frames as f64 / batches,
             batch_operations: operations / batches,
             view_changes: sum(|server| server.counters.view_changes),

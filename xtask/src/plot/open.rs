@@ -80,7 +80,7 @@ pub fn draw(result: &Value) -> String {
                 .collect();
             for ((x, _), point) in places.iter().zip(points) {
                 let spread = [point.p50, point.p99][value];
-                picture.line((*x, up.place(spread.low)), (*x, up.place(spread.high)), colour, 1.5, "");
+                picture.line((*x, up.place(spread.low)), (*x, up.place(spread.high)), colour, 1.5, dashes);
             }
             picture.path(&places, colour, dashes);
             for (place, point) in places.iter().zip(points) {
