@@ -1,20 +1,21 @@
 //! `bench`: builds the measuring program and passes its result on.
 
 use crate::cli::{Arguments, Command, Opt, Report};
-use crate::{peers, process, workspace};
-use std::path::Path;
+use crate::{peers, plot, process, workspace};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::time::Duration;
 
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|gates [null|kv]",
+    words: "null|large|peers|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes that serve nothing,
 and beside them the same service in one process; loads one and the other in turns on 127.0.0.1; and
-prints medians and spread of throughput, latency, processor time, bytes and system calls per
+prints medians and spread of throughput, latency, processor time, bytes, system calls and allocations per
 operation. It holds where the cluster reaches at least 1/8 of the unreplicated service's operations
 per second. With `--durability always` it measures what that costs instead: one client alone beside
 the disk's own fdatasync in the same run, at most 6 times it, with the counter in process and in a
@@ -27,7 +28,11 @@ snapshots do to the request path, the memory, a restart, and what a replica fetc
 the same run: at least 4 times ZooKeeper's and 6 times etcd's with 1,000 outstanding, and one client alone no slower
 than with either. It builds etcd from the modules that bench/peers/etcd pins and fetches ZooKeeper from the artifacts
 that bench/peers/zookeeper pins, which needs `go`, a JDK, `mvn`, and a network the first time; all of it stays below target/peers.
-What was measured is written to bench/results.",
+With `open` requests arrive at times that do not depend on answers (Poisson, from a seed) at 10, 25, 50, 75 and 90 %
+of the rate that each variant reached in a closed loop before, in turns, and counts each latency from when the request
+was due: what a server that stands still does to those who come meanwhile is in it. It says where what waits grows.
+There is no claim about it; it is well where everything could be measured.
+What was measured is written to bench/results, that of gates and open as a picture too; `plots` draws those again.",
     options: &[
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
@@ -43,6 +48,17 @@ What was measured is written to bench/results.",
             help: "what replicas keep; memory where not given",
         },
         Opt { name: "--seconds", value: "<n>", help: "seconds measured per round; 5 where not given" },
+        Opt {
+            name: "--percent",
+            value: "<n,…>",
+            help: "of `open`: rates in percent of the closed loop's; 10,25,50,75,90 where not given",
+        },
+        Opt {
+            name: "--variant",
+            value: "<name,…>",
+            help: "of `open`: own-process, in-process, unreplicated; all where not given",
+        },
+        Opt { name: "--seed", value: "<n>", help: "of `open`: what arrivals are drawn from; 1 where not given" },
         Opt { name: "--keys", value: "<n>", help: "of `large`; 10000000 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "rounds of each kind; 3 where not given" },
     ],
@@ -59,7 +75,13 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["peers"] => return peers::run(arguments),
         ["gates"] => return gates(arguments, None),
         ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
-        _ => return Err("say which benchmark: null, large, peers, gates, gates null or gates kv".to_string()),
+        ["open"] => return open(arguments, "null"),
+        ["open", service @ ("null" | "kv")] => return open(arguments, service),
+        ["plots"] => return plots(),
+        _ => {
+            return Err("say which benchmark: null, large, peers, gates [null|kv], open [null|kv] or plots"
+                .to_string());
+        }
     }
     let mut words = vec!["null".to_string(), "--json".to_string()];
     let mut number = |name: &str, default| -> Result<u64, String> {
@@ -106,8 +128,62 @@ fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String>
     let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(rounds).saturating_mul(18))
         + OVERHEAD * 6;
     let report = heard(words, &HONEST, limit)?;
-    keep(&report, &format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default()))?;
+    let name = format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default());
+    keep(&report, &name)?;
+    draw(&report.json, &name)?;
     Ok(report)
+}
+
+/// Requests that arrive by themselves, and what was measured as a file and as a picture.
+fn open(arguments: &Arguments, service: &str) -> Result<Report, String> {
+    let mut words: Vec<String> = ["open", service, "--json"].map(str::to_string).into();
+    let mut number = |name: &str, default| -> Result<u64, String> {
+        let number = arguments.number(name, default)?;
+        words.extend([name.to_string(), number.to_string()]);
+        Ok(number)
+    };
+    let (seconds, rounds) = (number("--seconds", 5)?, number("--rounds", 3)?);
+    for (name, default) in [("--connections", 16), ("--outstanding", 1000), ("--seed", 1)] {
+        number(name, default)?;
+    }
+    if !arguments.all("--bytes").is_empty() {
+        number("--bytes", 0)?;
+    }
+    let mut rates = 5;
+    for name in ["--durability", "--percent", "--variant"] {
+        let given = arguments.all(name);
+        if !given.is_empty() {
+            rates = if name == "--percent" { given.len() as u64 } else { rates };
+            words.extend([name.to_string(), given.join(",")]);
+        }
+    }
+    // Three variants in a closed loop and at each rate; what waits at the end of a round may take as long again.
+    let each = seconds.saturating_add(1).saturating_mul(2).saturating_mul(rounds).saturating_mul(3);
+    let limit = Duration::from_secs(each.saturating_mul(rates.saturating_add(1))) + OVERHEAD * 4;
+    let report = heard(words, &HONEST, limit)?;
+    let always = arguments.all("--durability").last().is_some_and(|durability| durability == "always");
+    let name = format!("open-{service}{}", if always { "-always" } else { "" });
+    keep(&report, &name)?;
+    draw(&report.json, &name)?;
+    Ok(report)
+}
+
+/// Draws every kept result that has a picture.
+fn plots() -> Result<Report, String> {
+    let directory = results();
+    let mut drawn = Vec::new();
+    let entries = std::fs::read_dir(&directory).map_err(|why| format!("{}: {why}", directory.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if path.extension().is_some_and(|end| end == "json") && picture(&name).is_some() {
+            let text = std::fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+            let result = serde_json::from_str(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            draw(&result, &name)?;
+            drawn.push(name);
+        }
+    }
+    let summary = format!("{} pictures drawn", drawn.len());
+    Ok(Report { ok: !drawn.is_empty(), summary, json: serde_json::json!({ "drawn": drawn }) })
 }
 
 /// A state of millions of keys.
@@ -120,16 +196,37 @@ fn large(arguments: &Arguments) -> Result<Report, String> {
     Ok(report)
 }
 
+/// Where results are kept.
+fn results() -> PathBuf {
+    workspace::root().join("bench").join("results")
+}
+
 /// Writes what was measured to a file of its own.
 pub fn keep(report: &Report, name: &str) -> Result<(), String> {
-    let root = workspace::root();
-    let directory = root.join("bench").join("results");
-    let path = directory.join(format!("{name}.json"));
     let text = serde_json::to_string_pretty(&report.json).map_err(|why| why.to_string())?;
-    std::fs::create_dir_all(&directory)
-        .and_then(|()| std::fs::write(&path, text + "\n"))
+    write(&format!("{name}.json"), &(text + "\n"))
+}
+
+/// What draws the picture of a result, where it has one.
+fn picture(name: &str) -> Option<fn(&Value) -> String> {
+    match name.split('-').next() {
+        Some("gates") => Some(plot::gates),
+        Some("open") => Some(plot::open),
+        _ => None,
+    }
+}
+
+/// Draws a result beside it.
+fn draw(result: &Value, name: &str) -> Result<(), String> {
+    picture(name).map_or(Ok(()), |picture| write(&format!("{name}.svg"), &picture(result)))
+}
+
+fn write(name: &str, text: &str) -> Result<(), String> {
+    let path = results().join(name);
+    std::fs::create_dir_all(results())
+        .and_then(|()| std::fs::write(&path, text))
         .map_err(|why| format!("{}: {why}", path.display()))?;
-    println!("written to {}", path.strip_prefix(&root).unwrap_or(&path).display());
+    println!("written to {}", path.strip_prefix(workspace::root()).unwrap_or(&path).display());
     Ok(())
 }
 
@@ -139,17 +236,7 @@ pub fn heard(words: Vec<String>, built: &[&str], limit: Duration) -> Result<Repo
     let root = workspace::root();
     build(&root, built)?;
     let program = workspace::target(&root).join("release").join("troth-bench");
-    let ran = process::run_heard(Program::new(program).args(words), limit, &mut |_, _| {}, &mut |line| {
-        // The result on the last line is for the report, which has the summary too.
-        if !line.starts_with('{') {
-            println!("{line}");
-        }
-    })?;
-    let Some(json) = ran.json() else {
-        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
-    };
-    let summary = json["summary"].as_str().unwrap_or_default().to_string();
-    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+    process::report(Program::new(program).args(words), limit)
 }
 
 /// What measures honestly: the program, and the one that it starts trusted processes with.

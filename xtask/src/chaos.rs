@@ -98,17 +98,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let programs = workspace::target(&root).join(PROFILE);
     let mut chaos = Program::new(programs.join("troth-chaos"));
     chaos.args(words).arg("--troth").arg(programs.join("troth")).arg("--judge").arg(judge);
-    let ran = process::run_heard(&mut chaos, limit, &mut |_, _| {}, &mut |line| {
-        // The result on the last line is for the report, which has the summary too.
-        if !line.starts_with('{') {
-            println!("{line}");
-        }
-    })?;
-    let Some(json) = ran.json() else {
-        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
-    };
-    let summary = json["summary"].as_str().unwrap_or_default().to_string();
-    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
+    process::report(&mut chaos, limit)
 }
 
 /// Builds the judge and says where it is.

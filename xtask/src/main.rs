@@ -17,6 +17,7 @@ mod lint;
 mod mutants;
 mod paper;
 mod peers;
+mod plot;
 mod process;
 mod sim;
 mod source;

@@ -1,5 +1,6 @@
 //! Running other programs within a time limit, with what they print kept.
 
+use crate::cli::Report;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -82,7 +83,7 @@ pub fn run(
 }
 
 /// As [`run`]; `hear` is called with every line on standard output as it comes.
-pub fn run_heard(
+fn run_heard(
     command: &mut Command,
     limit: Duration,
     alive: &mut dyn FnMut(Duration, &str),
@@ -149,6 +150,22 @@ pub fn run_heard(
             alive(started.elapsed(), all.back().map_or("", String::as_str));
         }
     }
+}
+
+/// Runs a program, lets its lines be seen as they come, and makes of the last one, which is a JSON object, the
+/// report: `summary` in it is the last line for people, `ok` whether what the program checks holds.
+pub fn report(command: &mut Command, limit: Duration) -> Result<Report, String> {
+    let ran = run_heard(command, limit, &mut |_, _| {}, &mut |line| {
+        // The result on the last line is for the report, which has the summary too.
+        if !line.starts_with('{') {
+            println!("{line}");
+        }
+    })?;
+    let Some(json) = ran.json() else {
+        return Err(format!("no result ({}):\n{}", ran.ending.describe(), ran.tail(20)));
+    };
+    let summary = json["summary"].as_str().unwrap_or_default().to_string();
+    Ok(Report { ok: ran.ending.good() && json["ok"] == true, summary, json })
 }
 
 /// Runs a program whose output is short and returns its standard output, or an error with what it

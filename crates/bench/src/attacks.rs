@@ -105,7 +105,7 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
 
 /// One group from its start on, loaded for so long.
 async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failure> {
-    let scratch = Scratch::new(1, plan.connections + 1, Durability::Memory, TrustedHome::InProcess)?;
+    let scratch = Scratch::new(1, plan.clients.connections + 1, Durability::Memory, TrustedHome::InProcess)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let dir = scratch.layout.root().to_string_lossy().into_owned();
     let (mut replicas, mut others) = (Vec::new(), Vec::new());
@@ -131,18 +131,17 @@ async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failu
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|id| (cluster.replica(id).address.clone(), id)).collect();
     let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
-    for number in 0..plan.connections {
+    for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let caller = Replicated::new(cluster.group, client, cluster.limits, signer);
-        let share = plan.outstanding / u32::from(plan.connections);
-        load.add(caller, links(&cluster, &secret, &addresses).await?, share);
+        load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if let Some(kind) = attack.and_then(Attack::floods) {
         let honest = cluster.group.all().filter(|id| !fetches || *id != FETCHER);
         let victims: Victims = honest.map(|id| (cluster.replica(id).address.clone(), id)).collect();
-        let own = if fetches { u64::from(FETCHER.0) } else { u64::from(plan.connections) + 1 };
+        let own = if fetches { u64::from(FETCHER.0) } else { u64::from(plan.clients.connections) + 1 };
         let words = flooder_words(&dir, kind, own, &victims, plan.rate, 0);
         let directory = scratch.layout.root().join("flooder");
         std::fs::create_dir_all(&directory)?;

@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Flood(FloodPlan),
     /// Measure every gate: clusters beside the same service unreplicated, and beside what the machine can do.
     Suite(SuitePlan),
+    /// Measure latencies of requests that arrive whether or not others are answered, at several rates.
+    Open(OpenPlan),
     /// Measure a state of millions of keys.
     Large(LargePlan),
     /// Measure durable writes beside etcd's and ZooKeeper's.
@@ -45,18 +47,34 @@ pub(crate) enum Command {
     Direct(Server),
 }
 
+/// Clients that keep requests outstanding.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Clients {
+    /// Honest clients, each with one connection to every server.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) connections: u16,
+    /// Requests outstanding, over all honest clients.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) outstanding: u32,
+}
+
+impl Clients {
+    /// Requests that each client has outstanding; the first ones take what does not divide.
+    pub(crate) fn share(self, client: u16) -> u32 {
+        let connections = u32::from(self.connections);
+        self.outstanding / connections + u32::from(u32::from(client) < self.outstanding % connections)
+    }
+}
+
 /// What to measure, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Plan {
     /// Faulty replicas to bear; 2f+1 run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: u16,
-    /// Clients, each with one connection to every server.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one operation.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -83,12 +101,9 @@ pub(crate) struct FloodPlan {
     /// Which floods; all where not given.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) kind: Vec<FloodKind>,
-    /// Honest clients.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all honest clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one honest operation.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -163,6 +178,42 @@ pub(crate) struct SuitePlan {
     pub(crate) json: bool,
 }
 
+/// How requests arrive by themselves, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OpenPlan {
+    /// What is asked for.
+    #[arg(value_enum, default_value = "null")]
+    pub(crate) service: ServiceName,
+    /// Who asks; so many requests are outstanding in the closed loop that shows what the rates are shares of.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
+    /// Bytes of an operation of the null service or of a value; 0 and 256 where not given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub(crate) bytes: Option<u32>,
+    /// What the servers keep.
+    #[arg(long, value_enum, default_value = "memory")]
+    pub(crate) durability: DurabilityName,
+    /// Rates at which requests arrive, in percent of the closed loop's.
+    #[arg(long, value_delimiter = ',', default_value = "10,25,50,75,90",
+          value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) percent: Vec<u32>,
+    /// Which variants; all where not given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) variant: Vec<VariantName>,
+    /// What the times of arrival are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Seconds measured per round.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(crate) seconds: u64,
+    /// Rounds of each variant at each rate, in turns.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub(crate) rounds: u32,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// See [`troth_node::config::Service`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServiceName {
@@ -184,12 +235,9 @@ pub(crate) struct AttackPlan {
     /// Which attacks; all where not given.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) kind: Vec<Attack>,
-    /// Honest clients.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) connections: u16,
-    /// Requests outstanding, over all honest clients.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) outstanding: u32,
+    /// Who asks.
+    #[command(flatten)]
+    pub(crate) clients: Clients,
     /// Bytes of one honest operation.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
@@ -335,11 +383,59 @@ pub(crate) enum DurabilityName {
     Memory,
 }
 
-impl Plan {
-    /// Requests that each client has outstanding; the first ones take what does not divide.
-    pub(crate) fn share(&self, client: u16) -> u32 {
-        let connections = u32::from(self.connections);
-        self.outstanding / connections + u32::from(u32::from(client) < self.outstanding % connections)
+/// What is measured beside what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VariantName {
+    /// A cluster whose trusted components are processes of their own.
+    OwnProcess,
+    /// A cluster whose trusted components are in the replicas' processes.
+    InProcess,
+    /// The same service without a cluster.
+    Unreplicated,
+}
+
+impl OpenPlan {
+    /// Bytes of an operation of the null service or of a value.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes.unwrap_or(if self.service == ServiceName::Kv { 256 } else { 0 })
+    }
+}
+
+impl ServiceName {
+    /// Its name on the command line and in the result.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Kv => "kv",
+        }
+    }
+}
+
+impl From<ServiceName> for troth_node::config::Service {
+    fn from(name: ServiceName) -> Self {
+        match name {
+            ServiceName::Null => Self::Null,
+            ServiceName::Kv => Self::Kv,
+        }
+    }
+}
+
+impl DurabilityName {
+    /// Its name on the command line and in the result.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Always => "always",
+        }
+    }
+}
+
+impl From<DurabilityName> for troth_node::config::Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Memory => Self::Memory,
+            DurabilityName::Always => Self::Always,
+        }
     }
 }
 

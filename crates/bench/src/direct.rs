@@ -87,6 +87,7 @@ impl Log {
 pub(crate) fn run(server: &Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
+    crate::allocations::tell(layout.root())?;
     match cluster.service {
         Service::Null => serve(server, &layout, cluster, Null::default()),
         Service::Kv => serve(server, &layout, cluster, Kv::default()),

@@ -72,7 +72,7 @@ async fn measure(plan: &Plan) -> Result<(Vec<Measured>, Vec<f64>), Failure> {
     for number in 1..=plan.rounds {
         syncs.push(bare_sync(&file)?);
         for ((name, ..), cluster) in KINDS.iter().zip(&mut clusters) {
-            cluster.alone_rounds.push(round(&mut cluster.alone, &cluster.servers, plan).await?);
+            cluster.alone_rounds.push(round(&mut cluster.alone, &cluster.servers, plan.seconds).await?);
             let now = cluster.alone_rounds[cluster.alone_rounds.len() - 1];
             syncs.push(bare_sync(&file)?);
             let sync = syncs[syncs.len() - 1];
@@ -82,11 +82,11 @@ async fn measure(plan: &Plan) -> Result<(Vec<Measured>, Vec<f64>), Failure> {
             );
         }
         for ((name, ..), cluster) in KINDS.iter().zip(&mut clusters) {
-            cluster.many_rounds.push(round(&mut cluster.many, &cluster.servers, plan).await?);
+            cluster.many_rounds.push(round(&mut cluster.many, &cluster.servers, plan.seconds).await?);
             let now = cluster.many_rounds[cluster.many_rounds.len() - 1];
             println!(
                 "round {number}, {} outstanding, {name:<36} {:>9.0} operations per second",
-                plan.outstanding, now.rate
+                plan.clients.outstanding, now.rate
             );
         }
     }
@@ -95,23 +95,23 @@ async fn measure(plan: &Plan) -> Result<(Vec<Measured>, Vec<f64>), Failure> {
 
 async fn start(plan: &Plan, durability: Durability, home: TrustedHome) -> Result<Measured, Failure> {
     // The last client is the one that is alone.
-    let scratch = Scratch::new(plan.f, plan.connections + 1, durability, home)?;
+    let scratch = Scratch::new(plan.f, plan.clients.connections + 1, durability, home)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = start_replicas(&scratch, &cluster).await?;
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
     let operation = Bytes::from(vec![0; plan.bytes as usize]);
     let (mut alone, mut many) = (Load::new(operation.clone()), Load::new(operation));
-    for number in 0..=plan.connections {
+    for number in 0..=plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let caller = Replicated::new(cluster.group, client, cluster.limits, signer);
         let links = links(&cluster, &secret, &addresses).await?;
-        if number == plan.connections {
+        if number == plan.clients.connections {
             alone.add(caller, links, 1);
         } else {
-            many.add(caller, links, plan.share(number));
+            many.add(caller, links, plan.clients.share(number));
         }
     }
     Ok(Measured { scratch, servers, alone, many, alone_rounds: Vec::new(), many_rounds: Vec::new() })
@@ -157,7 +157,7 @@ fn report(plan: &Plan, clusters: &[Measured], syncs: &[f64]) -> bool {
         "",
         "one client alone",
         "each",
-        format!("{} out", plan.outstanding)
+        format!("{} out", plan.clients.outstanding)
     );
     let mut ratios = Vec::new();
     let mut variants = serde_json::Map::new();
@@ -209,8 +209,8 @@ fn report(plan: &Plan, clusters: &[Measured], syncs: &[f64]) -> bool {
     );
     if plan.json {
         let result = json!({
-            "service": "null", "durability": "always", "f": plan.f, "connections": plan.connections,
-            "outstanding": plan.outstanding, "operation_bytes": plan.bytes, "seconds": plan.seconds,
+            "service": "null", "durability": "always", "f": plan.f, "connections": plan.clients.connections,
+            "outstanding": plan.clients.outstanding, "operation_bytes": plan.bytes, "seconds": plan.seconds,
             "rounds": plan.rounds, "load_average": load, "view_changes": changes,
             "sync_p50_us": sync, "sync_p50_us_samples": syncs, "variants": variants,
             "ratio": ratios[CLAIMED], "ratio_process": ratios[CLAIMED + 1], "restless": restless, "claim": CLAIM, "ok": holds,

@@ -1,9 +1,10 @@
-//! All clients on one thread. Each outcome is followed at once by the next request, so that the
-//! planned number is outstanding all the time: a closed loop.
+//! All clients on one thread. In a closed loop each outcome is followed at once by the next request, so that the
+//! planned number is outstanding all the time; in an open one requests follow a schedule that knows no outcomes.
 
 use crate::Failure;
 use crate::caller::{Caller, Wants};
 use crate::hub::{Hub, RETRY, flush};
+use crate::open::{Due, Schedule};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -47,11 +48,16 @@ pub(crate) struct Controls {
     pub(crate) latencies: RefCell<Vec<(u32, u32)>>,
 }
 
-/// Requests submitted together.
-struct Burst {
-    end: u64,
-    left: u64,
-    at: Instant,
+/// Requests that came together.
+pub(crate) struct Burst {
+    /// The number behind the last of them.
+    pub(crate) end: u64,
+    /// How many have no outcome yet.
+    pub(crate) left: u64,
+    /// What their latency is counted from: when they were submitted, and in an open loop when they were due.
+    pub(crate) at: Instant,
+    /// Whether their latency is of interest.
+    pub(crate) counts: bool,
 }
 
 struct Client<C> {
@@ -108,6 +114,11 @@ impl<C: Caller> Load<C> {
         }
     }
 
+    /// How many clients there are.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
     /// Adds a client with its connections, by server, and the requests it keeps outstanding.
     pub(crate) fn add(&mut self, caller: C, links: Vec<(LinkReader, LinkWriter)>, share: u32) {
         self.servers = caller.servers();
@@ -134,25 +145,54 @@ impl<C: Caller> Load<C> {
     /// Keeps the planned requests outstanding until told not to go on, then waits for the last
     /// outcomes.
     pub(crate) async fn run(&mut self, controls: &Controls) -> Result<(), Failure> {
-        let mut arrived = Vec::new();
-        let mut wants = Wants::default();
-        let mut active: Vec<usize> = (0..self.clients.len()).collect();
         for client in 0..self.clients.len() {
             let share = self.clients[client].share;
             self.submit(client, share, Instant::now());
         }
+        self.drive(controls, None).await
+    }
+
+    /// Asks what is due when it is due until the schedule is over, then waits for the last outcomes. Nothing is
+    /// asked because of an outcome as long as the controls do not say to go on.
+    pub(crate) async fn follow(
+        &mut self,
+        controls: &Controls,
+        schedule: &mut Schedule,
+    ) -> Result<(), Failure> {
+        self.drive(controls, Some(schedule)).await
+    }
+
+    async fn drive(
+        &mut self,
+        controls: &Controls,
+        mut schedule: Option<&mut Schedule>,
+    ) -> Result<(), Failure> {
+        let mut arrived = Vec::new();
+        let mut wants = Wants::default();
+        let mut active: Vec<usize> = (0..self.clients.len()).collect();
         let mut ticked = Instant::now();
         loop {
+            if let Some(schedule) = schedule.as_deref_mut() {
+                self.ask_what_is_due(schedule, &mut active);
+            }
             for index in active.drain(..) {
                 self.serve(index, &mut wants, controls)?;
             }
             controls.progress.set(self.progress());
-            if self.done == self.submitted && !controls.go_on.get() {
+            let over = schedule.as_deref().is_none_or(Schedule::is_over);
+            if self.done == self.submitted && over && !controls.go_on.get() {
                 return Ok(());
             }
             let behind = !self.behind.is_empty();
+            let next = async {
+                match schedule.as_deref_mut() {
+                    Some(schedule) => schedule.wait().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = self.hub.woken() => {}
+                waited = next => waited?,
                 () = tokio::time::sleep(if behind { RETRY } else { TICK }) => {}
             }
             // Whoever has bytes to read reads them now, so that one turn takes them together.
@@ -237,6 +277,21 @@ impl<C: Caller> Load<C> {
         self.clients.iter().map(|client| client.done).collect()
     }
 
+    fn ask_what_is_due(&mut self, schedule: &mut Schedule, active: &mut Vec<usize>) {
+        let now = Instant::now();
+        let time = self.time(now);
+        while let Some(Due { client: index, at, counts }) = schedule.due(now, self.submitted - self.done) {
+            let client = &mut self.clients[index];
+            client.caller.submit(time, (self.operation)());
+            client.submitted += 1;
+            self.submitted += 1;
+            client.bursts.push_back(Burst { end: client.submitted, left: 1, at, counts });
+            if !std::mem::replace(&mut client.listed, true) {
+                active.push(index);
+            }
+        }
+    }
+
     fn submit(&mut self, index: usize, count: u32, now: Instant) {
         let time = self.time(now);
         let client = &mut self.clients[index];
@@ -246,7 +301,8 @@ impl<C: Caller> Load<C> {
         client.submitted += u64::from(count);
         self.submitted += u64::from(count);
         if count > 0 {
-            client.bursts.push_back(Burst { end: client.submitted, left: u64::from(count), at: now });
+            let (end, left) = (client.submitted, u64::from(count));
+            client.bursts.push_back(Burst { end, left, at: now, counts: true });
         }
     }
 
@@ -263,13 +319,18 @@ impl<C: Caller> Load<C> {
 }
 
 /// Notes how long requests took.
-fn note(bursts: &mut VecDeque<Burst>, done: impl Iterator<Item = u64>, now: Instant, controls: &Controls) {
+pub(crate) fn note(
+    bursts: &mut VecDeque<Burst>,
+    done: impl Iterator<Item = u64>,
+    now: Instant,
+    controls: &Controls,
+) {
     let mut latencies = controls.latencies.borrow_mut();
     for number in done {
         let index = bursts.partition_point(|burst| burst.end <= number);
         let burst = &mut bursts[index];
         burst.left -= 1;
-        if controls.keep.get() {
+        if controls.keep.get() && burst.counts {
             let took = u32::try_from(now.duration_since(burst.at).as_micros()).unwrap_or(u32::MAX);
             match latencies.last_mut() {
                 Some((same, count)) if *same == took => *count += 1,

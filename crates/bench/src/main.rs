@@ -11,15 +11,20 @@
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
 //! | `load` | all clients on one thread, each outcome followed by the next request |
+//! | `open` | requests that arrive by themselves, and their latency from when they were due |
 //! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
 //! | `peers` | durable writes beside etcd's and ZooKeeper's |
+//! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
+//! | `allocations` | the allocator of `troth`, with a count |
+//! | `syscalls` | system calls of any kind, by `perf` |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
+mod allocations;
 mod attacks;
 mod caller;
 mod cli;
@@ -31,10 +36,13 @@ mod large;
 mod load;
 mod marks;
 mod null;
+mod open;
 mod peers;
 mod processes;
 mod report;
 mod suite;
+mod syscalls;
+mod variants;
 mod yardsticks;
 
 #[cfg(test)]
@@ -47,10 +55,6 @@ use std::process::ExitCode;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 
-/// The state is millions of small values: the allocator of `troth`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Why a measurement could not be made, for people.
 type Failure = Box<dyn std::error::Error>;
 
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
             DurabilityName::Always => durable::run(&plan),
         },
         Command::Flood(plan) => flood::run(&plan),
+        Command::Open(plan) => open::run(&plan),
         Command::Large(plan) => large::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
@@ -85,6 +90,7 @@ fn main() -> ExitCode {
 fn replica(server: &cli::Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
+    allocations::tell(&layout.replica(server.id()))?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     let trusted_command = match cluster.trusted_home {
         TrustedHome::InProcess => Vec::new(),

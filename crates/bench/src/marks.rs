@@ -20,10 +20,12 @@ const MOST: u64 = 1 << 20;
 pub(crate) struct Mark {
     pub(crate) at: Instant,
     pub(crate) progress: Progress,
-    /// Microseconds of processor time of all servers together.
+    /// Microseconds of processor time of all servers together, with the trusted processes that they started.
     pub(crate) servers_cpu: u64,
     /// The same of this process, which is all clients.
     pub(crate) client_cpu: u64,
+    /// How often all servers together asked for memory; what trusted processes did is not in it.
+    pub(crate) allocations: u64,
     pub(crate) snapshots: Vec<Snapshot>,
 }
 
@@ -34,23 +36,21 @@ impl Mark {
         for server in servers {
             snapshots.push(ask(&server.http).await?);
         }
-        let mut servers_cpu = 0;
+        let (mut servers_cpu, mut allocations) = (0, 0);
         for server in servers {
-            servers_cpu += cpu_with_children(server.pid())?;
+            allocations += server.allocations().await?;
+            for pid in family(server.pid())? {
+                servers_cpu += cpu(pid)?;
+            }
         }
         let client_cpu = cpu(std::process::id())?;
-        Ok(Self { at: Instant::now(), progress: controls.progress.get(), servers_cpu, client_cpu, snapshots })
+        let (at, progress) = (Instant::now(), controls.progress.get());
+        Ok(Self { at, progress, servers_cpu, client_cpu, allocations, snapshots })
     }
 }
 
-/// Microseconds of processor time that a process has used, in its own code and in the kernel.
-pub(crate) fn cpu(pid: u32) -> Result<u64, Failure> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    Ok(cpu_of(&stat).ok_or("what /proc says of a process has another form than proc(5) gives it")?)
-}
-
-/// The same of a process and all that it started and that still run: of a replica, its trusted component's too.
-pub(crate) fn cpu_with_children(pid: u32) -> Result<u64, Failure> {
+/// A process and all that it started and that still run: of a replica, its trusted component's too.
+pub(crate) fn family(pid: u32) -> Result<Vec<u32>, Failure> {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
         if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) {
@@ -59,13 +59,18 @@ pub(crate) fn cpu_with_children(pid: u32) -> Result<u64, Failure> {
             parents.extend(parent_of(&stat).map(|parent| (id, parent)));
         }
     }
-    let (mut family, mut next, mut all) = (vec![pid], 0, 0);
+    let (mut family, mut next) = (vec![pid], 0);
     while let Some(&one) = family.get(next) {
-        all += cpu(one)?;
         family.extend(parents.iter().filter(|(_, parent)| *parent == one).map(|(id, _)| *id));
         next += 1;
     }
-    Ok(all)
+    Ok(family)
+}
+
+/// Microseconds of processor time that a process has used, in its own code and in the kernel.
+pub(crate) fn cpu(pid: u32) -> Result<u64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    Ok(cpu_of(&stat).ok_or("what /proc says of a process has another form than proc(5) gives it")?)
 }
 
 /// The parent in a line of `/proc/<pid>/stat`.

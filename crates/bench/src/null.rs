@@ -21,7 +21,7 @@ pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 /// What starting, connecting and draining may take besides the rounds.
 pub(crate) const OVERHEAD: Duration = Duration::from_secs(60);
 /// How long the last outcomes of a round may take.
-const DRAIN: Duration = Duration::from_secs(20);
+pub(crate) const DRAIN: Duration = Duration::from_secs(20);
 
 /// Measures, prints, and tells whether the claim holds.
 pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
-    let scratch = Scratch::new(plan.f, plan.connections, Durability::Memory, TrustedHome::InProcess)?;
+    let scratch = Scratch::new(plan.f, plan.clients.connections, Durability::Memory, TrustedHome::InProcess)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let replicas = start_replicas(&scratch, &cluster).await?;
     let direct = [start_direct(&scratch).await?];
@@ -48,22 +48,22 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
     let operation = Bytes::from(vec![0; plan.bytes as usize]);
     let mut many = Load::new(operation.clone());
     let mut one = Load::new(operation);
-    for number in 0..plan.connections {
+    for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = || Ed25519Signer::from_seed(secret.seed);
         let caller = Replicated::new(cluster.group, client, cluster.limits, signer());
-        many.add(caller, links(&cluster, &secret, &addresses).await?, plan.share(number));
+        many.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
         let caller = Plain::new(cluster.group, client, cluster.limits, signer());
         let only = [(scratch.direct.0.clone(), ReplicaId(0))];
-        one.add(caller, links(&cluster, &secret, &only).await?, plan.share(number));
+        one.add(caller, links(&cluster, &secret, &only).await?, plan.clients.share(number));
     }
 
     let (mut replicated, mut unreplicated) = (Vec::new(), Vec::new());
     for number in 1..=plan.rounds {
-        replicated.push(round(&mut many, &replicas, plan).await?);
+        replicated.push(round(&mut many, &replicas, plan.seconds).await?);
         say(number, "replicated", replicated.last());
-        unreplicated.push(round(&mut one, &direct, plan).await?);
+        unreplicated.push(round(&mut one, &direct, plan.seconds).await?);
         say(number, "unreplicated", unreplicated.last());
     }
     Ok((replicated, unreplicated))
@@ -110,11 +110,11 @@ pub(crate) async fn links(
     Ok(links)
 }
 
-/// One warm-up and one measurement.
+/// One warm-up and one measurement of so many seconds.
 pub(crate) async fn round<C: Caller>(
     load: &mut Load<C>,
     servers: &[Server],
-    plan: &Plan,
+    seconds: u64,
 ) -> Result<Round, Failure> {
     let controls = Controls::default();
     controls.go_on.set(true);
@@ -122,18 +122,21 @@ pub(crate) async fn round<C: Caller>(
         tokio::time::sleep(WARM_UP).await;
         let before = Mark::take(servers, &controls).await?;
         controls.keep.set(true);
-        tokio::time::sleep(Duration::from_secs(plan.seconds)).await;
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
         controls.keep.set(false);
         let after = Mark::take(servers, &controls).await?;
+        let calls = crate::syscalls::per_operation(servers, &controls).await?;
         controls.go_on.set(false);
-        Ok((before, after))
+        Ok((before, after, calls))
     };
-    let limit = WARM_UP + Duration::from_secs(plan.seconds) + DRAIN;
+    let limit = WARM_UP + Duration::from_secs(seconds) + DRAIN;
     let both = async { tokio::try_join!(load.run(&controls), watch) };
-    let ((), (before, after)) = tokio::time::timeout(limit, both)
+    let ((), (before, after, calls)) = tokio::time::timeout(limit, both)
         .await
         .map_err(|_| "requests of a round have no outcome; the servers are stuck or far too slow")??;
-    Ok(Round::new(&before, &after, &controls.latencies.borrow()))
+    let mut round = Round::new(&before, &after, &controls.latencies.borrow());
+    round.system_calls = calls;
+    Ok(round)
 }
 
 fn say(number: u32, service: &str, round: Option<&Round>) {

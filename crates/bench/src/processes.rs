@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What a server prints goes here, in its directory.
+const LOG: &str = "bench.log";
+
 /// The user of the components where this runs as root; nobody else has this number.
 const TRUSTED: u32 = 64_104;
 
@@ -100,7 +103,7 @@ impl Drop for Scratch {
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    log: PathBuf,
+    directory: PathBuf,
     /// Where it tells its counters.
     pub(crate) http: String,
 }
@@ -113,18 +116,22 @@ impl Server {
 
     /// Starts a program that ends with its standard input; it writes to a log in `directory`.
     pub(crate) fn run(program: &mut Command, directory: &Path, http: &str) -> Result<Self, Failure> {
-        let log = directory.join("bench.log");
-        let file = File::create(&log)?;
+        let file = File::create(directory.join(LOG))?;
         let child =
             program.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file).spawn().map_err(|why| {
                 format!("'{}' does not start: {why}", program.get_program().to_string_lossy())
             })?;
-        Ok(Self { child, log, http: http.to_owned() })
+        Ok(Self { child, directory: directory.to_owned(), http: http.to_owned() })
     }
 
     /// What it has printed so far.
     pub(crate) fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        std::fs::read_to_string(self.directory.join(LOG)).unwrap_or_default()
+    }
+
+    /// How often its process asked for memory so far.
+    pub(crate) async fn allocations(&self) -> Result<u64, Failure> {
+        crate::allocations::ask(&self.directory).await
     }
 
     /// Gives it a line on its standard input.

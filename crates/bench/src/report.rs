@@ -28,8 +28,12 @@ pub(crate) struct Round {
     servers_calls: f64,
     /// The same of all clients.
     client_calls: f64,
+    /// System calls of any kind per operation, of all servers together and their trusted processes, where counted.
+    pub(crate) system_calls: Option<f64>,
+    /// Requests for memory per operation, of all servers together without their trusted processes.
+    allocations: f64,
     /// Operations per frame.
-    frame_operations: f64,
+    pub(crate) frame_operations: f64,
     /// Frames per ordered or executed batch.
     batch_frames: f64,
     /// Operations per batch.
@@ -45,7 +49,7 @@ pub(crate) struct Round {
 pub(crate) type Column = (&'static str, &'static str, usize, fn(&Round) -> f64);
 
 /// What is shown of a round: title, name in JSON, decimals.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     ("operations per second", "operations_per_second", 0, |round| round.rate),
     ("latency p50, µs", "p50_us", 0, |round| round.p50),
     ("latency p99, µs", "p99_us", 0, |round| round.p99),
@@ -55,6 +59,7 @@ const COLUMNS: [Column; 12] = [
     ("  of these between servers", "bytes_between_servers", 1, |round| round.bytes_between),
     ("reads + writes per operation, servers", "servers_calls", 3, |round| round.servers_calls),
     ("reads + writes per operation, clients", "clients_calls", 3, |round| round.client_calls),
+    ("allocations per operation, servers", "servers_allocations", 2, |round| round.allocations),
     ("operations per frame", "operations_per_frame", 1, |round| round.frame_operations),
     ("frames per batch", "frames_per_batch", 1, |round| round.batch_frames),
     ("operations per batch", "operations_per_batch", 0, |round| round.batch_operations),
@@ -66,9 +71,19 @@ const KEPT: [Column; 2] = [
     ("trusted calls per operation, servers", "trusted_calls", 4, |round| round.calls),
 ];
 
+/// What is shown beside it where it can be counted.
+const COUNTED: [Column; 1] = [("system calls per operation, servers", "system_calls", 3, |round| {
+    round.system_calls.unwrap_or(f64::NAN)
+})];
+
+/// What is shown of every round.
+fn always() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().chain(COUNTED.iter().filter(|_| crate::syscalls::available()))
+}
+
 /// What is shown of a round of servers that may be durable.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().chain(&KEPT)
+    always().chain(&KEPT)
 }
 
 impl Round {
@@ -90,13 +105,15 @@ impl Round {
             rate: operations / after.at.duration_since(before.at).as_secs_f64(),
             p50: percentile(latencies, 0.50),
             p99: percentile(latencies, 0.99),
-            servers_cpu: per(after.servers_cpu - before.servers_cpu),
+            servers_cpu: per(after.servers_cpu.saturating_sub(before.servers_cpu)),
             client_cpu: per(after.client_cpu - before.client_cpu),
             bytes: per(by_servers + by_clients),
             bytes_between: per(by_servers.saturating_sub(to_clients)),
             servers_calls: per(sum(|server| server.counters.reads + server.counters.writes)),
             client_calls: per(last.reads + last.writes - first.reads - first.writes),
-            frame_operations: operations / frames as f64,
+            system_calls: None,
+            allocations: per(after.allocations.saturating_sub(before.allocations)),
+            frame_operations: operations / frames.max(1) as f64,
             batch_frames: frames as f64 / batches,
             batch_operations: operations / batches,
             view_changes: sum(|server| server.counters.view_changes),
@@ -144,10 +161,16 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     println!();
     println!(
         "null service, f = {}, {} clients, {} requests outstanding, {} bytes each, {} rounds of {} s; load average {}",
-        plan.f, plan.connections, plan.outstanding, plan.bytes, plan.rounds, plan.seconds, load[0]
+        plan.f,
+        plan.clients.connections,
+        plan.clients.outstanding,
+        plan.bytes,
+        plan.rounds,
+        plan.seconds,
+        load[0]
     );
     println!("{:<38} {:>26} {:>26}", "median (lowest to highest)", "replicated", "unreplicated");
-    for (title, _, decimals, value) in COLUMNS {
+    for &(title, _, decimals, value) in always() {
         let cell = |rounds: &[Round]| {
             let of = || rounds.iter().map(value);
             let (low, high) = (of().fold(f64::INFINITY, f64::min), of().fold(f64::NEG_INFINITY, f64::max));
@@ -165,8 +188,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     );
     if plan.json {
         let variant = |rounds: &[Round]| -> Value {
-            COLUMNS
-                .iter()
+            always()
                 .map(|(_, name, _, value)| {
                     let all: Vec<f64> = rounds.iter().map(value).collect();
                     ((*name).to_owned(), json!({ "median": median(all.clone()), "rounds": all }))
@@ -175,7 +197,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
                 .into()
         };
         let result = json!({
-            "service": "null", "f": plan.f, "connections": plan.connections, "outstanding": plan.outstanding,
+            "service": "null", "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
             "operation_bytes": plan.bytes, "seconds": plan.seconds, "rounds": plan.rounds,
             "load_average": load, "view_changes": view_changes,
             "replicated": variant(replicated), "unreplicated": variant(direct),

@@ -6,6 +6,7 @@ mod fuzz;
 mod layers;
 mod mutants;
 mod paper;
+mod plot;
 mod process;
 mod purity;
 mod source;

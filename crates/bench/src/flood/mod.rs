@@ -12,7 +12,7 @@ pub(crate) mod silent;
 
 use crate::Failure;
 use crate::caller::Replicated;
-use crate::cli::{DurabilityName, FloodKind, FloodPlan, Plan};
+use crate::cli::{FloodKind, FloodPlan};
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, links, round};
 use crate::processes::{Scratch, Server};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_node::config::{ClientSecret, Cluster, TrustedHome};
 use troth_types::{ClientId, ReplicaId};
 
 /// A time that no handshake takes.
@@ -85,11 +85,8 @@ impl Stage {
     async fn new(plan: &FloodPlan, kind: FloodKind) -> Result<Self, Failure> {
         // One more client floods or connects during the flood; of idle connections half are clients'.
         let more = if kind == FloodKind::Idle { plan.idle.div_ceil(2) + 1 } else { 1 };
-        let durability = match plan.durability {
-            DurabilityName::Memory => Durability::Memory,
-            DurabilityName::Always => Durability::Always,
-        };
-        let scratch = Scratch::new(1, plan.connections + more, durability, TrustedHome::InProcess)?;
+        let durability = plan.durability.into();
+        let scratch = Scratch::new(1, plan.clients.connections + more, durability, TrustedHome::InProcess)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let faulty = ReplicaId(2);
         let honest = cluster.group.all().filter(|replica| !kind.is_replica() || *replica != faulty);
@@ -128,8 +125,8 @@ impl Stage {
         }
         let own = match self.kind {
             FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
-            FloodKind::Client | FloodKind::Forger => u64::from(plan.connections) + 1,
-            FloodKind::Idle => u64::from(plan.connections) + 2,
+            FloodKind::Client | FloodKind::Forger => u64::from(plan.clients.connections) + 1,
+            FloodKind::Idle => u64::from(plan.clients.connections) + 2,
         };
         let dir = self.scratch.layout.root().to_string_lossy();
         let words = flooder_words(&dir, self.kind, own, &victims, rate, plan.idle);
@@ -191,12 +188,12 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     let addresses: Vec<(String, ReplicaId)> =
         stage.cluster.group.all().map(|id| (stage.cluster.replica(id).address.clone(), id)).collect();
     let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
-    for number in 0..plan.connections {
+    for number in 0..plan.clients.connections {
         let secret = secret(&stage, u64::from(number) + 1)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let caller = Replicated::new(stage.cluster.group, secret.client, stage.cluster.limits, signer);
         let links = links(&stage.cluster, &secret, &addresses).await?;
-        load.add(caller, links, of(plan, QUIET).share(number));
+        load.add(caller, links, plan.clients.share(number));
     }
 
     let quiet = phase(&mut load, &stage, plan, QUIET, None).await?;
@@ -245,20 +242,6 @@ fn secret(stage: &Stage, client: u64) -> Result<ClientSecret, Failure> {
     Ok(ClientSecret::load(&stage.scratch.layout.client_secret(ClientId(client)), &stage.cluster)?)
 }
 
-/// The same load as the benchmark has it.
-fn of(plan: &FloodPlan, seconds: u64) -> Plan {
-    Plan {
-        f: 1,
-        connections: plan.connections,
-        outstanding: plan.outstanding,
-        bytes: plan.bytes,
-        durability: plan.durability,
-        seconds,
-        rounds: 1,
-        json: plan.json,
-    }
-}
-
 /// Runs the honest load for so long, while one more client connects again and again.
 async fn phase(
     load: &mut Load<Replicated>,
@@ -273,8 +256,7 @@ async fn phase(
     // The flooding client's own keys are the ones that would connect.
     let connecting = !matches!(stage.kind, FloodKind::Client | FloodKind::Forger);
     let (round, connected) = {
-        let rounds = of(plan, seconds);
-        let measured = round(load, &stage.replicas, &rounds);
+        let measured = round(load, &stage.replicas, seconds);
         tokio::pin!(measured);
         let mut connected = Vec::new();
         loop {
@@ -300,7 +282,7 @@ async fn phase(
 /// Connects a client to an honest replica; tells how long it took.
 async fn connect(stage: &Stage, plan: &FloodPlan) -> Result<Duration, Failure> {
     tokio::time::sleep(CONNECTS_EVERY).await;
-    let secret = secret(stage, u64::from(plan.connections) + 1)?;
+    let secret = secret(stage, u64::from(plan.clients.connections) + 1)?;
     let address = [(stage.cluster.replica(ReplicaId(0)).address.clone(), ReplicaId(0))];
     let began = Instant::now();
     let linked = tokio::time::timeout(CONNECTS_WITHIN, links(&stage.cluster, &secret, &address)).await;

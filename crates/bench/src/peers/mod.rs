@@ -16,7 +16,8 @@ use crate::Failure;
 use crate::cli::PeersPlan;
 use crate::null::{OVERHEAD, WARM_UP};
 use crate::report::load_average;
-use crate::suite::{Cell, Running, WRITES, WRITES_ALONE, replicated};
+use crate::suite::{Cell, WRITES, WRITES_ALONE};
+use crate::variants::{Running, replicated};
 use crate::yardsticks::Yardsticks;
 use line::Figures;
 use peer::Peer;
@@ -82,7 +83,7 @@ async fn measure(
     let mut zookeeper = Peer::zookeeper(&plan.zookeeper, &scratch.0).await?;
     let mut etcd = Peer::etcd(&plan.etcd, &scratch.0).await?;
     for peer in [&mut zookeeper, &mut etcd] {
-        let rate = peer.round(WRITES.clients, WRITES.outstanding, SETTLING).await?.rate;
+        let rate = peer.round(WRITES.setup.clients, SETTLING).await?.rate;
         println!(
             "{SETTLING} s before all rounds, {} {rate:>9.0} operations per second, not counted",
             peer.name
@@ -115,21 +116,20 @@ async fn measure_cell(
     let (own, inside) = ("Troth, component apart", "Troth, component in process");
     let names = [own.to_owned(), inside.to_owned(), zookeeper.name.clone(), etcd.name.clone()];
     let mut sides = [
-        Side::Troth(Box::new(replicated(cell, own, 1, TrustedHome::Process).await?)),
-        Side::Troth(Box::new(replicated(cell, inside, 1, TrustedHome::InProcess).await?)),
+        Side::Troth(Box::new(replicated(cell.setup, own, 1, TrustedHome::Process).await?)),
+        Side::Troth(Box::new(replicated(cell.setup, inside, 1, TrustedHome::InProcess).await?)),
         Side::Peer(zookeeper),
         Side::Peer(etcd),
     ];
     let mut rounds = [const { Vec::new() }; 4];
-    let timing = cell.plan(plan.seconds, plan.rounds);
     // The first one is not counted: everybody has seen the work then.
     for number in 0..=plan.rounds as usize {
         for turn in 0..sides.len() {
             // Who goes first in one round goes later in the next.
             let side = (turn + number) % sides.len();
             let figures = match &mut sides[side] {
-                Side::Troth(running) => Figures::of(&running.round(&timing).await?),
-                Side::Peer(peer) => peer.round(cell.clients, cell.outstanding, plan.seconds).await?,
+                Side::Troth(running) => Figures::of(&running.round(plan.seconds).await?),
+                Side::Peer(peer) => peer.round(cell.setup.clients, plan.seconds).await?,
             };
             let (name, rate, p50) = (&names[side], figures.rate, figures.p50);
             let counted = if number == 0 { "not counted" } else { "" };

@@ -2,7 +2,8 @@
 
 use super::line::{Figures, Line, parse};
 use crate::Failure;
-use crate::marks::{cpu, cpu_with_children};
+use crate::cli::Clients;
+use crate::marks::{cpu, family};
 use crate::null::WARM_UP;
 use crate::processes::Server;
 use std::path::{Path, PathBuf};
@@ -102,15 +103,11 @@ impl Peer {
     }
 
     /// One warm-up and one measurement.
-    pub(crate) async fn round(
-        &mut self,
-        clients: u16,
-        outstanding: u32,
-        seconds: u64,
-    ) -> Result<Figures, Failure> {
+    pub(crate) async fn round(&mut self, clients: Clients, seconds: u64) -> Result<Figures, Failure> {
+        let Clients { connections, outstanding } = clients;
         let (warm_up, measured) = (WARM_UP, Duration::from_secs(seconds));
         self.load.tell(&format!(
-            "round {clients} {outstanding} {} {}",
+            "round {connections} {outstanding} {} {}",
             warm_up.as_millis(),
             measured.as_millis()
         ))?;
@@ -132,7 +129,9 @@ impl Peer {
     fn cpu(&self) -> Result<[u64; 2], Failure> {
         let mut servers = 0;
         for server in &self.servers {
-            servers += cpu_with_children(server.pid())?;
+            for pid in family(server.pid())? {
+                servers += cpu(pid)?;
+            }
         }
         Ok([servers, cpu(self.load.pid())?])
     }

@@ -2,6 +2,7 @@
 
 use crate::marks::{cpu_of, parent_of};
 use crate::report::{median, percentile};
+use crate::syscalls::counted;
 
 #[test]
 fn percentiles_count_every_operation() {
@@ -27,4 +28,12 @@ fn processor_time_is_found_behind_any_name() {
     assert_eq!(cpu_of("77 (x) S 1 77"), None);
     assert_eq!(parent_of(stat), Some(1));
     assert_eq!(parent_of(""), None);
+}
+
+#[test]
+fn system_calls_are_read_from_what_perf_prints() {
+    assert_eq!(counted("48213,,raw_syscalls:sys_enter,1500123456,100.00,,\n"), Some(48_213));
+    assert_eq!(counted("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);
+    assert_eq!(counted("event syntax error: 'raw_syscalls:sys_enter'\n"), None);
+    assert_eq!(counted(""), None);
 }

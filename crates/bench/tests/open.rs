@@ -1,0 +1,35 @@
+//! An open loop as a whole, as short as it can be.
+
+use std::process::Command;
+
+#[test]
+fn it_measures_every_variant_at_every_rate() {
+    let output = Command::new(env!("CARGO_BIN_EXE_troth-bench"))
+        .args(["open", "kv", "--percent", "5,20", "--seconds", "1", "--rounds", "1", "--connections", "3"])
+        // A test of this package alone does not build the `troth` that trusted processes are.
+        .args(["--outstanding", "32", "--variant", "in-process,unreplicated", "--json"])
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().last().unwrap_or_default();
+    let result: serde_json::Value =
+        serde_json::from_str(last).unwrap_or_else(|why| panic!("{why}: {text}{errors}"));
+    assert!(output.status.success(), "{text}{errors}");
+    assert_eq!(result["operation_bytes"], 256);
+
+    let variants = result["variants"].as_array().expect("variants");
+    assert_eq!(variants.len(), 2);
+    for variant in variants {
+        assert!(variant["closed_loop"]["median"].as_f64() > Some(0.0), "{variant}");
+        let points = variant["points"].as_array().expect("a point for each rate");
+        assert_eq!(points.len(), 2);
+        for point in points {
+            let figure = |name: &str| point[name]["median"].as_f64().expect("a figure");
+            assert!(figure("offered") > 0.0 && figure("achieved") > 0.0, "{point}");
+            assert!(figure("p50_us") > 0.0, "{point}");
+            assert!(figure("p50_us") <= figure("p99_us") && figure("p99_us") <= figure("p999_us"), "{point}");
+            assert!(figure("servers_allocations") > 0.0, "{point}");
+        }
+    }
+}
