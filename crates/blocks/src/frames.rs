@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use troth_core::VerifiedFrame;
-use troth_types::{Digest, Seq};
+use troth_types::{Digest, Seq, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
@@ -17,21 +17,31 @@ struct Held {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FrameStore {
     frames: BTreeMap<Digest, Held>,
-    /// Digests that a batch names and whose frames are missing, with the lowest and the highest batch naming them.
-    wanted: BTreeMap<Digest, (Seq, Seq)>,
+    /// Digests that a batch names and whose frames are missing.
+    wanted: BTreeMap<Digest, Wanted>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    /// The lowest batch that names it.
+    first: Seq,
+    /// The highest.
+    last: Seq,
+    /// When it was asked for last.
+    asked: Option<Time>,
 }
 
 impl FrameStore {
     /// Whether a batch up to this one names this frame, and it is missing.
     #[must_use]
     pub fn wants(&self, digest: &Digest, up_to: Seq) -> bool {
-        self.wanted.get(digest).is_some_and(|(first, _)| *first <= up_to)
+        self.wanted.get(digest).is_some_and(|wanted| wanted.first <= up_to)
     }
 
     /// Keeps a frame. `pending`: it waits for execution.
     pub fn insert(&mut self, frame: VerifiedFrame, pending: bool) {
         let digest = frame.digest();
-        let used = self.wanted.remove(&digest).map(|(_, last)| last).unwrap_or_default();
+        let used = self.wanted.remove(&digest).map(|wanted| wanted.last).unwrap_or_default();
         let held = self.frames.entry(digest).or_insert(Held { frame, pending: false, used, logged: false });
         held.pending |= pending;
     }
@@ -56,8 +66,9 @@ impl FrameStore {
             match self.frames.get_mut(digest) {
                 Some(held) => held.used = held.used.max(seq),
                 None => {
-                    let (first, last) = self.wanted.entry(*digest).or_insert((seq, seq));
-                    (*first, *last) = ((*first).min(seq), (*last).max(seq));
+                    let wanted = Wanted { first: seq, last: seq, asked: None };
+                    let wanted = self.wanted.entry(*digest).or_insert(wanted);
+                    (wanted.first, wanted.last) = (wanted.first.min(seq), wanted.last.max(seq));
                     complete = false;
                 }
             }
@@ -75,19 +86,24 @@ impl FrameStore {
     /// primary may have named any number that nobody has.
     #[must_use]
     pub fn missing(&self, most: usize, round: u64, up_to: Seq) -> Vec<Digest> {
-        let wanted = || self.wanted.iter().filter(|(_, (first, _))| *first <= up_to);
+        let wanted = || self.wanted.iter().filter(|(_, wanted)| wanted.first <= up_to);
         let parts = wanted().count().div_ceil(most).max(1) as u64;
         let part = usize::try_from(round % parts).unwrap_or(0);
         wanted().map(|(digest, _)| *digest).skip(part * most).take(most).collect()
     }
 
-    /// The frames that are missing of batches up to this one, those of the lowest batches, at most `most`.
-    #[must_use]
-    pub fn missing_first(&self, most: usize, up_to: Seq) -> Vec<Digest> {
-        let wanted = self.wanted.iter().map(|(digest, (first, _))| (*first, *digest));
-        let mut wanted: Vec<_> = wanted.filter(|(first, _)| *first <= up_to).collect();
+    /// The frames that are missing of batches up to this one and that were not asked for by this before since
+    /// `asked_before`, those of the lowest batches, at most `most`. They count as asked for `now`.
+    pub fn ask_first(&mut self, most: usize, up_to: Seq, now: Time, asked_before: Time) -> Vec<Digest> {
+        let due = |wanted: &Wanted| wanted.asked.is_none_or(|asked| asked < asked_before);
+        let wanted = self.wanted.iter().filter(|(_, wanted)| wanted.first <= up_to && due(wanted));
+        let mut wanted: Vec<_> = wanted.map(|(digest, wanted)| (wanted.first, *digest)).collect();
         wanted.sort_unstable();
-        wanted.into_iter().map(|(_, digest)| digest).take(most).collect()
+        wanted.truncate(most);
+        for (_, digest) in &wanted {
+            self.wanted.entry(*digest).and_modify(|wanted| wanted.asked = Some(now));
+        }
+        wanted.into_iter().map(|(_, digest)| digest).collect()
     }
 
     /// Bytes of these frames, as far as they are here.
@@ -128,7 +144,7 @@ impl FrameStore {
     /// Batches up to `stable` are not needed any more.
     pub fn stable(&mut self, stable: Seq) {
         self.frames.retain(|_, held| held.pending || held.used > stable);
-        self.wanted.retain(|_, (_, used)| *used > stable);
+        self.wanted.retain(|_, wanted| wanted.last > stable);
     }
 
     /// What a fresh log must hold: the logged frames.

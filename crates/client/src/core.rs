@@ -4,6 +4,7 @@ use crate::budget::Budget;
 use crate::flight::Flight;
 use crate::inbox::Inbox;
 use crate::links::Links;
+use crate::pace::Pace;
 use crate::queue::{Queue, fits_a_frame};
 use crate::read::FastRead;
 use crate::{ClientError, Config, Output, SubmitError, Ticket};
@@ -65,6 +66,7 @@ pub struct ClientCore {
     pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) views: Vec<View>,
+    pub(crate) pace: Pace,
     /// What each replica owes: results that it was to send and did not.
     pub(crate) debts: Vec<u32>,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
@@ -101,6 +103,7 @@ impl ClientCore {
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
             links: Links::new(&group),
             views: vec![View::default(); group.n()],
+            pace: Pace::default(),
             debts: vec![0; group.n()],
             confirmed: Seq::default(),
             outputs: VecDeque::new(),
@@ -275,8 +278,8 @@ impl ClientCore {
             let signature = self.signer.sign(&draft.signing_digest());
             let frame = Arc::new(draft.sign(signature));
             self.send_frame(&frame, false);
-            let pause = self.config.timing.resend_first;
-            let flight = Flight::new(&self.config.group, frame, shares, self.now.after(pause), pause);
+            let pause = self.pace.resend_after(&self.config.timing);
+            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause);
             self.flights.insert(number, flight);
         }
     }

@@ -30,8 +30,11 @@ pub(crate) struct Flight {
     pub(crate) shares: Vec<Share>,
     /// Submissions that still want the outcome; at 0 the client only waits for the slot.
     pub(crate) wanted: usize,
+    pub(crate) sent_at: Time,
     pub(crate) resend_at: Time,
     pub(crate) pause: u64,
+    /// Whether it was sent more than once, to anybody.
+    pub(crate) sent_again: bool,
     /// Agreed on by f+1 distinct replicas; then the frame was executed, once, with this outcome.
     pub(crate) agreed: Option<Agreed>,
     /// The results that belong to what was agreed.
@@ -42,28 +45,27 @@ pub(crate) struct Flight {
     /// Whether a full reply was asked for at once because the designated replica failed to give
     /// it; a liar gets one such haste per frame out of us.
     hastened: bool,
+    /// Whether one of those that agree was asked for the results.
+    one_was_asked: bool,
 }
 
 impl Flight {
-    pub(crate) fn new(
-        group: &Group,
-        frame: Arc<Frame>,
-        shares: Vec<Share>,
-        resend_at: Time,
-        pause: u64,
-    ) -> Self {
+    pub(crate) fn new(group: &Group, frame: Arc<Frame>, shares: Vec<Share>, now: Time, pause: u64) -> Self {
         Self {
             frame,
             wanted: shares.len(),
             shares,
-            resend_at,
+            sent_at: now,
+            resend_at: now.after(pause),
             pause,
+            sent_again: false,
             agreed: None,
             results: None,
             votes: Ballot::new(group.n()),
             bodies: vec![None; group.n()],
             refusals: Ballot::new(group.n()),
             hastened: false,
+            one_was_asked: false,
         }
     }
 
@@ -125,6 +127,21 @@ impl Flight {
     /// Whether the results are here, or those that this replica gives.
     pub(crate) fn has_results_of(&self, replica: ReplicaId) -> bool {
         self.results.is_some() || self.bodies[usize::from(replica.0)].is_some()
+    }
+
+    /// One of those that agreed and did not send the results, to be asked for them before everybody is, once: whoever
+    /// has the results has them, and all the others would only repeat what they said.
+    pub(crate) fn whom_to_ask(&mut self, group: &Group, designated: ReplicaId) -> Option<ReplicaId> {
+        let agreed = self.agreed.as_ref().filter(|_| self.results.is_none())?;
+        if std::mem::replace(&mut self.one_was_asked, true) {
+            return None;
+        }
+        // Not always the same one: it is somebody else's turn with each frame.
+        let n = group.n() as u64;
+        let turns = (0..n).map(|step| ReplicaId(((self.frame.number() + step) % n) as u16));
+        let mut agreeing =
+            turns.filter(|one| *one != designated && self.votes.word(*one) == Some(&agreed.vote));
+        agreeing.next()
     }
 
     /// Whether the results are asked for although nobody waited for them.

@@ -14,6 +14,7 @@ pub mod front;
 mod inbox;
 mod links;
 mod output;
+mod pace;
 mod queue;
 mod read;
 mod receive;

@@ -55,7 +55,8 @@ impl ClientCore {
         if flight.must_hasten(designated, *debt > 0) {
             flight.resend_at = self.now;
         } else if after != before {
-            flight.resend_at = flight.resend_at.min(self.now.after(self.config.timing.full_wait));
+            let wait = self.pace.full_after(&self.config.timing);
+            flight.resend_at = flight.resend_at.min(self.now.after(wait));
         }
         if flight.results.is_some() || flight.wanted == 0 {
             self.begin_events_after(events_up_to);
@@ -94,6 +95,9 @@ impl ClientCore {
     pub(crate) fn land(&mut self, number: u64) -> Option<Flight> {
         let mut flight = self.flights.remove(&number)?;
         flight.drop_bodies(&self.config.group, &mut self.budget);
+        if !flight.sent_again {
+            self.pace.took(self.now.0.saturating_sub(flight.sent_at.0));
+        }
         if self.latest.as_ref().is_none_or(|latest| latest.number() < number) {
             self.latest = Some(Arc::clone(&flight.frame));
         }

@@ -142,6 +142,18 @@ impl ClientCore {
                 let debt = &mut self.debts[usize::from(designated.0)];
                 *debt = (*debt + OWED).min(MOST_OWED);
             }
+            flight.sent_again = true;
+            if let Some(one) = flight.whom_to_ask(&self.config.group, designated)
+                && self.links.is_up(one)
+            {
+                flight.resend_at = self.now.after(self.pace.full_after(&self.config.timing).max(1));
+                let frame = Arc::clone(&flight.frame);
+                self.send_frame_to(one, &frame, true);
+                continue;
+            }
+            if flight.agreed.is_none() {
+                self.pace.in_vain(&self.config.timing);
+            }
             let longest = self.config.timing.resend_longest;
             flight.pause =
                 if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };

@@ -136,6 +136,24 @@ fn only_frames_of_batches_that_are_near_are_wanted() {
 }
 
 #[test]
+fn a_frame_is_asked_for_again_after_a_while_only() {
+    let mut frames = crate::FrameStore::default();
+    let digest = |n: u8| Digest([n; 32]);
+    frames.name(Seq(2), &[digest(9), digest(1)]);
+    frames.name(Seq(1), &[digest(5)]);
+    frames.name(Seq(7), &[digest(2)]);
+    assert_eq!(
+        frames.ask_first(2, Seq(2), Time(100), Time(0)),
+        [digest(5), digest(1)],
+        "the lowest batch first"
+    );
+    assert_eq!(frames.ask_first(2, Seq(2), Time(110), Time(10)), [digest(9)], "and then those behind");
+    assert_eq!(frames.ask_first(2, Seq(2), Time(120), Time(20)), []);
+    assert_eq!(frames.ask_first(9, Seq(2), Time(205), Time(105)), [digest(5), digest(1)]);
+    assert_eq!(frames.missing(9, 0, Seq(2)).len(), 3, "who asks everybody asks for all of them");
+}
+
+#[test]
 fn the_back_off_doubles_and_takes_one_step_back_per_progress() {
     let mut back_off = BackOff::default();
     back_off.failed();

@@ -22,6 +22,45 @@ fn frames_are_sent_again_with_growing_pauses_up_to_a_cap() {
     assert_eq!(pauses, [100, 200, 350, 350, 350]);
 }
 
+/// One operation whose answers come so late.
+fn answered_after(scene: &mut Scene, number: u64, micros: u64) {
+    scene.submit(&["a"]);
+    scene.drain();
+    scene.wait(micros);
+    (0..3).for_each(|replica| scene.say(replica, full(number, &["A"])));
+    assert_eq!(scene.drain().done.len(), 1);
+}
+
+#[test]
+fn a_busy_group_is_given_the_time_that_it_takes() {
+    let timing = Timing { resend_first: 100, full_wait: 10, ..Timing::DEFAULT };
+    let mut scene = Scene::with(3, |config| config.timing = timing);
+    let pause = |scene: &mut Scene| scene.core.pace.resend_after(&timing);
+    assert_eq!(pause(&mut scene), 100, "what is configured, where nothing is known");
+    (1..=20).for_each(|number| answered_after(&mut scene, number, 90));
+    assert_eq!(pause(&mut scene), 100, "and at least that");
+    assert_eq!(scene.core.pace.full_after(&timing), 45);
+
+    // Answers come later and later: the first is asked for twice, and tells nothing.
+    for number in 21..=23 {
+        answered_after(&mut scene, number, 300);
+    }
+    assert!((301..=1000).contains(&pause(&mut scene)), "{}", pause(&mut scene));
+    let before = pause(&mut scene);
+    scene.submit(&["a"]);
+    scene.drain();
+    scene.wait(before - 1);
+    assert!(scene.drain().frames.is_empty(), "not asked for again");
+    scene.wait(1);
+    assert_eq!(scene.drain().frames.len(), 3);
+    (0..3).for_each(|replica| scene.say(replica, full(24, &["A"])));
+    assert_eq!(scene.drain().done.len(), 1);
+    assert!(pause(&mut scene) > before && pause(&mut scene) <= 1000, "longer until one tells, and bounded");
+
+    (25..=80).for_each(|number| answered_after(&mut scene, number, 1));
+    assert_eq!(pause(&mut scene), 100);
+}
+
 #[test]
 fn a_submission_ends_at_its_deadline_and_says_what_is_known() {
     let mut scene = Scene::with(3, |config| config.limits.client_window = 1);

@@ -5,7 +5,7 @@
 
 use crate::state::{MinBft, Timer};
 use troth_core::{Cx, To, rule};
-use troth_types::Seq;
+use troth_types::{Seq, Time};
 
 /// Missing frames asked for at once.
 pub(crate) const MOST_FRAMES: usize = 128;
@@ -50,10 +50,14 @@ impl MinBft {
         if !self.active() || self.is_primary() {
             return;
         }
-        let missing = self.frames.missing_first(MOST_FRAMES, self.wants_up_to());
+        // What was asked for just now is on its way, or waits in the queue of a replica that has much to do: to ask
+        // again would make it wait longer.
+        let (now, up_to) = (cx.now(), self.wants_up_to());
+        let asked_before = Time(now.0.saturating_sub(self.config.status_interval));
+        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
+        self.asked_up_to = up_to;
         if !missing.is_empty() {
             rule!("MINBFT-R9");
-            self.asked_up_to = self.wants_up_to();
             cx.fetch_frames(To::One(self.primary()), missing);
         }
     }
