@@ -315,8 +315,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// What the state under way still lacks.
-    fn wanted(&self) -> Vec<StateFetch> {
-        self.repair.as_ref().unwrap_or(&self.execution).wanted()
+    fn wanted(&mut self) -> Vec<StateFetch> {
+        self.repair.as_mut().unwrap_or(&mut self.execution).wanted()
     }
 
     /// Asks the one whose turn it is, and the next one later.

@@ -341,8 +341,7 @@ impl<A: Application> Execution for Executor<A> {
 
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
         let kept = self.kept.get(&fetch.seq).filter(|kept| kept.digest == fetch.digest)?;
-        let content = piece(kept.time, &kept.tree, &fetch.path)?;
-        Some(StatePiece { seq: fetch.seq, digest: fetch.digest, path: fetch.path.clone(), content })
+        piece(kept.time, &kept.tree, fetch)
     }
 
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
@@ -372,8 +371,8 @@ impl<A: Application> Execution for Executor<A> {
         }
     }
 
-    fn wanted(&self) -> Vec<StateFetch> {
-        self.install.as_ref().map_or_else(Vec::new, Install::wanted)
+    fn wanted(&mut self) -> Vec<StateFetch> {
+        self.install.as_mut().map_or_else(Vec::new, Install::wanted)
     }
 
     fn snapshot(&self, seq: Seq) -> Option<Snapshot> {

@@ -1,7 +1,7 @@
 //! What only this crate decodes, for the fuzz targets: each decodes and encodes again.
 
 use crate::clients::{Record, Slot};
-use crate::place::Place;
+use crate::place::{Place, Question};
 use bytes::Bytes;
 use troth_types::Wire;
 
@@ -21,4 +21,10 @@ pub fn slot(bytes: &Bytes) -> Option<Bytes> {
 #[must_use]
 pub fn place(bytes: &Bytes) -> Option<Bytes> {
     Some(Place::from_wire(bytes).ok()?.to_wire())
+}
+
+/// A question for what differs at places of a state.
+#[must_use]
+pub fn question(bytes: &Bytes) -> Option<Bytes> {
+    Some(Question::from_wire(bytes).ok()?.to_wire())
 }

@@ -10,6 +10,7 @@ mod application;
 mod clients;
 mod configuration;
 mod content;
+mod delta;
 mod executor;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;

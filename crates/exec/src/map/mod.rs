@@ -18,8 +18,8 @@ mod page;
 mod position;
 mod tree;
 
-pub(crate) use node::{Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
-pub(crate) use page::{Page, entries};
+pub(crate) use node::{BRANCH_TAG, Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
+pub(crate) use page::{Page, entries, entry_at, page_of_entries};
 pub use tree::Tree;
 
 use bytes::Bytes;
