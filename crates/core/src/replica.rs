@@ -11,7 +11,7 @@ use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
     ClientId, Configuration, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason,
-    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, ToClient,
+    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -21,6 +21,9 @@ const FRAMES_ANSWER: usize = 4 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
+/// How often that is done at one reading of the clock: a runtime hands over all that came in a turn with one, and a
+/// turn of a hundred messages must not hash a hundred times.
+const HASHINGS_PER_INSTANT: u32 = 4;
 /// Microseconds until a state transfer asks another source, or asks again after all were in vain.
 const TRANSFER_RETRY: u64 = 50_000;
 
@@ -48,6 +51,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     repair: Option<X>,
     transfer: Option<Transfer>,
     hashing: bool,
+    /// When it was hashed last, and how often then.
+    hashed: (Time, u32),
     /// Pieces of state that were of use.
     pieces: u64,
 }
@@ -77,6 +82,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             repair: None,
             transfer: None,
             hashing: false,
+            hashed: (Time(0), 0),
             pieces: 0,
         }
     }
@@ -211,6 +217,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if !self.hashing {
             return;
         }
+        if env.now > self.hashed.0 {
+            self.hashed = (env.now, 0);
+        }
+        if self.hashed.1 == HASHINGS_PER_INSTANT {
+            return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now.after(1) });
+        }
+        self.hashed.1 += 1;
         match self.execution.poll_checkpoint(HASHING_PER_INPUT) {
             Some((seq, digest)) => {
                 self.step(env, out, |agreement, cx| agreement.on_checkpoint(cx, seq, digest))

@@ -354,7 +354,7 @@ impl Install {
         let node = match self.parts.get(path)? {
             Part::Page(digest, bytes, blobs) => {
                 let blobs = blobs.iter().cloned().collect::<Option<Vec<Bytes>>>()?;
-                Node::verified(Body::Page(Page::from_parts(bytes, blobs)), *digest)
+                Node::verified(Body::Page(Page::from_parts(&bytes[..], blobs)), *digest)
             }
             Part::Branch(digest, parts) => {
                 let mut missing = false;

@@ -14,6 +14,7 @@ mod delta;
 mod executor;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;
+mod gathering;
 mod install;
 mod map;
 mod place;
@@ -23,6 +24,7 @@ mod state;
 pub use application::{Application, MAX_EVENT_BYTES, OpContext};
 pub use clients::MAX_CLIENT_BYTES;
 pub use executor::Executor;
+pub use gathering::Gathering;
 pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, Tree};
 pub use snapshot::{PartError, Parts, Snapshot};
 pub use state::{State, StateView};

@@ -7,7 +7,7 @@ use crate::{Bound, Target};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use troth_core::{Execution, Installing};
-use troth_exec::{Executor, Snapshot};
+use troth_exec::{Executor, Gathering, Snapshot};
 use troth_kv::Kv;
 use troth_types::{Digest, Limits, Seq, StateFetch, StatePiece, Time, Wire, put_bytes};
 
@@ -88,7 +88,20 @@ fn certified(steps: &mut Steps<'_>) {
     install(root, &parts);
     // The same as a snapshot that is read from a disk.
     let part = |digest: &Digest| parts.get(digest).map(|bytes| Bytes::copy_from_slice(bytes));
-    let _ = Snapshot::from_parts(Seq(1), Time(1), root, &part);
+    let built = Snapshot::from_parts(Seq(1), Time(1), root, &part);
+    let mut gathering = Gathering::new(Seq(1), Time(1), root);
+    let gathered = loop {
+        let offered: Result<Vec<bool>, _> = parts
+            .iter()
+            .map(|(digest, bytes)| gathering.offer(*digest, &Bytes::copy_from_slice(bytes)))
+            .collect();
+        match offered {
+            Ok(taken) if taken.contains(&true) => {}
+            Ok(_) => break gathering.finish(),
+            Err(why) => break Err(why),
+        }
+    };
+    assert_eq!(gathered.ok(), built.ok(), "in another order it is another state");
 }
 
 fn install(root: Digest, parts: &BTreeMap<Digest, Vec<u8>>) {

@@ -234,7 +234,7 @@ impl Page {
     }
 
     /// A page from checked bytes and the large values its references name, in order.
-    pub(crate) fn from_parts(bytes: &[u8], blobs: Vec<Bytes>) -> Self {
+    pub(crate) fn from_parts(bytes: impl Into<Box<[u8]>>, blobs: Vec<Bytes>) -> Self {
         Self { bytes: bytes.into(), blobs }
     }
 }
