@@ -24,8 +24,6 @@ const HASHING_PER_INPUT: usize = 200;
 /// How often that is done at one reading of the clock: a runtime hands over all that came in a turn with one, and a
 /// turn of a hundred messages must not hash a hundred times.
 const HASHINGS_PER_INSTANT: u32 = 4;
-/// Microseconds until a state transfer asks another source, or asks again after all were in vain.
-const TRANSFER_RETRY: u64 = 50_000;
 
 /// Names of a replica's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -339,7 +337,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let source = transfer.source();
             out.push(Output::Peer { to: To::One(source), message: PeerMessage::FetchState(fetch) });
         }
-        out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at: env.now.after(TRANSFER_RETRY) });
+        let at = env.now.after(transfer.patience());
+        out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at });
     }
 
     fn on_piece(&mut self, env: Env, from: ReplicaId, piece: &StatePiece, out: &mut Outputs<A, X>) {
