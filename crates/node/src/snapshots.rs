@@ -71,7 +71,12 @@ impl<D: Disk> Keep for Keeper<D> {
         if self.newest.as_ref() == Some(snapshot) {
             return Ok(());
         }
-        let older = self.newest.as_ref().filter(|_| !self.store.wants_full());
+        if self.store.wants_full() {
+            // Nothing is compared with it, and while everything is written, which takes long, it would hold in memory
+            // what all writes since have replaced.
+            self.newest = None;
+        }
+        let older = self.newest.as_ref();
         let nodes = older.map_or(Nodes::Full, |older| Nodes::Since(older.seq().0));
         let about = About {
             seq: snapshot.seq().0,
