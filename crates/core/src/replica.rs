@@ -215,9 +215,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if !self.hashing {
             return;
         }
-        if env.now > self.hashed.0 {
-            self.hashed = (env.now, 0);
-        }
+        self.hashed = if env.now > self.hashed.0 { (env.now, 0) } else { self.hashed };
         if self.hashed.1 == HASHINGS_PER_INSTANT {
             return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now.after(1) });
         }
