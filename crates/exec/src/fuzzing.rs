@@ -1,6 +1,7 @@
 //! What only this crate decodes, for the fuzz targets: each decodes and encodes again.
 
 use crate::clients::{Record, Slot};
+use crate::delta::Held;
 use crate::place::{Place, Question};
 use bytes::Bytes;
 use troth_types::Wire;
@@ -27,4 +28,10 @@ pub fn place(bytes: &Bytes) -> Option<Bytes> {
 #[must_use]
 pub fn question(bytes: &Bytes) -> Option<Bytes> {
     Some(Question::from_wire(bytes).ok()?.to_wire())
+}
+
+/// What is held at a place of a state.
+#[must_use]
+pub fn held(bytes: &Bytes) -> Option<Bytes> {
+    Some(Held::from_wire(bytes).ok()?.to_wire())
 }

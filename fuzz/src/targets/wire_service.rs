@@ -26,6 +26,7 @@ pub(super) const GROUP: &[Decoder] = &[
     hidden(|| "troth_exec::Slot", exec::slot),
     hidden(|| "troth_exec::Place", exec::place),
     hidden(|| "troth_exec::Question", exec::question),
+    hidden(|| "troth_exec::Held", exec::held),
     hidden(|| "troth_kv::Watchers", kv::watchers),
     hidden(|| "troth_kv::Lengths", kv::lengths),
     hidden(|| "troth_kv::Count", kv::count),
