@@ -30,8 +30,8 @@ const EACH: u32 = 4096;
 const STEADY: u32 = 64;
 /// The replica that is stopped.
 const STOPPED: ReplicaId = ReplicaId(2);
-/// How long anything that is waited for may take.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// How long anything that is waited for may take: the filling, on a machine that has other things to do, too.
+const PATIENCE: Duration = Duration::from_secs(1800);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What must hold.

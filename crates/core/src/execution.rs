@@ -107,8 +107,9 @@ pub trait Execution: Clone + Debug {
     /// Takes a fetched piece. On [`Installing::Done`] the executor stands at the target and keeps it
     /// as a checkpoint; before, it stands where it stood.
     fn on_piece(&mut self, piece: &StatePiece) -> Installing;
-    /// What is wanted and has not come, to be asked for again.
-    fn wanted(&self) -> Vec<StateFetch>;
+    /// What is wanted and has not come, to be asked for again, of the same replica or of another one, which may
+    /// understand less.
+    fn wanted(&mut self) -> Vec<StateFetch>;
 
     /// The snapshot of a kept checkpoint, in O(1).
     fn snapshot(&self, seq: Seq) -> Option<Self::Snapshot>;

@@ -7,7 +7,7 @@
 
 mod backlog;
 
-use crate::log::{self, LogRecord, RecoveryError, seal_run};
+use crate::log::{self, Encoder, LogRecord, RecoveryError, seal_run};
 use crate::{Env, Input, Machine, MachineStart, Note, Output, PeerMessage, To};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -380,11 +380,12 @@ impl<M: Machine> Host<M> {
     fn new_segment(&mut self, snapshot: M::Snapshot, needed: bool) {
         self.ready.push_back(Command::NewSegment { snapshot, needed });
         let (messages, records) = self.machine.retained();
-        let sealed = messages.iter().map(|message| LogRecord::Sealed(message.to_wire()).to_wire());
-        let kept = records.iter().map(|record| LogRecord::Machine(record.to_wire()).to_wire());
+        let mut encoder = Encoder::default();
+        let mut all: Vec<Bytes> = Vec::with_capacity(messages.len() + records.len() + self.run.len() + 1);
+        all.extend(messages.iter().map(|message| encoder.sealed(message)));
+        all.extend(records.iter().map(|record| encoder.machine(record)));
         // A run under way has its bodies in the old segment only.
-        let bodies = self.run.iter().map(|wanted| wanted.record().to_wire());
-        let mut all: Vec<Bytes> = sealed.chain(kept).chain(bodies).collect();
+        all.extend(self.run.iter().map(|wanted| wanted.record().to_wire()));
         all.push(LogRecord::CarriedOver(all.len() as u64).to_wire());
         all.iter().for_each(|record| self.hold_record(record));
         self.appends.splice(0..0, all);

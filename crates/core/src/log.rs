@@ -38,6 +38,35 @@ pub enum LogRecord {
     CarriedOver(u64),
 }
 
+const SEALED: u8 = 2;
+const MACHINE: u8 = 3;
+
+/// Makes records of what they hold, without a copy of that in between: a segment begins with thousands.
+#[derive(Default)]
+pub(crate) struct Encoder(Vec<u8>);
+
+impl Encoder {
+    /// As [`LogRecord::Sealed`] of the message.
+    pub(crate) fn sealed(&mut self, message: &impl Wire) -> Bytes {
+        self.record(SEALED, message)
+    }
+
+    /// As [`LogRecord::Machine`] of the record.
+    pub(crate) fn machine(&mut self, record: &impl Wire) -> Bytes {
+        self.record(MACHINE, record)
+    }
+
+    fn record(&mut self, tag: u8, content: &impl Wire) -> Bytes {
+        let start = 1 + size_of::<u32>();
+        self.0.clear();
+        self.0.resize(start, tag);
+        content.encode(&mut self.0);
+        let length = u32::try_from(self.0.len() - start).expect("our own byte strings fit a u32 length");
+        self.0[1..start].copy_from_slice(&length.to_le_bytes());
+        Bytes::copy_from_slice(&self.0)
+    }
+}
+
 impl Wire for LogRecord {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -53,11 +82,11 @@ impl Wire for LogRecord {
                 encode_certificate(certificate, out);
             }
             Self::Sealed(message) => {
-                out.push(2);
+                out.push(SEALED);
                 put_bytes(out, message);
             }
             Self::Machine(record) => {
-                out.push(3);
+                out.push(MACHINE);
                 put_bytes(out, record);
             }
             Self::CarriedOver(records) => {
@@ -75,8 +104,8 @@ impl Wire for LogRecord {
                 body: reader.bytes("a logged body", MAX_RECORD)?,
             },
             1 => Self::Certified(decode_certificate(reader)?),
-            2 => Self::Sealed(reader.bytes("a logged message", MAX_RECORD)?),
-            3 => Self::Machine(reader.bytes("a logged record", MAX_RECORD)?),
+            SEALED => Self::Sealed(reader.bytes("a logged message", MAX_RECORD)?),
+            MACHINE => Self::Machine(reader.bytes("a logged record", MAX_RECORD)?),
             4 => Self::CarriedOver(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a log record", u64::from(other))),
         })
@@ -245,3 +274,6 @@ fn rebuild<M: Machine>(
     }
     Ok(seal_run::<M>(certificate, covered, tree, me))
 }
+
+#[cfg(test)]
+mod tests;

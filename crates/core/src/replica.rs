@@ -11,7 +11,7 @@ use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
     ClientId, Configuration, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason,
-    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, ToClient,
+    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -23,8 +23,9 @@ const REPEATED_ANSWER: usize = 1 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
-/// Microseconds until a state transfer asks another source, or asks again after all were in vain.
-const TRANSFER_RETRY: u64 = 50_000;
+/// How often that is done at one reading of the clock: a runtime hands over all that came in a turn with one, and a
+/// turn of a hundred messages must not hash a hundred times.
+const HASHINGS_PER_INSTANT: u32 = 4;
 
 /// Names of a replica's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +51,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     repair: Option<X>,
     transfer: Option<Transfer>,
     hashing: bool,
+    /// When it was hashed last, and how often then.
+    hashed: (Time, u32),
     /// Pieces of state that were of use.
     pieces: u64,
 }
@@ -79,6 +82,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             repair: None,
             transfer: None,
             hashing: false,
+            hashed: (Time(0), 0),
             pieces: 0,
         }
     }
@@ -213,6 +217,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if !self.hashing {
             return;
         }
+        self.hashed = if env.now > self.hashed.0 { (env.now, 0) } else { self.hashed };
+        if self.hashed.1 == HASHINGS_PER_INSTANT {
+            return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now.after(1) });
+        }
+        self.hashed.1 += 1;
         match self.execution.poll_checkpoint(HASHING_PER_INPUT) {
             Some((seq, digest)) => {
                 self.step(env, out, |agreement, cx| agreement.on_checkpoint(cx, seq, digest))
@@ -349,8 +358,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// What the state under way still lacks.
-    fn wanted(&self) -> Vec<StateFetch> {
-        self.repair.as_ref().unwrap_or(&self.execution).wanted()
+    fn wanted(&mut self) -> Vec<StateFetch> {
+        self.repair.as_mut().unwrap_or(&mut self.execution).wanted()
     }
 
     /// Asks the one whose turn it is, and the next one later.
@@ -360,7 +369,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let source = transfer.source();
             out.push(Output::Peer { to: To::One(source), message: PeerMessage::FetchState(fetch) });
         }
-        out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at: env.now.after(TRANSFER_RETRY) });
+        let at = env.now.after(transfer.patience());
+        out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at });
     }
 
     fn on_piece(&mut self, env: Env, from: ReplicaId, piece: &StatePiece, out: &mut Outputs<A, X>) {

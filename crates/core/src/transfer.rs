@@ -13,13 +13,20 @@ pub(crate) struct Transfer {
     rejected: usize,
     /// Whether nobody is asked before the timer is due.
     resting: bool,
+    /// Whether the one whose turn it is has answered since it is.
+    answered: bool,
 }
+
+/// Microseconds until one is taken for silent that has not answered yet.
+const SILENT: u64 = 50_000;
+/// The same for one that has: it is slow, and everything under way would travel twice.
+const SLOW: u64 = 400_000;
 
 impl Transfer {
     /// From one of these, of which there is at least one.
     pub(crate) fn new(seq: Seq, digest: Digest, sources: Vec<ReplicaId>) -> Self {
         assert!(!sources.is_empty(), "a state comes from somewhere");
-        Self { seq, digest, sources, turn: 0, rejected: 0, resting: false }
+        Self { seq, digest, sources, turn: 0, rejected: 0, resting: false, answered: false }
     }
 
     /// Whose turn it is to answer.
@@ -36,6 +43,12 @@ impl Transfer {
     /// A piece was good.
     pub(crate) fn progressed(&mut self) {
         self.rejected = 0;
+        self.answered = true;
+    }
+
+    /// Microseconds until another source is asked, or all are again after all were in vain.
+    pub(crate) fn patience(&self) -> u64 {
+        if self.answered { SLOW } else { SILENT }
     }
 
     /// A piece of the one whose turn it is does not verify: it is the next one's turn. Whether that is asked at
@@ -43,6 +56,7 @@ impl Transfer {
     /// answers, at the cost of everything else.
     pub(crate) fn rejected(&mut self) -> bool {
         self.turn += 1;
+        self.answered = false;
         self.rejected += 1;
         self.resting = self.rejected >= self.sources.len();
         !self.resting
@@ -53,6 +67,6 @@ impl Transfer {
         if !self.resting {
             self.turn += 1;
         }
-        (self.resting, self.rejected) = (false, 0);
+        (self.resting, self.rejected, self.answered) = (false, 0, false);
     }
 }

@@ -43,7 +43,6 @@ impl Snapshot {
         if (fetch.seq, fetch.digest) != (self.seq(), self.digest()) {
             return None;
         }
-        let content = piece(self.time(), self.tree(), &fetch.path)?;
-        Some(StatePiece { seq: fetch.seq, digest: fetch.digest, path: fetch.path.clone(), content })
+        piece(self.time(), self.tree(), fetch)
     }
 }

@@ -1,6 +1,7 @@
 //! The executor: batches in, replies, events and checkpoints out.
 
 use crate::install::{Install, Progress};
+use crate::map::Discarded;
 use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
@@ -21,6 +22,10 @@ use troth_types::{
 /// reads never look through a long pile of overlays.
 const MAX_PENDING: usize = 8;
 
+/// Nodes of discarded checkpoints that are freed with each batch, and for each of its operations.
+const FREED_PER_BATCH: usize = 32;
+const FREED_PER_OPERATION: usize = 64;
+
 /// Runs an application on ordered batches. Clones share everything that has not been written since.
 #[derive(Clone)]
 pub struct Executor<A> {
@@ -34,6 +39,8 @@ pub struct Executor<A> {
     /// Checkpoints that [`Execution::poll_checkpoint`] has not returned yet, oldest first.
     ready: VecDeque<(Seq, Digest)>,
     kept: BTreeMap<Seq, Kept>,
+    /// Checkpoints that are not kept any more, until they are freed.
+    discarded: Discarded,
     /// Checkpoints below this are not kept.
     stable: Seq,
     install: Option<Install>,
@@ -90,12 +97,13 @@ impl<A: Application> Executor<A> {
         let mut executor = Self {
             app,
             limits,
-            map: MerkleMap::new(),
+            map: if A::SCANS { MerkleMap::with_order(&[APPLICATION]) } else { MerkleMap::new() },
             executed: Seq(0),
             time: Time(0),
             sealed: VecDeque::new(),
             ready: VecDeque::new(),
             kept: BTreeMap::new(),
+            discarded: Discarded::default(),
             stable: Seq(0),
             install: None,
             configuration: Arc::clone(&first),
@@ -126,8 +134,7 @@ impl<A: Application> Executor<A> {
 
     /// Replaces everything by this state and keeps it as a checkpoint.
     fn stand_at(&mut self, seq: Seq, time: Time, tree: Tree) -> Digest {
-        let order = A::SCANS.then_some([APPLICATION].as_slice());
-        self.map = MerkleMap::from_tree(&tree, order);
+        self.map = core::mem::take(&mut self.map).moved_to(&tree);
         self.configuration = configuration::read(&self.map).map_or_else(|| Arc::clone(&self.first), Arc::new);
         self.executed = seq;
         self.time = time;
@@ -148,10 +155,18 @@ impl<A: Application> Executor<A> {
         assert_eq!(id, sealed, "trees come in the order of the seals");
         let digest = state_digest(seq, time, &tree.digest());
         // Below what is stable the newest own state is kept, too: a log may begin there.
-        self.kept.retain(|kept, _| *kept >= self.stable);
+        self.keep_from(self.stable);
         self.kept.insert(seq, Kept { time, tree, digest });
         self.ready.push_back((seq, digest));
         true
+    }
+
+    /// Keeps no checkpoint below this.
+    fn keep_from(&mut self, seq: Seq) {
+        let kept = self.kept.split_off(&seq);
+        for old in core::mem::replace(&mut self.kept, kept).into_values() {
+            self.discarded.take(old.tree);
+        }
     }
 
     fn run_deadline(&mut self, seed: Digest, outcome: &mut Outcome) {
@@ -285,6 +300,9 @@ impl<A: Application> Execution for Executor<A> {
         self.executed = ordered.seq;
         self.time = self.time.max(ordered.time);
         let mut outcome = Outcome::default();
+        // What a batch wrote an earlier version has alone, so this keeps up with what is discarded.
+        let operations: usize = ordered.frames.iter().map(|frame| frame.operations().len()).sum();
+        self.discarded.go_on(&mut (FREED_PER_BATCH + FREED_PER_OPERATION * operations));
         self.run_deadline(ordered.seed, &mut outcome);
         for frame in &ordered.frames {
             self.run_frame(frame, ordered.seed, &mut outcome);
@@ -326,9 +344,12 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn poll_checkpoint(&mut self, mut budget: usize) -> Option<(Seq, Digest)> {
+        // With more to do the slices are longer: checkpoints must not come quicker than they are done.
+        budget = budget.saturating_mul(1 + self.map.pending() / 2);
         if self.ready.is_empty() {
             self.work(&mut budget);
         }
+        self.discarded.go_on(&mut budget);
         self.ready.pop_front()
     }
 
@@ -336,13 +357,12 @@ impl<A: Application> Execution for Executor<A> {
         self.stable = self.stable.max(seq);
         // Where no own state is that far, the newest stays: a log may begin there.
         let newest = self.kept.keys().next_back().copied();
-        self.kept = self.kept.split_off(&newest.map_or(seq, |newest| newest.min(seq)));
+        self.keep_from(newest.map_or(seq, |newest| newest.min(seq)));
     }
 
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
         let kept = self.kept.get(&fetch.seq).filter(|kept| kept.digest == fetch.digest)?;
-        let content = piece(kept.time, &kept.tree, &fetch.path)?;
-        Some(StatePiece { seq: fetch.seq, digest: fetch.digest, path: fetch.path.clone(), content })
+        piece(kept.time, &kept.tree, fetch)
     }
 
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
@@ -372,8 +392,8 @@ impl<A: Application> Execution for Executor<A> {
         }
     }
 
-    fn wanted(&self) -> Vec<StateFetch> {
-        self.install.as_ref().map_or_else(Vec::new, Install::wanted)
+    fn wanted(&mut self) -> Vec<StateFetch> {
+        self.install.as_mut().map_or_else(Vec::new, Install::wanted)
     }
 
     fn snapshot(&self, seq: Seq) -> Option<Snapshot> {

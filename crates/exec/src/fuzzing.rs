@@ -1,7 +1,8 @@
 //! What only this crate decodes, for the fuzz targets: each decodes and encodes again.
 
 use crate::clients::{Record, Slot};
-use crate::place::Place;
+use crate::delta::Held;
+use crate::place::{Place, Question};
 use bytes::Bytes;
 use troth_types::Wire;
 
@@ -21,4 +22,16 @@ pub fn slot(bytes: &Bytes) -> Option<Bytes> {
 #[must_use]
 pub fn place(bytes: &Bytes) -> Option<Bytes> {
     Some(Place::from_wire(bytes).ok()?.to_wire())
+}
+
+/// A question for what differs at places of a state.
+#[must_use]
+pub fn question(bytes: &Bytes) -> Option<Bytes> {
+    Some(Question::from_wire(bytes).ok()?.to_wire())
+}
+
+/// What is held at a place of a state.
+#[must_use]
+pub fn held(bytes: &Bytes) -> Option<Bytes> {
+    Some(Held::from_wire(bytes).ok()?.to_wire())
 }

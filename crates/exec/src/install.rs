@@ -6,12 +6,16 @@
 //! serves the new one too, by digest: a transfer slower than the checkpoint interval still ends.
 
 use crate::Tree;
+use crate::delta::{Held, Item, read_difference};
 use crate::map::{Body, Children, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest};
-use crate::place::{MAX_DEPTH, MAX_PLACES, Place, What, path_of, read_head, read_items, state_digest};
+use crate::place::{
+    MAX_DEPTH, MAX_PLACES, PROBE, Place, Question, What, answer_of, is_question, path_of, read_head,
+    read_items, state_digest,
+};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_types::{Digest, Seq, StateFetch, StatePiece, Time};
+use troth_types::{Digest, Seq, StateFetch, StatePiece, Time, Wire};
 
 /// Fetches under way at once.
 const MAX_FETCHES: usize = 64;
@@ -25,6 +29,37 @@ struct Want {
     expected: Digest,
     /// For a large value: its length.
     length: usize,
+    /// What came of the node held there was not it: nothing is said of that again.
+    whole: bool,
+}
+
+impl Want {
+    /// Whether this is what is wanted.
+    fn is(&self, item: &[u8]) -> bool {
+        match self.place.what {
+            What::Node => node_digest(item) == self.expected && is_node(&self.place.nibbles, item),
+            What::Blob(_) => check_blob(item, self.length, &self.expected),
+        }
+    }
+}
+
+/// A fetch under way.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// The path that it was asked by.
+    path: Bytes,
+    wants: Vec<Want>,
+}
+
+/// Whether the one that is asked answers what differs from a node that is held. Releases before this answer
+/// nothing at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Differences {
+    /// Not that it has shown.
+    Unknown,
+    /// It has, and since then everything was asked for again, maybe of another one.
+    Doubtful,
+    Answered,
 }
 
 #[derive(Clone, Debug)]
@@ -60,7 +95,11 @@ pub(crate) struct Install {
     parts: BTreeMap<Vec<u8>, Part>,
     /// To be fetched next; taken from the end, so that the walk is depth-first and the list short.
     queue: Vec<Want>,
-    under_way: BTreeMap<Bytes, Vec<Want>>,
+    /// By the path of the answer.
+    under_way: BTreeMap<Bytes, Asked>,
+    differences: Differences,
+    /// The number of the last question.
+    number: u32,
 }
 
 /// What a piece brought.
@@ -83,11 +122,13 @@ impl Install {
             seq,
             digest,
             local,
+            differences: abandoned.as_ref().map_or(Differences::Unknown, |abandoned| abandoned.differences),
             salvage: abandoned.map_or_else(BTreeMap::new, Self::into_salvage),
             time: None,
             parts: BTreeMap::new(),
             queue: Vec::new(),
             under_way: BTreeMap::new(),
+            number: 0,
         }
     }
 
@@ -107,16 +148,39 @@ impl Install {
         StateFetch { seq: self.seq, digest: self.digest, path }
     }
 
-    /// Everything under way.
-    pub(crate) fn wanted(&self) -> Vec<StateFetch> {
-        if self.time.is_none() {
-            return vec![self.fetch(Bytes::new())];
+    /// Everything under way, to be asked for again, of another one perhaps. Where nobody has answered what differs
+    /// since the last time, everything is asked for whole.
+    pub(crate) fn wanted(&mut self) -> Vec<StateFetch> {
+        self.differences = match self.differences {
+            Differences::Answered => Differences::Doubtful,
+            Differences::Doubtful | Differences::Unknown => Differences::Unknown,
+        };
+        if self.differences == Differences::Unknown {
+            self.under_way.retain(|answer, asked| {
+                if is_question(answer) {
+                    self.queue.append(&mut asked.wants);
+                }
+                !is_question(answer)
+            });
         }
-        self.under_way.keys().map(|path| self.fetch(path.clone())).collect()
+        let mut fetches = Vec::new();
+        if self.local.entries() > 0 {
+            fetches.push(self.fetch(Bytes::from_static(PROBE)));
+        }
+        if self.time.is_none() {
+            fetches.push(self.fetch(Bytes::new()));
+        }
+        fetches.extend(self.under_way.values().map(|asked| self.fetch(asked.path.clone())));
+        fetches.extend(self.ask());
+        fetches
     }
 
     /// Takes a piece of this target.
     pub(crate) fn on_piece(&mut self, piece: &StatePiece) -> Progress {
+        if piece.path == PROBE {
+            self.differences = Differences::Answered;
+            return Progress::Unasked;
+        }
         let good = if piece.path.is_empty() {
             if self.time.is_some() {
                 return Progress::Unasked;
@@ -141,13 +205,44 @@ impl Install {
     fn ask(&mut self) -> Vec<StateFetch> {
         let mut fetches = Vec::new();
         while self.under_way.len() < MAX_FETCHES && !self.queue.is_empty() {
-            let wants = self.queue.split_off(self.queue.len().saturating_sub(MAX_PLACES));
-            let places: Vec<Place> = wants.iter().map(|want| want.place.clone()).collect();
-            let path = path_of(&places);
-            fetches.push(self.fetch(path.clone()));
-            self.under_way.insert(path, wants);
+            let asked = match self.differences {
+                Differences::Unknown => self.ask_whole(),
+                Differences::Doubtful | Differences::Answered => self.ask_differences(),
+            };
+            fetches.push(self.fetch(asked.path.clone()));
+            self.under_way.insert(answer_of(&asked.path), asked);
         }
         fetches
+    }
+
+    fn ask_whole(&mut self) -> Asked {
+        let wants = self.queue.split_off(self.queue.len().saturating_sub(MAX_PLACES));
+        let places: Vec<Place> = wants.iter().map(|want| want.place.clone()).collect();
+        Asked { path: path_of(&places), wants }
+    }
+
+    fn ask_differences(&mut self) -> Asked {
+        // None has the number of the question without places.
+        self.number = self.number.wrapping_add(1).max(1);
+        let mut question = Question { number: self.number, places: Vec::new() };
+        let mut path = question.to_wire().to_vec();
+        let mut wants = Vec::new();
+        while question.has_room(path.len())
+            && let Some(want) = self.queue.pop()
+        {
+            let held = self.held(&want).map_or(Held::Nothing, |node| Held::of(node));
+            want.place.encode(&mut path);
+            held.encode(&mut path);
+            question.places.push((want.place.clone(), held));
+            wants.push(want);
+        }
+        Asked { path: Bytes::from(path), wants }
+    }
+
+    /// The node that something is said of where a place is asked for.
+    fn held(&self, want: &Want) -> Option<&Arc<Node>> {
+        let says = want.place.what == What::Node && !want.whole;
+        says.then(|| self.local.root().at(&want.place.nibbles)).flatten()
     }
 
     fn take_head(&mut self, content: &Bytes) -> Option<()> {
@@ -163,22 +258,33 @@ impl Install {
 
     /// Takes the items of a list of places: all are checked before any is kept.
     fn take_items(&mut self, path: &Bytes, content: &Bytes) -> Option<()> {
-        let wants = self.under_way.get(path)?;
-        let items = read_items(content, wants.len())?;
-        let all_good = wants.iter().zip(&items).all(|(want, item)| match want.place.what {
-            What::Node => node_digest(item) == want.expected && is_node(&want.place.nibbles, item),
-            What::Blob(_) => check_blob(item, want.length, &want.expected),
-        });
-        if !all_good {
-            return None;
+        let asked = self.under_way.get(path)?;
+        let items = read_items(content, asked.wants.len())?;
+        // Nothing where a node must be asked for whole.
+        let mut taken = Vec::with_capacity(items.len());
+        for (want, item) in asked.wants.iter().zip(items) {
+            let item = if is_question(path) {
+                read_difference(&item, self.held(want).map(|node| &**node))?
+            } else {
+                Item::Whole(item)
+            };
+            taken.push(match item {
+                Item::Whole(item) if want.is(&item) => Some(item),
+                Item::Whole(_) => return None,
+                Item::Changed(item) => want.is(&item).then_some(item),
+            });
         }
-        let mut wants = self.under_way.remove(path)?;
+        if is_question(path) {
+            self.differences = Differences::Answered;
+        }
+        let mut wants = self.under_way.remove(path)?.wants;
         // What the answer had no room for is asked for again.
-        self.queue.extend(wants.split_off(items.len()));
-        for (want, item) in wants.into_iter().zip(items) {
-            match want.place.what {
-                What::Node => self.take_node(&want.place.nibbles, want.expected, &item)?,
-                What::Blob(index) => self.take_blob(&want.place.nibbles, index, &item),
+        self.queue.extend(wants.split_off(taken.len()));
+        for (want, item) in wants.into_iter().zip(taken) {
+            match (item, want.place.what) {
+                (None, _) => self.queue.push(Want { whole: true, ..want }),
+                (Some(item), What::Node) => self.take_node(&want.place.nibbles, want.expected, &item)?,
+                (Some(item), What::Blob(index)) => self.take_blob(&want.place.nibbles, index, &item),
             }
         }
         Some(())
@@ -212,7 +318,8 @@ impl Install {
                 None => {
                     children.push(Child::Coming);
                     let nibbles = [nibbles, &[nibble]].concat();
-                    self.queue.push(Want { place: Place { nibbles, what: What::Node }, expected, length: 0 });
+                    let place = Place { nibbles, what: What::Node };
+                    self.queue.push(Want { place, expected, length: 0, whole: false });
                 }
             }
         }
@@ -227,7 +334,7 @@ impl Install {
             if held.is_none() {
                 let index = u8::try_from(blobs.len()).expect("a page holds few blobs");
                 let place = Place { nibbles: nibbles.to_vec(), what: What::Blob(index) };
-                self.queue.push(Want { place, expected, length });
+                self.queue.push(Want { place, expected, length, whole: false });
             }
             blobs.push(held);
         }
@@ -247,7 +354,7 @@ impl Install {
         let node = match self.parts.get(path)? {
             Part::Page(digest, bytes, blobs) => {
                 let blobs = blobs.iter().cloned().collect::<Option<Vec<Bytes>>>()?;
-                Node::verified(Body::Page(Page::from_parts(bytes, blobs)), *digest)
+                Node::verified(Body::Page(Page::from_parts(&bytes[..], blobs)), *digest)
             }
             Part::Branch(digest, parts) => {
                 let mut missing = false;

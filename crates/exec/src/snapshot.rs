@@ -223,7 +223,7 @@ fn built(
             }
             blobs.push(value);
         }
-        Body::Page(Page::from_parts(&bytes, blobs))
+        Body::Page(Page::from_parts(&bytes[..], blobs))
     } else {
         let digests = check_branch(&bytes).filter(|_| depth < MAX_DEPTH).ok_or(damaged)?;
         let mut children = Children::default();

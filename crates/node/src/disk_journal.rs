@@ -143,6 +143,7 @@ impl<D: Disk> DiskJournal<D> {
         let ends = Arc::clone(&ending);
         let thread = thread::Builder::new().name("snapshot".to_string()).spawn(move || {
             let _watched = Watched::new("snapshot", &desk);
+            give_way();
             for task in asked {
                 match task {
                     Task::Write(snapshot) => desk.leave(written(&mut keeper, &snapshot, &ends)),
@@ -226,6 +227,16 @@ impl<D: Disk> DiskJournal<D> {
         let base = state.look();
         drop(state);
         self.retain(base);
+    }
+}
+
+/// Gives way to the loop where both want a processor: a snapshot has time. Of this thread alone; where the system
+/// does not let it, it goes on as it is.
+fn give_way() {
+    // What is said of the calling process Linux takes as said of the calling thread.
+    #[cfg(target_os = "linux")]
+    if let Ok(niceness) = rustix::process::getpriority_process(None) {
+        let _ = rustix::process::setpriority_process(None, niceness.max(10));
     }
 }
 

@@ -1,9 +1,8 @@
 //! Snapshots on a replica's disk, each written as what the one before does not have.
 
 use bytes::Bytes;
-use std::collections::BTreeMap;
 use troth_disk::{About, Disk, Identity, Nodes, SnapshotError, Snapshots};
-use troth_exec::Snapshot;
+use troth_exec::{Gathering, PartError, Snapshot};
 use troth_types::{Digest, Seq, Time};
 
 /// What a thread beside the loop does with snapshots.
@@ -72,7 +71,12 @@ impl<D: Disk> Keep for Keeper<D> {
         if self.newest.as_ref() == Some(snapshot) {
             return Ok(());
         }
-        let older = self.newest.as_ref().filter(|_| !self.store.wants_full());
+        if self.store.wants_full() {
+            // Nothing is compared with it, and while everything is written, which takes long, it would hold in memory
+            // what all writes since have replaced.
+            self.newest = None;
+        }
+        let older = self.newest.as_ref();
         let nodes = older.map_or(Nodes::Full, |older| Nodes::Since(older.seq().0));
         let about = About {
             seq: snapshot.seq().0,
@@ -93,14 +97,24 @@ impl<D: Disk> Keep for Keeper<D> {
 
 /// Reads a snapshot; each of its parts is checked against the digest that names it.
 fn loaded<D: Disk>(store: &Snapshots<D>, about: &About) -> Result<Snapshot, SnapshotError> {
-    let parts: BTreeMap<[u8; 32], Bytes> = store.load(about.seq)?.collect::<Result<_, _>>()?;
-    let part = |digest: &Digest| parts.get(&digest.0).cloned();
-    Snapshot::from_parts(Seq(about.seq), Time(about.time), Digest(about.root), &part).map_err(|why| {
+    let damaged = |why: PartError| {
         tracing::error!(%why, seq = about.seq, "a snapshot is not whole");
         SnapshotError::Damaged {
             file: format!("snapshot-{:016x}", about.seq),
             offset: 0,
             what: "one of its parts is missing or is not what its digest names",
         }
-    })
+    };
+    let mut gathering = Gathering::new(Seq(about.seq), Time(about.time), Digest(about.root));
+    loop {
+        let mut went_on = false;
+        for part in store.load_newest_first(about.seq)? {
+            let (digest, bytes) = part?;
+            went_on |= gathering.offer(Digest(digest), &bytes).map_err(damaged)?;
+        }
+        // One round does for what this release writes.
+        if gathering.lacks().is_none() || !went_on {
+            return gathering.finish().map_err(damaged);
+        }
+    }
 }

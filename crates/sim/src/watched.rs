@@ -137,7 +137,7 @@ impl<X: Execution> Execution for Watched<X> {
         }
         installing
     }
-    fn wanted(&self) -> Vec<StateFetch> {
+    fn wanted(&mut self) -> Vec<StateFetch> {
         self.inner.wanted()
     }
     fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {

@@ -25,6 +25,8 @@ pub(super) const GROUP: &[Decoder] = &[
     hidden(|| "troth_exec::Record", exec::record),
     hidden(|| "troth_exec::Slot", exec::slot),
     hidden(|| "troth_exec::Place", exec::place),
+    hidden(|| "troth_exec::Question", exec::question),
+    hidden(|| "troth_exec::Held", exec::held),
     hidden(|| "troth_kv::Watchers", kv::watchers),
     hidden(|| "troth_kv::Lengths", kv::lengths),
     hidden(|| "troth_kv::Count", kv::count),

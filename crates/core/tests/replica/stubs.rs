@@ -162,7 +162,7 @@ impl Execution for Installer {
             _ => Installing::Rejected,
         }
     }
-    fn wanted(&self) -> Vec<StateFetch> {
+    fn wanted(&mut self) -> Vec<StateFetch> {
         vec![self.fetch()]
     }
     fn snapshot(&self, _: Seq) -> Option<()> {

@@ -124,3 +124,14 @@ fn a_good_piece_or_time_begins_the_count_of_those_in_vain_anew() {
     assert_eq!(wait.timer(), [2]);
     assert_eq!(wait.piece(2, "rubbish"), [1], "one in vain since then");
 }
+
+#[test]
+fn one_that_has_answered_may_take_its_time() {
+    let (mut wait, _) = Wait::of(&[1, 2]);
+    let patience = |wait: &Wait| wait.due.expect("it waits").0 - wait.now.0;
+    let silent = patience(&wait);
+    assert_eq!(wait.piece(1, "head"), [1]);
+    assert_eq!(patience(&wait), 8 * silent);
+    assert_eq!(wait.timer(), [2]);
+    assert_eq!(patience(&wait), silent, "the next one has not");
+}

@@ -17,18 +17,18 @@ struct Open<F> {
     index: u64,
 }
 
-/// The nodes of a snapshot, in the order in which they were written. After an error there is nothing more.
+/// The nodes of packs, in each in the order in which they were written. After an error there is nothing more.
 pub(super) struct Load<D: Disk> {
     pub(super) disk: D,
     pub(super) identity: Identity,
-    /// In reverse.
+    /// The next one is the last.
     packs: Vec<Pack>,
     open: Option<Open<D::File>>,
 }
 
 impl<D: Disk> Load<D> {
-    pub(super) fn new(disk: D, identity: Identity, mut packs: Vec<Pack>) -> Self {
-        packs.reverse();
+    /// Reads these packs, the last one first.
+    pub(super) fn new(disk: D, identity: Identity, packs: Vec<Pack>) -> Self {
         Self { disk, identity, packs, open: None }
     }
 

@@ -208,8 +208,23 @@ impl<D: Disk> Snapshots<D> {
         &self,
         seq: u64,
     ) -> Result<impl Iterator<Item = Result<([u8; 32], Bytes), SnapshotError>> + use<D>, SnapshotError> {
+        let mut packs = self.packs_of(seq)?;
+        packs.reverse();
+        Ok(load::Load::new(self.disk.clone(), self.identity, packs))
+    }
+
+    /// The same nodes, those of the newest pack first. In this order every node comes behind the one that names it, so a
+    /// reader knows of each whether the snapshot still has it.
+    pub fn load_newest_first(
+        &self,
+        seq: u64,
+    ) -> Result<impl Iterator<Item = Result<([u8; 32], Bytes), SnapshotError>> + use<D>, SnapshotError> {
+        Ok(load::Load::new(self.disk.clone(), self.identity, self.packs_of(seq)?))
+    }
+
+    fn packs_of(&self, seq: u64) -> Result<Vec<Pack>, SnapshotError> {
         let manifest = self.manifests.get(&seq).ok_or(SnapshotError::Unknown(seq))?;
-        Ok(load::Load::new(self.disk.clone(), self.identity, manifest.packs.clone()))
+        Ok(manifest.packs.clone())
     }
 
     fn write_pack(

@@ -11,6 +11,7 @@
 //!   and the trie alike, because either could otherwise be attacked by chosen keys; point access
 //!   needs no second index beside the trie, whose upper levels stay in the processor's cache.
 
+mod discarded;
 mod node;
 mod ordered;
 mod overlay;
@@ -18,8 +19,9 @@ mod page;
 mod position;
 mod tree;
 
-pub(crate) use node::{Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
-pub(crate) use page::{Page, entries};
+pub(crate) use discarded::Discarded;
+pub(crate) use node::{BRANCH_TAG, Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
+pub(crate) use page::{Page, entries, entry_at, page_of_entries};
 pub use tree::Tree;
 
 use bytes::Bytes;
@@ -129,11 +131,24 @@ impl MerkleMap {
     /// every key.
     #[must_use]
     pub fn from_tree(tree: &Tree, prefix: Option<&[u8]>) -> Self {
-        let order = prefix.map(|prefix| {
-            let mut order = Ordered::new(prefix);
-            tree.for_each_key(|key| order.insert(key));
-            order
+        Self::of(tree, prefix.map(|prefix| Ordered::of_all(prefix, tree.keys().into_iter())))
+    }
+
+    /// A map with a tree's content that can be scanned as this one. Only what differs is looked at.
+    #[must_use]
+    pub fn moved_to(mut self, tree: &Tree) -> Self {
+        let Some(mut order) = self.order.take() else { return Self::of(tree, None) };
+        let old = self.tree_now();
+        if old.entries() == 0 {
+            return Self::from_tree(tree, Some(order.prefix()));
+        }
+        Node::for_each_difference(Some(old.root()), Some(tree.root()), &mut |key, has| {
+            if has { order.insert(key) } else { order.remove(key) }
         });
+        Self::of(tree, Some(order))
+    }
+
+    fn of(tree: &Tree, order: Option<Ordered>) -> Self {
         Self {
             current: Arc::default(),
             undo: Vec::new(),

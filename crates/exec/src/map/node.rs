@@ -9,6 +9,7 @@
 use super::page::{Page, blob_digest};
 use super::position::{MAX_DEPTH, Position};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use troth_types::{Digest, Hasher};
 
@@ -60,6 +61,10 @@ impl Node {
         &self.body
     }
 
+    pub(crate) fn into_body(self) -> Body {
+        self.body
+    }
+
     /// The number of entries below this node.
     pub(crate) fn entries(&self) -> u64 {
         match &self.body {
@@ -92,6 +97,36 @@ impl Node {
             node = children.get(usize::from(*nibble))?.as_ref()?;
         }
         Some(node)
+    }
+
+    /// Visits the keys that are not the same below two nodes that stand in one place, each with whether the new
+    /// one has it. Only what differs is looked at.
+    pub(crate) fn for_each_difference(
+        old: Option<&Arc<Self>>,
+        new: Option<&Arc<Self>>,
+        visit: &mut impl FnMut(&[u8], bool),
+    ) {
+        if let (Some(old), Some(new)) = (old, new) {
+            if Arc::ptr_eq(old, new) || old.digest() == new.digest() {
+                return;
+            }
+            if let (Body::Branch(_, old), Body::Branch(_, new)) = (&old.body, &new.body) {
+                for (old, new) in old.iter().zip(new.iter()) {
+                    Self::for_each_difference(old.as_ref(), new.as_ref(), visit);
+                }
+                return;
+            }
+        }
+        let keys = |node: Option<&Arc<Self>>| {
+            let mut keys = BTreeSet::new();
+            if let Some(node) = node {
+                node.for_each_page(&mut |page| keys.extend(page.entries().map(|entry| entry.key.to_vec())));
+            }
+            keys
+        };
+        let (old, new) = (keys(old), keys(new));
+        old.difference(&new).for_each(|key| visit(key, false));
+        new.difference(&old).for_each(|key| visit(key, true));
     }
 
     /// The pages below this node, in path order.

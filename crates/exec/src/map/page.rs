@@ -124,6 +124,11 @@ impl Page {
         entries(&self.bytes)
     }
 
+    /// An entry of this page as it stands there.
+    pub(crate) fn raw(&self, entry: &Entry<'_>) -> &[u8] {
+        &self.bytes[entry.start..entry.end]
+    }
+
     /// The value of an entry of this page.
     pub(crate) fn value(&self, entry: &Entry<'_>) -> Bytes {
         match entry.blob {
@@ -218,34 +223,54 @@ impl Page {
             return false;
         }
         for _ in 0..count {
-            let Some(lengths) = bytes.get(at..at + 4) else { return false };
-            let key_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
-            let value_length = u16::from_le_bytes([lengths[2], lengths[3]]);
-            let length = if value_length == BLOB { BLOB_REFERENCE } else { usize::from(value_length) };
-            let value_start = at + 4 + key_length;
-            let Some(key) = bytes.get(at + 4..value_start) else { return false };
-            let Some(value) = bytes.get(value_start..value_start + length) else { return false };
-            if key.len() > MAX_KEY_BYTES || last.is_some_and(|last| last >= key) {
-                return false;
-            }
-            if value_length == BLOB {
-                let blob = u32::from_le_bytes([value[0], value[1], value[2], value[3]]) as usize;
-                if blob <= INLINE_VALUE || blob > MAX_VALUE_BYTES {
-                    return false;
-                }
-            } else if length > INLINE_VALUE {
+            let Some((key, end)) = entry_at(bytes, at) else { return false };
+            if last.is_some_and(|last| last >= key) {
                 return false;
             }
             last = Some(key);
-            at = value_start + length;
+            at = end;
         }
         at == bytes.len()
     }
 
     /// A page from checked bytes and the large values its references name, in order.
-    pub(crate) fn from_parts(bytes: &[u8], blobs: Vec<Bytes>) -> Self {
+    pub(crate) fn from_parts(bytes: impl Into<Box<[u8]>>, blobs: Vec<Bytes>) -> Self {
         Self { bytes: bytes.into(), blobs }
     }
+}
+
+/// The key and the end of the entry that stands at `at` in bytes from outside, where one in the form of this module
+/// does.
+pub(crate) fn entry_at(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let lengths = bytes.get(at..at + 4)?;
+    let key_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
+    let value_length = u16::from_le_bytes([lengths[2], lengths[3]]);
+    let length = if value_length == BLOB { BLOB_REFERENCE } else { usize::from(value_length) };
+    let value_start = at + 4 + key_length;
+    let key = bytes.get(at + 4..value_start)?;
+    let value = bytes.get(value_start..value_start + length)?;
+    let in_form = if value_length == BLOB {
+        let blob = u32::from_le_bytes([value[0], value[1], value[2], value[3]]) as usize;
+        blob > INLINE_VALUE && blob <= MAX_VALUE_BYTES
+    } else {
+        length <= INLINE_VALUE
+    };
+    (in_form && key.len() <= MAX_KEY_BYTES).then_some((key, value_start + length))
+}
+
+/// The bytes of a page of these entries, whatever they are; nothing where no page has so many.
+pub(crate) fn page_of_entries<'a>(entries: impl Iterator<Item = &'a [u8]>) -> Option<Bytes> {
+    let mut bytes = vec![PAGE_TAG, 0, 0];
+    let mut count = 0;
+    for entry in entries {
+        bytes.extend_from_slice(entry);
+        count += 1;
+    }
+    if count > usize::from(MOST_ENTRIES) {
+        return None;
+    }
+    set_count(&mut bytes, count);
+    Some(Bytes::from(bytes))
 }
 
 fn set_count(bytes: &mut [u8], count: usize) {

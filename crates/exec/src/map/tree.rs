@@ -33,6 +33,10 @@ impl Tree {
         &self.0
     }
 
+    pub(crate) fn into_root(self) -> Arc<Node> {
+        self.0
+    }
+
     /// The digest of the content: equal content, equal digest.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -60,11 +64,9 @@ impl Tree {
         });
     }
 
-    pub(crate) fn for_each_key(&self, mut visit: impl FnMut(&[u8])) {
-        self.0.for_each_page(&mut |page| {
-            for entry in page.entries() {
-                visit(entry.key);
-            }
-        });
+    pub(crate) fn keys(&self) -> Vec<&[u8]> {
+        let mut keys = Vec::with_capacity(usize::try_from(self.entries()).unwrap_or(0));
+        self.0.for_each_page(&mut |page| keys.extend(page.entries().map(|entry| entry.key)));
+        keys
     }
 }

@@ -1,7 +1,7 @@
 //! Snapshots and kept checkpoints.
 
 use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
-use crate::{Executor, PartError, Snapshot};
+use crate::{Executor, Gathering, PartError, Snapshot};
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -116,9 +116,51 @@ fn parts(snapshot: &Snapshot, older: Option<&Snapshot>) -> BTreeMap<Digest, Byte
 }
 
 fn assembled(snapshot: &Snapshot, parts: &BTreeMap<Digest, Bytes>) -> Result<Snapshot, PartError> {
-    Snapshot::from_parts(snapshot.seq(), snapshot.time(), snapshot.root(), &|digest| {
+    let assembled = Snapshot::from_parts(snapshot.seq(), snapshot.time(), snapshot.root(), &|digest| {
         parts.get(digest).cloned()
-    })
+    });
+    assert_eq!(gathered(snapshot, parts), assembled, "in any order it is the same");
+    assembled
+}
+
+fn gathered(snapshot: &Snapshot, parts: &BTreeMap<Digest, Bytes>) -> Result<Snapshot, PartError> {
+    let mut gathering = Gathering::new(snapshot.seq(), snapshot.time(), snapshot.root());
+    loop {
+        let mut went_on = false;
+        for (digest, bytes) in parts {
+            went_on |= gathering.offer(*digest, bytes)?;
+        }
+        if !went_on {
+            return gathering.finish();
+        }
+    }
+}
+
+#[test]
+fn parts_in_the_order_of_a_disk_are_gathered_in_one_round() {
+    let mut executor = busy(Limits::default());
+    let mut packs = Vec::new();
+    let mut older: Option<Snapshot> = None;
+    for round in 0..5 {
+        let large = format!("set large{} {}", round % 2, "x".repeat(9_000 + round % 3));
+        let removed = format!("del key{round}");
+        let number = 51 + round as u64;
+        run(
+            &mut executor,
+            &[frame(1, number, &[&large, &removed, &format!("set key{} {round}", round * 3)])],
+        );
+        let (seq, _) = checkpoint(&mut executor);
+        let snapshot = executor.snapshot(seq).expect("kept");
+        packs.push(snapshot.parts_beyond(older.as_ref()).collect::<Vec<_>>());
+        older = Some(snapshot);
+    }
+    let snapshot = older.expect("five were made");
+    let mut gathering = Gathering::new(snapshot.seq(), snapshot.time(), snapshot.root());
+    for (digest, bytes) in packs.iter().rev().flatten() {
+        gathering.offer(*digest, bytes).expect("good");
+    }
+    let again = gathering.finish().expect("nothing is lacking");
+    assert_eq!(again.encode(), snapshot.encode());
 }
 
 #[test]
