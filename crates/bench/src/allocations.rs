@@ -5,13 +5,13 @@
 #![expect(unsafe_code, reason = "an allocator cannot be written without; it only counts and hands on")]
 
 use crate::Failure;
-use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tikv_jemallocator::Jemalloc;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
@@ -32,22 +32,22 @@ fn count() {
     COUNT.fetch_add(1, Ordering::Relaxed);
 }
 
-// SAFETY: every call is handed to mimalloc as it came.
+// SAFETY: every call is handed to the allocator of `troth` as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        unsafe { MiMalloc.alloc(layout) }
+        unsafe { Jemalloc.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
-        unsafe { MiMalloc.alloc_zeroed(layout) }
+        unsafe { Jemalloc.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { MiMalloc.dealloc(pointer, layout) }
+        unsafe { Jemalloc.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        unsafe { MiMalloc.realloc(pointer, layout, new_size) }
+        unsafe { Jemalloc.realloc(pointer, layout, new_size) }
     }
 }
 

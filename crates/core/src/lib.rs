@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod answers;
 mod cx;
 mod effect;
 mod execution;

@@ -3,23 +3,21 @@
 
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Repeated, Request, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
+    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Configuration, Digest, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason,
-    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Seq, StateFetch, StatePiece, Time,
+    ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
 const FRAMES_MESSAGE: usize = 1 << 20;
 /// Bytes of all the frames in answer to one question, unless the first is larger.
 const FRAMES_ANSWER: usize = 4 << 20;
-/// Bytes of answers repeated for requests that came together, about.
-const REPEATED_ANSWER: usize = 1 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
@@ -41,15 +39,15 @@ pub enum ReplicaTimer<T> {
 /// A replica of agreement protocol `A` that executes with `X`.
 #[derive(Clone, Debug)]
 pub struct Replica<A: Agreement, X: Execution> {
-    me: ReplicaId,
-    group: Group,
-    agreement: A,
-    execution: X,
+    pub(crate) me: ReplicaId,
+    pub(crate) group: Group,
+    pub(crate) agreement: A,
+    pub(crate) execution: X,
     /// The state that everybody began with, to install into what must not be mixed with a wrong one.
     genesis: X,
     /// What takes the place of a wrong state once its transfer is complete. Until then clients are not answered.
-    repair: Option<X>,
-    transfer: Option<Transfer>,
+    pub(crate) repair: Option<X>,
+    pub(crate) transfer: Option<Transfer>,
     hashing: bool,
     /// When it was hashed last, and how often then.
     hashed: (Time, u32),
@@ -66,7 +64,7 @@ impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
 
 impl<A: Agreement, X: Execution> Eq for Replica<A, X> {}
 
-type Outputs<A, X> = Vec<Output<Replica<A, X>>>;
+pub(crate) type Outputs<A, X> = Vec<Output<Replica<A, X>>>;
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// A replica in its genesis state.
@@ -117,7 +115,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// Runs one event of the protocol and everything that follows from it.
-    fn step(&mut self, env: Env, out: &mut Outputs<A, X>, event: impl FnOnce(&mut A, &mut Cx<'_, A>)) {
+    pub(crate) fn step(
+        &mut self,
+        env: Env,
+        out: &mut Outputs<A, X>,
+        event: impl FnOnce(&mut A, &mut Cx<'_, A>),
+    ) {
         let mut effects = Vec::new();
         let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut effects);
         event(&mut self.agreement, &mut cx);
@@ -260,83 +263,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         messages
     }
 
-    /// The reply as this replica sends it: in full from the designated one or when asked.
-    fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
-        reply.view = self.agreement.view();
-        if !full
-            && self.group.designated(reply.client, reply.number) != self.me
-            && let ReplyBody::Full(results) = &reply.body
-        {
-            reply.body = ReplyBody::Digest(Reply::results_digest(results));
-        }
-        ToClient::Reply(reply)
-    }
-
-    fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
-        let (mut new, mut repeated) = (Vec::new(), 0);
-        for Request { frame, full } in requests {
-            let (client, number) = (frame.client(), frame.number());
-            if self.execution.configuration().is_removed(client) {
-                out.push(refuse(client, number, false, RefusalReason::Removed));
-                continue;
-            }
-            match self.execution.lookup(client, number) {
-                // What it knows of the client may be as wrong as the rest of its state.
-                Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
-                Lookup::New => new.push(frame),
-                // Asked for once more by whoever waits for it, and then by itself.
-                Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
-                Lookup::Executed(reply) => {
-                    repeated += reply.body.size();
-                    self.answer_again(*reply, frame.events_seen(), full, out);
-                }
-                Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
-            }
-        }
-        if !new.is_empty() {
-            self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
-        }
-    }
-
-    fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
-        let Repeated { client, number, events_seen, full } = repeated;
-        if self.execution.configuration().is_removed(client) {
-            return out.push(refuse(client, number, false, RefusalReason::Removed));
-        }
-        // As above, of what comes without its frame.
-        if self.repair.is_some() {
-            return;
-        }
-        match self.execution.lookup(client, number) {
-            Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
-            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
-            // Its frame comes with its signature, when it comes again.
-            Lookup::New => {}
-        }
-    }
-
-    /// The reply to what was executed before, with the events that the client lacks where it asks for all.
-    fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
-        if full {
-            let events = self.execution.events_after(reply.client, events_seen);
-            out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
-        }
-        out.push(Output::Client(self.reply(reply, full)));
-    }
-
-    fn on_read(&self, read: &Read) -> Output<Self> {
-        if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
-            return refuse(read.client, read.number, true, RefusalReason::NotReady);
-        }
-        let mut reply: ReadReply = self.execution.query(read);
-        if self.group.designated(read.client, read.number) != self.me
-            && let ReplyBody::Full(results) = &reply.body
-        {
-            reply.body = ReplyBody::Digest(Reply::results_digest(results));
-        }
-        Output::Client(ToClient::ReadReply(reply))
-    }
-
     fn begin_transfer(
         &mut self,
         env: Env,
@@ -422,10 +348,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.agreement.on_installed(&mut cx, reached, digest, &executed);
         self.carry_out(env, effects, out);
     }
-}
-
-fn refuse<M: Machine>(client: ClientId, number: u64, read: bool, reason: RefusalReason) -> Output<M> {
-    Output::Client(ToClient::Refusal(Refusal { client, number, read, reason }))
 }
 
 impl<A: Agreement, X: Execution> Machine for Replica<A, X> {

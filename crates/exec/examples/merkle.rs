@@ -15,7 +15,7 @@ use troth_exec::{MerkleMap, Tree};
 
 /// The one that `troth` runs with.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 100;

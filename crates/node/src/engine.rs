@@ -1,6 +1,7 @@
 //! One turn of the loop: verify what came, step the machine, carry out the host's commands, leave
 //! what goes out in the connections' queues. Synchronous; the only place that touches the host.
 
+use crate::asked::Asked;
 use crate::beside::{Attestor, Desk, Done};
 use crate::bodies::Bodies;
 use crate::charges::{ClientCharges, PeerCharges};
@@ -22,20 +23,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{
-    Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Repeated, Replica, Request, To,
+    Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, Request, To,
 };
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{
-    ClientId, Configuration, Read, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire,
-};
-
-/// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
-/// is small and its answer need not be: a read of large values, a repetition of an old request.
-const ANSWER_BYTES: usize = 1 << 20;
-/// Microseconds after which the turn's round of clients ends: what an answer costs is not its length
-/// where only the digest of a large result is sent.
-const CLIENT_MICROS: u64 = 10_000;
+use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire};
 
 /// Microseconds that the loop waits for the component and nobody notices.
 const STALL_MICROS: u64 = 20_000;
@@ -103,25 +95,6 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     /// A planted bug.
     #[cfg(feature = "faults")]
     pub(crate) early: Option<crate::faults::Early>,
-}
-
-/// A checked message of a client.
-pub(crate) enum Asked {
-    /// A frame to be ordered.
-    Request(Request),
-    /// A frame that is executed.
-    Repeated(Repeated),
-    /// A read.
-    Read(Read),
-}
-
-impl Asked {
-    fn request(self) -> Option<Request> {
-        match self {
-            Self::Request(request) => Some(request),
-            Self::Repeated(_) | Self::Read(_) => None,
-        }
-    }
 }
 
 /// What the host's next command waits for.
@@ -261,44 +234,6 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     pub(crate) fn is_stuck(&self) -> bool {
         let full = || self.host.backlog() > BACKLOG || self.host.backlog_bytes() > BACKLOG_BYTES;
         self.blocked.is_some() && full()
-    }
-
-    /// Whether messages of clients wait for the next turn.
-    pub(crate) fn has_asked(&self) -> bool {
-        !self.asked.is_empty()
-    }
-
-    /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not
-    /// wait for the work that a few clients can cause. At least one message has its turn.
-    fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
-        let began = self.clock.now();
-        while let Some(asked) = self.asked.pop_front() {
-            let input = match asked {
-                Asked::Read(read) => Input::Read(read),
-                Asked::Repeated(repeated) => Input::Repeated(repeated),
-                // First requests are answered when they have been ordered, and are ordered together where they
-                // stay together; one that asks for everything is answered at once where it can be.
-                Asked::Request(first) => {
-                    let alone = first.full;
-                    let mut requests = vec![first];
-                    while let Some(Asked::Request(next)) = self.asked.front()
-                        && !alone
-                        && !next.full
-                    {
-                        requests.extend(self.asked.pop_front().and_then(Asked::request));
-                    }
-                    Input::Requests(requests)
-                }
-            };
-            self.input(env, input);
-            self.commands()?;
-            let spent = self.clock.now().0.saturating_sub(began.0);
-            // What waits behind the disk is not among the answers yet.
-            if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     pub(crate) fn input(&mut self, env: Env, input: MachineInput<A, X>) {

@@ -1,7 +1,8 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
+use crate::asked::Asked;
 use crate::charges::cost;
-use crate::engine::{Asked, Engine, MachineInput, Peers, Stopped};
+use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
 use std::sync::Arc;
 use troth_auth::FrameError;

@@ -32,6 +32,7 @@
 
 mod alarm;
 mod aside;
+mod asked;
 pub mod backup;
 mod beside;
 mod bodies;

@@ -37,7 +37,7 @@ use tracing_subscriber::EnvFilter;
 
 /// The state is millions of small values: see the workspace table.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Warnings of all, and the few lines that tell a replica's life.
 const DEFAULT_LOG: &str = "warn,troth=info,troth_node=info";

@@ -1,0 +1,91 @@
+//! What a replica answers its clients: to new requests, to repeated ones, to reads.
+
+use crate::replica::Outputs;
+use crate::{Agreement, Env, Execution, Lookup, Machine, Output, Repeated, Replica, Request};
+use troth_types::{ClientId, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient};
+
+/// Bytes of answers repeated for requests that came together, about.
+const REPEATED_ANSWER: usize = 1 << 20;
+
+impl<A: Agreement, X: Execution> Replica<A, X> {
+    /// The reply as this replica sends it: in full from the designated one or when asked.
+    pub(crate) fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
+        reply.view = self.agreement.view();
+        if !full
+            && self.group.designated(reply.client, reply.number) != self.me
+            && let ReplyBody::Full(results) = &reply.body
+        {
+            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        }
+        ToClient::Reply(reply)
+    }
+
+    pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
+        let (mut new, mut repeated) = (Vec::new(), 0);
+        for Request { frame, full } in requests {
+            let (client, number) = (frame.client(), frame.number());
+            if self.execution.configuration().is_removed(client) {
+                out.push(refuse(client, number, false, RefusalReason::Removed));
+                continue;
+            }
+            match self.execution.lookup(client, number) {
+                // What it knows of the client may be as wrong as the rest of its state.
+                Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
+                Lookup::New => new.push(frame),
+                // Asked for once more by whoever waits for it, and then by itself.
+                Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
+                Lookup::Executed(reply) => {
+                    repeated += reply.body.size();
+                    self.answer_again(*reply, frame.events_seen(), full, out);
+                }
+                Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            }
+        }
+        if !new.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+        }
+    }
+
+    pub(crate) fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
+        let Repeated { client, number, events_seen, full } = repeated;
+        if self.execution.configuration().is_removed(client) {
+            return out.push(refuse(client, number, false, RefusalReason::Removed));
+        }
+        // As above, of what comes without its frame.
+        if self.repair.is_some() {
+            return;
+        }
+        match self.execution.lookup(client, number) {
+            Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
+            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            // Its frame comes with its signature, when it comes again.
+            Lookup::New => {}
+        }
+    }
+
+    /// The reply to what was executed before, with the events that the client lacks where it asks for all.
+    fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
+        if full {
+            let events = self.execution.events_after(reply.client, events_seen);
+            out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+        }
+        out.push(Output::Client(self.reply(reply, full)));
+    }
+
+    pub(crate) fn on_read(&self, read: &Read) -> Output<Self> {
+        if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
+            return refuse(read.client, read.number, true, RefusalReason::NotReady);
+        }
+        let mut reply: ReadReply = self.execution.query(read);
+        if self.group.designated(read.client, read.number) != self.me
+            && let ReplyBody::Full(results) = &reply.body
+        {
+            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        }
+        Output::Client(ToClient::ReadReply(reply))
+    }
+}
+
+fn refuse<M: Machine>(client: ClientId, number: u64, read: bool, reason: RefusalReason) -> Output<M> {
+    Output::Client(ToClient::Refusal(Refusal { client, number, read, reason }))
+}
