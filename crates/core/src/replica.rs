@@ -21,7 +21,7 @@ const FRAMES_ANSWER: usize = 4 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
 const HASHING_PER_INPUT: usize = 200;
-/// How often that is done at one reading of the clock: a runtime hands over all that came in a turn with one, and a
+/// How many of them are used up at one reading of the clock: a runtime hands over all that came in a turn with one, and a
 /// turn of a hundred messages must not hash a hundred times.
 const HASHINGS_PER_INSTANT: u32 = 4;
 
@@ -49,7 +49,7 @@ pub struct Replica<A: Agreement, X: Execution> {
     pub(crate) repair: Option<X>,
     pub(crate) transfer: Option<Transfer>,
     hashing: bool,
-    /// When it was hashed last, and how often then.
+    /// When it was hashed last, and how many whole slices then.
     hashed: (Time, u32),
     /// Pieces of state that were of use.
     pieces: u64,
@@ -224,12 +224,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if self.hashed.1 == HASHINGS_PER_INSTANT {
             return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now.after(1) });
         }
-        self.hashed.1 += 1;
         match self.execution.poll_checkpoint(HASHING_PER_INPUT) {
             Some((seq, digest)) => {
                 self.step(env, out, |agreement, cx| agreement.on_checkpoint(cx, seq, digest))
             }
-            None => self.hashing = self.execution.hashing(),
+            None => {
+                self.hashing = self.execution.hashing();
+                self.hashed.1 += u32::from(self.hashing);
+            }
         }
         if self.hashing {
             out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now });
