@@ -162,6 +162,12 @@ impl MerkleMap {
         }
     }
 
+    /// Panics where the ordered index contradicts itself.
+    #[cfg(test)]
+    pub(crate) fn check_order(&self) {
+        self.order.as_ref().expect("a map with an index").check();
+    }
+
     /// The prefix over which the map can be scanned.
     #[must_use]
     pub fn order_prefix(&self) -> Option<&[u8]> {

@@ -22,7 +22,8 @@ pub(crate) struct Ordered {
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(Keys),
-    /// Each child with a key that is not above its own and above those of the children before it.
+    /// Each child with a bound that is not above its keys and above those of the children before it. The first one's
+    /// is empty: whatever is below the second is the first child's, also what comes after its lowest key has gone.
     Branch(Keys, Vec<Arc<Node>>),
 }
 
@@ -75,6 +76,19 @@ impl Keys {
 
     fn append(&mut self, more: &Self) {
         self.0 = [&self.0[..], &more.0[..]].concat().into_boxed_slice();
+    }
+
+    /// The first key.
+    fn first(&self) -> &[u8] {
+        self.iter().next().expect("asked only where there are keys")
+    }
+
+    /// The same with another first key.
+    fn with_first(&self, key: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(self.0.len() + key.len());
+        put(&mut bytes, key);
+        bytes.extend_from_slice(&self.0[self.start_of(1)..]);
+        Self(bytes.into_boxed_slice())
     }
 }
 
@@ -130,8 +144,7 @@ impl Node {
                 let middle = starts.take_while(|at| *at < bytes).find(|at| *at >= bytes / 2);
                 let middle = middle.filter(|_| bytes > LEAF_BYTES)?;
                 let right = keys.split_off(middle);
-                let first = right.iter().next().expect("not at the end").into();
-                Some((first, Arc::new(Self::Leaf(right))))
+                Some((right.first().into(), Arc::new(Self::Leaf(right))))
             }
             Self::Branch(firsts, children) => {
                 let index = Self::child_of(firsts, key);
@@ -143,8 +156,8 @@ impl Node {
                 }
                 let middle = children.len() / 2;
                 let right = firsts.split_off(firsts.start_of(middle));
-                let first = right.iter().next().expect("not at the end").into();
-                Some((first, Arc::new(Self::Branch(right, children.split_off(middle)))))
+                let first = right.first().into();
+                Some((first, Arc::new(Self::Branch(right.with_first(b""), children.split_off(middle)))))
             }
         }
     }
@@ -157,8 +170,10 @@ impl Node {
                 let index = Self::child_of(firsts, key);
                 children[index].remove(key);
                 if children[index].is_empty() {
+                    // The child before it has its keys from now on, or the one behind where it was the first.
+                    let bound = index.max(1).min(children.len() - 1);
                     children.remove(index);
-                    firsts.remove_at(firsts.start_of(index));
+                    firsts.remove_at(firsts.start_of(bound));
                     return;
                 }
                 // Few keys in many nodes would take more memory than many keys.
@@ -166,8 +181,9 @@ impl Node {
                 if left + 1 < children.len() && children[left].fits(&children[left + 1]) {
                     let right = children.remove(left + 1);
                     let start = firsts.start_of(left + 1);
+                    let bound: Box<[u8]> = Keys(firsts.0[start..].into()).first().into();
                     firsts.remove_at(start);
-                    Arc::make_mut(&mut children[left]).append(&right);
+                    Arc::make_mut(&mut children[left]).append(&right, &bound);
                 }
             }
         }
@@ -189,11 +205,12 @@ impl Node {
         }
     }
 
-    fn append(&mut self, right: &Self) {
+    /// Takes in the sibling behind it, whose bound this was.
+    fn append(&mut self, right: &Self, bound: &[u8]) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => left.append(right),
             (Self::Branch(firsts, left), Self::Branch(more, right)) => {
-                firsts.append(more);
+                firsts.append(&more.with_first(bound));
                 left.extend_from_slice(right);
             }
             _ => unreachable!("siblings are of one kind"),
@@ -232,7 +249,8 @@ impl Ordered {
         while nodes.len() > 1 {
             let above = nodes.chunks(MOST_CHILDREN * 7 / 8).map(|part| {
                 let mut firsts = Vec::new();
-                part.iter().for_each(|(first, _)| put(&mut firsts, first));
+                put(&mut firsts, b"");
+                part[1..].iter().for_each(|(first, _)| put(&mut firsts, first));
                 let children = part.iter().map(|(_, node)| node.clone()).collect();
                 (part[0].0, Arc::new(Node::Branch(Keys(firsts.into_boxed_slice()), children)))
             });
@@ -251,9 +269,8 @@ impl Ordered {
             return;
         }
         if let Some((first, right)) = self.root.insert(key) {
-            // Whatever is below the first child goes there.
             let mut firsts = Vec::new();
-            put(&mut firsts, &self.prefix);
+            put(&mut firsts, b"");
             put(&mut firsts, &first);
             let children = vec![self.root.clone(), right];
             self.root = Arc::new(Node::Branch(Keys(firsts.into_boxed_slice()), children));
@@ -290,6 +307,33 @@ impl Ordered {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Ordered {
+    /// Panics where a key stands in a child that it would not be looked for in.
+    pub(crate) fn check(&self) {
+        fn check<'a>(node: &'a Node, from: &[u8], below: Option<&[u8]>) -> Option<&'a [u8]> {
+            match node {
+                Node::Leaf(keys) => {
+                    assert!(keys.iter().zip(keys.iter().skip(1)).all(|(one, next)| one < next));
+                    assert!(keys.iter().all(|key| key >= from && below.is_none_or(|below| key < below)));
+                    keys.iter().next()
+                }
+                Node::Branch(bounds, children) => {
+                    let bounds: Vec<&[u8]> = bounds.iter().collect();
+                    assert_eq!(bounds.len(), children.len());
+                    assert!(bounds[0].is_empty() && bounds.windows(2).all(|pair| pair[0] < pair[1]));
+                    for (index, child) in children.iter().enumerate() {
+                        let from = if index == 0 { from } else { bounds[index] };
+                        check(child, from, bounds.get(index + 1).copied().or(below));
+                    }
+                    None
+                }
+            }
+        }
+        check(&self.root, b"", None);
     }
 }
 

@@ -66,3 +66,77 @@ proptest! {
         prop_assert_eq!(all(&at_once, b"k"), expected(&model, b"k"));
     }
 }
+
+/// A key of a kibibyte: each is a leaf of its own, so that few make many branches.
+fn large(number: u16) -> Vec<u8> {
+    let mut key = format!("k{number:05}").into_bytes();
+    key.resize(1024, b'x');
+    key
+}
+
+fn agree(map: &MerkleMap, model: &BTreeSet<Vec<u8>>, from: &[u8]) {
+    map.check_order();
+    assert!(all(map, b"k") == expected(model, b"k"), "{} keys", model.len());
+    assert!(all(map, from) == expected(model, from));
+}
+
+#[test]
+fn what_comes_below_a_lowest_key_that_has_gone_is_found_again() {
+    let (mut map, mut model) = (MerkleMap::with_order(b"k"), BTreeSet::new());
+    for number in 1..=200 {
+        map.insert(&large(number * 10), Bytes::new());
+        model.insert(large(number * 10));
+    }
+    // Whichever of them is the lowest of a leaf or a branch.
+    for number in 1..200 {
+        map.remove(&large(number * 10));
+        model.remove(&large(number * 10));
+        for below in [number * 10 + 1, number * 10 + 2] {
+            map.insert(&large(below), Bytes::new());
+            model.insert(large(below));
+        }
+        map.remove(&large(number * 10 + 10));
+        model.remove(&large(number * 10 + 10));
+        agree(&map, &model, &large(number * 10));
+        map.insert(&large(number * 10 + 10), Bytes::new());
+        model.insert(large(number * 10 + 10));
+        agree(&map, &model, &large(number * 10 + 5));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_mix_of_writes_versions_and_rebuilds_is_a_set(
+        steps in proptest::collection::vec((0_u8..24, 0_u16..400, 1_u16..90), 0..220),
+        from in 0_u16..400,
+    ) {
+        let (mut map, mut model) = (MerkleMap::with_order(b"k"), BTreeSet::new());
+        let mut version = (map.clone(), model.clone());
+        for (kind, at, count) in steps {
+            let range = at..at + count;
+            match kind {
+                0..9 => for number in range { map.insert(&large(number), Bytes::new()); model.insert(large(number)); },
+                9..12 => for number in range.rev() { map.insert(&large(number), Bytes::new()); model.insert(large(number)); },
+                12..17 => for number in range { map.remove(&large(number)); model.remove(&large(number)); },
+                17..20 => for number in range.rev() { map.remove(&large(number)); model.remove(&large(number)); },
+                20 => {
+                    // What is rolled back was never there.
+                    let mark = map.mark();
+                    for number in range {
+                        if number % 2 == 0 { map.insert(&large(number), Bytes::new()) } else { map.remove(&large(number)) }
+                    }
+                    map.rollback(mark);
+                    map.release();
+                }
+                21 => map = MerkleMap::from_tree(&map.tree_now(), Some(b"k")),
+                22 => map = version.0.clone().moved_to(&map.tree_now()),
+                _ => version = (map.clone(), model.clone()),
+            }
+            map.check_order();
+        }
+        agree(&map, &model, &large(from));
+        agree(&version.0, &version.1, &large(from));
+    }
+}
