@@ -106,6 +106,11 @@ impl FrameStore {
         wanted.into_iter().map(|(_, digest)| digest).collect()
     }
 
+    /// Another primary is asked: what was asked of the one before does not count.
+    pub fn ask_anew(&mut self) {
+        self.wanted.values_mut().for_each(|wanted| wanted.asked = None);
+    }
+
     /// Bytes of these frames, as far as they are here.
     #[must_use]
     pub fn bytes<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) -> usize {

@@ -50,6 +50,7 @@ impl ClientCore {
             // Executed long ago, it only makes the replica repeat the events that we may have missed.
             frames.extend(self.latest.clone());
         }
+        self.flights.values_mut().for_each(|flight| flight.sent_again = true);
         for frame in frames {
             self.send_frame_to(replica, &frame, true);
         }
@@ -135,6 +136,7 @@ impl ClientCore {
             .filter(|(_, flight)| flight.resend_at <= self.now)
             .map(|(number, _)| *number)
             .collect();
+        let mut in_vain = false;
         for number in due {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
             let designated = self.config.group.designated(self.config.client, number);
@@ -151,9 +153,7 @@ impl ClientCore {
                 self.send_frame_to(one, &frame, true);
                 continue;
             }
-            if flight.agreed.is_none() {
-                self.pace.in_vain(&self.config.timing);
-            }
+            in_vain |= flight.agreed.is_none();
             let longest = self.config.timing.resend_longest;
             flight.pause =
                 if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };
@@ -161,6 +161,9 @@ impl ClientCore {
             flight.resend_at = self.now.after(flight.pause.max(1));
             let frame = Arc::clone(&flight.frame);
             self.send_frame(&frame, true);
+        }
+        if in_vain {
+            self.pace.in_vain(&self.config.timing);
         }
     }
 

@@ -79,6 +79,10 @@ pub trait Execution: Clone + Debug {
     fn next_deadline(&self) -> Option<Time>;
     /// What the client table knows of a frame number.
     fn lookup(&self, client: ClientId, number: u64) -> Lookup;
+    /// Whether that is [`Lookup::New`]; nothing of a reply need be read for it.
+    fn is_new(&self, client: ClientId, number: u64) -> bool {
+        self.lookup(client, number) == Lookup::New
+    }
     /// Executes the next batch; `ordered.seq` must be `executed() + 1`.
     fn execute(&mut self, ordered: &Ordered) -> Outcome;
     /// Answers a read from the current state, in full.

@@ -281,7 +281,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         let wants = self.repair.as_mut().unwrap_or(&mut self.execution).begin_install(seq, digest);
-        self.transfer = Some(Transfer::new(seq, digest, sources));
+        let transfer = Transfer::new(seq, digest, sources);
+        self.transfer = Some(match &self.transfer {
+            Some(earlier) => transfer.after(earlier),
+            None => transfer,
+        });
         self.ask(env, wants, out);
     }
 
@@ -309,10 +313,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         match self.repair.as_mut().unwrap_or(&mut self.execution).on_piece(piece) {
             Installing::Wants(wants) => {
                 self.pieces += 1;
-                transfer.progressed();
-                if !wants.is_empty() {
-                    self.ask(env, wants, out);
-                }
+                // What is under way has its time anew where nothing more is asked for, too.
+                let wants = if transfer.progressed(env.now) { self.wanted() } else { wants };
+                self.ask(env, wants, out);
             }
             Installing::Done => {
                 let (seq, digest) = (transfer.seq, transfer.digest);

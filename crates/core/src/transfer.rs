@@ -1,6 +1,6 @@
 //! A state transfer under way: whom it asks, and when it rests.
 
-use troth_types::{Digest, ReplicaId, Seq, StatePiece};
+use troth_types::{Digest, ReplicaId, Seq, StatePiece, Time};
 
 /// A state that is fetched from others, one source at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,18 +15,44 @@ pub(crate) struct Transfer {
     resting: bool,
     /// Whether the one whose turn it is has answered since it is.
     answered: bool,
+    /// When it answered first.
+    began: Option<Time>,
+    /// Turns in a row in which nobody answered.
+    silences: usize,
 }
 
 /// Microseconds until one is taken for silent that has not answered yet.
 const SILENT: u64 = 50_000;
 /// The same for one that has: it is slow, and everything under way would travel twice.
 const SLOW: u64 = 400_000;
+/// Doublings of the wait for a silent one, one for each round of all sources in which nobody answered: an answer that
+/// takes longer than a turn would always come too late.
+const DOUBLINGS: usize = 6;
+/// Microseconds that one may take for all that it sends while there is another: a faulty one could send a little now
+/// and then for ever.
+const LONGEST_TURN: u64 = 5_000_000;
 
 impl Transfer {
     /// From one of these, of which there is at least one.
     pub(crate) fn new(seq: Seq, digest: Digest, sources: Vec<ReplicaId>) -> Self {
         assert!(!sources.is_empty(), "a state comes from somewhere");
-        Self { seq, digest, sources, turn: 0, rejected: 0, resting: false, answered: false }
+        let (turn, rejected, silences) = (0, 0, 0);
+        Self { seq, digest, sources, turn, rejected, resting: false, answered: false, began: None, silences }
+    }
+
+    /// The same where an earlier state was fetched: whose turn it was, goes on, and no longer for it.
+    pub(crate) fn after(self, earlier: &Self) -> Self {
+        let turn = self.sources.iter().position(|source| *source == earlier.source());
+        match turn {
+            Some(turn) => Self {
+                turn,
+                answered: earlier.answered,
+                began: earlier.began,
+                silences: earlier.silences,
+                ..self
+            },
+            None => self,
+        }
     }
 
     /// Whose turn it is to answer.
@@ -40,23 +66,34 @@ impl Transfer {
         !self.resting && (self.seq, self.digest) == (piece.seq, piece.digest) && from == self.source()
     }
 
-    /// A piece was good.
-    pub(crate) fn progressed(&mut self) {
-        self.rejected = 0;
+    /// A piece was good. Whether it is the next one's turn all the same.
+    pub(crate) fn progressed(&mut self, now: Time) -> bool {
+        (self.rejected, self.silences) = (0, 0);
         self.answered = true;
+        let began = *self.began.get_or_insert(now);
+        let over = self.sources.len() > 1 && now.0 > began.0.saturating_add(LONGEST_TURN);
+        if over {
+            self.pass();
+        }
+        over
+    }
+
+    fn pass(&mut self) {
+        self.turn += 1;
+        (self.answered, self.began) = (false, None);
     }
 
     /// Microseconds until another source is asked, or all are again after all were in vain.
     pub(crate) fn patience(&self) -> u64 {
-        if self.answered { SLOW } else { SILENT }
+        let rounds = (self.silences / self.sources.len()).min(DOUBLINGS);
+        if self.answered { SLOW.max(SILENT << rounds) } else { SILENT << rounds }
     }
 
     /// A piece of the one whose turn it is does not verify: it is the next one's turn. Whether that is asked at
     /// once; when all were in vain it is not, or the questions would follow each other as fast as their
     /// answers, at the cost of everything else.
     pub(crate) fn rejected(&mut self) -> bool {
-        self.turn += 1;
-        self.answered = false;
+        self.pass();
         self.rejected += 1;
         self.resting = self.rejected >= self.sources.len();
         !self.resting
@@ -65,8 +102,9 @@ impl Transfer {
     /// The timer is due: the rest is over, or the one whose turn it was is too slow.
     pub(crate) fn timed_out(&mut self) {
         if !self.resting {
-            self.turn += 1;
+            self.silences += usize::from(!self.answered);
+            self.pass();
         }
-        (self.resting, self.rejected, self.answered) = (false, 0, false);
+        (self.resting, self.rejected) = (false, 0);
     }
 }

@@ -293,6 +293,10 @@ impl<A: Application> Execution for Executor<A> {
         clients::lookup(&self.map, &self.limits, client, number)
     }
 
+    fn is_new(&self, client: ClientId, number: u64) -> bool {
+        clients::is_new(&self.map, &self.limits, client, number)
+    }
+
     /// Executes the next batch. A batch whose time is not after the last one's (a null batch of a
     /// new view carries none) executes at the last one's: agreed time never goes back.
     fn execute(&mut self, ordered: &Ordered) -> Outcome {
@@ -340,7 +344,7 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn hashing(&self) -> bool {
-        self.map.pending() > 0 || !self.ready.is_empty()
+        self.map.pending() > 0 || !self.ready.is_empty() || !self.discarded.is_empty()
     }
 
     fn poll_checkpoint(&mut self, mut budget: usize) -> Option<(Seq, Digest)> {

@@ -6,9 +6,7 @@ use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
 use std::sync::Arc;
 use troth_auth::FrameError;
-use troth_core::{
-    Agreement, Env, Execution, Input, Lookup, PeerMessage, Repeated, Replica, Request, VerifiedFrame,
-};
+use troth_core::{Agreement, Env, Execution, Input, PeerMessage, Repeated, Replica, Request, VerifiedFrame};
 use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
@@ -89,12 +87,8 @@ fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, ful
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
         return Some(Asked::Request(Request { frame, full }));
     }
-    match machine.execution().lookup(client, number) {
-        Lookup::New => None,
-        Lookup::Executed(_) | Lookup::TooOld => {
-            Some(Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full }))
-        }
-    }
+    let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full });
+    (!machine.execution().is_new(client, number)).then(repeated)
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
@@ -139,10 +133,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             Item::Said(_, message, _) => Some(message),
             _ => None,
         });
+        let began = self.clock.now();
         let signed = self.messages.signed(said);
         let statements: Vec<_> = signed.iter().map(|signed| signed.statement).collect();
         let count = (frames.len() + statements.len()) as u64;
-        let began = self.clock.now();
         let (frames, good) = self.frames.verify_beside(frames, &statements);
         let took = self.clock.now().0.saturating_sub(began.0);
         self.messages

@@ -126,6 +126,37 @@ fn a_good_piece_or_time_begins_the_count_of_those_in_vain_anew() {
 }
 
 #[test]
+fn one_that_sends_a_little_now_and_then_has_its_turn_once() {
+    let (mut wait, _) = Wait::of(&[1, 2]);
+    let began = wait.now;
+    let mut asked = wait.piece(1, "head");
+    while asked == [1] {
+        wait.now = wait.now.after(399_000);
+        assert!(wait.now.0 < began.0 + 10_000_000, "for ever");
+        asked = wait.piece(1, "head");
+    }
+    assert_eq!(asked, [2]);
+    assert_eq!(wait.piece(1, "head"), NOBODY, "its turn is over");
+    assert_eq!(wait.piece(2, "head"), [2]);
+}
+
+#[test]
+fn who_answers_later_than_a_turn_takes_is_waited_for_in_the_end() {
+    let (mut wait, _) = Wait::of(&[1, 2]);
+    let patience = |wait: &Wait| wait.due.expect("it waits").0 - wait.now.0;
+    let silent = patience(&wait);
+    let mut waits = Vec::new();
+    for _ in 0..20 {
+        waits.push(patience(&wait) / silent);
+        wait.timer();
+    }
+    assert_eq!(waits, [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 64, 64, 64, 64, 64, 64]);
+    wait.piece(1, "head");
+    wait.timer();
+    assert_eq!(patience(&wait), silent, "somebody answers");
+}
+
+#[test]
 fn one_that_has_answered_may_take_its_time() {
     let (mut wait, _) = Wait::of(&[1, 2]);
     let patience = |wait: &Wait| wait.due.expect("it waits").0 - wait.now.0;

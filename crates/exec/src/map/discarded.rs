@@ -23,6 +23,11 @@ impl Discarded {
         self.trees.push(tree.into_root());
     }
 
+    /// Whether nothing waits to be freed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+
     /// Frees nodes while the budget (units of about a microsecond) lasts.
     pub(crate) fn go_on(&mut self, budget: &mut usize) {
         while *budget > 0

@@ -54,6 +54,7 @@ impl MinBft {
         self.proposed_at.clear();
         self.shown = None;
         self.asked_up_to = Seq(0);
+        self.frames.ask_anew();
     }
 
     /// This replica commits to a batch: its frames are here and its time has come, so that the primary holds nothing
