@@ -4,18 +4,23 @@ use super::config::{Scratch, plan};
 use crate::backup::serve::give;
 use crate::backup::wire::Offer;
 use crate::backup::{BackupError, Source, file};
+use crate::clock::Clock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
+use crate::durable::Footing;
+use crate::inbox::{Inbox, Party};
+use crate::runtime::{engine, executor};
 use bytes::Bytes;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use troth_auth::{Seal, Ui};
-use troth_core::Agreement;
+use troth_core::{Agreement, PeerMessage};
 use troth_exec::{MerkleMap, Snapshot};
-use troth_minbft::{Body, COUNTER, Checkpoint, Message, MinBft, StableProof, place::Place};
+use troth_kv::Null;
+use troth_minbft::{Body, COUNTER, Certified, Checkpoint, Message, MinBft, StableProof, place::Place};
 use troth_trusted::{CounterValue, Epoch, TrustedCore, VolatileStore};
-use troth_types::{Change, Configuration, Digest, ReplicaId, Seq, Time, View};
+use troth_types::{Change, Configuration, Digest, ReplicaId, Seq, Time, View, Wire};
 
 const SEQ: Seq = Seq(64);
 
@@ -187,6 +192,27 @@ fn a_certificate_that_is_not_its_senders_is_refused() {
         proof.votes[1] = Arc::new(forged);
         let got = group.ask(proof, &state);
         assert!(matches!(got, Err(BackupError::Uncertified(_))), "{got:?}");
+    }
+}
+
+#[test]
+fn in_a_batch_of_checks_a_forged_certificate_is_refused_each_time_and_the_others_are_not() {
+    let mut group = group("turn-forged", TrustedKind::Ed25519);
+    let [good, other] =
+        [Digest([1; 32]), Digest([2; 32])].map(|digest| group.proof(&[1], digest).votes[0].clone());
+    let forged = Arc::new(Certified { ui: other.ui.clone(), ..(*good).clone() });
+    let (cluster, secret) = (group.cluster.clone(), group.secrets.swap_remove(0));
+    let executor = executor(&cluster, Null::new(0));
+    let mut engine =
+        engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts");
+    let inbox = Inbox::new();
+    let lane = inbox.lane(Party::Replica(ReplicaId(1)));
+    for round in 1..=3 {
+        for message in [&forged, &good] {
+            inbox.push(&lane, PeerMessage::Protocol(Message::Certified(Arc::clone(message))).to_wire());
+        }
+        engine.turn(&inbox).expect("goes on");
+        assert_eq!((engine.counters.messages_verified, engine.counters.messages_refused), (round, round));
     }
 }
 
