@@ -3,7 +3,7 @@
 use crate::cli::{Arguments, Command, Opt, Report, shorten, table};
 use crate::lint::{Finding, allow, layers, purity, supply, tidy};
 use crate::process::{self, Ending, Ran};
-use crate::{paper, sim, workspace};
+use crate::{mutants, paper, sim, workspace};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ Steps, in this order; all run, whatever fails before:
   layers        dependencies point downwards only (table: xtask/src/lint/layers.rs)
   supply        licences, banned crates and sources of the lock file (rules: deny.toml)
   paper         every rule label in the specification, at code and on a test
+  planted       the tables of planted bugs are well-formed, and every bug in them still applies
   clippy        all targets, warnings are errors (disallowed methods: clippy.toml)
   tests         all tests of the workspace
   doctests      all examples in the documentation
@@ -74,6 +75,7 @@ const STEPS: &[Step] = &[
     ("layers", 60, layers_lint),
     ("supply", 120, supply_lint),
     ("paper", 30, paper_coverage),
+    ("planted", 30, planted_bugs),
     ("clippy", 900, clippy),
     ("tests", 1200, tests),
     ("doctests", 600, doctests),
@@ -222,6 +224,16 @@ fn paper_coverage(context: &Context) -> Result<Outcome, String> {
         ok,
         format!("{labels} rules, {} missing", coverage.missing.len()),
         coverage.missing.join("\n"),
+    ))
+}
+
+/// A bug that no longer applies is a guard that nothing watches: the hunt itself is a long run of its own.
+fn planted_bugs(context: &Context) -> Result<Outcome, String> {
+    let (bugs, wrong) = mutants::fit(&context.root)?;
+    Ok(Outcome::of(
+        wrong.is_empty() && bugs > 0,
+        format!("{bugs} bugs, {} do not fit the code", wrong.len()),
+        wrong.join("\n"),
     ))
 }
 

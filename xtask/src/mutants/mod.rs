@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use table::Mutant;
 
+const TABLES: &str = "xtask/mutants";
+
 /// The command.
 pub const COMMAND: Command = Command {
     name: "mutants",
@@ -55,11 +57,8 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         return Err("say which table: cargo xtask mutants minbft".to_string());
     };
     let root = workspace::root();
-    let path = format!("xtask/mutants/{name}.toml");
-    let mut mutants =
-        table::parse(&workspace::toml(&root, &path)?).map_err(|why| format!("{path}: {why}"))?;
-    let mut wrong = table::stale(&mutants, &|file| std::fs::read_to_string(root.join(file)).ok());
-    wrong.extend(unguarded(&root, name, &mutants)?);
+    let (mut mutants, wrong) = load(&root, name)?;
+    let path = path_of(name);
     let only = arguments.all("--only");
     if let Some(unknown) = only.iter().find(|id| !mutants.iter().any(|mutant| mutant.id == **id)) {
         return Err(format!("there is no bug '{unknown}' in {path}; --list shows them"));
@@ -76,6 +75,35 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let jobs = arguments.number("--jobs", cores)?.clamp(1, mutants.len().max(1) as u64) as usize;
     hunt_all(&root, name, &mutants, jobs, arguments.flag("--search"))
+}
+
+/// Where the table of a protocol lies.
+fn path_of(name: &str) -> String {
+    format!("{TABLES}/{name}.toml")
+}
+
+/// A table, and what does not fit the code or the protocol's page.
+fn load(root: &Path, name: &str) -> Result<(Vec<Mutant>, Vec<String>), String> {
+    let path = path_of(name);
+    let mutants = table::parse(&workspace::toml(root, &path)?).map_err(|why| format!("{path}: {why}"))?;
+    let mut wrong = table::stale(&mutants, &|file| std::fs::read_to_string(root.join(file)).ok());
+    wrong.extend(unguarded(root, name, &mutants)?);
+    Ok((mutants, wrong))
+}
+
+/// How many bugs all tables hold, and what in them does not fit.
+pub fn fit(root: &Path) -> Result<(usize, Vec<String>), String> {
+    let names = std::fs::read_dir(root.join(TABLES)).map_err(|why| format!("{TABLES}: {why}"))?;
+    let (mut bugs, mut wrong) = (0, Vec::new());
+    for name in names {
+        let name = name.map_err(|why| format!("{TABLES}: {why}"))?.path();
+        if let Some(protocol) = name.file_stem().and_then(|stem| stem.to_str()) {
+            let (mutants, stale) = load(root, protocol)?;
+            bugs += mutants.len();
+            wrong.extend(stale);
+        }
+    }
+    Ok((bugs, wrong))
 }
 
 /// Rules that accept or ignore something, but whose guard no bug removes.
