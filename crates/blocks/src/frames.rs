@@ -58,6 +58,16 @@ impl FrameStore {
         self.frames.get(digest).map(|held| &held.frame)
     }
 
+    /// Whether the client of this frame has signed another content under the same number: the frame with that
+    /// digest, if it is here.
+    #[must_use]
+    pub fn contradicts(&self, frame: &VerifiedFrame, other: &Digest) -> bool {
+        self.get(other).is_some_and(|other| {
+            (other.client(), other.number()) == (frame.client(), frame.number())
+                && other.signing_digest() != frame.signing_digest()
+        })
+    }
+
     /// A batch names these frames; says whether all of them are here. Those that are missing become
     /// wanted.
     pub fn name(&mut self, seq: Seq, digests: &[Digest]) -> bool {

@@ -9,8 +9,8 @@ use troth_types::{ClientId, Digest, Time};
 pub enum Admitted {
     /// It is pending now.
     New,
-    /// A request with this client and number was pending already, whatever its digest.
-    Pending,
+    /// A request with this client and number was pending already: the one with this digest.
+    Pending(Digest),
     /// The slot of the client's window holds another pending number.
     SlotTaken,
     /// The client's pending requests are as many bytes as it may have.
@@ -51,6 +51,8 @@ pub struct RequestPool {
     entries: BTreeMap<(ClientId, u64), Entry>,
     order: BTreeMap<u64, (ClientId, u64)>,
     next: u64,
+    /// How many were not proposed yet.
+    waiting: usize,
     /// When the request came that came last of those that were proposed.
     newest_proposed: Time,
 }
@@ -66,6 +68,7 @@ impl RequestPool {
             entries: BTreeMap::new(),
             order: BTreeMap::new(),
             next: 0,
+            waiting: 0,
             newest_proposed: Time(0),
         }
     }
@@ -81,7 +84,11 @@ impl RequestPool {
     ) -> Admitted {
         let key = (client, number % self.window);
         if let Some(entry) = self.entries.get(&key) {
-            return if entry.number == number { Admitted::Pending } else { Admitted::SlotTaken };
+            return if entry.number == number {
+                Admitted::Pending(entry.digest)
+            } else {
+                Admitted::SlotTaken
+            };
         }
         let account = self.accounts.entry(client).or_default();
         if account.bytes > 0 && account.bytes + bytes > self.client_bytes {
@@ -90,6 +97,7 @@ impl RequestPool {
         account.bytes += bytes;
         let order = self.next;
         self.next += 1;
+        self.waiting += 1;
         self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false });
         self.order.insert(order, key);
         Admitted::New
@@ -110,6 +118,7 @@ impl RequestPool {
     /// The account stays until the next look at all of them.
     fn forget(&mut self, key: (ClientId, u64), entry: Entry) -> &mut Account {
         self.entries.remove(&key);
+        self.waiting -= usize::from(!entry.proposed);
         self.order.remove(&entry.order);
         let account = self.accounts.get_mut(&key.0).expect("a client with a request has an account");
         account.bytes -= entry.bytes;
@@ -210,13 +219,20 @@ impl RequestPool {
                 taken.push(entry.digest);
             }
         }
+        self.waiting -= taken.len();
         taken
     }
 
     /// Whether anything waits to be proposed.
     #[must_use]
     pub fn has_unproposed(&self) -> bool {
-        self.entries.values().any(|entry| !entry.proposed)
+        self.waiting > 0
+    }
+
+    /// Whether as many wait to be proposed as are proposed and not executed yet, or as many as `most`.
+    #[must_use]
+    pub fn has_gathered(&self, most: usize) -> bool {
+        self.waiting >= most.min(self.entries.len() - self.waiting)
     }
 
     /// A new view: nothing of it is proposed, except what `carried` says is in the view's start, and its primary
@@ -226,6 +242,7 @@ impl RequestPool {
             entry.proposed = carried(&entry.digest);
             entry.at = now;
         }
+        self.waiting = self.entries.values().filter(|entry| !entry.proposed).count();
         self.newest_proposed = Time(0);
         self.forget_waits();
     }

@@ -129,6 +129,12 @@ pub trait Agreement: Clone + Debug + Eq {
     fn retained(&self) -> (Vec<Self::Message>, Vec<Self::Record>);
     /// The view, as a hint for clients.
     fn view(&self) -> View;
+    /// Whether a replica gets along without this message for a moment: one that was certified just now and goes to all
+    /// others. The machine that sends it may hold it back for a moment, so that it goes with what follows.
+    fn can_wait(&self, message: &Self::Message, to: ReplicaId) -> bool {
+        let _ = (message, to);
+        false
+    }
     /// A number that changes whenever a message of another replica brings this one further. Who sends what leaves
     /// it as it is has wasted this replica's time. `None` while that cannot be told: a replica that is behind holds
     /// back what it will need.

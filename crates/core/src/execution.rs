@@ -27,7 +27,8 @@ pub struct Ordered {
 /// What the execution of a batch brought about.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The frames that are done now, by (client, number): executed by this batch or found done.
+    /// The frames that are done now, by (client, number): executed by this batch or found done. One for each frame
+    /// of the batch, in their order.
     pub done: Vec<(ClientId, u64)>,
     /// Replies of the frames executed now, in full, with view 0 for the caller to fill in.
     pub replies: Vec<Reply>,

@@ -1,6 +1,6 @@
 //! What a step tells its observers: counted and traced outside, never acted upon.
 
-use troth_types::{Digest, ReplicaId, Seq, View};
+use troth_types::{ClientId, Digest, ReplicaId, Seq, View};
 
 /// An observation. Notes leave a step as effects, so a protocol neither logs nor counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,14 @@ pub enum Note {
         replica: ReplicaId,
         /// Which rule.
         rule: &'static str,
+    },
+    /// A client signed two frames with different contents under one number. Anybody with its key may have: two
+    /// programs that were given the same one, too.
+    ClientAccused {
+        /// Whose key.
+        client: ClientId,
+        /// The number.
+        number: u64,
     },
     /// This replica abandons a view.
     ViewChange {

@@ -3,8 +3,10 @@
 use crate::{Counters, LinkError, MESSAGE_HEADER, RECORD, RECORD_HEADER, TAG};
 use bytes::{Buf, Bytes, BytesMut};
 use snow::StatelessTransportState;
-use std::io::ErrorKind;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
@@ -69,10 +71,13 @@ impl LinkReader {
         loop {
             self.input.readable().await?;
             self.sealed.reserve(READ);
-            match self.input.try_read_buf(&mut self.sealed) {
+            // Not `try_read_buf`: after a read that leaves room the socket is known to be empty by this one alone, and
+            // the next wait asks the kernel nothing.
+            let read = poll_fn(|cx| Poll::Ready(pin!(self.input.read_buf(&mut self.sealed)).poll(cx))).await;
+            match read {
+                Poll::Ready(read) => return Ok(read?),
                 // It was ready before, for what the handshake took.
-                Err(why) if why.kind() == ErrorKind::WouldBlock => self.sealed = BytesMut::new(),
-                read => return Ok(read?),
+                Poll::Pending => self.sealed = BytesMut::new(),
             }
         }
     }

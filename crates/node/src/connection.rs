@@ -151,6 +151,8 @@ pub(crate) struct Outgoing {
     together: Option<Rc<Cell<usize>>>,
     added: Cell<usize>,
     dirty: Cell<bool>,
+    /// Among those that have something that can wait.
+    later: Cell<bool>,
     /// The socket was full: the connection's own task writes the rest, and only it.
     behind: Cell<bool>,
     work: Notify,
@@ -159,7 +161,12 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    fn new(writer: LinkWriter, party: Party, key: LinkKey, clients_unsent: &Rc<Cell<usize>>) -> Rc<Self> {
+    pub(crate) fn new(
+        writer: LinkWriter,
+        party: Party,
+        key: LinkKey,
+        clients_unsent: &Rc<Cell<usize>>,
+    ) -> Rc<Self> {
         let most_unsent = match party {
             Party::Replica(_) => REPLICA_UNSENT,
             Party::Client(_) => CLIENT_UNSENT,
@@ -171,6 +178,7 @@ impl Outgoing {
             together: matches!(party, Party::Client(_)).then(|| Rc::clone(clients_unsent)),
             added: Cell::new(0),
             dirty: Cell::new(false),
+            later: Cell::new(false),
             behind: Cell::new(false),
             work: Notify::new(),
             closed: Cell::new(false),
@@ -209,6 +217,16 @@ impl Outgoing {
     /// Notes that there is something to write; tells whether that is news.
     pub(crate) fn mark_dirty(&self) -> bool {
         !self.dirty.replace(true)
+    }
+
+    /// Notes that there is something to write which can wait; tells whether that is news.
+    pub(crate) fn mark_later(&self) -> bool {
+        !self.later.replace(true)
+    }
+
+    /// Notes that what could wait has waited.
+    pub(crate) fn is_due(&self) {
+        self.later.set(false);
     }
 
     /// Writes what is queued as far as the socket takes it without waiting; the rest is written by

@@ -52,6 +52,9 @@ pub struct Counters {
     pub suspected: u64,
     /// Proofs against replicas.
     pub accused: u64,
+    /// Times that a client was seen to have signed two frames under one number.
+    #[serde(default)]
+    pub accused_clients: u64,
     /// Views that this replica abandoned.
     pub view_changes: u64,
     /// Stable checkpoints.
@@ -75,7 +78,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 32] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 33] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -104,6 +107,11 @@ impl Counters {
             ("ignored", "Inputs that the protocol ignored", self.ignored),
             ("suspected", "Local judgements against replicas", self.suspected),
             ("accusations", "Proofs against replicas", self.accused),
+            (
+                "client_accusations",
+                "Times that a client had signed two frames under one number",
+                self.accused_clients,
+            ),
             ("view_changes", "Views that this replica abandoned", self.view_changes),
             ("stable_checkpoints", "Stable checkpoints", self.stable_checkpoints),
             ("transfers", "State transfers finished", self.transfers),

@@ -16,18 +16,15 @@ use crate::keys::Keys;
 use crate::links::Links;
 use crate::timers::Timers;
 use crate::turns::Longest;
-use bytes::Bytes;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
-use troth_core::{
-    Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, Request, To,
-};
+use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, Request};
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted_host::Answer;
-use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient, Wire};
+use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient};
 
 /// Microseconds that the loop waits for the component and nobody notices.
 const STALL_MICROS: u64 = 20_000;
@@ -61,6 +58,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) keys: Keys,
     /// The stable checkpoint that its own state differs from, until that is repaired.
     pub(crate) diverged: Option<Seq>,
+    /// Clients that were seen to sign two frames under one number, the first ones.
+    pub(crate) accused_clients: BTreeSet<ClientId>,
     /// Whether the component finds no space for its counters.
     pub(crate) counters_full: bool,
     /// Who may connect.
@@ -123,7 +122,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let began = self.clock.now();
         self.waited = 0;
         let done = self.work(inbox);
-        self.links.flush(&mut self.counters);
+        self.links.flush(&mut self.counters, self.clock.now());
         let now = self.clock.now();
         self.longest_turn.took(now, now.0.saturating_sub(began.0).saturating_sub(self.waited));
         done
@@ -320,7 +319,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     self.counters.attestations += 1;
                     self.bodies.let_go();
                     if self.attestor.is_waited_for() {
-                        self.links.flush(&mut self.counters);
+                        self.links.flush(&mut self.counters, self.clock.now());
                     }
                     let asked = self.clock.now();
                     let answer = self.attestor.ask(call);
@@ -347,7 +346,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     fn make_durable(&mut self) {
         if let (Some(blob), Some(call)) = (self.bodies.blob(), self.host.question()) {
             // What was certified before is not held back by the wait.
-            self.links.flush(&mut self.counters);
+            self.links.flush(&mut self.counters, self.clock.now());
             let asked = self.clock.now();
             let answer = self.attestor.ask_beside(call, blob);
             self.waited_since(asked);
@@ -400,80 +399,6 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     /// Writes what the turn left for the connections, once for each.
     pub(crate) fn flush(&mut self) {
-        self.links.flush(&mut self.counters);
-    }
-
-    fn tell_peers(&mut self, to: To, message: &Peers<A>) {
-        let bytes = message.to_wire();
-        match to {
-            To::One(replica) => {
-                match message {
-                    // What it asked for by its STATUS is bounded by the protocol (R10).
-                    PeerMessage::Protocol(_) => {}
-                    PeerMessage::Frames(_) | PeerMessage::StatePiece(_) => {
-                        self.fetched_bytes += bytes.len();
-                        self.peer_charges.fetched(replica, self.clock.now(), bytes.len());
-                    }
-                    PeerMessage::FetchFrames(_) | PeerMessage::FetchState(_) => {}
-                }
-                self.tell_peer(replica, bytes);
-            }
-            To::Others => {
-                for replica in self.links.others() {
-                    self.tell_peer(replica, bytes.clone());
-                }
-            }
-        }
-    }
-
-    fn tell_peer(&mut self, replica: ReplicaId, bytes: Bytes) {
-        #[cfg(feature = "demo-adversary")]
-        let told = match &mut self.liar {
-            Some(liar) => liar.lie_to_replica(replica, bytes),
-            None => vec![bytes],
-        };
-        #[cfg(feature = "demo-adversary")]
-        let told: Vec<Bytes> = match &mut self.tyrant {
-            Some(tyrant) => {
-                told.into_iter().filter_map(|bytes| tyrant.tell(self.clock.now(), replica, bytes)).collect()
-            }
-            None => told,
-        };
-        #[cfg(not(feature = "demo-adversary"))]
-        let told = [bytes];
-        for bytes in told {
-            if self.links.tell_replica(replica, &bytes) {
-                self.counters.peer_messages_out += 1;
-            } else {
-                self.counters.peer_dropped += 1;
-            }
-        }
-    }
-
-    fn tell_client(&mut self, message: ToClient) {
-        #[cfg(feature = "demo-adversary")]
-        if self.tyrant.as_ref().is_some_and(|tyrant| !tyrant.answers()) {
-            return;
-        }
-        #[cfg(feature = "demo-adversary")]
-        let message = match &mut self.liar {
-            Some(liar) => liar.lie_to_client(message),
-            None => message,
-        };
-        let client = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
-        };
-        let bytes = message.to_wire();
-        self.answered_bytes += bytes.len();
-        let outcome = matches!(message, ToClient::Reply(_) | ToClient::Refusal(_));
-        self.client_charges.get_mut().answered(client, bytes.len(), outcome);
-        if self.links.tell_client(client, &bytes) {
-            self.counters.client_messages_out += 1;
-        } else {
-            self.counters.client_dropped += 1;
-        }
+        self.links.flush(&mut self.counters, self.clock.now());
     }
 }

@@ -73,6 +73,7 @@ mod snapshot;
 mod snapshots;
 mod standing;
 mod supervisor;
+mod telling;
 mod timers;
 mod trusted_home;
 mod turns;

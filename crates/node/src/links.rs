@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use troth_link::{LinkError, LinkKey};
-use troth_types::{ClientId, Group, ReplicaId};
+use troth_types::{ClientId, Group, ReplicaId, Time};
 
 /// Between two lines of the log that say that there is no room for more clients.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// Microseconds for which a message may be held back that its receiver gets along without.
+const HOLD: u64 = 2_000;
 
 /// The newest connection of each party. An older one of the same party is closed when a newer
 /// comes, so their number is bounded by the group's configuration.
@@ -26,6 +29,9 @@ pub(crate) struct Links {
     /// Bytes that wait for all clients.
     pub(crate) clients_unsent: Rc<Cell<usize>>,
     dirty: Vec<Rc<Outgoing>>,
+    /// Connections with something that can wait, and until when it does.
+    later: Vec<Rc<Outgoing>>,
+    later_due: Option<Time>,
     /// Replicas of whom it was already said that a message to or from them was too large.
     too_large: BTreeSet<ReplicaId>,
     /// The version that is spoken with each connected replica that has said a word.
@@ -44,6 +50,8 @@ impl Links {
             said_full: None,
             clients_unsent: Rc::default(),
             dirty: Vec::new(),
+            later: Vec::new(),
+            later_due: None,
             too_large: BTreeSet::new(),
             versions: BTreeMap::new(),
             speechless: BTreeSet::new(),
@@ -82,15 +90,39 @@ impl Links {
     /// Queues a message; tells whether it was taken. What is not taken is lost: the protocol asks
     /// again for what it misses (STATUS).
     pub(crate) fn tell_replica(&mut self, replica: ReplicaId, message: &[u8]) -> bool {
-        match self.replicas.get(usize::from(replica.0)).and_then(Option::as_ref) {
-            Some(link) => match Self::queue(&mut self.dirty, link, message) {
-                Err(why @ LinkError::TooLarge { .. }) => {
+        let Some(link) = self.queue_for(replica, message) else { return false };
+        if link.mark_dirty() {
+            self.dirty.push(link);
+        }
+        true
+    }
+
+    /// The same for what can wait: it goes with whatever is written next on the connection, or when it has waited
+    /// for [`HOLD`].
+    pub(crate) fn tell_replica_later(&mut self, replica: ReplicaId, message: &[u8], now: Time) -> bool {
+        let Some(link) = self.queue_for(replica, message) else { return false };
+        if link.mark_later() {
+            self.later.push(link);
+            self.later_due.get_or_insert(now.after(HOLD));
+        }
+        true
+    }
+
+    /// When something has waited for long enough.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.later_due
+    }
+
+    fn queue_for(&mut self, replica: ReplicaId, message: &[u8]) -> Option<Rc<Outgoing>> {
+        let link = self.replicas.get(usize::from(replica.0))?.as_ref()?;
+        match link.queue(message) {
+            Ok(()) => Some(Rc::clone(link)),
+            Err(why) => {
+                if matches!(why, LinkError::TooLarge { .. }) {
                     self.too_large(replica, &why);
-                    false
                 }
-                queued => queued.is_ok(),
-            },
-            None => false,
+                None
+            }
         }
     }
 
@@ -135,26 +167,40 @@ impl Links {
     /// As [`Links::tell_replica`]; the client asks again for what it misses.
     pub(crate) fn tell_client(&mut self, client: ClientId, message: &[u8]) -> bool {
         match self.clients.get(&client) {
-            Some(link) => Self::queue(&mut self.dirty, link, message).is_ok(),
+            Some(link) => {
+                let queued = link.queue(message).is_ok();
+                if queued && link.mark_dirty() {
+                    self.dirty.push(Rc::clone(link));
+                }
+                queued
+            }
             None => false,
         }
     }
 
-    fn queue(dirty: &mut Vec<Rc<Outgoing>>, link: &Rc<Outgoing>, message: &[u8]) -> Result<(), LinkError> {
-        link.queue(message)?;
-        if link.mark_dirty() {
-            dirty.push(Rc::clone(link));
-        }
-        Ok(())
-    }
-
     /// Writes what was queued: one system call per connection where the socket takes it. What a
     /// connection's own task writes later is not counted.
-    pub(crate) fn flush(&mut self, counters: &mut Counters) {
+    pub(crate) fn flush(&mut self, counters: &mut Counters, now: Time) {
+        if self.later_due.is_some_and(|due| due <= now) {
+            self.later_due = None;
+            for link in self.later.drain(..) {
+                link.is_due();
+                if link.mark_dirty() {
+                    self.dirty.push(link);
+                }
+            }
+        }
         for link in self.dirty.drain(..) {
             let (bytes, calls) = link.flush();
             counters.bytes_out += bytes;
             counters.writes += calls;
+        }
+    }
+
+    /// Writes what can wait, too: nothing follows any more.
+    pub(crate) fn flush_all(&mut self) {
+        for link in self.later.drain(..).chain(self.dirty.drain(..)) {
+            link.flush();
         }
     }
 

@@ -3,6 +3,9 @@
 use crate::engine::Engine;
 use troth_core::{Agreement, Execution, Note};
 
+/// Accused clients that a replica names, the first ones that it saw.
+const ACCUSED_CLIENTS: usize = 64;
+
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Counts a note and logs it.
     pub(crate) fn note(&mut self, note: &Note) {
@@ -19,6 +22,16 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             Note::Accused { replica, rule } => {
                 counters.accused += 1;
                 tracing::warn!(%replica, rule, "a replica provably broke a rule");
+            }
+            Note::ClientAccused { client, number } => {
+                counters.accused_clients += 1;
+                if self.accused_clients.len() < ACCUSED_CLIENTS && self.accused_clients.insert(*client) {
+                    tracing::warn!(
+                        %client, number,
+                        "signed two frames under one number: it lies, or two programs use its key; if it is not \
+                         yours to mend, `troth admin remove-client` puts an end to it"
+                    );
+                }
             }
             Note::ViewChange { to } => {
                 counters.view_changes += 1;

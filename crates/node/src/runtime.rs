@@ -24,7 +24,7 @@ use crate::turns::Longest;
 use crate::unfinished::unfinished_run;
 use crate::{backup, config::hex, http};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -295,10 +295,9 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     loop {
         let due = {
             let engine = shared.engine.borrow();
-            [engine.timers.next(), engine.next_fetch(), engine.next_held(), shared.inbox.next_rested()]
-                .into_iter()
-                .flatten()
-                .min()
+            let next =
+                [engine.timers.next(), engine.next_fetch(), engine.next_held(), engine.links.next_due()];
+            next.into_iter().chain([shared.inbox.next_rested()]).flatten().min()
         };
         let stuck = shared.engine.borrow().is_stuck();
         let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
@@ -324,6 +323,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
         engine.turn(&shared.inbox)?;
     }
     tracing::info!(target: "troth", replica = %me, "stops");
+    shared.engine.borrow_mut().links.flush_all();
     let patience = Instant::now() + FAREWELL;
     while !shared.engine.borrow().links.is_flushed() && Instant::now() < patience {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -401,6 +401,7 @@ pub(crate) fn engine<X: Execution<Snapshot = State>>(
         disk_full: false,
         counters_full: false,
         diverged: None,
+        accused_clients: BTreeSet::new(),
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),
         keys,
@@ -480,6 +481,12 @@ fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, sta
         epoch,
         configuration: configuration.number,
         accused: status.accused.iter().map(|replica| replica.0).collect(),
+        accused_clients: engine
+            .accused_clients
+            .iter()
+            .filter(|client| !configuration.is_removed(**client))
+            .map(|client| client.0)
+            .collect(),
         peers: engine.links.replicas_up(),
         versions: engine.links.versions(),
         wall_us: engine.clock.env().wall.0,

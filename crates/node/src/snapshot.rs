@@ -54,6 +54,9 @@ pub struct Snapshot {
     pub configuration: u64,
     /// Replicas that provably broke a rule.
     pub accused: Vec<u16>,
+    /// Clients that signed two frames under one number and are not removed, at most 64.
+    #[serde(default)]
+    pub accused_clients: Vec<u64>,
     /// Replicas that it is connected to.
     pub peers: Vec<u16>,
     /// The version of the messages that is spoken with each of them, by replica.

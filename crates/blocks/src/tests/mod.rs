@@ -85,7 +85,11 @@ fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
     let digest = |n: u8| Digest([n; 32]);
     assert_eq!(pool.admit(ClientId(2), 1, digest(1), 10, T), Admitted::New);
     assert_eq!(pool.admit(ClientId(1), 1, digest(2), 10, T), Admitted::New);
-    assert_eq!(pool.admit(ClientId(1), 1, digest(3), 10, T), Admitted::Pending, "whatever its digest");
+    assert_eq!(
+        pool.admit(ClientId(1), 1, digest(3), 10, T),
+        Admitted::Pending(digest(2)),
+        "whatever its digest"
+    );
     assert_eq!(pool.admit(ClientId(1), 5, digest(4), 10, T), Admitted::SlotTaken);
     assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(1)));
     assert_eq!(pool.propose(1, 100), [digest(1)]);

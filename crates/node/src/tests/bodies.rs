@@ -144,7 +144,7 @@ impl Machine {
         ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false }.to_wire()
     }
 
-    /// Starts, orders so many requests one at a time, and crashes.
+    /// Starts, orders so many batches one at a time, and crashes.
     fn live(&mut self, requests: u64) -> Result<Life, RunError> {
         let secret =
             ReplicaSecret::load(&self.layout.replica_secret(ReplicaId(0)), &self.cluster).expect("there");
@@ -177,7 +177,10 @@ impl Machine {
         let mut sent = engine.counters.peer_dropped;
         for number in 0..=requests {
             if number > 0 {
-                inbox.push(&inbox.lane(Party::Client(ClientId(1))), self.request());
+                // As many as are under way: less would wait for them (MINBFT-N2), and nobody commits.
+                for _ in 0..1 << number.saturating_sub(2) {
+                    inbox.push(&inbox.lane(Party::Client(ClientId(1))), self.request());
+                }
                 engine.turn(&inbox)?;
             }
             while engine.blocked.is_some() {

@@ -3,7 +3,8 @@
 use super::engine::files;
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, largest_message, listen};
+use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, Outgoing, largest_message, listen};
+use crate::counters::Counters;
 use crate::durable::Footing;
 use crate::inbox::{Inbox, Party};
 use crate::links::Links;
@@ -16,9 +17,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use troth_exec::Executor;
 use troth_kv::Null;
-use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, initiate};
+use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, initiate};
 use troth_minbft::MinBft;
-use troth_types::{Change, ClientId, ReplicaId, Seq};
+use troth_types::{Change, ClientId, ReplicaId, Seq, Time};
 
 type Replica = Rc<Shared<MinBft, Executor<Null>>>;
 
@@ -196,5 +197,52 @@ fn what_waits_for_all_clients_is_counted_and_given_back() {
         }
         tokio::task::yield_now().await;
         assert!(unsent(&shared) <= waits - (8 << 20), "what waited for it is gone with it");
+    });
+}
+
+#[test]
+fn what_can_wait_goes_with_what_follows_or_when_it_has_waited() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let (cluster, ..) = files("later");
+        let settings = Settings::new(cluster.group.id());
+        let [me, other] = [0, 1].map(|id| Identity::new(PeerId::Replica(ReplicaId(id)), [7; 32]));
+        let key = me.public_key();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let called = async {
+            let stream = TcpStream::connect(address).await.expect("the port is open");
+            initiate(stream, &other, &key, &settings).await.expect("it is known")
+        };
+        let heard = async {
+            let (stream, _) = listener.accept().await.expect("somebody calls");
+            accept(stream, &me, &settings, |_| Some(key)).await.expect("it is known")
+        };
+        let ((mut reader, _), (_, _, writer)) = tokio::join!(called, heard);
+        let mut links = Links::new(ReplicaId(0), &cluster.group);
+        let link = Outgoing::new(writer, Party::Replica(ReplicaId(1)), key, &Rc::default());
+        links.replica_up(ReplicaId(1), link);
+        let (mut counters, to) = (Counters::default(), ReplicaId(1));
+
+        assert!(links.tell_replica_later(to, b"one", Time(500)));
+        assert_eq!(links.next_due(), Some(Time(2_500)));
+        links.flush(&mut counters, Time(2_499));
+        assert_eq!(counters.writes, 0, "it can wait");
+        links.flush(&mut counters, Time(2_500));
+        assert_eq!((counters.writes, links.next_due()), (1, None), "it has waited");
+
+        assert!(links.tell_replica_later(to, b"two", Time(3_000)));
+        assert!(links.tell_replica(to, b"three"));
+        links.flush(&mut counters, Time(3_001));
+        assert_eq!(counters.writes, 2, "together");
+        assert!(links.tell_replica_later(to, b"four", Time(4_000)));
+        links.flush(&mut counters, Time(5_000));
+        assert_eq!((counters.writes, links.next_due()), (3, None), "no later than what was said first");
+        assert!(links.tell_replica_later(to, b"five", Time(6_000)));
+        links.flush_all();
+        for said in ["one", "two", "three", "four", "five"] {
+            let next = reader.next().await.expect("the link is good").expect("a message");
+            assert_eq!(next, said.as_bytes());
+        }
     });
 }

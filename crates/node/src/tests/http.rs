@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 fn look() -> Snapshot {
-    Snapshot { view: 3, executed: 42, accused: vec![1], ..Snapshot::default() }
+    Snapshot { view: 3, executed: 42, accused: vec![1], accused_clients: vec![7], ..Snapshot::default() }
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn metrics_have_every_gauge_and_counter_once() {
     let all = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!((all, names.len()), (53, 53), "{body}");
+    assert_eq!((all, names.len()), (54, 54), "{body}");
     assert!(body.ends_with("# EOF\n"));
 }
 

@@ -172,6 +172,13 @@ impl Agreement for MinBft {
         self.view
     }
 
+    fn can_wait(&self, message: &Message, to: ReplicaId) -> bool {
+        match message {
+            Message::Certified(message) => self.can_wait_for(message, to),
+            _ => false,
+        }
+    }
+
     fn progress(&self) -> Option<u128> {
         if self.behind || self.repairing || !self.active() {
             return None;

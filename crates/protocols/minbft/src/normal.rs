@@ -5,8 +5,8 @@ use crate::message::{Body, Certified, Commit, Prepare, Record};
 use crate::state::{MinBft, Verdict};
 use std::sync::Arc;
 use troth_blocks::Admitted;
-use troth_core::{Cx, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, Seq, Time};
+use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
+use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time};
 
 impl MinBft {
     /// A frame that this replica verified: it is pending from now on until its (client, number) is
@@ -17,16 +17,28 @@ impl MinBft {
         let wanted = self.frames.wants(&digest, self.wants_up_to());
         match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
             Admitted::New => self.frames.insert(frame, true),
-            Admitted::Pending | Admitted::SlotTaken | Admitted::Full if wanted => {
-                self.frames.insert(frame, false)
+            Admitted::Pending(other) => {
+                self.compare(cx, &frame, &other);
+                if wanted {
+                    self.frames.insert(frame, false);
+                }
             }
-            Admitted::Pending => {}
+            Admitted::SlotTaken | Admitted::Full if wanted => self.frames.insert(frame, false),
             Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
         }
         if wanted {
             self.asked_up_to = Seq(0);
             self.recheck = true;
+        }
+    }
+
+    /// A client that signed this frame and, under the same number, the one with that digest and another content
+    /// has shown two faces. Another signature of the same content is none.
+    fn compare(&self, cx: &mut Cx<'_, Self>, frame: &VerifiedFrame, other: &Digest) {
+        rule!("MINBFT-N11");
+        if self.frames.contradicts(frame, other) {
+            cx.note(Note::ClientAccused { client: frame.client(), number: frame.number() });
         }
     }
 
@@ -43,8 +55,12 @@ impl MinBft {
             if under_way >= self.config.pipeline || seq > self.highest() {
                 return;
             }
-            rule!("MINBFT-N10");
             let limits = self.config.limits;
+            // A batch costs its certificates and their checks however little is in it.
+            if under_way > 0 && seq > self.filled_up_to() && !self.pool.has_gathered(limits.batch_frames) {
+                return;
+            }
+            rule!("MINBFT-N10");
             let frames = self.pool.propose(limits.batch_frames, self.config.batch_bytes());
             let deadline = self.deadline_due(cx);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
@@ -284,13 +300,34 @@ impl MinBft {
         Some(Ordered { seq, time: batch.time, seed: seed.finish(), frames: frames? })
     }
 
+    /// Whether a replica has its f+1 commitments to a batch without this COMMIT, as long as nobody fails: with the
+    /// PREPARE and its own a backup needs f-1, and has them of the f-1 backups before it. What it needs when somebody
+    /// fails comes a moment later.
+    pub(crate) fn can_wait_for(&self, message: &Certified, to: ReplicaId) -> bool {
+        let Body::Commit(commit) = &message.body else { return false };
+        rule!("MINBFT-N12");
+        let primary = commit.prepare.from;
+        let backups = self.group.n() - 1;
+        // The backups in a ring, from 0; the primary is in none.
+        let place =
+            |replica: ReplicaId| (usize::from(replica.0) + backups - usize::from(primary.0)) % self.group.n();
+        let after = (place(to) + backups - place(message.from)) % backups;
+        to != primary && message.from != primary && after >= self.group.f()
+    }
+
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         self.awaited = self.awaited.filter(|awaited| *awaited > reached.seq);
         let proposed = self.take_proposed_at(reached.seq);
-        for (client, number) in &outcome.done {
+        let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
+        for (at, (client, number)) in outcome.done.iter().enumerate() {
             if let Some(digest) = self.pool.done(*client, *number, proposed) {
+                // Where another one was executed than the one that waited here.
+                let other = batch.get(at).filter(|executed| **executed != digest);
+                if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {
+                    self.compare(cx, executed, &digest);
+                }
                 self.frames.settle(&digest);
             }
         }

@@ -37,7 +37,7 @@ pub use trusted::TrustedUniqueness;
 pub use validity::Validity;
 
 use troth_core::{Note, Ordered, Outcome};
-use troth_types::{Digest, ReplicaId, Seq};
+use troth_types::{ClientId, Digest, ReplicaId, Seq};
 
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,12 +134,22 @@ impl Checks {
         self.stable.restarted(node);
     }
 
-    /// A correct node tells something. `faulty` says who is faulty.
-    pub fn noted(&mut self, node: usize, note: &Note, faulty: &dyn Fn(ReplicaId) -> bool) {
+    /// A correct node tells something. `faulty` says which replicas are faulty, `faulty_client` which clients.
+    pub fn noted(
+        &mut self,
+        node: usize,
+        note: &Note,
+        faulty: &dyn Fn(ReplicaId) -> bool,
+        faulty_client: &dyn Fn(ClientId) -> bool,
+    ) {
         match note {
             Note::Accused { replica, rule } => {
                 let result = self.accused.accused(*replica, rule, faulty(*replica));
                 self.judge("no correct replica accused", &[node], result);
+            }
+            Note::ClientAccused { client, number } => {
+                let result = self.accused.client_accused(*client, *number, faulty_client(*client));
+                self.judge("no correct client accused", &[node], result);
             }
             Note::Stable { seq, digest } => {
                 let result = self.stable.stable(node, *seq);

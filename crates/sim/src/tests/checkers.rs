@@ -227,15 +227,23 @@ fn liveness_trips_after_its_bound_and_names_what_is_missing() {
 #[test]
 fn notes_reach_their_checkers() {
     let faulty = |replica: ReplicaId| replica == ReplicaId(2);
+    let faulty_client = |client: ClientId| client == ClientId(4);
     let diverged = Note::Diverged { seq: Seq(3) };
     let accused = Note::Accused { replica: ReplicaId(1), rule: "a rule" };
-    for (note, property) in [(diverged, "equal checkpoints"), (accused, "no correct replica accused")] {
+    let client = Note::ClientAccused { client: ClientId(3), number: 1 };
+    let all = [
+        (diverged, "equal checkpoints"),
+        (accused, "no correct replica accused"),
+        (client, "no correct client accused"),
+    ];
+    for (note, property) in all {
         let mut checks = Checks::default();
-        checks.noted(0, &note, &faulty);
+        checks.noted(0, &note, &faulty, &faulty_client);
         assert_eq!(checks.violation.expect("a violation").property, property);
     }
     let mut checks = Checks::default();
-    checks.noted(0, &Note::Accused { replica: ReplicaId(2), rule: "a rule" }, &faulty);
+    checks.noted(0, &Note::Accused { replica: ReplicaId(2), rule: "a rule" }, &faulty, &faulty_client);
+    checks.noted(0, &Note::ClientAccused { client: ClientId(4), number: 1 }, &faulty, &faulty_client);
     assert_eq!(checks.violation, None);
 }
 

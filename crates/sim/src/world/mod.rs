@@ -358,7 +358,7 @@ impl<P: Protocol> World<P> {
         outcome.stable = self.checks.stable.highest.0;
         outcome.effective = self.adversaries.iter().map(|adversary| adversary.effective).sum::<u64>()
             + self.byzantine.iter().map(|client| client.effective).sum::<u64>();
-        outcome.accusations = self.checks.accused.rightly;
+        outcome.accusations = self.checks.accused.rightly + self.checks.accused.clients_rightly;
         outcome.events = self.checks.events.count;
         outcome.reads = self.clients.iter().map(|client| client.reads).sum();
         outcome.undecided = self.checks.linear.undecided;

@@ -219,7 +219,10 @@ impl<P: Protocol> World<P> {
             self.over |= self.options.views.is_some_and(|views| view.0 >= views);
         }
         let faulty: Vec<u16> = self.options.faulty.iter().map(|faulty| faulty.replica).collect();
-        self.checks.noted(index, note, &|replica| faulty.contains(&replica.0));
+        let byzantine = &self.byzantine;
+        self.checks.noted(index, note, &|replica| faulty.contains(&replica.0), &|client| {
+            byzantine.iter().any(|faulty| faulty.id == client)
+        });
     }
 
     fn receivers(&self, from: ReplicaId, to: To) -> Vec<ReplicaId> {

@@ -111,5 +111,13 @@ fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Fi
             "take them off the network and look into them; each counts as one of f",
         ));
     }
+    if !says.accused_clients.is_empty() {
+        findings.push(Finding::warn(
+            SUBJECT,
+            format!("replica {id} saw these clients sign two frames under one number: {:?}", says.accused_clients),
+            "find out whether two programs use one key; if not, `troth admin remove-client` puts it on the group's list \
+             of those whose frames do nothing",
+        ));
+    }
     findings
 }

@@ -161,4 +161,5 @@ fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
     assert_eq!(odd(Snapshot { peers: vec![], ..good() }), Warn);
     assert_eq!(odd(Snapshot { active: false, ..good() }), Warn);
     assert_eq!(odd(Snapshot { accused: vec![1], ..good() }), Warn);
+    assert_eq!(odd(Snapshot { accused_clients: vec![3], ..good() }), Warn);
 }

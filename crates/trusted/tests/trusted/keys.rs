@@ -1,6 +1,7 @@
 //! Keys and their verifying sides.
 
 use crate::support::{IDENTITY, mac_key};
+use troth_trusted::certificate::statement;
 use troth_trusted::{
     Certifier, CounterId, CounterValue, MacKey, Proof, SignatureVerifier, SigningKey, TrustedCore, Verifier,
     VolatileStore,
@@ -39,6 +40,23 @@ fn another_key_proves_nothing() {
     let certificate = core.attest(CounterId(0), CounterValue(0), CounterValue(1), &[1; 32]).expect("a move");
     assert!(key.verifier().verify(&IDENTITY, &certificate, &[1; 32]));
     assert!(!SigningKey::new(&[2; 32]).verifier().verify(&IDENTITY, &certificate, &[1; 32]));
+}
+
+/// Whoever checks many signatures at once checks those of the same bytes.
+#[test]
+fn the_statement_is_what_the_proof_covers() {
+    for certifier in [Certifier::Mac(mac_key()), Certifier::Signature(SigningKey::new(&[1; 32]))] {
+        let mut core = TrustedCore::start(IDENTITY, certifier, VolatileStore);
+        let certificate =
+            core.attest(CounterId(0), CounterValue(0), CounterValue(1), &[1; 32]).expect("a move");
+        let (covered, other) =
+            (statement(&IDENTITY, &certificate, &[1; 32]), statement(&IDENTITY, &certificate, &[2; 32]));
+        let proves = |statement: &[u8]| match certificate.proof {
+            Proof::Mac(_) => mac_key().verifier().proves(statement, &certificate.proof),
+            Proof::Signature(_) => SigningKey::new(&[1; 32]).verifier().proves(statement, &certificate.proof),
+        };
+        assert!(proves(&covered) && !proves(&other));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What puppets say: bodies of every kind, certified with the puppet's own component.
 
-use super::harness::{World, r};
+use super::harness::{Kind, World, r};
 use crate::choose::choose;
 use crate::evidence::evidence;
 use crate::message::{
@@ -110,6 +110,20 @@ impl World {
                 frame
             })
             .collect()
+    }
+
+    /// Shows replica 0, the primary, frames one after the other, each when puppet 1 has committed to the one before:
+    /// each is a batch of its own.
+    pub(super) fn frames_one_by_one(&mut self, count: u64) {
+        for number in 1..=count {
+            let (frame, before) =
+                (self.frame(1, number, &format!("op{number}")), self.sent_by(0, Kind::Prepare).len());
+            self.request(&[0], &frame);
+            for prepare in self.sent_by(0, Kind::Prepare).split_off(before) {
+                let commit = self.commit(1, &prepare);
+                self.say(0, &commit);
+            }
+        }
     }
 
     /// Puppet 0 orders these frames at 1, 2, … in view 0; returns its PREPAREs.

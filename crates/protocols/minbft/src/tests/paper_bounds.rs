@@ -3,10 +3,10 @@
 use super::craft::batch;
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::Config;
-use crate::message::{Message, Status};
+use crate::message::{Certified, Message, Status};
 use std::sync::Arc;
-use troth_core::PeerMessage;
-use troth_types::{Limits, Seq, View};
+use troth_core::{Agreement as _, PeerMessage};
+use troth_types::{Digest, Limits, Seq, View};
 
 /// Batches of at most 4 KiB where they name more than one frame.
 const TIGHT: Config = Config {
@@ -195,4 +195,32 @@ fn what_brings_a_replica_further_changes_its_progress_and_nothing_else_does() {
     let request = world.wish(1, 1);
     world.inject(1, 2, Message::RequestViewChange(request));
     assert_eq!(at(&world), repeated, "once; and what one alone wants");
+}
+
+// MINBFT-N12 "A COMMIT can wait for a moment for what follows it where its receiver has f+1 commitments without it, as
+// long as nobody fails."
+#[test]
+fn every_backup_is_told_at_once_what_it_needs_beside_its_own() {
+    covers!("MINBFT-N12");
+    for (n, view) in [(3, 0), (3, 4), (5, 0), (5, 3), (7, 1)] {
+        let mut world = World::with(n, SMALL, &[0]);
+        let (frame, primary) = (world.frame(1, 1, "op"), u16::try_from(view % u64::from(n)).expect("small"));
+        let prepare = world.prepare(view, 1, &[&frame]);
+        let backups: Vec<u16> = (0..n).filter(|replica| *replica != primary).collect();
+        let can_wait = |world: &World, message: &Arc<Certified>, to: u16| {
+            world.minbft(0).can_wait(&Message::Certified(message.clone()), r(to))
+        };
+        let commits: Vec<_> = backups.iter().map(|by| world.commit(*by, &prepare)).collect();
+        for (to, at_once) in (0..n).map(|to| {
+            let told = commits.iter().filter(|commit| commit.from != r(to));
+            (to, told.filter(|commit| !can_wait(&world, commit, to)).count())
+        }) {
+            let f = usize::from(n / 2);
+            // A backup has the PREPARE and its own beside these.
+            assert_eq!(at_once, if to == primary { 2 * f } else { f - 1 }, "n {n}, view {view}, to {to}");
+        }
+        let checkpoint = world.checkpoint(backups[0], 1, Digest([0; 32]));
+        assert!(backups.iter().all(|to| !can_wait(&world, &prepare, *to)), "a PREPARE");
+        assert!((0..n).all(|to| !can_wait(&world, &checkpoint, to)), "a CHECKPOINT");
+    }
 }

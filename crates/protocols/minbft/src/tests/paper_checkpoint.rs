@@ -97,11 +97,7 @@ fn what_is_stable_bounds_its_proposals() {
     covers!("MINBFT-W2");
     let config = crate::Config { pipeline: 100, ..SMALL };
     let mut world = World::with(3, config, &[0]);
-    world.frames_held(20, &[0]);
-    for prepare in world.sent_by(0, Kind::Prepare) {
-        let commit = world.commit(1, &prepare);
-        world.say(0, &commit);
-    }
+    world.frames_one_by_one(20);
     assert_eq!(world.executed(0), 8);
     assert_eq!(world.minbft(0).own_checkpoint.0, Seq(8), "its own is ahead");
     assert_eq!(world.sent_by(0, Kind::Prepare).len(), 8, "9 > min(0, 8) + 8");

@@ -48,19 +48,41 @@ fn an_unexecuted_request_stays_pending() {
 }
 
 // MINBFT-N2 (guard) "The primary of an agreed view proposes what waits, as soon as fewer than the
-// pipeline's depth of batches are under way and the window has room; numbers are consecutive. …"
+// pipeline's depth of batches are under way and the window has room … numbers are consecutive. …"
 #[test]
 fn the_primary_fills_its_pipeline() {
     covers!("MINBFT-N2");
     let mut world = World::with(3, SMALL, &[0]);
-    world.frames_held(7, &[0]);
+    world.frames_held(15, &[0]);
     let prepares = world.sent_by(0, Kind::Prepare);
-    let seqs: Vec<u64> = prepares.iter().map(|message| message.prepare().expect("PREPARE").seq.0).collect();
-    assert_eq!(seqs, [1, 2, 3, 4], "as soon as it can, and no more than the pipeline");
+    assert_eq!(proposed(&world), [(1, 1), (2, 1), (3, 2), (4, 4)], "no more than the pipeline");
     let commit = world.commit(1, &prepares[0]);
     world.say(0, &commit);
-    let next = world.sent_by(0, Kind::Prepare)[4].prepare().expect("PREPARE").clone();
-    assert_eq!((next.seq, next.batch.frames.len()), (Seq(5), 3), "all that waited, in one batch");
+    assert_eq!(proposed(&world)[4..], [(5, 7)], "all that waited, in one batch");
+}
+
+/// The batches that replica 0 has proposed: number and frames.
+fn proposed(world: &World) -> Vec<(u64, usize)> {
+    let prepares = world.sent_by(0, Kind::Prepare);
+    let prepares = prepares.iter().map(|message| message.prepare().expect("PREPARE"));
+    prepares.map(|prepare| (prepare.seq.0, prepare.batch.frames.len())).collect()
+}
+
+// MINBFT-N2 "… and as much waits as is under way, or nothing is under way …"
+#[test]
+fn what_is_less_than_what_is_under_way_waits_for_it() {
+    covers!("MINBFT-N2");
+    let mut world = World::with(3, SMALL, &[0]);
+    world.frames_held(3, &[0]);
+    assert_eq!(proposed(&world), [(1, 1), (2, 1)], "the third is less than the two");
+    let prepares = world.sent_by(0, Kind::Prepare);
+    let commits = [0, 1].map(|at| world.commit(1, &prepares[at]));
+    world.say(0, &commits[0]);
+    assert_eq!(proposed(&world)[2..], [(3, 1)], "and as much as the one that is left");
+    world.say(0, &commits[1]);
+    let frame = world.frame(2, 1, "last");
+    world.request(&[0], &frame);
+    assert_eq!(proposed(&world)[3..], [(4, 1)]);
 }
 
 #[test]
@@ -68,7 +90,7 @@ fn the_primary_stays_within_the_window() {
     covers!("MINBFT-N2");
     let config = Config { pipeline: 100, ..SMALL };
     let mut world = World::with(3, config, &[0]);
-    world.frames_held(12, &[0]);
+    world.frames_one_by_one(12);
     assert_eq!(world.sent_by(0, Kind::Prepare).len(), 8, "window 8, nothing stable");
     assert_eq!(world.sent_by(1, Kind::Prepare).len(), 0);
     let mut backup = World::with(3, config, &[1]);

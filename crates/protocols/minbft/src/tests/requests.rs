@@ -4,7 +4,7 @@ use super::harness::{SMALL, World, covers, later_signer, r};
 use crate::message::{Message, SignedRequest, StableProof};
 use std::sync::Arc;
 use troth_auth::Signer as _;
-use troth_core::Agreement as _;
+use troth_core::{Agreement as _, Note};
 use troth_types::{Change, ClientId, HostKeys, View};
 
 /// The view as high as a request can name it: faulty replicas alone start nothing with it, and choose no target.
@@ -92,4 +92,58 @@ fn a_removed_clients_frames_are_ordered_by_a_faulty_primary_alone() {
     }
     assert!(world.journal(1).is_empty());
     assert!(world.accused_nobody(1) && world.wanted(1) == 0);
+}
+
+fn accused_clients(world: &World, by: u16) -> Vec<(u64, u64)> {
+    let of = |note: &Note| match note {
+        Note::ClientAccused { client, number } => Some((client.0, *number)),
+        _ => None,
+    };
+    world.node(by).notes.iter().filter_map(of).collect()
+}
+
+// MINBFT-N11 "A client that signed two contents under one number is told of by whoever holds both frames."
+#[test]
+fn a_client_with_two_contents_under_one_number_is_told_of() {
+    covers!("MINBFT-N11");
+    let mut world = World::with(3, SMALL, &[1]);
+    let (one, other) = (world.frame(1, 7, "one"), world.frame(1, 7, "other"));
+    world.request(&[1], &one);
+    world.request(&[1], &one);
+    world.request(&[1], &world.frame(1, 8, "other"));
+    world.request(&[1], &world.frame(2, 7, "other"));
+    assert_eq!(accused_clients(&world, 1), [], "the same again, another number, another client");
+    world.request(&[1], &other);
+    assert_eq!(accused_clients(&world, 1), [(1, 7)]);
+}
+
+// The same where one was shown to this replica and the other one, through the primary, executed.
+#[test]
+fn a_client_that_showed_another_content_to_the_primary_is_told_of() {
+    covers!("MINBFT-N11");
+    let mut world = World::with(3, SMALL, &[1]);
+    let (one, other, honest) =
+        (world.frame(1, 7, "one"), world.frame(1, 7, "other"), world.frame(2, 7, "one"));
+    world.request(&[1], &one);
+    world.request(&[1], &honest);
+    let prepare = world.prepare(0, 1, &[&honest, &other]);
+    world.say(1, &prepare);
+    world.show(0, 1, &[&other]);
+    assert_eq!(world.executed(1), 1);
+    // Shown while the one waits, and executed in its stead.
+    assert_eq!(accused_clients(&world, 1), [(1, 7), (1, 7)]);
+}
+
+// A number that goes on in the slot of an older one, which nobody waits for any more, contradicts nothing.
+#[test]
+fn a_client_that_goes_on_before_its_older_number_was_executed_is_not_accused() {
+    covers!("MINBFT-N11");
+    let mut world = World::with(3, SMALL, &[1]);
+    world.request(&[1], &world.frame(1, 7, "one"));
+    let later = world.frame(1, 7 + SMALL.limits.client_window, "other");
+    let prepare = world.prepare(0, 1, &[&later]);
+    world.say(1, &prepare);
+    world.show(0, 1, &[&later]);
+    assert_eq!((world.executed(1), world.minbft(1).pool.len()), (1, 0));
+    assert_eq!(accused_clients(&world, 1), []);
 }
