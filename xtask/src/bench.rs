@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|gates [null|kv]|open [null|kv]|plots",
+    words: "null|large|peers|cost|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes that serve nothing,
@@ -32,6 +32,9 @@ With `open` requests arrive at times that do not depend on answers (Poisson, fro
 of the rate that each variant reached in a closed loop before, in turns, and counts each latency from when the request
 was due: what a server that stands still does to those who come meanwhile is in it. It says where what waits grows.
 There is no claim about it; it is well where everything could be measured.
+`cost` counts what an operation takes of the servers (system calls by name, wake-ups, allocations, checks of
+signatures, trusted calls), measures what each of these costs by itself, and holds where the sum comes to within 20 %
+of the processor time that was measured. docs/internals/cost.md reads it. It counts with `perf`, as root.
 What was measured is written to bench/results, that of gates and open as a picture too; `plots` draws those again.",
     options: &[
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
@@ -73,13 +76,15 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["null"] => {}
         ["large"] => return large(arguments),
         ["peers"] => return peers::run(arguments),
+        ["cost"] => return cost(arguments),
         ["gates"] => return gates(arguments, None),
         ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
         ["open"] => return open(arguments, "null"),
         ["open", service @ ("null" | "kv")] => return open(arguments, service),
         ["plots"] => return plots(),
         _ => {
-            return Err("say which benchmark: null, large, peers, gates [null|kv], open [null|kv] or plots"
+            return Err("say which benchmark: null, large, peers, cost, gates [null|kv], open [null|kv] or \
+                        plots"
                 .to_string());
         }
     }
@@ -193,6 +198,16 @@ fn large(arguments: &Arguments) -> Result<Report, String> {
     let limit = Duration::from_secs(seconds.saturating_add(1800));
     let report = heard(words.map(str::to_string).into(), &HONEST, limit)?;
     keep(&report, "large")?;
+    Ok(report)
+}
+
+/// What an operation costs the servers, item by item.
+fn cost(arguments: &Arguments) -> Result<Report, String> {
+    let seconds = arguments.number("--seconds", 5)?;
+    let words = ["cost", "--json", "--seconds", &seconds.to_string()];
+    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(8)) + OVERHEAD * 3;
+    let report = heard(words.map(str::to_string).into(), &HONEST, limit)?;
+    keep(&report, "cost")?;
     Ok(report)
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Large(LargePlan),
     /// Measure durable writes beside etcd's and ZooKeeper's.
     Peers(PeersPlan),
+    /// Count what an operation costs the servers, item by item.
+    Cost(CostPlan),
     /// Send back what comes.
     #[command(hide = true)]
     Echo,
@@ -132,6 +134,17 @@ pub(crate) struct LargePlan {
     pub(crate) bytes: u32,
     /// Seconds in which pauses are looked for.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For how long the events of an operation are counted.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CostPlan {
+    /// Seconds counted of each variant.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub(crate) seconds: u64,
     /// End with the result as one JSON object on the last line.
     #[arg(long)]

@@ -28,6 +28,7 @@ mod allocations;
 mod attacks;
 mod caller;
 mod cli;
+mod cost;
 mod direct;
 mod durable;
 mod flood;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Open(plan) => open::run(&plan),
         Command::Large(plan) => large::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
+        Command::Cost(plan) => cost::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),
         Command::Attacks(plan) => attacks::run(&plan),

@@ -1,5 +1,6 @@
 //! Tests of what needs no servers.
 mod allocations;
+mod cost;
 mod open;
 mod peers;
 mod report;
