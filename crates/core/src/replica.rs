@@ -20,7 +20,7 @@ const FRAMES_MESSAGE: usize = 1 << 20;
 const FRAMES_ANSWER: usize = 4 << 20;
 
 /// Units of checkpoint hashing done after each input; about this many microseconds.
-const HASHING_PER_INPUT: usize = 200;
+const HASHING_PER_INPUT: usize = 100;
 /// How many of them are used up at one reading of the clock: a runtime hands over all that came in a turn with one, and a
 /// turn of a hundred messages must not hash a hundred times.
 const HASHINGS_PER_INSTANT: u32 = 4;

@@ -25,7 +25,7 @@ const READS: u64 = 1_000_000;
 /// Writes between two seals: a checkpoint interval of 128 batches of some 80 writes each.
 const INTERVAL: u64 = 10_000;
 /// Budget of one slice of merging and hashing.
-const SLICE: usize = 200;
+const SLICE: usize = 100;
 /// Checkpoints alive at once, as a replica keeps them until a later one is stable.
 const KEPT: usize = 2;
 

@@ -1,4 +1,5 @@
 //! What the replica does around its protocol and its executor.
 
+mod hashing;
 mod stubs;
 mod transfer;

@@ -38,6 +38,10 @@ pub const MAX_KEY_BYTES: usize = 4096;
 /// The most bytes of a value: a value must fit one piece of a state transfer.
 pub const MAX_VALUE_BYTES: usize = 12 << 20;
 
+/// What a merged write costs in units of the budget, about: it copies a page and the branches above it that another
+/// version shares, whose children are all over the memory.
+const MERGE: usize = 4;
+
 /// Names a seal of one map; later seals have larger numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SealId(u64);
@@ -300,7 +304,7 @@ impl MerkleMap {
                 Written::Value(value) => Some(value),
                 Written::Removed | Written::Untouched => None,
             };
-            let cost = 1 + value.map_or(0, |value| value.len() / 2048);
+            let cost = MERGE + value.map_or(0, |value| value.len() / 2048);
             if *budget == 0 {
                 return None;
             }
