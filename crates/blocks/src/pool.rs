@@ -51,8 +51,9 @@ pub struct RequestPool {
     entries: BTreeMap<(ClientId, u64), Entry>,
     order: BTreeMap<u64, (ClientId, u64)>,
     next: u64,
-    /// How many were not proposed yet.
+    /// How many were not proposed yet, and their bytes.
     waiting: usize,
+    waiting_bytes: usize,
     /// When the request came that came last of those that were proposed.
     newest_proposed: Time,
 }
@@ -69,6 +70,7 @@ impl RequestPool {
             order: BTreeMap::new(),
             next: 0,
             waiting: 0,
+            waiting_bytes: 0,
             newest_proposed: Time(0),
         }
     }
@@ -98,6 +100,7 @@ impl RequestPool {
         let order = self.next;
         self.next += 1;
         self.waiting += 1;
+        self.waiting_bytes += bytes;
         self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false });
         self.order.insert(order, key);
         Admitted::New
@@ -118,7 +121,10 @@ impl RequestPool {
     /// The account stays until the next look at all of them.
     fn forget(&mut self, key: (ClientId, u64), entry: Entry) -> &mut Account {
         self.entries.remove(&key);
-        self.waiting -= usize::from(!entry.proposed);
+        if !entry.proposed {
+            self.waiting -= 1;
+            self.waiting_bytes -= entry.bytes;
+        }
         self.order.remove(&entry.order);
         let account = self.accounts.get_mut(&key.0).expect("a client with a request has an account");
         account.bytes -= entry.bytes;
@@ -204,22 +210,23 @@ impl RequestPool {
     /// Takes up to `most` requests of together at most `most_bytes` that were not proposed yet, oldest first, and
     /// marks them proposed. The first is taken however large it is.
     pub fn propose(&mut self, most: usize, most_bytes: usize) -> Vec<Digest> {
-        let (mut taken, mut bytes) = (Vec::new(), 0);
+        let (mut taken, mut taken_bytes) = (Vec::new(), 0);
         for key in self.order.values() {
             if taken.len() == most {
                 break;
             }
             let entry = self.entries.get_mut(key).expect("the order lists what is in the pool");
             if !entry.proposed {
-                bytes += entry.bytes;
-                if !taken.is_empty() && bytes > most_bytes {
+                if !taken.is_empty() && taken_bytes + entry.bytes > most_bytes {
                     break;
                 }
+                taken_bytes += entry.bytes;
                 entry.proposed = true;
                 taken.push(entry.digest);
             }
         }
         self.waiting -= taken.len();
+        self.waiting_bytes -= taken_bytes;
         taken
     }
 
@@ -229,10 +236,11 @@ impl RequestPool {
         self.waiting > 0
     }
 
-    /// Whether as many wait to be proposed as are proposed and not executed yet, or as many as `most`.
+    /// Whether as many wait to be proposed as are proposed and not executed yet, or what fills a batch of `most`
+    /// requests and `most_bytes`.
     #[must_use]
-    pub fn has_gathered(&self, most: usize) -> bool {
-        self.waiting >= most.min(self.entries.len() - self.waiting)
+    pub fn has_gathered(&self, most: usize, most_bytes: usize) -> bool {
+        self.waiting >= most.min(self.entries.len() - self.waiting) || self.waiting_bytes >= most_bytes
     }
 
     /// A new view: nothing of it is proposed, except what `carried` says is in the view's start, and its primary
@@ -242,7 +250,9 @@ impl RequestPool {
             entry.proposed = carried(&entry.digest);
             entry.at = now;
         }
-        self.waiting = self.entries.values().filter(|entry| !entry.proposed).count();
+        let waiting = self.entries.values().filter(|entry| !entry.proposed);
+        (self.waiting, self.waiting_bytes) =
+            waiting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));
         self.newest_proposed = Time(0);
         self.forget_waits();
     }

@@ -6,7 +6,7 @@ use snow::StatelessTransportState;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::ready;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
@@ -68,18 +68,19 @@ impl LinkReader {
 
     /// As [`LinkReader::read`], where nothing is held: a connection on which nothing has come holds no buffer.
     async fn first_read(&mut self) -> Result<usize, LinkError> {
-        loop {
-            self.input.readable().await?;
+        // Not `try_read_buf`: after a read that leaves room the socket is known to be empty by this one alone, and the next
+        // wait asks the kernel nothing. One future of both, which is woken for either: a read may also be put off
+        // because this task has had its turn, with the socket as ready as before.
+        poll_fn(|cx| {
+            ready!(self.input.as_ref().poll_read_ready(cx))?;
             self.sealed.reserve(READ);
-            // Not `try_read_buf`: after a read that leaves room the socket is known to be empty by this one alone, and
-            // the next wait asks the kernel nothing.
-            let read = poll_fn(|cx| Poll::Ready(pin!(self.input.read_buf(&mut self.sealed)).poll(cx))).await;
-            match read {
-                Poll::Ready(read) => return Ok(read?),
-                // It was ready before, for what the handshake took.
-                Poll::Pending => self.sealed = BytesMut::new(),
+            let read = pin!(self.input.read_buf(&mut self.sealed)).poll(cx);
+            if read.is_pending() {
+                self.sealed = BytesMut::new();
             }
-        }
+            read.map_err(LinkError::from)
+        })
+        .await
     }
 
     /// The next message if it has been received whole, without waiting or asking the kernel.

@@ -122,7 +122,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let began = self.clock.now();
         self.waited = 0;
         let done = self.work(inbox);
-        self.links.flush(&mut self.counters, self.clock.now());
+        self.flush();
         let now = self.clock.now();
         self.longest_turn.took(now, now.0.saturating_sub(began.0).saturating_sub(self.waited));
         done
@@ -397,8 +397,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.host.attested(self.clock.env(), answer);
     }
 
-    /// Writes what the turn left for the connections, once for each.
+    /// Writes what the turn left for the connections, once for each. A loop that is stuck does not come back soon, so
+    /// nothing waits then.
     pub(crate) fn flush(&mut self) {
-        self.links.flush(&mut self.counters, self.clock.now());
+        let now = if self.is_stuck() { Time(u64::MAX) } else { self.clock.now() };
+        self.links.flush(&mut self.counters, now);
     }
 }

@@ -14,7 +14,7 @@ use troth_types::{ClientId, Group, ReplicaId, Time};
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Microseconds for which a message may be held back that its receiver gets along without.
-const HOLD: u64 = 2_000;
+const HOLD: u64 = 1_000;
 
 /// The newest connection of each party. An older one of the same party is closed when a newer
 /// comes, so their number is bounded by the group's configuration.

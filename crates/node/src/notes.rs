@@ -25,6 +25,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
             Note::ClientAccused { client, number } => {
                 counters.accused_clients += 1;
+                if self.accused_clients.len() == ACCUSED_CLIENTS {
+                    let configuration = self.host.machine().execution().configuration();
+                    self.accused_clients.retain(|client| !configuration.is_removed(*client));
+                }
                 if self.accused_clients.len() < ACCUSED_CLIENTS && self.accused_clients.insert(*client) {
                     tracing::warn!(
                         %client, number,

@@ -262,3 +262,29 @@ fn a_batch_that_too_few_vote_for_says_nothing() {
     assert_eq!(look(&mut pace, 1100), Look::Nothing);
     assert_eq!(pace.agreement(), None);
 }
+
+#[test]
+fn what_waits_has_gathered_when_it_is_as_much_as_is_proposed_or_fills_a_batch() {
+    let mut pool = RequestPool::new(8, 10_000);
+    let digest = |n: u64| Digest([n as u8; 32]);
+    let admit = |pool: &mut RequestPool, number: u64, bytes: usize| {
+        assert_eq!(pool.admit(ClientId(number), 1, digest(number), bytes, T), Admitted::New);
+    };
+    for number in 1..=4 {
+        admit(&mut pool, number, 10);
+    }
+    assert_eq!(pool.propose(2, 1_000).len(), 2);
+    assert!(pool.has_gathered(100, 1_000), "two wait, two are proposed");
+    assert_eq!(pool.propose(1, 1_000).len(), 1);
+    assert!(!pool.has_gathered(100, 1_000), "one beside three");
+    assert!(pool.has_gathered(1, 1_000), "as many as a batch has room for");
+    assert!(pool.has_gathered(100, 10), "as many bytes as a batch has room for");
+    assert!(!pool.has_gathered(100, 11));
+    assert_eq!(pool.done(ClientId(4), 1, T), Some(digest(4)), "by another's proposal");
+    assert!(!pool.has_unproposed() && !pool.has_gathered(100, 1));
+    pool.restart(T, |other| *other == digest(1));
+    assert!(pool.has_gathered(100, 21), "two wait, one is carried over");
+    assert!(pool.has_gathered(100, 20));
+    assert_eq!(pool.propose(9, 15).len(), 1, "the other exceeds the bytes");
+    assert!(!pool.has_gathered(100, 11) && pool.has_gathered(100, 10));
+}

@@ -1,10 +1,13 @@
 use super::{link_with, settings, sockets};
 use crate::{LinkError, Settings};
 use bytes::Bytes;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::task::consume_budget;
 
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
@@ -241,4 +244,31 @@ fn the_ends_can_move_between_threads() {
     sendable::<crate::LinkReader>();
     sendable::<crate::LinkWriter>();
     sendable::<TcpStream>();
+}
+
+/// A task that has had its turn is told so by a read that is put off although there is something to read. Whoever took
+/// that for an empty socket, and asked again whether it was ready, would ask for ever.
+#[test]
+fn a_reader_whose_task_has_had_its_turn_gives_the_thread_back() {
+    let (done, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let message = runtime.block_on(async {
+            let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
+            writer.queue(b"hello").unwrap();
+            writer.flush().await.unwrap();
+            reader.socket().readable().await.unwrap();
+            let (mut next, mut had_its_turn) = (pin!(reader.next()), false);
+            poll_fn(|cx| {
+                // All that this poll may do is done before the reader is asked.
+                while !had_its_turn && pin!(consume_budget()).poll(cx).is_ready() {}
+                had_its_turn = true;
+                next.as_mut().poll(cx)
+            })
+            .await
+        });
+        let _ = done.send(message.unwrap());
+    });
+    let message = told.recv_timeout(Duration::from_secs(20)).expect("the reader never gave the thread back");
+    assert_eq!(message.as_deref(), Some(&b"hello"[..]));
 }

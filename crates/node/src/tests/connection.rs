@@ -225,10 +225,10 @@ fn what_can_wait_goes_with_what_follows_or_when_it_has_waited() {
         let (mut counters, to) = (Counters::default(), ReplicaId(1));
 
         assert!(links.tell_replica_later(to, b"one", Time(500)));
-        assert_eq!(links.next_due(), Some(Time(2_500)));
-        links.flush(&mut counters, Time(2_499));
+        assert_eq!(links.next_due(), Some(Time(1_500)));
+        links.flush(&mut counters, Time(1_499));
         assert_eq!(counters.writes, 0, "it can wait");
-        links.flush(&mut counters, Time(2_500));
+        links.flush(&mut counters, Time(1_500));
         assert_eq!((counters.writes, links.next_due()), (1, None), "it has waited");
 
         assert!(links.tell_replica_later(to, b"two", Time(3_000)));
@@ -236,7 +236,7 @@ fn what_can_wait_goes_with_what_follows_or_when_it_has_waited() {
         links.flush(&mut counters, Time(3_001));
         assert_eq!(counters.writes, 2, "together");
         assert!(links.tell_replica_later(to, b"four", Time(4_000)));
-        links.flush(&mut counters, Time(5_000));
+        links.flush(&mut counters, Time(4_000));
         assert_eq!((counters.writes, links.next_due()), (3, None), "no later than what was said first");
         assert!(links.tell_replica_later(to, b"five", Time(6_000)));
         links.flush_all();

@@ -57,7 +57,10 @@ impl MinBft {
             }
             let limits = self.config.limits;
             // A batch costs its certificates and their checks however little is in it.
-            if under_way > 0 && seq > self.filled_up_to() && !self.pool.has_gathered(limits.batch_frames) {
+            if under_way > 0
+                && seq > self.filled_up_to()
+                && !self.pool.has_gathered(limits.batch_frames, self.config.batch_bytes())
+            {
                 return;
             }
             rule!("MINBFT-N10");
