@@ -7,6 +7,7 @@
 mod certificates;
 mod counters;
 mod durability;
+pub mod logs;
 mod probe;
 
 use crate::component::TrustedComponent;

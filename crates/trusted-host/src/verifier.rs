@@ -109,6 +109,11 @@ impl GroupVerifier {
         let mut epochs = self.members.range((replica, Epoch(0))..=(replica, Epoch(u64::MAX)));
         epochs.next_back().map(|(_, (identity, _))| *identity)
     }
+
+    /// A member as it was configured for that epoch.
+    pub(crate) fn member(&self, replica: u16, epoch: Epoch) -> Option<&(Identity, MemberKey)> {
+        self.members.get(&(replica, epoch))
+    }
 }
 
 impl CertificateVerifier for GroupVerifier {

@@ -1,4 +1,4 @@
-//! The trusted core: one attesting counter, with USIG and CASH as thin faces.
+//! The trusted core: one attesting counter, with USIG and CASH as thin faces, and attested logs.
 //!
 //! A replica that may be compromised asks this component for certificates. A certificate says:
 //! counter `c` of component `(group, replica, epoch)` moved from `previous` to `new`, and the move
@@ -14,9 +14,11 @@
 //! | [`engine`] | compare-and-set, repeat, resume, several counters at once |
 //! | [`run`] | one certificate over a run of consecutive values |
 //! | [`usig`], [`cash`] | the interfaces of papers 002 and 004 |
+//! | [`a2m`] | attested append-only logs (paper 000) |
 //!
 //! What must be right for certificates to mean anything — `value`, `certificate`, `key`, `state` and
-//! `engine` — is under 580 lines of code, counted by a test; `run` and the two faces are 230 more.
+//! `engine` — is under 580 lines of code, counted by a test; `run` and the two faces are 240 more, and
+//! `a2m`, which shares keys and identities with the counters and nothing else, is 620.
 //!
 //! The crate has no allocation, no input or output, no clock and no randomness, so the very same
 //! code runs inside a process, a virtual machine or beside a hardware model. Callers hash their
@@ -25,6 +27,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod a2m;
 pub mod cash;
 pub mod certificate;
 pub mod engine;

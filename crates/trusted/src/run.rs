@@ -89,6 +89,15 @@ pub fn position(moved: &Move, proof: &RunProof) -> Option<Position> {
 /// where `proof` says, or `None` if the proof has not the shape of such a run.
 pub fn certified_digest(moved: &Move, proof: &RunProof, digest: &Digest) -> Option<Digest> {
     position(moved, proof)?;
+    root_over(proof, digest)
+}
+
+/// What [`Tree::build`] returned for the run in which `digest` stands where `proof` says, or `None` if the
+/// proof has not the shape of such a run.
+pub fn root_over(proof: &RunProof, digest: &Digest) -> Option<Digest> {
+    if proof.index >= proof.count || usize::from(proof.count) > MAX_RUN {
+        return None;
+    }
     if proof.count == 1 {
         return proof.path.as_slice().is_empty().then_some(*digest);
     }

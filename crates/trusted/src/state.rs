@@ -87,10 +87,10 @@ impl State {
 }
 
 /// Reads fixed-length parts from left to right.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (part, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*part)

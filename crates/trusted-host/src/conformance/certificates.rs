@@ -111,7 +111,7 @@ fn altered_moves(moves: &[Move; 2]) -> Vec<Vec<Move>> {
 }
 
 /// Proofs that differ from a given one in one bit or in their kind.
-fn altered_proofs(proof: &Proof) -> Vec<Proof> {
+pub(super) fn altered_proofs(proof: &Proof) -> Vec<Proof> {
     let flipped = |bytes: &mut [u8], bit: usize| bytes[bit / 8] ^= 1 << (bit % 8);
     match proof {
         Proof::Mac(tag) => {

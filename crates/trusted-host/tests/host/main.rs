@@ -2,6 +2,7 @@
 
 mod broken;
 mod homes;
+mod logs;
 mod store;
 mod support;
 mod verifiers;

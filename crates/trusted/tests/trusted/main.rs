@@ -1,5 +1,6 @@
 //! Tests of the trusted core, by subject.
 
+mod a2m;
 mod blobs;
 mod certificates;
 mod engine;

@@ -25,5 +25,17 @@ fn the_line_counts_in_the_crate_documentation_hold() {
     .map(lines_of_code)
     .iter()
     .sum();
-    assert!(around <= 230, "{around} lines for runs and faces");
+    assert!(around <= 240, "{around} lines for runs and faces");
+    let logs: usize = [
+        include_str!("../../src/a2m/mod.rs"),
+        include_str!("../../src/a2m/log.rs"),
+        include_str!("../../src/a2m/operation.rs"),
+        include_str!("../../src/a2m/attestation.rs"),
+        include_str!("../../src/a2m/logs.rs"),
+        include_str!("../../src/a2m/component.rs"),
+    ]
+    .map(lines_of_code)
+    .iter()
+    .sum();
+    assert!(logs <= 620, "{logs} lines for attested logs");
 }
