@@ -133,6 +133,7 @@ impl World {
                     let new = message.from == self.me && !self.said.contains(&message);
                     self.said.extend(new.then_some(message));
                 }
+                Command::Return(_) => unreachable!("MinBFT certifies what it sends to all"),
                 Command::SetTimer { timer, at } => drop(self.timers.insert(timer, at)),
                 Command::CancelTimer(timer) => drop(self.timers.remove(&timer)),
                 Command::Configured(configuration) => {

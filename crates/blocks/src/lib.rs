@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod back_off;
+mod budget;
 mod doubt;
 mod frames;
 mod gate;
@@ -11,6 +12,7 @@ mod pool;
 mod voters;
 
 pub use back_off::BackOff;
+pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_bytes};
 pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};

@@ -54,6 +54,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.effects.push(Effect::Send { to, message });
     }
 
+    /// Sends a message that needs no certificate to every replica, this one included.
+    pub fn broadcast(&mut self, message: A::Message) {
+        self.effects.push(Effect::Broadcast(message));
+    }
+
     /// Has a body certified and sent; order of certificates is order of calls.
     pub fn certify(
         &mut self,

@@ -24,6 +24,9 @@ pub enum Effect<A: Agreement> {
         /// The message.
         message: A::Message,
     },
+    /// Send a message that needs no certificate to every replica, this one included: its own copy comes back once all
+    /// that was persisted before is durable, and counts from then on like anybody else's.
+    Broadcast(A::Message),
     /// Have the trusted component certify a body with this move of a counter, then send it. The body
     /// is durable before, and the message comes back as this replica's own input.
     Certify {

@@ -43,6 +43,8 @@ pub enum Command<M: Machine> {
         /// The message.
         message: PeerMessage<M::Message>,
     },
+    /// What was sent to every replica is durable here: go on with [`Host::returned`].
+    Return(M::Message),
     /// Send to a client.
     Client(ToClient),
     /// Set or move a timer.
@@ -233,6 +235,12 @@ impl<M: Machine> Host<M> {
         self.settle(env);
     }
 
+    /// Gives this replica its own copy of a message that went to every replica; what it rests on is durable.
+    pub fn returned(&mut self, env: Env, message: M::Message) {
+        self.own.push_back(message);
+        self.settle(env);
+    }
+
     /// The question to the component that stands behind what is ready. Where [`Command::Sync`] has just been
     /// taken out, a component that keeps what was appended beside its own record may be asked at once,
     /// instead of the sync: then bodies and counter are durable together, and [`Host::answered`] goes on.
@@ -294,6 +302,11 @@ impl<M: Machine> Host<M> {
     fn sort(&mut self, output: Output<M>) {
         match output {
             Output::Peer { to, message } => self.wait(Command::Peer { to, message }),
+            Output::Broadcast(message) => {
+                let sent = PeerMessage::Protocol(message.clone());
+                self.wait(Command::Peer { to: To::Others, message: sent });
+                self.wait(Command::Return(message));
+            }
             Output::Client(message) => self.wait(Command::Client(message)),
             Output::Certify { counter, previous, new, body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);

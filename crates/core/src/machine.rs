@@ -135,6 +135,8 @@ pub enum Output<M: Machine> {
         /// The message.
         message: PeerMessage<M::Message>,
     },
+    /// Send to the others, and give back as input once what was to be made durable before is.
+    Broadcast(M::Message),
     /// Send to the client that the message names.
     Client(ToClient),
     /// Certify, send, and give back as input.

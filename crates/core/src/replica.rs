@@ -135,6 +135,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Send { to, message } => {
                     out.push(Output::Peer { to, message: PeerMessage::Protocol(message) });
                 }
+                Effect::Broadcast(message) => out.push(Output::Broadcast(message)),
                 Effect::Certify { counter, previous, new, body, to } => {
                     out.push(Output::Certify { counter, previous, new, body, to });
                 }

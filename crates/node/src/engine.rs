@@ -330,6 +330,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     }
                 }
                 Command::Peer { to, message } => self.tell_peers(to, &message),
+                Command::Return(message) => self.host.returned(self.clock.env(), message),
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
                 Command::CancelTimer(timer) => self.timers.cancel(timer),

@@ -1,6 +1,7 @@
 //! The command line: `sim PROTOCOL --f F --seeds N …`.
 
 use crate::minbft::MinBftWorld;
+use crate::pbft::PbftWorld;
 use crate::report::Report;
 use crate::shrink::{run as run_seed, shrink};
 use crate::{Options, Outcome, Overrides, Protocol};
@@ -50,8 +51,10 @@ pub fn run(args: &[String]) -> ExitCode {
             ExitCode::SUCCESS
         }
         MinBftWorld::NAME => command::<MinBftWorld>(rest),
+        PbftWorld::NAME => command::<PbftWorld>(rest),
         other => {
-            eprintln!("no protocol is called {other}; there is: {}\n{USAGE}", MinBftWorld::NAME);
+            let names = [MinBftWorld::NAME, PbftWorld::NAME].join(", ");
+            eprintln!("no protocol is called {other}; there are: {names}\n{USAGE}");
             ExitCode::from(2)
         }
     }
@@ -186,7 +189,7 @@ fn replay<P: Protocol>(arguments: &Arguments, seed: u64) -> ExitCode {
     } else {
         arguments.overrides.clone()
     };
-    let options = Options::draw(seed, arguments.f, P::strategies().len(), &overrides);
+    let options = Options::draw(seed, arguments.f, P::shape(arguments.f), &overrides);
     let outcome = run_caught::<P>(seed, arguments.f, &overrides, arguments.trace);
     for line in &outcome.trace {
         println!("{line}");
@@ -281,14 +284,14 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
             for line in &traced.trace {
                 println!("{line}");
             }
-            println!("{}", Options::draw(one.seed, arguments.f, P::strategies().len(), &arguments.overrides));
+            println!("{}", Options::draw(one.seed, arguments.f, P::shape(arguments.f), &arguments.overrides));
         }
         println!("VIOLATION of {} in seed {}: {}", violation.property, one.seed, violation.detail);
         println!("REPRODUCE: {}", reproduce::<P>(arguments, one.seed));
     }
     // Special modes look for one thing and show nothing about coverage.
     let plain = arguments.overrides == Overrides::default();
-    let rare = report.rare().filter(|_| plain && found.is_empty());
+    let rare = report.rare(P::REPLACES).filter(|_| plain && found.is_empty());
     if let Some(rare) = &rare {
         println!("TOO LITTLE HAPPENED: {rare}");
     }

@@ -7,7 +7,7 @@
 //! | [`storage`], [`component`] | disks that lose what was not synced; trusted components |
 //! | [`adversary`] | twins, proxies, amnesia, and the machinery for written strategies |
 //! | [`checks`] | what must hold, one file and one property each |
-//! | [`protocol`] | what a protocol brings; [`minbft`] is the first |
+//! | [`protocol`] | what a protocol brings; [`minbft`], [`pbft`] |
 //! | [`cli`], [`report`], [`shrink`] | many seeds, their figures, and smaller failures |
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod component;
 pub mod minbft;
 pub mod options;
+pub mod pbft;
 pub mod protocol;
 pub mod report;
 mod rng;
@@ -25,7 +26,7 @@ pub mod storage;
 pub mod watched;
 pub mod world;
 
-pub use options::{FaultClass, Faulty, FaultyKind, Options, Overrides};
+pub use options::{FaultClass, Faulty, FaultyKind, Options, Overrides, Shape};
 pub use protocol::{Body, Message, OwnHistory, Protocol};
 pub use rng::Rng;
 pub use world::{Outcome, World};

@@ -67,6 +67,17 @@ pub struct Faulty {
     pub reforms: bool,
 }
 
+/// What a protocol's worlds are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Replicas of the group.
+    pub n: u16,
+    /// Written strategies that the protocol has.
+    pub strategies: usize,
+    /// Whether a replica whose machine is lost can be replaced by another.
+    pub replaces: bool,
+}
+
 /// What takes something away from a seed's draw: shrinking and the special modes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -144,13 +155,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Draws the world of a seed. `strategies` is how many written strategies the protocol has.
+    /// Draws the world of a seed.
     #[must_use]
-    pub fn draw(seed: u64, f: u16, strategies: usize, overrides: &Overrides) -> Self {
+    pub fn draw(seed: u64, f: u16, shape: Shape, overrides: &Overrides) -> Self {
         let mut rng = Rng::stream(seed, "options", 0);
-        let n = 2 * f + 1;
+        let Shape { n, strategies, replaces } = shape;
         let mut classes: BTreeSet<FaultClass> = BTreeSet::new();
-        if Rng::stream(seed, "losses", 0).below(100) < 60 {
+        if replaces && Rng::stream(seed, "losses", 0).below(100) < 60 {
             classes.insert(FaultClass::Losses);
         }
         // Drawn from a stream of its own: what other seeds are stays what it was.

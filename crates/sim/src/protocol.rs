@@ -1,7 +1,7 @@
 //! What a protocol brings to the simulated world.
 
-use crate::Options;
 use crate::adversary::Strategy;
+use crate::{Options, Shape};
 use troth_auth::Seal;
 use troth_core::Agreement;
 use troth_trusted::{CounterId, CounterValue};
@@ -26,6 +26,14 @@ pub trait Protocol: Sized + 'static {
     /// Its name on the command line.
     const NAME: &'static str;
 
+    /// Whether a replica whose machine is lost can be replaced by another.
+    const REPLACES: bool;
+
+    /// What its worlds are made of.
+    fn shape(f: u16) -> Shape {
+        let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");
+        Shape { n, strategies: Self::strategies().len(), replaces: Self::REPLACES }
+    }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;
     /// A replica's agreement in a seed's world, with a component of this epoch; one that does not care whether
@@ -35,6 +43,12 @@ pub trait Protocol: Sized + 'static {
     fn counters() -> &'static [CounterId];
     /// The literal rules that can be put in force, by name.
     fn literals() -> Vec<&'static str>;
+    /// Whether a literal rule costs progress rather than a right answer: only then is a run judged for what is missing
+    /// at its end.
+    fn costs_progress(literal: &str) -> bool {
+        let _ = literal;
+        false
+    }
     /// Its written strategies, by name.
     fn strategies() -> &'static [Named<Self>];
 

@@ -1,11 +1,11 @@
 //! Smaller failures: what can be taken away while a seed still fails.
 
-use crate::{FaultClass, Options, Outcome, Overrides, Protocol, World};
+use crate::{FaultClass, Options, Outcome, Overrides, Protocol, Shape, World};
 
 /// Runs a seed with overrides; keeps the last `traced` lines of what happened.
 #[must_use]
 pub fn run<P: Protocol>(seed: u64, f: u16, overrides: &Overrides, traced: usize) -> Outcome {
-    let options = Options::draw(seed, f, P::strategies().len(), overrides);
+    let options = Options::draw(seed, f, P::shape(f), overrides);
     World::<P>::run(&options, traced)
 }
 
@@ -19,7 +19,7 @@ pub fn shrink<P: Protocol>(seed: u64, f: u16, start: &Overrides, mut tell: impl 
     };
     loop {
         let mut smaller = None;
-        for (name, candidate) in candidates(seed, f, P::strategies().len(), &best) {
+        for (name, candidate) in candidates(seed, f, P::shape(f), &best) {
             if fails(&candidate) {
                 tell(format!("still fails {name}"));
                 smaller = Some(candidate);
@@ -33,9 +33,9 @@ pub fn shrink<P: Protocol>(seed: u64, f: u16, start: &Overrides, mut tell: impl 
     }
 }
 
-fn candidates(seed: u64, f: u16, strategies: usize, now: &Overrides) -> Vec<(String, Overrides)> {
-    let options = Options::draw(seed, f, strategies, now);
-    let all = Options::draw(seed, f, strategies, &Overrides { corrected: Default::default(), ..now.clone() });
+fn candidates(seed: u64, f: u16, shape: Shape, now: &Overrides) -> Vec<(String, Overrides)> {
+    let options = Options::draw(seed, f, shape, now);
+    let all = Options::draw(seed, f, shape, &Overrides { corrected: Default::default(), ..now.clone() });
     let mut list = Vec::new();
     for class in FaultClass::ALL.into_iter().filter(|class| options.has(*class)) {
         let mut next = now.clone();

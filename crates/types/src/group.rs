@@ -28,6 +28,8 @@ impl Wire for GroupId {
 pub enum GroupError {
     /// A hybrid group needs an odd number of replicas, three or more.
     NotHybrid(u16),
+    /// A group without trusted components needs one more than three times as many replicas as may be faulty.
+    NotGeneral(u16),
 }
 
 impl fmt::Display for GroupError {
@@ -37,6 +39,12 @@ impl fmt::Display for GroupError {
                 write!(
                     f,
                     "{n} replicas cannot form a group with trusted components: take 2f+1 for f >= 1, that is 3, 5, 7, …"
+                )
+            }
+            Self::NotGeneral(n) => {
+                write!(
+                    f,
+                    "{n} replicas cannot form a group without trusted components: take 3f+1 for f >= 1, that is 4, 7, 10, …"
                 )
             }
         }
@@ -66,6 +74,15 @@ impl Group {
         Ok(Self { id, replicas, faults, quorum: faults + 1 })
     }
 
+    /// A group without trusted components: n = 3f+1 replicas, quorums of 2f+1 (PBFT §3).
+    pub fn general(id: GroupId, replicas: u16) -> Result<Self, GroupError> {
+        if replicas < 4 || replicas % 3 != 1 {
+            return Err(GroupError::NotGeneral(replicas));
+        }
+        let faults = replicas / 3;
+        Ok(Self { id, replicas, faults, quorum: 2 * faults + 1 })
+    }
+
     /// The group's name.
     #[must_use]
     pub fn id(&self) -> GroupId {
@@ -84,7 +101,8 @@ impl Group {
         usize::from(self.faults)
     }
 
-    /// The size of a quorum: any two quorums share a replica whose trusted component binds it.
+    /// The size of a quorum. Any two share a replica: of a hybrid group one whose trusted component binds it, of a
+    /// general group a correct one.
     #[must_use]
     pub fn quorum(&self) -> usize {
         usize::from(self.quorum)

@@ -10,10 +10,12 @@ mod log_recovery;
 mod minbft;
 mod node_files;
 mod state_transfer;
+mod trusted_logs;
 mod trusted_server;
 mod trusted_store;
 mod trusted_wire;
 mod wire_minbft;
+mod wire_pbft;
 mod wire_service;
 mod wire_types;
 
@@ -23,10 +25,12 @@ use crate::{Decoder, Target};
 pub const TARGETS: &[Target] = &[
     wire_types::TARGET,
     wire_minbft::TARGET,
+    wire_pbft::TARGET,
     wire_service::TARGET,
     trusted_wire::TARGET,
     trusted_server::TARGET,
     trusted_store::TARGET,
+    trusted_logs::TARGET,
     disk_log::TARGET,
     disk_snapshots::TARGET,
     config::TARGET,
@@ -43,5 +47,6 @@ pub const TARGETS: &[Target] = &[
 pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[
     (wire_types::TARGET.name, wire_types::GROUP),
     (wire_minbft::TARGET.name, wire_minbft::GROUP),
+    (wire_pbft::TARGET.name, wire_pbft::GROUP),
     (wire_service::TARGET.name, wire_service::GROUP),
 ];

@@ -3,6 +3,7 @@
 use super::{WALL, World, signer};
 use crate::bytes::Steps;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::Signer;
 use troth_core::{Agreement, Execution, PeerMessage};
@@ -179,7 +180,7 @@ impl World {
         let executed = self.host.machine().execution().executed();
         match steps.byte() % 4 {
             0 => Seq(self.number(steps)),
-            ahead => Seq(executed.0 + u64::from(ahead)),
+            ahead => Seq(executed.0.saturating_add(u64::from(ahead))),
         }
     }
 
@@ -188,8 +189,8 @@ impl World {
         let present = self.host.machine().agreement().status().view;
         match steps.byte() % 8 {
             0 => View(self.number(steps)),
-            1..=3 => View(present.0 + 1),
-            4 => View(present.0 + 2),
+            1..=3 => View(present.0.saturating_add(1)),
+            4 => View(present.0.saturating_add(2)),
             _ => present,
         }
     }
@@ -209,9 +210,11 @@ impl World {
 
     fn checkpoint(&self, steps: &mut Steps<'_>) -> Checkpoint {
         let digest = if steps.one_in(2) { self.digest_now() } else { Digest([steps.byte(); 32]) };
-        let epochs = (0..(steps.byte() % 16).saturating_sub(12))
+        // A decoder lets no other order through.
+        let epochs: BTreeMap<ReplicaId, u64> = (0..(steps.byte() % 16).saturating_sub(12))
             .map(|_| (ReplicaId(u16::from(steps.byte() % 4)), u64::from(steps.byte() % 3)))
             .collect();
+        let epochs = epochs.into_iter().collect();
         let seq = match steps.byte() % 4 {
             0 => self.seq(steps),
             times => Seq(u64::from(times) * super::SMALL.interval),

@@ -56,6 +56,7 @@ fn weight<M: Machine>(command: &Command<M>) -> usize {
         Command::NewSegment { .. }
         | Command::Sync
         | Command::Attest(_)
+        | Command::Return(_)
         | Command::SetTimer { .. }
         | Command::CancelTimer(_)
         | Command::Configured(_)

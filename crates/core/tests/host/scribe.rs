@@ -401,6 +401,7 @@ pub fn name(command: &Todo) -> &'static str {
         Command::Attest(_) => "attest",
         Command::Peer { message: PeerMessage::Protocol(said), .. } if said.ui.is_some() => "certified",
         Command::Peer { .. } => "send",
+        Command::Return(_) => "return",
         Command::Client(_) => "answer",
         Command::SetTimer { .. } => "timer",
         Command::CancelTimer(_) => "cancel",

@@ -2,11 +2,7 @@
 
 use troth_types::Limits;
 
-/// The largest window: a counter value has room for the commitments between two checkpoints of it.
-const MAX_WINDOW: u64 = 1 << 16;
-
-/// Bytes of frames that are kept until a checkpoint is stable.
-pub const KEPT_FRAMES: usize = 256 << 20;
+pub use troth_blocks::KEPT_FRAMES;
 
 /// The parameters of a MinBFT group. All replicas of a group use the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,35 +52,21 @@ impl Config {
     /// name stays within [`KEPT_FRAMES`], or within one frame each where that is more.
     #[must_use]
     pub fn batch_bytes(&self) -> usize {
-        let share = KEPT_FRAMES / usize::try_from(self.window).unwrap_or(usize::MAX).max(1);
-        share.max(self.limits.frame_bytes)
+        troth_blocks::batch_bytes(&self.limits, self.window)
     }
 
     /// Bytes of frames that a client may have pending: its whole window.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        let window = usize::try_from(self.limits.client_window).unwrap_or(usize::MAX);
-        self.limits.frame_bytes.saturating_mul(window)
+        troth_blocks::pending_bytes(&self.limits)
     }
 
     /// Why these values cannot work, if they cannot.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.interval == 0 {
-            return Err("the checkpoint interval must be at least 1");
-        }
-        if self.window < 2 * self.interval {
-            return Err(
-                "the window must be at least twice the checkpoint interval, or ordering stalls at its edge",
-            );
-        }
-        if self.window > MAX_WINDOW {
-            return Err("the window must be at most 65536 batches");
-        }
+        // A counter value has room for the commitments between two checkpoints of the largest window.
+        troth_blocks::check_window(self.interval, self.window, self.pipeline)?;
         if self.slower_by == 0 {
             return Err("a primary must be allowed to take as long as the others");
-        }
-        if self.pipeline == 0 {
-            return Err("the pipeline must be at least 1");
         }
         Ok(())
     }

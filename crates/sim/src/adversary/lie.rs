@@ -1,8 +1,7 @@
 //! The liar to clients: wrong results, wrong places, wrong events, refusals without a reason.
 
-use super::MinBftHand;
-use crate::adversary::Strategy;
-use crate::minbft::MinBftWorld;
+use super::{Hand, Strategy};
+use crate::Protocol;
 use bytes::Bytes;
 use troth_kv::Answer;
 use troth_types::{
@@ -15,7 +14,7 @@ pub struct Liar {
     last: Option<(ClientId, u64)>,
 }
 
-fn lie_about(hand: &mut MinBftHand<'_>, body: &ReplyBody) -> ReplyBody {
+fn lie_about<P: Protocol>(hand: &mut Hand<'_, P>, body: &ReplyBody) -> ReplyBody {
     let invented = Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire();
     match (hand.rng.below(4), body) {
         (0, _) => ReplyBody::Digest(Digest([1; 32])),
@@ -26,12 +25,12 @@ fn lie_about(hand: &mut MinBftHand<'_>, body: &ReplyBody) -> ReplyBody {
     }
 }
 
-impl Strategy<MinBftWorld> for Liar {
+impl<P: Protocol> Strategy<P> for Liar {
     fn name(&self) -> &'static str {
         "liar to clients"
     }
 
-    fn client(&mut self, hand: &mut MinBftHand<'_>, _: usize, message: ToClient) {
+    fn client(&mut self, hand: &mut Hand<'_, P>, _: usize, message: ToClient) {
         if hand.rng.one_in(3) {
             return hand.client(message);
         }
@@ -62,7 +61,7 @@ impl Strategy<MinBftWorld> for Liar {
         }
     }
 
-    fn tick(&mut self, hand: &mut MinBftHand<'_>) {
+    fn tick(&mut self, hand: &mut Hand<'_, P>) {
         let Some((client, number)) = self.last.filter(|_| hand.rng.one_in(3)) else { return };
         let ahead = number + hand.rng.below(3);
         let reason =

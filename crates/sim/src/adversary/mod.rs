@@ -6,15 +6,19 @@
 //! and still nothing leaves that a real component would not have certified.
 
 mod amnesia;
+mod lie;
 mod proxy;
 mod puppet;
 mod rewrite;
+mod select;
 mod twin;
 
 pub use amnesia::Amnesia;
+pub use lie::Liar;
 pub use proxy::Proxy;
 pub use puppet::Puppet;
 pub use rewrite::scramble;
+pub use select::Selective;
 pub use twin::Twin;
 
 use crate::{Body, Message, Protocol, Rng};

@@ -1,10 +1,10 @@
 //! The selective sender: shows each kind of message to a part of the group only, and the parts
 //! change.
 
-use super::{MinBftHand, Peer, kind};
-use crate::adversary::Strategy;
-use crate::minbft::MinBftWorld;
+use super::{Hand, Strategy};
+use crate::{Message, Protocol};
 use std::collections::BTreeMap;
+use troth_core::PeerMessage;
 use troth_types::ReplicaId;
 
 /// Shows each kind to some.
@@ -14,17 +14,20 @@ pub struct Selective {
     audiences: BTreeMap<&'static str, u64>,
 }
 
-impl Strategy<MinBftWorld> for Selective {
+impl<P: Protocol> Strategy<P> for Selective {
     fn name(&self) -> &'static str {
         "selective sender"
     }
 
-    fn send(&mut self, hand: &mut MinBftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: PeerMessage<Message<P>>) {
         if hand.now >= self.until {
             self.until = hand.now + hand.rng.exponential(60_000) + 2_000;
             self.audiences.clear();
         }
-        let kind = kind(&message);
+        let kind = match &message {
+            PeerMessage::Protocol(message) => P::kind(message),
+            _ => "",
+        };
         let n = hand.group.n();
         let audience = match self.audiences.get(kind) {
             Some(audience) => *audience,

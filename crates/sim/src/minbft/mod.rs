@@ -40,6 +40,7 @@ fn config(options: &Options) -> Config {
 impl Protocol for MinBftWorld {
     type Agreement = MinBft;
     const NAME: &'static str = "minbft";
+    const REPLACES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::hybrid(GroupId(*b"simulated-minbft"), 2 * f + 1).expect("f is at least 1")

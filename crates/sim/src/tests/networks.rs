@@ -1,10 +1,12 @@
 //! The network does what its options say.
 
 use crate::world::Network;
-use crate::{Options, Overrides};
+use crate::{Options, Overrides, Shape};
+
+const SHAPE: Shape = Shape { n: 3, strategies: 0, replaces: true };
 
 fn network(change: impl FnOnce(&mut Options)) -> Network {
-    let mut options = Options::draw(5, 1, 0, &Overrides::default());
+    let mut options = Options::draw(5, 1, SHAPE, &Overrides::default());
     change(&mut options);
     Network::new(&options)
 }
@@ -45,7 +47,7 @@ fn links_are_deaf_until_their_time_and_healing_ends_it() {
 fn a_cut_may_deafen_one_direction_alone() {
     let mut one_way = false;
     for seed in 0..50 {
-        let mut options = Options::draw(seed, 1, 0, &Overrides::default());
+        let mut options = Options::draw(seed, 1, SHAPE, &Overrides::default());
         options.loss = 0;
         let mut network = Network::new(&options);
         network.cut(1000);

@@ -83,12 +83,12 @@ fn shrinking_keeps_the_failure_and_takes_something_away() {
 
 #[test]
 fn taking_a_fault_class_away_leaves_the_rest_of_the_draw() {
-    let strategies = MinBftWorld::strategies().len();
+    let shape = MinBftWorld::shape(2);
     for seed in 0..50 {
-        let all = Options::draw(seed, 2, strategies, &Overrides::default());
+        let all = Options::draw(seed, 2, shape, &Overrides::default());
         for class in FaultClass::ALL {
             let without = Overrides { without: [class].into(), ..Overrides::default() };
-            let less = Options::draw(seed, 2, strategies, &without);
+            let less = Options::draw(seed, 2, shape, &without);
             assert!(!less.has(class));
             assert_eq!(
                 (all.interval, all.delay_mean, &all.faulty),
@@ -100,19 +100,19 @@ fn taking_a_fault_class_away_leaves_the_rest_of_the_draw() {
 
 #[test]
 fn every_strategy_and_general_adversary_is_drawn_and_never_more_than_f() {
-    let strategies = MinBftWorld::strategies().len();
+    let shape = MinBftWorld::shape(3);
     let mut kinds = std::collections::BTreeSet::new();
     for seed in 0..400 {
-        let options = Options::draw(seed, 3, strategies, &Overrides::default());
+        let options = Options::draw(seed, 3, shape, &Overrides::default());
         assert!(options.faulty.len() <= 3);
         kinds.extend(options.faulty.iter().map(|faulty| faulty.kind));
         let literal = Overrides { literal: Some("F-M1".to_owned()), ..Overrides::default() };
-        let general = Options::draw(seed, 3, strategies, &literal);
+        let general = Options::draw(seed, 3, shape, &literal);
         let written = |kind: FaultyKind| matches!(kind, FaultyKind::Written(_));
         assert!(
             !general.faulty.iter().any(|faulty| written(faulty.kind)),
             "literal rules meet general adversaries"
         );
     }
-    assert_eq!(kinds.len(), 3 + strategies);
+    assert_eq!(kinds.len(), 3 + shape.strategies);
 }

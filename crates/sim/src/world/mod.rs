@@ -288,7 +288,7 @@ impl<P: Protocol> World<P> {
             }
             Ok(over) => over,
             // A printed rule is searched for a wrong answer; the others are judged for missing ones.
-            Err(_) if self.options.literal.is_some() => true,
+            Err(_) if self.options.literal.as_deref().is_some_and(|rule| !P::costs_progress(rule)) => true,
             Err(missing) => {
                 let described = self.describe();
                 let now = self.agenda.now;

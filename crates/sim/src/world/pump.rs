@@ -52,6 +52,7 @@ impl<P: Protocol> World<P> {
                 }
                 Command::Attest(call) => self.attest(index, &call),
                 Command::Peer { to, message } => self.outgoing(index, to, message),
+                Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
                     if let ToClient::Reply(reply) = &message {
                         self.collect_shown(index, reply.seq);
@@ -131,6 +132,16 @@ impl<P: Protocol> World<P> {
         self.acts(index);
         if let Some(host) = &mut self.nodes[index].host {
             host.attested(env, answer);
+            self.collect(index);
+        }
+    }
+
+    /// A node's own copy of what it sent to everybody.
+    fn returned(&mut self, index: usize, message: Message<P>) {
+        let env = self.nodes[index].env(self.agenda.now);
+        self.acts(index);
+        if let Some(host) = &mut self.nodes[index].host {
+            host.returned(env, message);
             self.collect(index);
         }
     }

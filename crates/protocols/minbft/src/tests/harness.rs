@@ -490,6 +490,7 @@ impl World {
                         self.links.push_back(flight);
                     }
                 }
+                Command::Return(_) => unreachable!("MinBFT certifies what it sends to all"),
                 Command::Client(message) => node.answers.push(message),
                 Command::SetTimer { timer, at } => {
                     node.timers.insert(timer, at);

@@ -6,13 +6,11 @@ mod counters;
 mod equivocate;
 mod frame;
 mod hold_back;
-mod lie;
 mod replay;
-mod select;
 mod view_sets;
 
 use super::MinBftWorld;
-use crate::adversary::Hand;
+use crate::adversary::{Hand, Liar, Selective};
 use crate::protocol::Named;
 use crate::{Message, Protocol};
 use troth_core::PeerMessage;
@@ -23,13 +21,13 @@ type MinBftHand<'a> = Hand<'a, MinBftWorld>;
 /// All of them, by name.
 pub const ALL: &[Named<MinBftWorld>] = &[
     ("equivocating primary", || Box::new(equivocate::Equivocator::default())),
-    ("selective sender", || Box::new(select::Selective::default())),
+    ("selective sender", || Box::new(Selective::default())),
     ("counter holder-back", || Box::new(hold_back::HolderBack::default())),
     ("forged view-change sets", || Box::new(view_sets::Forger)),
     ("truncated view-change sets", || Box::new(view_sets::Truncator)),
     ("conflicting checkpoints", || Box::new(checkpoints::Conflicting::default())),
     ("stale replayer", || Box::new(replay::Replayer::default())),
-    ("liar to clients", || Box::new(lie::Liar::default())),
+    ("liar to clients", || Box::new(Liar::default())),
     ("framing relay", || Box::new(frame::Framer)),
     ("two counters", || Box::new(counters::TwoCounters::default())),
     ("colluders", || Box::new(collude::Colluder::default())),

@@ -1,0 +1,201 @@
+//! PBFT as an [`Agreement`]: where each event goes.
+
+use crate::message::{Body, Message, Record, Signed};
+use crate::state::{Pbft, Timer};
+use std::sync::Arc;
+use troth_auth::{Seal, Verified};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
+
+impl Agreement for Pbft {
+    const NAME: &'static str = "pbft";
+    const MESSAGE_KINDS: u8 = 8;
+    type Body = Body;
+    type Message = Message;
+    type Timer = Timer;
+    type Record = Record;
+
+    fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
+        body.digest(group, from)
+    }
+
+    fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {
+        let Seal::Signature(signature) = seal else { unreachable!("PBFT has nothing certified") };
+        Message::Signed(Arc::new(Signed { from, body, digest, signature }))
+    }
+
+    fn position(_: &Message) -> Option<(CounterId, CounterValue)> {
+        None
+    }
+
+    fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
+        if let Start::Recovered { own: _, records, snapshot, reached } = start {
+            self.recover(cx, records, snapshot, reached);
+            self.watch_deadline(cx);
+            self.progress(cx);
+        }
+        let at = self.after(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, at);
+    }
+
+    fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        for frame in frames {
+            self.admit(cx, frame);
+        }
+        self.progress(cx);
+    }
+
+    fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        let mut useful = false;
+        for frame in frames {
+            if self.frames.wants(&frame.digest(), Seq(u64::MAX)) {
+                self.frames.insert(frame, false);
+                useful = true;
+            }
+        }
+        if useful {
+            self.touch_all();
+            self.progress(cx);
+        }
+    }
+
+    fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
+        match message.into_inner() {
+            Message::PrePrepare(proposal) => self.on_pre_prepare(cx, from, proposal),
+            Message::Prepare(vote) => self.on_prepare(cx, from, vote),
+            Message::Commit(vote) => self.on_commit(cx, from, vote),
+            Message::Signed(message) => match message.body {
+                Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, &message, checkpoint),
+                Body::ViewChange(_) => self.on_view_change(cx, &message),
+                Body::NewView(_) => self.on_new_view(cx, &message),
+            },
+            Message::Status(status) => self.on_status(cx, from, &status),
+            Message::Stable(proof) => self.adopt_stable(cx, &proof),
+            Message::FetchBatches(digests) => self.on_fetch_batches(cx, from, &digests),
+            Message::Batches(batches) => self.on_batches(cx, from, batches),
+        }
+        self.progress(cx);
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Timer) {
+        match timer {
+            Timer::Forward => self.show_oldest(cx),
+            Timer::Request => self.on_request_timeout(cx),
+            Timer::NewView => self.on_new_view_timeout(cx),
+            Timer::Status => self.on_status_timer(cx),
+            Timer::Behind => self.on_behind(cx),
+            Timer::Deadline => {}
+            Timer::Overdue => self.on_overdue(cx),
+            Timer::Fetch => self.on_fetch_timer(cx),
+        }
+        self.progress(cx);
+    }
+
+    fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        self.executed(cx, reached, outcome);
+    }
+
+    fn on_configured(&mut self, _: &mut Cx<'_, Self>, _: &Arc<Configuration>) {}
+
+    fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        self.checkpoint_taken(cx, seq, digest);
+    }
+
+    fn on_installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: Reached,
+        digest: Digest,
+        executed: &dyn Fn(ClientId, u64) -> bool,
+    ) {
+        self.installed(cx, reached, digest, executed);
+    }
+
+    fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
+        self.frames.get(digest).cloned()
+    }
+
+    /// Not without tentative execution: a client takes f+1 answers for an ordered request, and those need not share a
+    /// correct replica with the 2f+1 of a read (protocols.md §2.7).
+    fn may_answer_reads(&self) -> bool {
+        false
+    }
+
+    fn retained(&self) -> (Vec<Message>, Vec<Record>) {
+        let mut records = vec![Record::Stable(self.stable_proof.clone())];
+        records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
+        for (seq, at) in &self.pre_prepared {
+            for (digest, view) in at {
+                let batch = self.batch(digest);
+                records.extend(batch.map(|batch| Record::PrePrepared(*view, *seq, batch)));
+            }
+        }
+        records.extend(self.prepared.values().map(|entry| Record::Prepared(*entry)));
+        records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
+        records.extend(self.started.by.clone().map(Record::NewView));
+        let mine = self.changes.get(&self.me).and_then(|mine| mine.view_change());
+        records.extend(mine.filter(|_| !self.active).cloned().map(Record::Leaving));
+        (Vec::new(), records)
+    }
+
+    fn view(&self) -> View {
+        self.view
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            view: self.view,
+            active: self.active,
+            primary: self.primary(),
+            executed: self.reached.seq,
+            stable: self.stable.0,
+            pending: self.pool.len(),
+            votes: true,
+            accused: self.group.all().filter(|replica| self.accused.contains(*replica)).collect(),
+            suspicions: self.suspicions,
+            primary_wait: None,
+            agreement: None,
+        }
+    }
+
+    fn describe(&self) -> String {
+        let changes: Vec<_> = self
+            .changes
+            .iter()
+            .filter_map(|(from, message)| message.view_change().map(|change| (*from, change.to)))
+            .collect();
+        let slots: Vec<_> = self
+            .slots
+            .range(self.delivered.next()..)
+            .take(8)
+            .map(|(seq, slot)| {
+                let proposed = slot.proposal.as_ref().map(|(digest, _)| *digest);
+                (seq.0, proposed, slot.pre_prepared, slot.prepares.len(), slot.prepared, slot.commits.len())
+            })
+            .collect();
+        format!(
+            "{} view {} active {} primary {} proposed {} delivered {} stable {} start {} slots {slots:?} \
+             changes {changes:?} lacking {:?} missing {:?} pending {}",
+            self.me,
+            self.view,
+            self.active,
+            self.primary(),
+            self.proposed,
+            self.delivered,
+            self.stable.0,
+            self.started.end,
+            self.lacking,
+            self.frames.missing(4, 0, Seq(u64::MAX)),
+            self.pool.len(),
+        )
+    }
+
+    fn invariants(&self) {
+        assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
+        let slots = u64::try_from(self.slots.len()).expect("a length fits");
+        assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
+        let prepared = u64::try_from(self.prepared.len()).expect("a length fits");
+        assert!(prepared <= self.config.window, "P stays within the window");
+    }
+}

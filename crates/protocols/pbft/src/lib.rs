@@ -1,0 +1,34 @@
+//! PBFT (Castro, Liskov: Practical Byzantine Fault Tolerance, OSDI '99; its view change without signatures on every
+//! message as in ACM TOCS 20(4), 2002): state machine replication with n = 3f+1 replicas and nothing trusted.
+//!
+//! The specification, rule by rule, with every deviation from the paper and its reason, is
+//! `docs/protocols/pbft.md`; the labels there stand at the code as `rule!` marks. The files follow the paper:
+//! [`mod@normal`] the three phases (§4.2), [`mod@checkpoint`] garbage collection (§4.3), [`mod@view_change`] and
+//! [`mod@new_view`] view changes (§4.4), [`mod@choose`] what a new view starts from, [`mod@retransmission`] status
+//! messages (TOCS §5.2), [`mod@recovery`] the start from the log.
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod checkpoint;
+pub mod choose;
+mod config;
+mod message;
+mod new_view;
+mod normal;
+mod recovery;
+mod retransmission;
+mod signed;
+mod state;
+mod suspicion;
+mod view_change;
+mod wire;
+
+pub use config::{Config, Flaw};
+pub use message::{
+    Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
+    Vote,
+};
+pub use state::{Pbft, Timer};
+
+#[cfg(test)]
+mod tests;

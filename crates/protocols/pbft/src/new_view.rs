@@ -1,0 +1,132 @@
+//! PBFT §4.4, "View changes": NEW-VIEW.
+
+use crate::choose::{Choice, Shown, choose};
+use crate::message::{Body, NewView, Record, Signed};
+use crate::state::{Pbft, Started, Timer};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use troth_blocks::Voters;
+use troth_core::{Cx, Note, To, rule};
+use troth_types::{Batch, Digest, Seq, View};
+
+impl Pbft {
+    /// As primary of the view that this replica moved to: NEW-VIEW, once the VIEW-CHANGEs decide every number and what
+    /// they choose is here.
+    pub(crate) fn try_new_view(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.active || !self.is_primary() || self.proposed_view {
+            return;
+        }
+        let changes: Vec<Arc<Signed>> = self.present_changes().cloned().collect();
+        let mine = changes.iter().any(|message| message.from == self.me);
+        if changes.len() < self.group.quorum() || !mine {
+            return;
+        }
+        let Some(Choice { base, chosen }) = self.choice(&changes) else { return };
+        rule!("PBFT-V10");
+        self.lacking = chosen.iter().filter(|digest| self.batch(digest).is_none()).copied().collect();
+        if !self.lacking.is_empty() {
+            return;
+        }
+        let chosen: Vec<Batch> = chosen.iter().filter_map(|digest| self.batch(digest)).collect();
+        if !self.holds_frames(base.0, &chosen) {
+            return;
+        }
+        self.proposed_view = true;
+        cx.sign(Body::NewView(NewView { view: self.view, changes, base, chosen }), To::Others);
+    }
+
+    /// What these VIEW-CHANGEs make a view start from.
+    fn choice(&self, changes: &[Arc<Signed>]) -> Option<Choice> {
+        let shown = changes
+            .iter()
+            .map(|message| Shown::new(&self.group, &self.config, message.from, message.view_change()?));
+        choose(&self.group, &self.config, &shown.collect::<Option<Vec<_>>>()?)
+    }
+
+    /// Whether this replica has every frame that these batches name and that it has not executed; what it lacks is wanted
+    /// from now on.
+    fn holds_frames(&mut self, base: Seq, chosen: &[Batch]) -> bool {
+        let mut complete = true;
+        for (seq, batch) in (base.0 + 1..).map(Seq).zip(chosen) {
+            if seq > self.stable.0 {
+                complete &= self.frames.name(seq, &batch.frames);
+            }
+        }
+        complete
+    }
+
+    /// Whether a NEW-VIEW follows from what it shows: the same computation that its sender made.
+    fn judge(&self, message: &Signed, new_view: &NewView) -> Result<(), &'static str> {
+        rule!("PBFT-V11");
+        if new_view.view == View(0) || message.from != self.group.primary(new_view.view) {
+            return Err("a NEW-VIEW by a backup");
+        }
+        let senders: Voters = new_view.changes.iter().map(|change| change.from).collect();
+        if senders.count() < self.group.quorum() || senders.count() != new_view.changes.len() {
+            return Err("a NEW-VIEW without 2f+1 VIEW-CHANGEs of distinct replicas");
+        }
+        let all_for_it = |change: &Arc<Signed>| change.view_change().is_some_and(|it| it.to == new_view.view);
+        if !new_view.changes.iter().all(all_for_it) {
+            return Err("a NEW-VIEW with a VIEW-CHANGE for another view");
+        }
+        let chosen: Vec<Digest> = new_view.chosen.iter().map(Batch::digest).collect();
+        match self.choice(&new_view.changes) {
+            Some(choice) if choice == (Choice { base: new_view.base, chosen }) => Ok(()),
+            _ => Err("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
+        }
+    }
+
+    /// NEW-VIEW ⟨v', V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
+    pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
+        let Some(new_view) = message.new_view() else { return };
+        if new_view.view < self.view || (new_view.view == self.view && self.active) {
+            return;
+        }
+        if let Err(why) = self.judge(message, new_view) {
+            return self.condemn(cx, message.from, why);
+        }
+        for change in &new_view.changes {
+            if let Some(inner) = change.view_change() {
+                self.adopt_stable(cx, &Arc::new(inner.stable.clone()));
+            }
+        }
+        rule!("PBFT-V12");
+        if new_view.view > self.view {
+            self.forget_view(cx);
+        }
+        self.view = new_view.view;
+        self.active = true;
+        self.waits_for_view = false;
+        cx.cancel_timer(Timer::NewView);
+        rule!("PBFT-R4");
+        cx.persist(Record::NewView(message.clone()));
+        self.begin(message, new_view);
+        let carried: BTreeSet<Digest> =
+            new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
+        self.pool.restart(cx.now(), |digest| carried.contains(digest));
+        self.timed = None;
+        // The new primary has as long for a due deadline as the old one had.
+        self.watch_deadline(cx);
+        cx.note(Note::ViewEntered { view: self.view });
+    }
+
+    /// What the NEW-VIEW carries over is proposed in the view, by its primary.
+    pub(crate) fn begin(&mut self, message: &Arc<Signed>, new_view: &NewView) {
+        let (base, chosen) = (new_view.base.0, &new_view.chosen);
+        let end = Seq(base.0 + chosen.len() as u64);
+        self.started = Started { by: Some(message.clone()), end };
+        self.proposed = end;
+        let mine = self.is_primary();
+        for (seq, batch) in (base.0 + 1..).map(Seq).zip(chosen) {
+            if seq > self.stable.0 || seq > self.delivered {
+                self.frames.name(seq, &batch.frames);
+                self.propose(seq, batch.digest(), batch.clone());
+            }
+            // What this replica itself carries over it promises before its NEW-VIEW leaves, in the same step.
+            if mine && let Some(slot) = self.slots.get_mut(&seq) {
+                slot.pre_prepared = false;
+            }
+        }
+        self.touch_all();
+    }
+}

@@ -1,0 +1,310 @@
+//! PBFT §4.2, "Normal-case operation": PRE-PREPARE, PREPARE, COMMIT, execution.
+
+use crate::message::{Entry, Message, PrePrepare, Record, Vote};
+use crate::state::Pbft;
+use std::collections::BTreeMap;
+use troth_blocks::Admitted;
+use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
+use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time, View};
+
+/// Digests that Q keeps for one number. Who changes views without end could add one with each.
+const MOST_PRE_PREPARED: usize = 16;
+
+impl Pbft {
+    /// A frame that this replica verified: it is pending from now on until its (client, number) is executed, whatever
+    /// its digest.
+    pub(crate) fn admit(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
+        rule!("PBFT-N1");
+        let digest = frame.digest();
+        let wanted = self.frames.wants(&digest, Seq(u64::MAX));
+        match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
+            Admitted::New => self.frames.insert(frame, true),
+            Admitted::Pending(other) => {
+                self.compare(cx, &frame, &other);
+                if wanted {
+                    self.frames.insert(frame, false);
+                }
+            }
+            Admitted::SlotTaken | Admitted::Full if wanted => self.frames.insert(frame, false),
+            Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
+            Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
+        }
+        if wanted {
+            self.touch_all();
+        }
+    }
+
+    /// A client that signed this frame and, under the same number, the one with that digest and another content has
+    /// shown two faces.
+    fn compare(&self, cx: &mut Cx<'_, Self>, frame: &VerifiedFrame, other: &Digest) {
+        if self.frames.contradicts(frame, other) {
+            cx.note(Note::ClientAccused { client: frame.client(), number: frame.number() });
+        }
+    }
+
+    /// As primary: proposes what waits, as soon as there is room (adaptive batching).
+    pub(crate) fn try_propose(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active || !self.is_primary() {
+            return;
+        }
+        rule!("PBFT-N2");
+        loop {
+            let last = self.proposed.max(self.started.end).max(self.delivered).max(self.stable.0);
+            let under_way = last.0.saturating_sub(self.delivered.0);
+            let seq = last.next();
+            if under_way >= self.config.pipeline || seq > self.highest() {
+                return;
+            }
+            let (most, bytes) = (self.config.limits.batch_frames, self.config.batch_bytes());
+            // A batch costs its messages however little is in it.
+            if under_way > 0 && !self.pool.has_gathered(most, bytes) {
+                return;
+            }
+            let frames = self.pool.propose(most, bytes);
+            let idle = under_way == 0 && self.reached.seq == self.delivered;
+            if frames.is_empty() && !(self.deadline_due(cx) && idle) {
+                return;
+            }
+            self.frames.name(seq, &frames);
+            let batch = Batch { time: cx.wall(), frames };
+            self.proposed = seq;
+            self.pre_prepare(cx, seq, &batch);
+            cx.broadcast(Message::PrePrepare(PrePrepare { view: self.view, seq, batch }));
+        }
+    }
+
+    /// Whether the application's deadline has come on this replica's clock.
+    pub(crate) fn deadline_due(&self, cx: &Cx<'_, Self>) -> bool {
+        self.reached.deadline.is_some_and(|deadline| deadline <= cx.wall() && deadline > self.reached.time)
+    }
+
+    /// Promises a batch at a number in the present view: it is in Q from now on, durably before anybody hears of it.
+    fn pre_prepare(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: &Batch) {
+        rule!("PBFT-R1");
+        let digest = batch.digest();
+        for frame in self.frames.log(&batch.frames) {
+            cx.persist(Record::Frame(frame.into_inner()));
+        }
+        cx.persist(Record::PrePrepared(self.view, seq, batch.clone()));
+        self.enter_pre_prepared(self.view, seq, digest);
+        self.batches.insert(digest, batch.clone());
+    }
+
+    /// Q takes up a batch. Where it has as many for one number as it may, the one of the lowest view goes: Q is what
+    /// lets others believe that a batch prepared, so that without an entry a view change may need one more, and
+    /// nothing else.
+    pub(crate) fn enter_pre_prepared(&mut self, view: View, seq: Seq, digest: Digest) {
+        rule!("PBFT-V3");
+        let mine = self.prepared.get(&seq).map(|entry| entry.digest);
+        let at = self.pre_prepared.entry(seq).or_default();
+        at.insert(digest, view);
+        if at.len() > MOST_PRE_PREPARED {
+            let others = at.iter().filter(|(other, _)| **other != digest && Some(**other) != mine);
+            let oldest = others.min_by_key(|(_, view)| **view).map(|(other, _)| *other);
+            oldest.map(|oldest| at.remove(&oldest));
+        }
+    }
+
+    /// PRE-PREPARE ⟨v, n, batch⟩. The first for a number counts.
+    pub(crate) fn on_pre_prepare(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, proposal: PrePrepare) {
+        rule!("PBFT-N3");
+        if proposal.view != self.view || from != self.primary() {
+            return cx.ignore(from, "a PRE-PREPARE of another view or by a backup");
+        }
+        if proposal.seq <= self.started.end {
+            return cx.ignore(from, "a PRE-PREPARE for what the view started with");
+        }
+        if proposal.batch.frames.len() > self.config.limits.batch_frames {
+            return cx.suspect(from, "a batch with more frames than a batch may have");
+        }
+        let digest = proposal.batch.digest();
+        let Some(slot) = self.slot(proposal.seq) else {
+            return cx.ignore(from, "a PRE-PREPARE outside of the window");
+        };
+        match &slot.proposal {
+            Some((known, _)) if *known == digest => {}
+            Some(_) => cx.suspect(from, "two PRE-PREPAREs for one number"),
+            None => {
+                self.frames.name(proposal.seq, &proposal.batch.frames);
+                self.propose(proposal.seq, digest, proposal.batch);
+            }
+        }
+    }
+
+    /// What the primary proposed for a number, and its vote for it.
+    pub(crate) fn propose(&mut self, seq: Seq, digest: Digest, batch: Batch) {
+        let (primary, mine) = (self.primary(), self.is_primary());
+        if let Some(slot) = self.slot(seq) {
+            slot.proposal = Some((digest, batch));
+            slot.prepares.insert(primary, digest);
+            // Its own came back: it was pre-prepared when it was sent.
+            slot.pre_prepared |= mine;
+        }
+    }
+
+    /// PREPARE ⟨v, n, d⟩ of a backup.
+    pub(crate) fn on_prepare(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, vote: Vote) {
+        rule!("PBFT-N4");
+        if vote.view != self.view || from == self.primary() {
+            return cx.ignore(from, "a PREPARE of another view or by the primary");
+        }
+        if let Some(slot) = self.slot(vote.seq) {
+            slot.prepares.entry(from).or_insert(vote.digest);
+        }
+    }
+
+    /// COMMIT ⟨v, n, d⟩.
+    pub(crate) fn on_commit(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, vote: Vote) {
+        rule!("PBFT-N5");
+        if vote.view != self.view {
+            return cx.ignore(from, "a COMMIT of another view");
+        }
+        if let Some(slot) = self.slot(vote.seq) {
+            slot.commits.entry(from).or_insert(vote.digest);
+        }
+    }
+
+    /// Votes where a vote has become due: PREPARE for what was proposed, COMMIT for what prepared.
+    pub(crate) fn try_vote(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active {
+            return;
+        }
+        for seq in std::mem::take(&mut self.touched) {
+            // What is stable needs no votes, and P and Q hold nothing of it.
+            let Some(slot) = self.slots.get(&seq).filter(|_| seq > self.stable.0) else { continue };
+            let Some((digest, batch)) = slot.proposal.clone() else { continue };
+            if !slot.pre_prepared && seq <= self.highest() {
+                self.try_prepare(cx, seq, digest, &batch);
+            }
+            self.try_commit(cx, seq, digest);
+        }
+    }
+
+    fn try_prepare(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest, batch: &Batch) {
+        rule!("PBFT-N6");
+        if !self.frames.name(seq, &batch.frames) {
+            return;
+        }
+        let vouched = self.slots[&seq].voters(&digest).count() > self.group.f();
+        if seq > self.started.end && !vouched && !self.acceptable(cx, batch) {
+            return;
+        }
+        self.pre_prepare(cx, seq, batch);
+        let (vote, primary, now) = (self.vote(seq, digest), self.is_primary(), cx.now());
+        if let Some(slot) = self.slots.get_mut(&seq) {
+            (slot.pre_prepared, slot.sent) = (true, now);
+        }
+        if !primary {
+            cx.broadcast(Message::Prepare(vote));
+        }
+    }
+
+    /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
+    /// is not too large to keep.
+    fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+        rule!("PBFT-N7");
+        let timely = batch.time <= cx.wall().after(self.config.clock_bound);
+        let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
+        let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
+        timely && (due || !batch.frames.is_empty()) && small
+    }
+
+    /// prepared(v, n, d): the proposal and PREPAREs of 2f backups, this replica's own vote among them.
+    fn try_commit(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        rule!("PBFT-N8");
+        let (quorum, me, view, now) = (self.group.quorum(), self.me, self.view, cx.now());
+        let Some(slot) = self.slots.get_mut(&seq) else { return };
+        let voters = slot.voters(&digest);
+        if slot.prepared || !slot.pre_prepared || !voters.contains(me) || voters.count() < quorum {
+            return;
+        }
+        (slot.prepared, slot.sent) = (true, now);
+        let entry = Entry { seq, digest, view };
+        self.prepared.insert(seq, entry);
+        rule!("PBFT-R2");
+        cx.persist(Record::Prepared(entry));
+        cx.broadcast(Message::Commit(self.vote(seq, digest)));
+    }
+
+    /// Executes what committed, in order.
+    pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
+        while !self.repairing {
+            let seq = self.delivered.next();
+            let Some(slot) = self.slots.get(&seq) else { return };
+            rule!("PBFT-N9");
+            let Some(digest) = slot.committed(self.group.quorum()) else { return };
+            let proposed = slot.proposal.as_ref().filter(|(known, _)| *known == digest);
+            let batch = proposed.map(|(_, batch)| batch.clone()).or_else(|| self.batch(&digest));
+            let Some(batch) = batch else { return };
+            if !self.frames.name(seq, &batch.frames) {
+                return;
+            }
+            self.deliver(cx, seq, batch);
+        }
+    }
+
+    /// Hands a batch over to be executed.
+    pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
+        let Some(ordered) = self.ordered(seq, &batch) else { return };
+        self.delivered = seq;
+        cx.deliver(ordered);
+        cx.remember(Record::Executed(seq, batch.clone()));
+        self.batches.insert(batch.digest(), batch.clone());
+        self.decided.insert(seq, batch);
+        rule!("PBFT-C1");
+        if seq.0.is_multiple_of(self.config.interval) {
+            cx.checkpoint();
+        }
+    }
+
+    fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
+        let frames: Option<Vec<VerifiedFrame>> =
+            batch.frames.iter().map(|digest| self.frames.get(digest).cloned()).collect();
+        let mut seed = Hasher::new("troth/seed/v1");
+        seed.number(seq.0).digest(&batch.digest());
+        Some(Ordered { seq, time: batch.time, seed: seed.finish(), frames: frames? })
+    }
+
+    /// The executor ran a batch.
+    pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        let deadline = std::mem::replace(&mut self.reached, reached).deadline;
+        let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
+        for (at, (client, number)) in outcome.done.iter().enumerate() {
+            if let Some(digest) = self.pool.done(*client, *number, Time(0)) {
+                // Where another one was executed than the one that waited here.
+                let other = batch.get(at).filter(|executed| **executed != digest);
+                if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {
+                    self.compare(cx, executed, &digest);
+                }
+                self.frames.settle(&digest);
+            }
+        }
+        if reached.deadline != deadline {
+            self.watch_deadline(cx);
+        }
+        self.progress(cx);
+    }
+
+    /// Forgets what no number above the stable checkpoint needs.
+    pub(crate) fn drop_stable(&mut self) {
+        let stable = self.stable.0;
+        self.slots = self.slots.split_off(&self.lowest());
+        self.prepared = self.prepared.split_off(&stable.next());
+        self.pre_prepared = self.pre_prepared.split_off(&stable.next());
+        // A state that is still being hashed is none that a log can begin at, and what leads there must not go first.
+        let below = stable.min(self.own_state).min(self.delivered);
+        self.decided = self.decided.split_off(&below.next());
+        self.frames.stable(below);
+        let mut named: BTreeMap<Digest, Batch> = BTreeMap::new();
+        let pre_prepared = self.pre_prepared.values().flat_map(|at| at.keys().copied());
+        let in_slots =
+            self.slots.values().flat_map(|slot| slot.commits.values().chain(slot.prepares.values()));
+        let decided = self.decided.values().map(Batch::digest);
+        for digest in pre_prepared.chain(in_slots.copied()).chain(decided) {
+            if let Some(batch) = self.batches.remove(&digest) {
+                named.insert(digest, batch);
+            }
+        }
+        self.batches = named;
+    }
+}

@@ -1,0 +1,224 @@
+//! Status messages (TOCS §5.2): replicas compare notes, and each sends again of its own messages what another lacks.
+//! PREPAREs and COMMITs convince nobody at second hand, so nobody else's are.
+
+use crate::message::{Message, PrePrepare, Status};
+use crate::state::{Pbft, Slot, Timer};
+use crate::wire::MAX_BATCHES;
+use std::collections::BTreeSet;
+use troth_core::{Cx, To, rule};
+use troth_types::{Batch, Digest, ReplicaId, Seq, Time};
+
+/// Numbers whose messages are sent again in answer to one status.
+const MOST_RESENT: usize = 64;
+/// Missing frames asked for at once.
+const MOST_FRAMES: usize = 128;
+/// Numbers that a status tells of.
+const MOST_TOLD: usize = 256;
+/// The part of the interval between two status messages of a replica before which a second one has no answer.
+const SELDOM: u64 = 4;
+/// An idle replica compares notes only every so many intervals.
+const IDLE_FACTOR: u64 = 8;
+/// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
+/// was has come by then.
+const SOON: u64 = 32;
+
+impl Pbft {
+    /// Compares notes, and asks for what is missing.
+    pub(crate) fn on_status_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.round += 1;
+        if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
+            cx.send(To::Others, Message::Status(self.status_message()));
+        }
+        let missing = self.frames.missing(MOST_FRAMES, self.round, Seq(u64::MAX));
+        if !missing.is_empty() {
+            rule!("PBFT-R5");
+            cx.fetch_frames(To::Others, missing);
+        }
+        let batches = self.missing_batches();
+        if !batches.is_empty() {
+            cx.send(To::Others, Message::FetchBatches(batches));
+        }
+        // A proposal may have waited for nothing but a clock.
+        self.touch_all();
+        self.progress(cx);
+        let at = self.after(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, at);
+    }
+
+    /// Whether anything is under way that a lost message could hold up.
+    fn busy(&self) -> bool {
+        let beyond_stable = !self.slots.is_empty() || self.delivered > self.stable.0;
+        !self.pool.is_empty() || !self.active || beyond_stable || self.delivered < self.stable.0
+    }
+
+    fn status_message(&self) -> Status {
+        let from = self.delivered.next();
+        let last = self.slots.last_key_value().map_or(Seq(0), |(last, _)| *last);
+        let told = (from.0..=last.0).take(MOST_TOLD).map(|seq| match self.slots.get(&Seq(seq)) {
+            None => 0,
+            Some(slot) => {
+                u8::from(slot.proposal.is_some()) * Status::PROPOSED
+                    + u8::from(slot.prepared) * Status::PREPARED
+                    + u8::from(slot.committed(self.group.quorum()).is_some()) * Status::COMMITTED
+            }
+        });
+        let slots = if self.active { told.collect() } else { Vec::new() };
+        let changes = self.present_changes().fold(0, |bits, message| bits | 1u128 << message.from.0);
+        let (stable, executed) = (self.stable.0, self.delivered);
+        Status { view: self.view, active: self.active, stable, executed, slots, changes }
+    }
+
+    /// Sends again what the sender lacks.
+    pub(crate) fn on_status(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, status: &Status) {
+        if from == self.me {
+            return;
+        }
+        rule!("PBFT-R6");
+        let now = cx.now();
+        let answered = self.answered.get(&from);
+        if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
+            return cx.ignore(from, "its last status was answered just now");
+        }
+        self.answered.insert(from, now);
+        let to = To::One(from);
+        rule!("PBFT-R7");
+        if status.stable < self.stable.0 {
+            cx.send(to, Message::Stable(self.stable_proof.clone()));
+        }
+        let above = (std::ops::Bound::Excluded(status.stable), std::ops::Bound::Unbounded);
+        for votes in self.checkpoint_votes.range(above).map(|(_, votes)| votes) {
+            if let Some(mine) = votes.get(&self.me) {
+                cx.send(to, Message::Signed(mine.clone()));
+            }
+        }
+        if status.view > self.view {
+            return;
+        }
+        let behind = status.view < self.view;
+        if self.active && (behind || !status.active) {
+            if let Some(new_view) = &self.started.by {
+                cx.send(to, Message::Signed(new_view.clone()));
+            }
+        } else if !self.active {
+            self.resend_change(cx, from, behind || status.changes & 1 << self.me.0 == 0);
+        }
+        if self.active && !behind && status.active {
+            self.resend_votes(cx, from, status);
+        }
+    }
+
+    /// A VIEW-CHANGE is sent until it is known to have come: without, a view that fewer than 2f+1 VIEW-CHANGEs reached
+    /// would never begin, nor be left (F-P4).
+    fn resend_change(&self, cx: &mut Cx<'_, Self>, to: ReplicaId, lacks: bool) {
+        rule!("PBFT-V15");
+        if lacks
+            && !self.config.follows(crate::Flaw::NoResend)
+            && let Some(mine) = self.changes.get(&self.me)
+        {
+            cx.send(To::One(to), Message::Signed(mine.clone()));
+        }
+    }
+
+    /// Own messages of the view for numbers that the other has not executed.
+    fn resend_votes(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, status: &Status) {
+        // What was sent less than half an interval ago is probably on its way.
+        let settled = Time(cx.now().0.saturating_sub(self.config.status_interval / 2));
+        let (view, me, mine, end) = (self.view, self.me, self.is_primary(), self.started.end);
+        let open = self.slots.range(status.executed.next()..).take(MOST_RESENT);
+        for (seq, slot) in open.filter(|(_, slot)| slot.sent <= settled) {
+            let at = usize::try_from(seq.0 - status.executed.0 - 1).unwrap_or(usize::MAX);
+            let has = status.slots.get(at).copied().unwrap_or(0);
+            for message in own_messages(view, me, mine && *seq > end, *seq, slot, has) {
+                cx.send(To::One(to), message);
+            }
+        }
+    }
+
+    /// Batches that somebody must have, for one correct replica at least named them: what a new view starts with, and
+    /// what others vote for where the primary proposed something else here, or nothing.
+    pub(crate) fn missing_batches(&self) -> Vec<Digest> {
+        let elsewhere = self
+            .slots
+            .range(self.delivered.next()..)
+            .filter_map(|(_, slot)| slot.named_elsewhere(self.group.weak()));
+        let wanted: BTreeSet<Digest> = elsewhere.chain(self.lacking.iter().copied()).collect();
+        wanted.into_iter().filter(|digest| self.batch(digest).is_none()).take(MAX_BATCHES).collect()
+    }
+
+    /// Shows batches that somebody asks for.
+    pub(crate) fn on_fetch_batches(&self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
+        let mut asked: Vec<&Digest> = digests.iter().take(MAX_BATCHES).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let found: Vec<Batch> = asked.into_iter().filter_map(|digest| self.batch(digest)).collect();
+        if !found.is_empty() && from != self.me {
+            cx.send(To::One(from), Message::Batches(found));
+        }
+    }
+
+    /// Takes batches that were asked for.
+    pub(crate) fn on_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, batches: Vec<Batch>) {
+        let wanted = self.missing_batches();
+        for batch in batches {
+            let digest = batch.digest();
+            rule!("PBFT-R8");
+            if wanted.contains(&digest) {
+                self.batches.insert(digest, batch);
+            } else {
+                cx.ignore(from, "a batch that nobody asked for");
+            }
+        }
+        self.touch_all();
+    }
+
+    /// Asks soon for what was named and is not here.
+    pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
+        let wants = !self.lacking.is_empty() || !self.frames.missing(1, 0, Seq(u64::MAX)).is_empty();
+        if wants && !self.fetching {
+            self.fetching = true;
+            cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
+        }
+    }
+
+    /// Asks the primary for what it named and has not come meanwhile, or everybody for what a new view needs. What does
+    /// not come is asked of all with the next status.
+    pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.fetching = false;
+        let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
+        let missing = self.frames.ask_first(MOST_FRAMES, Seq(u64::MAX), cx.now(), asked_before);
+        let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
+        if !missing.is_empty() {
+            cx.fetch_frames(to, missing);
+        }
+        let batches = self.missing_batches();
+        if !batches.is_empty() {
+            cx.send(To::Others, Message::FetchBatches(batches));
+        }
+    }
+}
+
+/// Own messages for a number that the other, who has so much of it, lacks.
+fn own_messages(
+    view: troth_types::View,
+    me: ReplicaId,
+    proposes: bool,
+    seq: Seq,
+    slot: &Slot,
+    has: u8,
+) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let Some((digest, batch)) = slot.proposal.as_ref().filter(|_| slot.pre_prepared) else { return messages };
+    let vote = crate::Vote { view, seq, digest: *digest };
+    if has & (Status::PREPARED | Status::COMMITTED) == 0 {
+        if proposes && has & Status::PROPOSED == 0 {
+            messages.push(Message::PrePrepare(PrePrepare { view, seq, batch: batch.clone() }));
+        }
+        if !proposes && slot.prepares.get(&me) == Some(digest) {
+            messages.push(Message::Prepare(vote));
+        }
+    }
+    if slot.prepared && slot.commits.get(&me) == Some(digest) && has & Status::COMMITTED == 0 {
+        messages.push(Message::Commit(vote));
+    }
+    messages
+}

@@ -1,0 +1,260 @@
+//! The state of a PBFT replica, and what it may do on its own after any event.
+
+use crate::Config;
+use crate::choose::null;
+use crate::message::{Entry, Signed, StableProof, Vote};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
+use troth_core::{Cx, Reached};
+use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
+
+/// Names of PBFT's timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The oldest pending request has waited half its time: show it to the primary.
+    Forward,
+    /// The oldest pending request has waited too long: leave the view.
+    Request,
+    /// The NEW-VIEW has not come: leave for the next view.
+    NewView,
+    /// Compare notes with the others.
+    Status,
+    /// Still behind a stable checkpoint: fetch its state.
+    Behind,
+    /// The application's deadline is due.
+    Deadline,
+    /// The application's deadline was due a request's patience ago: leave the view.
+    Overdue,
+    /// Frames or batches that somebody named have not come: ask for them.
+    Fetch,
+}
+
+/// One sequence number of the present view (the paper's log).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Slot {
+    /// What the primary proposed, by PRE-PREPARE or NEW-VIEW: the first that came.
+    pub(crate) proposal: Option<(Digest, Batch)>,
+    /// Whether this replica has pre-prepared it: it is in Q, and its PREPARE is on its way.
+    pub(crate) pre_prepared: bool,
+    /// Who voted for what with a PREPARE; the primary with its proposal.
+    pub(crate) prepares: BTreeMap<ReplicaId, Digest>,
+    /// Whether the batch prepared here: it is in P, and the COMMIT is on its way.
+    pub(crate) prepared: bool,
+    /// Who voted for what with a COMMIT.
+    pub(crate) commits: BTreeMap<ReplicaId, Digest>,
+    /// When own messages of this number were sent last.
+    pub(crate) sent: Time,
+}
+
+impl Slot {
+    /// Who voted for this batch with a PREPARE or by proposing it.
+    pub(crate) fn voters(&self, digest: &Digest) -> Voters {
+        of(&self.prepares, digest)
+    }
+
+    /// The batch that `quorum` distinct replicas committed to, if there is one.
+    pub(crate) fn committed(&self, quorum: usize) -> Option<Digest> {
+        let digest = self.commits.values().find(|digest| of(&self.commits, digest).count() >= quorum);
+        digest.copied()
+    }
+
+    /// A batch that one correct replica at least voted for, and that is not the one proposed here.
+    pub(crate) fn named_elsewhere(&self, weak: usize) -> Option<Digest> {
+        let proposed = self.proposal.as_ref().map(|(digest, _)| *digest);
+        let named = self.prepares.values().chain(self.commits.values()).copied();
+        let mut others = named.filter(|digest| Some(*digest) != proposed);
+        others
+            .find(|digest| of(&self.prepares, digest).count().max(of(&self.commits, digest).count()) >= weak)
+    }
+}
+
+fn of(votes: &BTreeMap<ReplicaId, Digest>, digest: &Digest) -> Voters {
+    votes.iter().filter(|(_, voted)| *voted == digest).map(|(replica, _)| *replica).collect()
+}
+
+/// What the present view started from.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Started {
+    /// Its NEW-VIEW; none in view 0.
+    pub(crate) by: Option<Arc<Signed>>,
+    /// The last number that it carries over.
+    pub(crate) end: Seq,
+}
+
+/// A PBFT replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pbft {
+    pub(crate) config: Config,
+    pub(crate) me: ReplicaId,
+    pub(crate) group: Group,
+    pub(crate) view: View,
+    /// Whether it works in the view; otherwise it waits for the view's NEW-VIEW.
+    pub(crate) active: bool,
+    pub(crate) started: Started,
+    pub(crate) slots: BTreeMap<Seq, Slot>,
+    /// Numbers whose slots may have become ready for something.
+    pub(crate) touched: BTreeSet<Seq>,
+    /// As primary: the last number proposed in the view.
+    pub(crate) proposed: Seq,
+    /// P: for each number above the stable checkpoint, what prepared last.
+    pub(crate) prepared: BTreeMap<Seq, Entry>,
+    /// Q: for each number above it and each batch, the last view in which it was pre-prepared.
+    pub(crate) pre_prepared: BTreeMap<Seq, BTreeMap<Digest, View>>,
+    /// The batches that P, Q and the slots name, as far as they are here.
+    pub(crate) batches: BTreeMap<Digest, Batch>,
+    /// The last batch handed to the executor, and what the executor reached.
+    pub(crate) delivered: Seq,
+    pub(crate) reached: Reached,
+    /// The batches executed above the stable checkpoint.
+    pub(crate) decided: BTreeMap<Seq, Batch>,
+    pub(crate) pool: RequestPool,
+    pub(crate) frames: FrameStore,
+    /// Somebody is about to be asked for missing frames or batches.
+    pub(crate) fetching: bool,
+    /// The pending request that the timers run for.
+    pub(crate) timed: Option<u64>,
+    pub(crate) stable: (Seq, Digest),
+    pub(crate) stable_proof: Arc<StableProof>,
+    pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Signed>>>,
+    /// The digests of own checkpoints not below the stable one.
+    pub(crate) own_digests: BTreeMap<Seq, Digest>,
+    /// The newest own state with a known digest, where a log may begin.
+    pub(crate) own_state: Seq,
+    /// Own checkpoints yet to be signed.
+    pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
+    /// The VIEW-CHANGE to the highest view of each replica.
+    pub(crate) changes: BTreeMap<ReplicaId, Arc<Signed>>,
+    /// Batches that the choice of a new view's start lacks.
+    pub(crate) lacking: Vec<Digest>,
+    /// Whether this replica, as primary of its view, has signed its NEW-VIEW.
+    pub(crate) proposed_view: bool,
+    /// Whether the timer for the NEW-VIEW runs.
+    pub(crate) waits_for_view: bool,
+    pub(crate) back_off: BackOff,
+    /// Who provably broke a rule.
+    pub(crate) accused: Voters,
+    /// When a status of each replica was answered last.
+    pub(crate) answered: BTreeMap<ReplicaId, Time>,
+    pub(crate) suspicions: u64,
+    pub(crate) round: u64,
+    pub(crate) behind: bool,
+    /// Its own state was found to differ from a stable one, which is on its way.
+    pub(crate) repairing: bool,
+}
+
+impl Pbft {
+    /// A replica in the genesis state. The configuration must pass [`Config::check`].
+    #[must_use]
+    pub fn new(me: ReplicaId, group: Group, config: Config) -> Self {
+        config.check().expect("the configuration was checked");
+        Self {
+            config,
+            me,
+            group,
+            view: View(0),
+            active: true,
+            started: Started::default(),
+            slots: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            proposed: Seq(0),
+            prepared: BTreeMap::new(),
+            pre_prepared: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            delivered: Seq(0),
+            reached: Reached::default(),
+            decided: BTreeMap::new(),
+            pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
+            frames: FrameStore::default(),
+            fetching: false,
+            timed: None,
+            stable: (Seq(0), Digest::ZERO),
+            stable_proof: Arc::default(),
+            checkpoint_votes: BTreeMap::new(),
+            own_digests: BTreeMap::new(),
+            own_state: Seq(0),
+            due_checkpoints: VecDeque::new(),
+            changes: BTreeMap::new(),
+            lacking: Vec::new(),
+            proposed_view: false,
+            waits_for_view: false,
+            back_off: BackOff::default(),
+            accused: Voters::NONE,
+            answered: BTreeMap::new(),
+            suspicions: 0,
+            round: 0,
+            behind: false,
+            repairing: false,
+        }
+    }
+
+    pub(crate) fn primary(&self) -> ReplicaId {
+        self.group.primary(self.view)
+    }
+
+    pub(crate) fn is_primary(&self) -> bool {
+        self.primary() == self.me
+    }
+
+    /// The high water mark H: the highest number that may be voted for now.
+    pub(crate) fn highest(&self) -> Seq {
+        Seq(self.stable.0.0 + self.config.window)
+    }
+
+    /// The lowest number that has a slot: what is stable is still executed by a replica that is a little behind; one
+    /// that is a window behind has its state transferred.
+    pub(crate) fn lowest(&self) -> Seq {
+        let transferred = self.delivered.0 + self.config.window <= self.stable.0.0;
+        if transferred { self.stable.0.next() } else { self.stable.0.min(self.delivered).next() }
+    }
+
+    /// A local time in the future.
+    pub(crate) fn after(&self, cx: &Cx<'_, Self>, micros: u64) -> Time {
+        cx.now().after(micros)
+    }
+
+    /// A vote for a batch at a number of the present view.
+    pub(crate) fn vote(&self, seq: Seq, digest: Digest) -> Vote {
+        Vote { view: self.view, seq, digest }
+    }
+
+    /// A number's slot, which is about to change; none where the number is behind the stable checkpoint and executed, or
+    /// so far ahead that nobody correct may be there.
+    pub(crate) fn slot(&mut self, seq: Seq) -> Option<&mut Slot> {
+        let furthest = Seq(self.highest().0 + self.config.window);
+        if seq < self.lowest() || seq > furthest {
+            return None;
+        }
+        self.touched.insert(seq);
+        Some(self.slots.entry(seq).or_default())
+    }
+
+    /// A batch that P, Q or a slot names, if it is here. A null request is always.
+    pub(crate) fn batch(&self, digest: &Digest) -> Option<Batch> {
+        if *digest == null() { Some(Batch::default()) } else { self.batches.get(digest).cloned() }
+    }
+
+    /// Something changed that any slot may have waited for.
+    pub(crate) fn touch_all(&mut self) {
+        self.touched.extend(self.slots.keys().copied());
+    }
+
+    pub(crate) fn condemn(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, why: &'static str) {
+        if !self.accused.contains(replica) {
+            self.accused.insert(replica);
+            cx.accuse(replica, why);
+        }
+    }
+
+    /// After any event: whatever this replica may do now.
+    pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
+        self.join_later_view(cx);
+        self.try_new_view(cx);
+        self.try_vote(cx);
+        self.try_execute(cx);
+        self.try_checkpoint(cx);
+        self.try_propose(cx);
+        self.watch_oldest(cx);
+        self.watch_fetch(cx);
+    }
+}

@@ -1,0 +1,124 @@
+//! §4.3: garbage collection, and what follows for one who is behind.
+
+use super::harness::{Net, SMALL, covers, frame, r};
+use crate::Timer;
+use crate::message::{Body, Checkpoint, Message, StableProof};
+use std::sync::Arc;
+use troth_core::Note;
+use troth_types::{Digest, Seq};
+
+fn checkpoint(seq: u64, digest: Digest) -> Body {
+    Body::Checkpoint(Checkpoint { seq: Seq(seq), digest })
+}
+
+fn proof(net: &Net, seq: u64, digest: Digest, by: &[u16]) -> Arc<StableProof> {
+    let votes = by.iter().map(|from| match net.signed(*from, checkpoint(seq, digest)) {
+        Message::Signed(message) => message,
+        _ => unreachable!("a body becomes a signed message"),
+    });
+    Arc::new(StableProof { votes: votes.collect() })
+}
+
+#[test]
+fn a_checkpoint_is_taken_every_interval_signed_and_stable_at_a_quorum() {
+    covers!("PBFT-C1");
+    covers!("PBFT-C2");
+    covers!("PBFT-C3");
+    covers!("PBFT-C4");
+    let mut net = Net::new(1);
+    for number in 1..=u64::from(SMALL.interval as u32) {
+        net.order(&frame(number, 1));
+    }
+    for replica in 0..4 {
+        let pbft = &net.node(replica).pbft;
+        assert_eq!(pbft.stable.0, Seq(SMALL.interval));
+        assert!(pbft.slots.is_empty() && pbft.prepared.is_empty() && pbft.pre_prepared.is_empty());
+        assert!(pbft.decided.is_empty() && pbft.batches.is_empty() && pbft.frames.is_empty());
+    }
+}
+
+#[test]
+fn a_certificate_takes_a_quorum_of_distinct_replicas_that_say_the_same() {
+    covers!("PBFT-C2");
+    let mut net = Net::new(1);
+    let digest = Digest([4; 32]);
+    for votes in [&[0u16, 2][..], &[0, 2, 2], &[0, 0, 0]] {
+        let proof = proof(&net, 4, digest, votes);
+        net.tell(0, 1, Message::Stable(proof));
+        assert_eq!(net.node(1).pbft.stable.0, Seq(0), "{votes:?}");
+    }
+    let mut mixed = (*proof(&net, 4, digest, &[0, 2])).clone();
+    mixed.votes.extend(proof(&net, 4, Digest([5; 32]), &[3]).votes.clone());
+    net.tell(0, 1, Message::Stable(Arc::new(mixed)));
+    assert_eq!(net.node(1).pbft.stable.0, Seq(0));
+    let good = proof(&net, 4, digest, &[0, 2, 3]);
+    net.tell(0, 1, Message::Stable(good));
+    assert_eq!(net.node(1).pbft.stable, (Seq(4), digest));
+}
+
+#[test]
+fn checkpoints_of_no_interval_and_far_away_ones_take_no_room() {
+    covers!("PBFT-C2");
+    let mut net = Net::new(1);
+    for seq in [3, 4 * SMALL.window, u64::MAX] {
+        let message = net.signed(2, checkpoint(seq, Digest([1; 32])));
+        net.tell(2, 1, message);
+    }
+    assert!(net.node(1).pbft.checkpoint_votes.is_empty());
+    // What does not hold is a question of the certificate alone.
+    let none = proof(&net, 4, Digest([4; 32]), &[0]);
+    net.tell(2, 1, Message::Stable(none));
+}
+
+#[test]
+fn one_that_is_behind_lets_messages_arrive_and_then_fetches_the_state() {
+    covers!("PBFT-T1");
+    covers!("PBFT-T2");
+    let mut net = Net::new(1);
+    let digest = Digest([4; 32]);
+    let stable = proof(&net, 4, digest, &[0, 2, 3]);
+    net.tell(0, 1, Message::Stable(stable));
+    assert!(net.node(1).transfers.is_empty());
+    net.fire(1, Timer::Behind);
+    assert_eq!(net.node(1).transfers, [(Seq(4), digest, vec![r(0), r(2), r(3), r(1)])]);
+    net.wire.clear();
+    net.install(1, Seq(4), digest);
+    assert_eq!(net.node(1).pbft.delivered, Seq(4));
+    let own = net.sent(1, |message| match message {
+        Message::Signed(signed) => signed.body == checkpoint(4, digest),
+        _ => false,
+    });
+    assert_eq!(own, 3, "who came by transfer vouches, too");
+}
+
+#[test]
+fn one_that_is_a_window_behind_fetches_the_state_at_once() {
+    covers!("PBFT-T1");
+    let mut net = Net::new(1);
+    let stable = proof(&net, SMALL.window, Digest([4; 32]), &[0, 2, 3]);
+    net.tell(0, 1, Message::Stable(stable));
+    assert_eq!(net.node(1).transfers.len(), 1);
+}
+
+#[test]
+fn a_state_that_differs_from_a_stable_one_is_replaced_before_anything_else_is_executed() {
+    covers!("PBFT-T3");
+    let mut net = Net::new(1);
+    for number in 1..=4 {
+        net.request(&frame(number, 1), 0..4);
+        net.run_where(|flight| {
+            !matches!(&flight.message, Message::Signed(signed) if matches!(signed.body, Body::Checkpoint(_)))
+        });
+    }
+    assert_eq!(net.node(1).executed_up_to(), Seq(4));
+    let other = Digest([8; 32]);
+    let stable = proof(&net, 4, other, &[0, 2, 3]);
+    net.tell(0, 1, Message::Stable(stable));
+    assert_eq!(net.node(1).repairs, [(Seq(4), other)]);
+    assert!(net.node(1).notes.contains(&Note::Diverged { seq: Seq(4) }));
+    net.request(&frame(5, 1), 0..4);
+    net.run();
+    assert_eq!(net.node(1).executed_up_to(), Seq(4), "its state is wrong");
+    net.install(1, Seq(4), other);
+    assert_eq!(net.node(1).executed_up_to(), Seq(5));
+}

@@ -1,0 +1,10 @@
+//! Tests, by part of the specification.
+
+mod checkpoint;
+mod choose;
+mod harness;
+mod normal;
+mod recovery;
+mod status;
+mod view_change;
+mod wire;

@@ -1,0 +1,119 @@
+//! PBFT in the simulated world.
+
+mod strategies;
+
+use crate::protocol::Named;
+use crate::world::limits;
+use crate::{Body, Message, Options, OwnHistory, Protocol};
+use troth_core::Agreement;
+use troth_pbft::{Body as Signed, Config, Flaw, Message as Sent, Pbft};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Group, GroupId, ReplicaId};
+
+/// The plug-in.
+#[derive(Debug)]
+pub struct PbftWorld;
+
+/// The parameters of a seed's group.
+fn config(options: &Options) -> Config {
+    let literal = options
+        .literal
+        .as_deref()
+        .and_then(|name| Flaw::ALL.iter().find(|(_, known)| *known == name))
+        .map(|(flaw, _)| *flaw);
+    Config {
+        interval: options.interval,
+        window: options.window,
+        pipeline: options.pipeline,
+        request_timeout: options.request_timeout,
+        view_timeout: options.view_timeout,
+        status_interval: options.status_interval,
+        clock_bound: 2_000_000,
+        limits: limits(options),
+        literal,
+    }
+}
+
+impl Protocol for PbftWorld {
+    type Agreement = Pbft;
+    const NAME: &'static str = "pbft";
+    const REPLACES: bool = false;
+
+    fn group(f: u16) -> Group {
+        Group::general(GroupId(*b"simulated-pbft--"), 3 * f + 1).expect("f is at least 1")
+    }
+
+    fn agreement(options: &Options, group: &Group, me: ReplicaId, _: Option<u64>) -> Pbft {
+        Pbft::new(me, *group, config(options))
+    }
+
+    fn counters() -> &'static [CounterId] {
+        &[]
+    }
+
+    fn literals() -> Vec<&'static str> {
+        Flaw::ALL.iter().map(|(_, name)| *name).collect()
+    }
+
+    fn costs_progress(literal: &str) -> bool {
+        Flaw::ALL.iter().any(|(flaw, name)| *name == literal && *flaw == Flaw::NoResend)
+    }
+
+    fn strategies() -> &'static [Named<Self>] {
+        strategies::ALL
+    }
+
+    fn certified(_: &Message<Self>) -> Option<(ReplicaId, Body<Self>)> {
+        None
+    }
+
+    fn relabel_body(body: Body<Self>, _: ReplicaId, _: &dyn OwnHistory<Message<Self>>) -> Body<Self> {
+        body
+    }
+
+    fn relabel_message(
+        message: Message<Self>,
+        _: ReplicaId,
+        _: &dyn OwnHistory<Message<Self>>,
+    ) -> Message<Self> {
+        message
+    }
+
+    fn next_value(current: CounterValue, _: CounterValue, _: &Body<Self>) -> CounterValue {
+        current
+    }
+
+    fn kind(message: &Message<Self>) -> &'static str {
+        match message {
+            Sent::PrePrepare(_) => "PRE-PREPARE",
+            Sent::Prepare(_) => "PREPARE",
+            Sent::Commit(_) => "COMMIT",
+            Sent::Signed(message) => message.body.kind(),
+            Sent::Status(_) => "STATUS",
+            Sent::Stable(_) => "STABLE",
+            Sent::FetchBatches(_) => "FETCH",
+            Sent::Batches(_) => "BATCHES",
+        }
+    }
+
+    fn changes_view(message: &Message<Self>) -> bool {
+        let signed = match message {
+            Sent::Signed(message) => &message.body,
+            _ => return false,
+        };
+        matches!(signed, Signed::ViewChange(_) | Signed::NewView(_))
+    }
+
+    fn excess(agreement: &Pbft, options: &Options) -> Option<String> {
+        let pending = agreement.status().pending as u64;
+        let clients = (options.clients + options.byzantine_clients + 1) as u64;
+        if pending > clients * options.client_window {
+            return Some(format!("{pending} requests pending of {clients} clients"));
+        }
+        // P, Q with several batches a number, what is executed, and frames.
+        let per_number = 2 + 16 + 1 + 18 * options.batch_frames as u64;
+        let most = 3 * options.window * per_number + 16;
+        let (_, records) = agreement.retained();
+        (records.len() as u64 > most).then(|| format!("{} records kept, at most {most}", records.len()))
+    }
+}

@@ -1,0 +1,73 @@
+//! The equivocating primary: proposes a batch to some and another batch for the same number to the others, and starts
+//! views differently for different replicas.
+
+use super::{PbftHand, Peer};
+use crate::adversary::Strategy;
+use crate::pbft::PbftWorld;
+use troth_core::PeerMessage;
+use troth_pbft::{Body, Message, NewView, PrePrepare};
+use troth_types::{Batch, ReplicaId, Seq, Time, View};
+
+/// Proposes twice.
+#[derive(Debug, Default)]
+pub struct Equivocator {
+    /// The other proposal for this view and number, and who is shown it.
+    other: Option<(View, Seq, Batch, u64)>,
+}
+
+fn other_batch(hand: &mut PbftHand<'_>, batch: &Batch) -> Batch {
+    let mut frames = batch.frames.clone();
+    match hand.rng.below(4) {
+        0 => frames.reverse(),
+        1 => frames.truncate(frames.len() / 2),
+        2 => frames.extend(batch.frames.first().copied()),
+        _ => frames.clear(),
+    }
+    Batch { time: Time(batch.time.0 + hand.rng.below(3)), frames }
+}
+
+/// The same start from fewer VIEW-CHANGEs, or with a batch left out: a correct replica refuses the latter.
+fn other_start(hand: &mut PbftHand<'_>, new_view: &NewView) -> NewView {
+    let mut other = new_view.clone();
+    match hand.rng.below(3) {
+        0 if other.changes.len() > hand.group.quorum() => drop(other.changes.remove(0)),
+        1 => drop(other.chosen.pop()),
+        _ => other.chosen.reverse(),
+    }
+    other
+}
+
+impl Strategy<PbftWorld> for Equivocator {
+    fn name(&self) -> &'static str {
+        "equivocating primary"
+    }
+
+    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+        match &message {
+            PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
+                let at = (proposal.view, proposal.seq);
+                if self.other.as_ref().is_none_or(|(view, seq, ..)| (*view, *seq) != at) {
+                    let shown = if hand.rng.one_in(3) { hand.rng.subset(hand.group.n()) } else { 0 };
+                    let batch = other_batch(hand, &proposal.batch);
+                    self.other = Some((at.0, at.1, batch, shown));
+                }
+                match &self.other {
+                    Some((view, seq, batch, shown)) if shown & (1 << to.0) != 0 => {
+                        let other = PrePrepare { view: *view, seq: *seq, batch: batch.clone() };
+                        hand.send_evil(to, PeerMessage::Protocol(Message::PrePrepare(other)));
+                    }
+                    _ => hand.send(to, message),
+                }
+            }
+            PeerMessage::Protocol(Message::Signed(signed)) if signed.from == hand.me => match &signed.body {
+                Body::NewView(new_view) if hand.rng.one_in(3) => {
+                    let other = other_start(hand, new_view);
+                    let other = hand.sign(Body::NewView(other));
+                    hand.send_evil(to, PeerMessage::Protocol(other));
+                }
+                _ => hand.send(to, message),
+            },
+            _ => hand.send(to, message),
+        }
+    }
+}

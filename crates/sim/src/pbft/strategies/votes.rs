@@ -1,0 +1,60 @@
+//! The double voter: votes for whatever anybody proposed, and for other things to other replicas; commits to what never
+//! prepared.
+
+use super::{PbftHand, Peer};
+use crate::adversary::Strategy;
+use crate::pbft::PbftWorld;
+use std::collections::VecDeque;
+use troth_core::PeerMessage;
+use troth_pbft::{Message, Vote};
+use troth_types::{Digest, ReplicaId};
+
+/// Votes twice.
+#[derive(Debug, Default)]
+pub struct DoubleVoter {
+    /// What others voted for lately.
+    seen: VecDeque<Vote>,
+}
+
+impl Strategy<PbftWorld> for DoubleVoter {
+    fn name(&self) -> &'static str {
+        "double voter"
+    }
+
+    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+        let PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) = &message else {
+            return hand.send(to, message);
+        };
+        let others = self.seen.iter().filter(|other| (other.view, other.seq) == (vote.view, vote.seq));
+        let others: Vec<Digest> =
+            others.map(|other| other.digest).filter(|other| *other != vote.digest).collect();
+        if !others.is_empty() && hand.rng.one_in(2) {
+            let digest = hand.rng.pick(&others);
+            let vote = Vote { digest, ..*vote };
+            hand.send_evil(to, PeerMessage::Protocol(Message::Prepare(vote)));
+            return hand.send_evil(to, PeerMessage::Protocol(Message::Commit(vote)));
+        }
+        hand.send(to, message);
+    }
+
+    fn hears(&mut self, hand: &mut PbftHand<'_>, _: usize, from: ReplicaId, message: &Peer) -> bool {
+        let vote = match message {
+            PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) => *vote,
+            PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
+                Vote { view: proposal.view, seq: proposal.seq, digest: proposal.batch.digest() }
+            }
+            _ => return true,
+        };
+        if self.seen.len() == 64 {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(vote);
+        // Says at once what nobody has prepared yet.
+        if from != hand.me && hand.rng.one_in(4) {
+            for to in hand.others() {
+                hand.send_evil(to, PeerMessage::Protocol(Message::Commit(vote)));
+            }
+        }
+        true
+    }
+}
