@@ -89,8 +89,9 @@ impl<'a> Reader<'a> {
         if length > max {
             return Err(Malformed::TooLong(field, length as u64));
         }
-        // Capacity is bounded by what was really sent, not by what a length claims.
-        let mut list = Vec::with_capacity(length.min(self.remaining()));
+        // As many bytes as were really sent at first, whatever a length claims: an element may take far more memory than
+        // it needs on the wire, and the list grows with what is really there.
+        let mut list = Vec::with_capacity(length.min(self.remaining() / size_of::<T>().max(1)));
         for _ in 0..length {
             list.push(T::decode(self)?);
         }
