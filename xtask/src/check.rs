@@ -28,7 +28,7 @@ Steps, in this order; all run, whatever fails before:
   tests         all tests of the workspace
   doctests      all examples in the documentation
   sim-build     the simulator, in release
-  sim-f1..3     a short search for each f
+  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT
   control       cloned trusted components, outside the fault model: here the checkers must fire
   determinism   three seeds for each f, each run twice: the same hash of all events
 
@@ -80,9 +80,11 @@ const STEPS: &[Step] = &[
     ("tests", 1200, tests),
     ("doctests", 600, doctests),
     ("sim-build", 900, sim_build),
-    ("sim-f1", 300, |context| search(context, 1)),
-    ("sim-f2", 300, |context| search(context, 2)),
-    ("sim-f3", 300, |context| search(context, 3)),
+    ("sim-f1", 300, |context| search(context, "minbft", 1)),
+    ("sim-f2", 300, |context| search(context, "minbft", 2)),
+    ("sim-f3", 300, |context| search(context, "minbft", 3)),
+    ("sim-pbft-f1", 300, |context| search(context, "pbft", 1)),
+    ("sim-pbft-f2", 300, |context| search(context, "pbft", 2)),
     ("control", 300, control),
     ("determinism", 300, determinism),
 ];
@@ -329,9 +331,9 @@ fn simulate(context: &Context, arguments: &[&str]) -> Result<Ran, String> {
     context.run(std::process::Command::new(sim::program(&context.root)).args(arguments))
 }
 
-fn search(context: &Context, f: u32) -> Result<Outcome, String> {
+fn search(context: &Context, protocol: &str, f: u32) -> Result<Outcome, String> {
     let (f, seeds) = (f.to_string(), context.seeds.to_string());
-    let ran = simulate(context, &["minbft", "--f", &f, "--seeds", &seeds, "--json"])?;
+    let ran = simulate(context, &[protocol, "--f", &f, "--seeds", &seeds, "--json"])?;
     let note = match ran.ending {
         Ending::Exit(0) => format!("{seeds} seeds, nothing found"),
         ending => ending.describe(),
@@ -352,15 +354,15 @@ fn control(context: &Context) -> Result<Outcome, String> {
 /// Each seed twice in two processes: equal results, hash included.
 fn determinism(context: &Context) -> Result<Outcome, String> {
     let mut compared = 0;
-    for f in ["1", "2", "3"] {
+    for (protocol, f) in [("minbft", "1"), ("minbft", "2"), ("minbft", "3"), ("pbft", "1"), ("pbft", "2")] {
         for seed in ["1", "2", "3"] {
-            let arguments = ["minbft", "--f", f, "--seed", seed, "--json"];
+            let arguments = [protocol, "--f", f, "--seed", seed, "--json"];
             let (first, second) = (simulate(context, &arguments)?, simulate(context, &arguments)?);
             let hash = |ran: &Ran| ran.json().and_then(|json| json["hash"].as_str().map(str::to_string));
             match (hash(&first), hash(&second)) {
                 (Some(one), Some(other)) if one == other => compared += 1,
                 (Some(one), Some(other)) => {
-                    let details = format!("f {f}, seed {seed}: {one} and then {other}");
+                    let details = format!("{protocol}, f {f}, seed {seed}: {one} and then {other}");
                     return Ok(Outcome::of(false, "two runs of one seed differ", details));
                 }
                 _ => return Ok(Outcome::of(false, "the simulator gave no hash", first.tail(20))),

@@ -92,6 +92,12 @@ impl FrameStore {
         digests.iter().all(|digest| self.frames.contains_key(digest))
     }
 
+    /// Whether any frame that a batch names is missing.
+    #[must_use]
+    pub fn lacks_any(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
     /// The frames that are missing of batches up to this one, at most `most`, in each round others: a faulty
     /// primary may have named any number that nobody has.
     #[must_use]

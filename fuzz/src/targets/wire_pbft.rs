@@ -33,14 +33,18 @@ pub(super) const GROUP: &[Decoder] = &[
     of::<Record>(),
 ];
 
+fn signed_by(from: u16, body: Body) -> Arc<Signed> {
+    Arc::new(Signed { from: ReplicaId(from), body, digest: Digest([3; 32]), signature: Signature([4; 64]) })
+}
+
 fn signed(body: Body) -> Arc<Signed> {
-    Arc::new(Signed { from: ReplicaId(1), body, digest: Digest([3; 32]), signature: Signature([4; 64]) })
+    signed_by(1, body)
 }
 
 fn seeds() -> Vec<Vec<u8>> {
     let digest = Digest([2; 32]);
     let checkpoint = signed(Body::Checkpoint(Checkpoint { seq: Seq(4), digest }));
-    let stable = StableProof { votes: vec![checkpoint.clone(), checkpoint.clone()] };
+    let stable = StableProof { votes: vec![checkpoint.clone(), signed_by(2, checkpoint.body.clone())] };
     let entry = Entry { seq: Seq(5), digest, view: View(2) };
     let change = ViewChange {
         to: View(3),

@@ -49,7 +49,7 @@ impl Agreement for Pbft {
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         let mut useful = false;
         for frame in frames {
-            if self.frames.wants(&frame.digest(), Seq(u64::MAX)) {
+            if self.frames.wants(&frame.digest(), self.wants_up_to()) {
                 self.frames.insert(frame, false);
                 useful = true;
             }

@@ -3,6 +3,7 @@
 
 use crate::checkpoint::proven;
 use crate::message::{Entry, ViewChange};
+use crate::normal::MOST_PRE_PREPARED;
 use crate::{Config, Flaw};
 use std::collections::BTreeSet;
 use troth_core::rule;
@@ -21,7 +22,8 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// A VIEW-CHANGE that keeps the rules of form: it proves its checkpoint; every number of P and Q is within the
-    /// window above that, every view of them below the one it is for; P names a number once, Q a number and batch.
+    /// window above that, every view of them below the one it is for; P names a number once, Q a number and batch, and
+    /// few batches for a number.
     pub fn new(group: &Group, config: &Config, from: ReplicaId, change: &'a ViewChange) -> Option<Self> {
         rule!("PBFT-V5");
         let stable = proven(group, &change.stable)?;
@@ -31,7 +33,12 @@ impl<'a> Shown<'a> {
         let once = change.prepared.is_sorted_by(|one, next| one.seq < next.seq)
             && change.pre_prepared.is_sorted_by(|one, next| (one.seq, one.digest) < (next.seq, next.digest));
         let all = change.prepared.iter().chain(&change.pre_prepared).all(within);
-        (once && all).then_some(Self { from, change, stable })
+        // A correct sender's Q has no more for one number: what anybody else's had, every NEW-VIEW would have to carry.
+        let few = change
+            .pre_prepared
+            .windows(MOST_PRE_PREPARED + 1)
+            .all(|some| some[0].seq != some[MOST_PRE_PREPARED].seq);
+        (once && few && all).then_some(Self { from, change, stable })
     }
 
     /// What prepared at the sender at a number.
@@ -68,14 +75,21 @@ pub fn null() -> Digest {
 pub fn choose(group: &Group, config: &Config, shown: &[Shown<'_>]) -> Option<Choice> {
     let base = base(group, config, shown)?;
     let mut chosen = Vec::new();
-    for seq in (base.0.0 + 1..=base.0.0 + config.window).map(Seq) {
-        chosen.push(at(group, config, shown, seq)?);
-    }
-    // The view goes on behind the last number that carries anything.
+    // The view goes on behind the last number at which anything prepared. A null request that prepared may have
+    // committed as well as any batch: what ends here is numbers at which nothing did.
     rule!("PBFT-V9");
-    let null = null();
-    let last = chosen.iter().rposition(|digest| *digest != null);
-    chosen.truncate(last.map_or(0, |last| last + 1));
+    let mut end = 0;
+    for seq in (base.0.0 + 1..=base.0.0 + config.window).map(Seq) {
+        let digest = match at(group, config, shown, seq)? {
+            At::Prepared(digest) => {
+                end = chosen.len() + 1;
+                digest
+            }
+            At::Nothing => null(),
+        };
+        chosen.push(digest);
+    }
+    chosen.truncate(end);
     Some(Choice { base, chosen })
 }
 
@@ -95,7 +109,14 @@ fn base(group: &Group, config: &Config, shown: &[Shown<'_>]) -> Option<(Seq, Dig
 }
 
 /// What a number gets.
-fn at(group: &Group, config: &Config, shown: &[Shown<'_>], seq: Seq) -> Option<Digest> {
+enum At {
+    /// The batch that prepared there, by condition A.
+    Prepared(Digest),
+    /// A null request, by condition B.
+    Nothing,
+}
+
+fn at(group: &Group, config: &Config, shown: &[Shown<'_>], seq: Seq) -> Option<At> {
     let below = |shown: &&Shown<'_>| shown.stable.0 < seq;
     let mut candidates: Vec<Entry> = shown.iter().filter_map(|shown| shown.prepared(seq)).collect();
     candidates.sort_unstable_by_key(|entry| (std::cmp::Reverse(entry.view), entry.digest));
@@ -113,11 +134,11 @@ fn at(group: &Group, config: &Config, shown: &[Shown<'_>], seq: Seq) -> Option<D
         no_contradiction.count() >= group.quorum() && witnesses.count() >= group.weak()
     });
     if let Some(entry) = found {
-        return Some(entry.digest);
+        return Some(At::Prepared(entry.digest));
     }
     rule!("PBFT-V8");
     let literal = config.follows(Flaw::NullRule);
     let idle =
         shown.iter().filter(|shown| literal || below(shown)).filter(|shown| shown.prepared(seq).is_none());
-    (idle.count() >= group.quorum()).then(null)
+    (idle.count() >= group.quorum()).then_some(At::Nothing)
 }

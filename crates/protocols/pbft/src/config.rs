@@ -2,6 +2,9 @@
 
 use troth_types::Limits;
 
+/// The largest window, in batches.
+const MAX_WINDOW: u64 = 1 << 13;
+
 /// The parameters of a PBFT group. All replicas of a group use the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -56,7 +59,12 @@ impl Config {
     /// Why these values cannot work, if they cannot.
     pub fn check(&self) -> Result<(), &'static str> {
         // A window of less than two intervals stalls at its edge (F-P8).
-        troth_blocks::check_window(self.interval, self.window, self.pipeline)
+        troth_blocks::check_window(self.interval, self.window, self.pipeline)?;
+        // Q, with all that it may hold of each number, fits a VIEW-CHANGE that everybody decodes.
+        if self.window > MAX_WINDOW {
+            return Err("the window must be at most 8192 batches");
+        }
+        Ok(())
     }
 
     /// Whether this flaw's rule is in force: never, outside the simulator.

@@ -13,7 +13,7 @@ impl Pbft {
     /// As primary of the view that this replica moved to: NEW-VIEW, once the VIEW-CHANGEs decide every number and what
     /// they choose is here.
     pub(crate) fn try_new_view(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active || !self.is_primary() || self.proposed_view {
+        if self.active || !self.is_primary() || self.proposed_view || !std::mem::take(&mut self.reconsider) {
             return;
         }
         let changes: Vec<Arc<Signed>> = self.present_changes().cloned().collect();

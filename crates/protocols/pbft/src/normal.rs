@@ -8,7 +8,7 @@ use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
 use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
-const MOST_PRE_PREPARED: usize = 16;
+pub(crate) const MOST_PRE_PREPARED: usize = 16;
 
 impl Pbft {
     /// A frame that this replica verified: it is pending from now on until its (client, number) is executed, whatever
@@ -16,7 +16,7 @@ impl Pbft {
     pub(crate) fn admit(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
         rule!("PBFT-N1");
         let digest = frame.digest();
-        let wanted = self.frames.wants(&digest, Seq(u64::MAX));
+        let wanted = self.frames.wants(&digest, self.wants_up_to());
         match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
             Admitted::New => self.frames.insert(frame, true),
             Admitted::Pending(other) => {
@@ -228,6 +228,10 @@ impl Pbft {
 
     /// Executes what committed, in order.
     pub(crate) fn try_execute(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.repairing {
+            // After a restart frames of what it had executed may come from others.
+            self.execute_decided(cx);
+        }
         while !self.repairing {
             let seq = self.delivered.next();
             let Some(slot) = self.slots.get(&seq) else { return };
@@ -247,8 +251,19 @@ impl Pbft {
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         let Some(ordered) = self.ordered(seq, &batch) else { return };
         self.delivered = seq;
+        // What it did not vote for it executes all the same, and must be able to execute again.
+        for frame in self.frames.log(&batch.frames) {
+            cx.remember(Record::Frame(frame.into_inner()));
+        }
         cx.deliver(ordered);
-        cx.remember(Record::Executed(seq, batch.clone()));
+        // A CHECKPOINT promises to show the state: what leads there is durable before it leaves.
+        rule!("PBFT-R10");
+        let executed = Record::Executed(seq, batch.clone());
+        if seq.0.is_multiple_of(self.config.interval) {
+            cx.persist(executed)
+        } else {
+            cx.remember(executed)
+        }
         self.batches.insert(batch.digest(), batch.clone());
         self.decided.insert(seq, batch);
         rule!("PBFT-C1");
@@ -300,7 +315,11 @@ impl Pbft {
         let in_slots =
             self.slots.values().flat_map(|slot| slot.commits.values().chain(slot.prepares.values()));
         let decided = self.decided.values().map(Batch::digest);
-        for digest in pre_prepared.chain(in_slots.copied()).chain(decided) {
+        // A view may start from an older checkpoint than this one: of those who left before it was stable.
+        let shown = self.present_changes().filter_map(|message| message.view_change());
+        let shown: Vec<Digest> =
+            shown.flat_map(|change| change.prepared.iter().map(|entry| entry.digest)).collect();
+        for digest in pre_prepared.chain(in_slots.copied()).chain(decided).chain(shown) {
             if let Some(batch) = self.batches.remove(&digest) {
                 named.insert(digest, batch);
             }

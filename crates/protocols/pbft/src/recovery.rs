@@ -64,6 +64,7 @@ impl Pbft {
                 }
             }
         }
+        self.name_promised();
         if self.active {
             self.resume_view();
         } else if let Some(change) = leaving {
@@ -75,6 +76,22 @@ impl Pbft {
         // The snapshot may be older than what was known to be stable, or may be wrong.
         self.compare_with_stable(cx);
         self.notice_lag(cx);
+    }
+
+    /// What P, Q and the executed batches name is needed until it is stable, whatever view this replica is in: a new view
+    /// may rest on this replica's word that it has the frames.
+    fn name_promised(&mut self) {
+        self.pre_prepared = self.pre_prepared.split_off(&self.stable.0.next());
+        let promised: Vec<(Seq, Digest)> =
+            self.pre_prepared.iter().flat_map(|(seq, at)| at.keys().map(|digest| (*seq, *digest))).collect();
+        for (seq, digest) in promised {
+            if let Some(batch) = self.batch(&digest) {
+                self.frames.name(seq, &batch.frames);
+            }
+        }
+        for (seq, batch) in &self.decided {
+            self.frames.name(*seq, &batch.frames);
+        }
     }
 
     /// The slots of the present view, as far as this replica voted there.

@@ -5,6 +5,7 @@ use crate::message::{Message, PrePrepare, Status};
 use crate::state::{Pbft, Slot, Timer};
 use crate::wire::MAX_BATCHES;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use troth_core::{Cx, To, rule};
 use troth_types::{Batch, Digest, ReplicaId, Seq, Time};
 
@@ -29,7 +30,7 @@ impl Pbft {
         if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
-        let missing = self.frames.missing(MOST_FRAMES, self.round, Seq(u64::MAX));
+        let missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
         if !missing.is_empty() {
             rule!("PBFT-R5");
             cx.fetch_frames(To::Others, missing);
@@ -85,7 +86,7 @@ impl Pbft {
         if status.stable < self.stable.0 {
             cx.send(to, Message::Stable(self.stable_proof.clone()));
         }
-        let above = (std::ops::Bound::Excluded(status.stable), std::ops::Bound::Unbounded);
+        let above = (Bound::Excluded(status.stable), Bound::Unbounded);
         for votes in self.checkpoint_votes.range(above).map(|(_, votes)| votes) {
             if let Some(mine) = votes.get(&self.me) {
                 cx.send(to, Message::Signed(mine.clone()));
@@ -124,7 +125,7 @@ impl Pbft {
         // What was sent less than half an interval ago is probably on its way.
         let settled = Time(cx.now().0.saturating_sub(self.config.status_interval / 2));
         let (view, me, mine, end) = (self.view, self.me, self.is_primary(), self.started.end);
-        let open = self.slots.range(status.executed.next()..).take(MOST_RESENT);
+        let open = self.slots.range((Bound::Excluded(status.executed), Bound::Unbounded)).take(MOST_RESENT);
         for (seq, slot) in open.filter(|(_, slot)| slot.sent <= settled) {
             let at = usize::try_from(seq.0 - status.executed.0 - 1).unwrap_or(usize::MAX);
             let has = status.slots.get(at).copied().unwrap_or(0);
@@ -159,21 +160,25 @@ impl Pbft {
     /// Takes batches that were asked for.
     pub(crate) fn on_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, batches: Vec<Batch>) {
         let wanted = self.missing_batches();
+        let mut useful = false;
         for batch in batches {
             let digest = batch.digest();
             rule!("PBFT-R8");
             if wanted.contains(&digest) {
+                useful = true;
                 self.batches.insert(digest, batch);
             } else {
                 cx.ignore(from, "a batch that nobody asked for");
             }
         }
-        self.touch_all();
+        if useful {
+            self.touch_all();
+        }
     }
 
     /// Asks soon for what was named and is not here.
     pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
-        let wants = !self.lacking.is_empty() || !self.frames.missing(1, 0, Seq(u64::MAX)).is_empty();
+        let wants = !self.lacking.is_empty() || self.frames.lacks_any();
         if wants && !self.fetching {
             self.fetching = true;
             cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
@@ -185,7 +190,8 @@ impl Pbft {
     pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.fetching = false;
         let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
-        let missing = self.frames.ask_first(MOST_FRAMES, Seq(u64::MAX), cx.now(), asked_before);
+        let (now, up_to) = (cx.now(), self.wants_up_to());
+        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
         if !missing.is_empty() {
             cx.fetch_frames(to, missing);

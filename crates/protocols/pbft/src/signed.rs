@@ -93,8 +93,8 @@ impl Signed {
 impl StableProof {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
         self.votes.iter().try_for_each(|vote| match vote.body {
-            Body::Checkpoint(_) => vote.claims(group, claims),
-            _ => Err(Malformed::Invalid("a stable checkpoint rests on CHECKPOINTs")),
+            Body::Checkpoint(_) if vote.body == self.votes[0].body => vote.claims(group, claims),
+            _ => Err(Malformed::Invalid("a stable checkpoint rests on equal CHECKPOINTs")),
         })
     }
 }

@@ -6,8 +6,11 @@ use crate::message::{Entry, Signed, StableProof, Vote};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
-use troth_core::{Cx, Reached};
+use troth_core::{Cx, Reached, rule};
 use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
+
+/// Batches ahead of the last executed one whose frames are wanted, at least.
+const LEAST_AHEAD: u64 = 4;
 
 /// Names of PBFT's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,6 +130,8 @@ pub struct Pbft {
     pub(crate) changes: BTreeMap<ReplicaId, Arc<Signed>>,
     /// Batches that the choice of a new view's start lacks.
     pub(crate) lacking: Vec<Digest>,
+    /// Whether anything came since the start of a new view was last computed that may decide it.
+    pub(crate) reconsider: bool,
     /// Whether this replica, as primary of its view, has signed its NEW-VIEW.
     pub(crate) proposed_view: bool,
     /// Whether the timer for the NEW-VIEW runs.
@@ -176,6 +181,7 @@ impl Pbft {
             due_checkpoints: VecDeque::new(),
             changes: BTreeMap::new(),
             lacking: Vec::new(),
+            reconsider: false,
             proposed_view: false,
             waits_for_view: false,
             back_off: BackOff::default(),
@@ -208,6 +214,17 @@ impl Pbft {
         if transferred { self.stable.0.next() } else { self.stable.0.min(self.delivered).next() }
     }
 
+    /// The last number whose frames are wanted. Far ahead only a primary that does not wait for its own batches names
+    /// any; a replica that fetched all of them would hold whatever that one invents.
+    pub(crate) fn wants_up_to(&self) -> Seq {
+        if !self.active {
+            return Seq(u64::MAX);
+        }
+        rule!("PBFT-R11");
+        let under_way = self.delivered.max(self.started.end).max(self.stable.0);
+        Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
+    }
+
     /// A local time in the future.
     pub(crate) fn after(&self, cx: &Cx<'_, Self>, micros: u64) -> Time {
         cx.now().after(micros)
@@ -236,6 +253,7 @@ impl Pbft {
 
     /// Something changed that any slot may have waited for.
     pub(crate) fn touch_all(&mut self) {
+        self.reconsider = true;
         self.touched.extend(self.slots.keys().copied());
     }
 

@@ -34,6 +34,11 @@ impl Pbft {
         let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
         let frames = oldest.filter_map(|(_, digest)| self.frames.get(&digest).cloned()).collect();
         cx.show_frames(To::One(self.primary()), frames);
+        // They may be lost on the way: one that waits alone would leave alone.
+        if self.timed.is_some() {
+            let patience = self.back_off.of(self.config.request_timeout);
+            cx.set_timer(Timer::Forward, self.after(cx, patience / 8));
+        }
     }
 
     /// Runs the timers for the application's deadline, which has nobody who asks for it.

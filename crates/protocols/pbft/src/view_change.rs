@@ -13,6 +13,7 @@ impl Pbft {
         rule!("PBFT-V2");
         self.view = to;
         self.active = false;
+        self.reconsider = true;
         self.forget_view(cx);
         self.waits_for_view = false;
         cx.cancel_timer(Timer::NewView);
@@ -69,6 +70,7 @@ impl Pbft {
         }
         let stable = Arc::new(change.stable.clone());
         self.changes.insert(message.from, message.clone());
+        self.reconsider = true;
         self.adopt_stable(cx, &stable);
         self.watch_new_view(cx);
     }

@@ -79,7 +79,13 @@ fn decode_list(
     if count > MAX_QUORUM {
         return Err(Malformed::TooLong(field, count as u64));
     }
-    (0..count).map(|_| Signed::decode_up_to(reader, most).map(Arc::new)).collect()
+    let list: Vec<Arc<Signed>> =
+        (0..count).map(|_| Signed::decode_up_to(reader, most).map(Arc::new)).collect::<Result<_, _>>()?;
+    // Before any signature is checked: a repetition would cost one more.
+    if !list.is_sorted_by(|one, next| one.from < next.from) {
+        return Err(Malformed::Invalid("each replica stands once in a proof, in order"));
+    }
+    Ok(list)
 }
 
 impl Signed {

@@ -98,13 +98,15 @@ impl<E: Storage, S: LogStore<E>> A2m<E, S> {
         self.logs.check(operations)?;
         if operations.iter().any(Operation::changes) {
             rule!("A2M-S1");
+            // Should the store unwind, what is durable is unknown.
+            self.halted = true;
             match self.store.store(&self.logs, operations) {
                 Ok(()) => {}
-                Err(StoreFailed::NoSpace) => return Err(LogRefusal::NoSpace),
-                Err(StoreFailed::Unknown) => {
-                    self.halted = true;
-                    return Err(LogRefusal::Halted);
+                Err(StoreFailed::NoSpace) => {
+                    self.halted = false;
+                    return Err(LogRefusal::NoSpace);
                 }
+                Err(StoreFailed::Unknown) => return Err(LogRefusal::Halted),
             }
         }
         // The caller's code runs in between: should it unwind, nothing goes on from logs that are half changed.

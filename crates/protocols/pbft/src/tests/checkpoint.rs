@@ -38,6 +38,23 @@ fn a_checkpoint_is_taken_every_interval_signed_and_stable_at_a_quorum() {
 }
 
 #[test]
+fn what_leads_to_a_checkpoint_is_durable_before_the_checkpoint_leaves() {
+    covers!("PBFT-R10");
+    let mut net = Net::new(1);
+    for number in 1..SMALL.interval {
+        net.order(&frame(number, 1));
+    }
+    net.node_mut(1).trail.clear();
+    net.order(&frame(9, 1));
+    let trail = &net.node(1).trail;
+    let signed = trail.iter().position(|what| *what == "sign").expect("its CHECKPOINT");
+    // Of the last batch: its frame, the promise, what prepared, and that it was executed.
+    assert_eq!(trail[..signed].iter().filter(|what| **what == "persist").count(), 4, "{trail:?}");
+    let executed = |record: &crate::Record| matches!(record, crate::Record::Executed(Seq(4), _));
+    assert!(net.node(1).records.iter().any(executed));
+}
+
+#[test]
 fn a_certificate_takes_a_quorum_of_distinct_replicas_that_say_the_same() {
     covers!("PBFT-C2");
     let mut net = Net::new(1);

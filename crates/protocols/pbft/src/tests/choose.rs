@@ -119,6 +119,26 @@ fn a_number_of_which_a_quorum_prepared_nothing_gets_a_null_request() {
 }
 
 #[test]
+fn a_null_request_that_prepared_may_have_committed_and_stays() {
+    covers!("PBFT-V9");
+    // Carried over in an earlier view between batches, it was executed somewhere; what followed it never prepared.
+    let p = Entry { seq: Seq(1), digest: null(), view: View(1) };
+    let changes = [change(&[p], &[p]), change(&[p], &[p]), change(&[], &[])];
+    assert_eq!(chosen(&changes), start(&[null()]));
+}
+
+#[test]
+fn more_batches_for_a_number_than_a_correct_sender_keeps_make_no_view_change() {
+    covers!("PBFT-V5");
+    let net = Net::new(1);
+    let good = |count: u8| {
+        let entries: Vec<Entry> = (0..count).map(|digest| entry(1, digest, 0)).collect();
+        Shown::new(&net.group, &SMALL, r(1), &change(&[], &entries)).is_some()
+    };
+    assert!(good(16) && !good(17));
+}
+
+#[test]
 fn numbers_up_to_the_base_are_behind_the_view() {
     covers!("PBFT-V6");
     let (below, above) = (entry(4, 1, 0), entry(5, 2, 0));

@@ -160,6 +160,19 @@ fn a_backup_votes_for_frames_that_it_holds() {
 }
 
 #[test]
+fn frames_far_ahead_of_what_was_executed_are_not_fetched() {
+    covers!("PBFT-R11");
+    let mut net = Net::new(1);
+    let far = SMALL.pipeline + 1;
+    for (number, seq) in [(1, far), (2, far - 1)] {
+        let missing = Batch { time: Time(WALL), frames: vec![Digest([number; 32])] };
+        net.tell(0, 1, proposal(0, seq, missing));
+    }
+    net.fire(1, Timer::Fetch);
+    assert_eq!(net.node(1).frames_asked, [(To::One(r(0)), vec![Digest([2; 32])])]);
+}
+
+#[test]
 fn a_time_ahead_of_the_clock_is_refused_until_one_correct_replica_vouches() {
     covers!("PBFT-N7");
     let mut net = Net::new(1);

@@ -70,6 +70,37 @@ fn one_that_entered_a_view_is_in_it_after_a_restart() {
 }
 
 #[test]
+fn frames_that_were_promised_outlive_a_restart_amid_a_view_change() {
+    covers!("PBFT-R9");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, 0..4);
+    net.run_where(|flight| flight.from == flight.to || !matches!(flight.message, Message::Commit(_)));
+    for replica in 0..4 {
+        net.fire(replica, Timer::Request);
+    }
+    net.run_where(|_| false);
+    for replica in 0..4 {
+        net.restart(replica);
+        let pbft = &net.node(replica).pbft;
+        assert!(pbft.frames.get(&one.digest()).is_some(), "replica {replica} said that it has it");
+        let (_, records) = troth_core::Agreement::retained(pbft);
+        assert!(records.iter().any(|record| matches!(record, crate::Record::Frame(_))));
+    }
+    // The client is gone; its request is carried over and executed all the same.
+    for _ in 0..3 {
+        net.now += SMALL.status_interval;
+        for replica in 0..4 {
+            net.fire(replica, Timer::Status);
+        }
+        net.run();
+    }
+    for replica in 0..4 {
+        assert_eq!(net.node(replica).history(), [one.digest()], "replica {replica}");
+    }
+}
+
+#[test]
 fn a_segment_carries_over_what_a_restart_needs() {
     let mut net = Net::new(1);
     for number in 1..=SMALL.interval + 1 {

@@ -11,12 +11,12 @@ use troth_types::{Digest, Seq, Signature, View, Wire};
 
 fn samples(net: &Net) -> Vec<Message> {
     let vote = Vote { view: View(3), seq: Seq(9), digest: Digest([2; 32]) };
-    let Message::Signed(checkpoint) =
-        net.signed(2, Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([4; 32]) }))
-    else {
-        unreachable!("a body becomes a signed message")
-    };
-    let stable = StableProof { votes: vec![checkpoint.clone(), checkpoint] };
+    let checkpoint = Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([4; 32]) });
+    let votes = [0, 2].map(|from| match net.signed(from, checkpoint.clone()) {
+        Message::Signed(message) => message,
+        _ => unreachable!("a body becomes a signed message"),
+    });
+    let stable = StableProof { votes: votes.to_vec() };
     let entry = Entry { seq: Seq(5), digest: Digest([1; 32]), view: View(2) };
     let change = ViewChange {
         to: View(4),
@@ -104,6 +104,25 @@ fn a_cut_message_is_malformed_and_bodies_nest_to_a_bounded_depth() {
     let twice = nested(once.clone());
     assert_eq!(Body::from_wire(&once.to_wire()), Ok(once), "its form is judged elsewhere");
     assert!(Body::from_wire(&twice.to_wire()).is_err());
+}
+
+#[test]
+fn a_proof_names_each_replica_once_and_says_one_thing() {
+    let net = Net::new(1);
+    let vote = |from, seq| match net
+        .signed(from, Body::Checkpoint(Checkpoint { seq: Seq(seq), digest: Digest([4; 32]) }))
+    {
+        Message::Signed(message) => message,
+        _ => unreachable!("a body becomes a signed message"),
+    };
+    let decodes = |votes: &[Arc<Signed>]| {
+        StableProof::from_wire(&StableProof { votes: votes.to_vec() }.to_wire()).is_ok()
+    };
+    assert!(decodes(&[vote(0, 4), vote(2, 4)]));
+    assert!(!decodes(&[vote(2, 4), vote(2, 4)]));
+    assert!(!decodes(&[vote(2, 4), vote(0, 4)]));
+    let mixed = Message::Stable(Arc::new(StableProof { votes: vec![vote(0, 4), vote(2, 8)] }));
+    assert!(mixed.claims(net.group.id(), &mut Vec::new()).is_err());
 }
 
 #[test]
