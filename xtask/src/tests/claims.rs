@@ -19,6 +19,16 @@ fn the_table_is_read() {
 }
 
 #[test]
+fn the_table_of_this_project_is_complete() {
+    let table = crate::workspace::toml(&crate::workspace::root(), "xtask/claims.toml").expect("it is TOML");
+    let claims = parse(&table).expect("each claim has what it needs");
+    let mut ids: Vec<&str> = claims.iter().map(|claim| claim.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), claims.len(), "each claim has a name of its own");
+}
+
+#[test]
 fn a_row_that_was_not_run_keeps_its_result() {
     let claims = claims();
     let first = page(&claims, &[(&claims[0], shown(true, "5 | 5"))], "aaa", "");
