@@ -70,7 +70,9 @@ fn only_the_primary_of_the_view_proposes_and_once_for_a_number() {
     net.request(&two, [1]);
     net.tell(2, 1, proposal(0, 1, batch(&[&one])));
     net.tell(1, 1, proposal(1, 1, batch(&[&one])));
-    assert_eq!((net.node(1).ignored(), net.sent(1, is_prepare)), (2, 0));
+    // It is the primary of view 4 as well.
+    net.tell(0, 1, proposal(4, 1, batch(&[&one])));
+    assert_eq!((net.node(1).ignored(), net.sent(1, is_prepare)), (3, 0));
     net.tell(0, 1, proposal(0, 1, batch(&[&one])));
     net.tell(0, 1, proposal(0, 1, batch(&[&two])));
     let suspected = |note: &&Note| matches!(note, Note::Suspected { .. });
@@ -144,6 +146,21 @@ fn commits_of_another_view_do_not_count_nor_two_of_one_replica() {
     assert!(net.node(1).executed.is_empty());
     net.tell(3, 1, Message::Commit(vote(0, 1, digest)));
     assert_eq!(net.node(1).history(), [one.digest()], "2f+1 committed, whether or not it prepared here");
+}
+
+#[test]
+fn commits_for_different_batches_are_not_counted_together() {
+    covers!("PBFT-N9");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, [1]);
+    let batch = batch(&[&one]);
+    let digest = batch.digest();
+    net.tell(0, 1, proposal(0, 1, batch));
+    net.tell(0, 1, Message::Commit(vote(0, 1, digest)));
+    net.tell(2, 1, Message::Commit(vote(0, 1, Digest([9; 32]))));
+    net.tell(3, 1, Message::Commit(vote(0, 1, digest)));
+    assert!(net.node(1).executed.is_empty());
 }
 
 #[test]
