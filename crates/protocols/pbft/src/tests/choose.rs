@@ -109,6 +109,14 @@ fn what_prepared_in_the_latest_view_counts() {
 }
 
 #[test]
+fn an_older_batch_does_not_take_the_place_of_one_that_lacks_a_witness() {
+    covers!("PBFT-V7");
+    let (old, new) = (entry(1, 1, 3), entry(1, 2, 5));
+    let changes = [change(&[old], &[old]), change(&[new], &[new]), change(&[], &[old])];
+    assert_eq!(chosen(&changes), None, "the later one may have committed");
+}
+
+#[test]
 fn a_number_of_which_a_quorum_prepared_nothing_gets_a_null_request() {
     covers!("PBFT-V8");
     covers!("PBFT-V9");
