@@ -3,7 +3,7 @@
 use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE, USAGE};
 use crate::print::{self, note, say};
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use clap::Args;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,8 @@ fn current(
         .map_err(|why| Failure::system("cannot start", &why))?;
     runtime.block_on(async {
         let wait = give_up.saturating_duration_since(Instant::now());
-        let session = Session::open(layout, cluster, arguments.client.map(ClientId), wait).await;
+        let patience = Patience::for_answers(wait);
+        let session = Session::open(layout, cluster, arguments.client.map(ClientId), patience).await;
         let client = match session {
             Ok(session) => session,
             // A replica's machine need not have a client's keys.

@@ -335,9 +335,9 @@ pub(crate) struct Kv {
     /// The client to be; a free one where absent. One process at a time may be a client.
     #[arg(long, global = true)]
     pub(crate) client: Option<u64>,
-    /// Seconds to wait for an answer.
-    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) wait: u64,
+    /// Seconds to wait for the group, and for each answer; 5 and 30 where absent.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) wait: Option<u64>,
     #[command(subcommand)]
     pub(crate) operation: KvOperation,
 }

@@ -3,7 +3,8 @@
 use crate::cli::{Kv, KvOperation};
 use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
 use crate::print::{self, note};
-use crate::session::{self, Session};
+use crate::reach::Reach;
+use crate::session::{self, Patience, Session};
 use bytes::Bytes;
 use std::io::Read;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
 use troth_node::config::Layout;
-use troth_types::{ClientId, Wire};
+use troth_types::{ClientId, Group, Wire};
 
 /// How long the group may take to end the watch of somebody who wants to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -24,16 +25,16 @@ pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
         .build()
         .map_err(|why| Failure::system("cannot start", &why))?;
     runtime.block_on(async {
-        let wait = Duration::from_secs(kv.wait);
-        let session = Session::open(&layout, &cluster, kv.client.map(ClientId), wait).await?;
+        let patience = Patience::asked(kv.wait);
+        let session = Session::open(&layout, &cluster, kv.client.map(ClientId), patience).await?;
         let client = session.client.clone();
-        let result = operate(&client, &kv.operation).await;
+        let result = operate(&client, cluster.group, &kv.operation).await;
         client.close().await;
         result
     })
 }
 
-async fn operate(client: &Client, operation: &KvOperation) -> Result<(), Failure> {
+async fn operate(client: &Client, group: Group, operation: &KvOperation) -> Result<(), Failure> {
     match operation {
         KvOperation::Get { key, version } => match get(client, key).await? {
             Some((number, value)) => {
@@ -59,7 +60,7 @@ async fn operate(client: &Client, operation: &KvOperation) -> Result<(), Failure
             written(key, execute(client, &operation).await?)
         }
         KvOperation::Scan { prefix, limit } => scan(client, prefix, *limit).await,
-        KvOperation::Watch { key, prefix, count } => watch(client, key, *prefix, *count).await,
+        KvOperation::Watch { key, prefix, count } => watch(client, group, key, *prefix, *count).await,
     }
 }
 
@@ -91,13 +92,20 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
 }
 
 /// Prints changes until there were enough or Ctrl-C, and ends the watch.
-async fn watch(client: &Client, key: &str, prefix: bool, count: Option<u64>) -> Result<(), Failure> {
+async fn watch(
+    client: &Client,
+    group: Group,
+    key: &str,
+    prefix: bool,
+    count: Option<u64>,
+) -> Result<(), Failure> {
     let watch = if prefix { Watch::Prefix(bytes(key)) } else { Watch::Key(bytes(key)) };
     // Listened to from here to the end, so that a Ctrl-C counts whatever is being waited for.
     let mut interrupt =
         signal(SignalKind::interrupt()).map_err(|why| Failure::system("cannot listen for signals", &why))?;
     let told = tokio::select! {
         told = follow(client, key, &watch, count) => told.map(|()| true),
+        () = Reach::new(group).tell(client) => Err(Failure::new(NOT_DONE, "the session ended")),
         _ = interrupt.recv() => Ok(false),
     };
     // Whoever wants to leave, or has seen the group fail, does not wait for it as long as for an answer.

@@ -18,6 +18,7 @@ mod init;
 mod kv;
 mod print;
 mod processes;
+mod reach;
 mod replica;
 mod restore;
 mod session;

@@ -12,6 +12,35 @@ use troth_types::ClientId;
 /// How long a replica's port may take.
 const PORT_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a group may be out of reach where nobody says how long to wait.
+const UNREACHED: Duration = Duration::from_secs(5);
+/// Seconds for an answer where nobody says how long to wait.
+const USUAL: u64 = 30;
+
+/// How long a session waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// For the answer to one operation.
+    pub(crate) answer: Duration,
+    /// For a group that cannot be reached, before a session and during it.
+    pub(crate) group: Duration,
+}
+
+impl Patience {
+    /// So many seconds for either, where somebody has asked for them.
+    pub(crate) fn asked(wait: Option<u64>) -> Self {
+        match wait.map(Duration::from_secs) {
+            Some(wait) => Self { answer: wait, group: wait },
+            None => Self::for_answers(Duration::from_secs(USUAL)),
+        }
+    }
+
+    /// So long for an answer, and no longer than usual for a group that is not there at all.
+    pub(crate) fn for_answers(answer: Duration) -> Self {
+        Self { answer, group: UNREACHED.min(answer) }
+    }
+}
+
 /// A connected client, and the lock that keeps others from being the same one.
 pub(crate) struct Session {
     pub(crate) client: Client,
@@ -24,7 +53,7 @@ impl Session {
         layout: &Layout,
         cluster: &Cluster,
         wanted: Option<ClientId>,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Self, Failure> {
         let (secret, lock) = claim(layout, cluster, wanted)?;
         let client = Client::connect(config(cluster, &secret, patience)).await;
@@ -36,7 +65,7 @@ impl Session {
     pub(crate) async fn open_operator(
         layout: &Layout,
         cluster: &Cluster,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Self, Failure> {
         let path = layout.operator_secret();
         let secret = ClientSecret::load_operator(&path, cluster)?;
@@ -160,7 +189,7 @@ pub(crate) fn opens(address: &str) -> Result<(), String> {
     TcpStream::connect_timeout(&target, PORT_PATIENCE).map(drop).map_err(|why| why.to_string())
 }
 
-fn config(cluster: &Cluster, secret: &ClientSecret, patience: Duration) -> ClientConfig {
+fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> ClientConfig {
     let replicas = cluster
         .replicas
         .iter()
@@ -168,7 +197,9 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Duration) -> Clien
         .collect();
     let mut config = ClientConfig::new(secret.client, cluster.group, secret.seed, secret.link, replicas);
     config.limits = cluster.limits;
-    config.timing.deadline = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    config.timing.deadline = micros(patience.answer);
+    config.timing.unavailable_after = micros(patience.group);
     config
 }
 

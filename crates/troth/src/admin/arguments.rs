@@ -20,9 +20,9 @@ docs/operating/readmission.md has the steps.")]
 pub(crate) struct Admin {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// Seconds to wait for the group.
-    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) wait: u64,
+    /// Seconds to wait for the group, and for each answer; 5 and 30 where absent.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) wait: Option<u64>,
     /// Print the configuration that results as one JSON object.
     #[arg(long, global = true)]
     pub(crate) json: bool,

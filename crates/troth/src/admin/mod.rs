@@ -13,9 +13,8 @@ mod show;
 pub(crate) use arguments::Admin;
 
 use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use arguments::Action;
-use std::time::Duration;
 use troth_node::config::{Cluster, Known, Layout};
 use troth_types::{Change, ChangeAnswer, Configuration, Member, Refused, ReplicaId, Seq, Wire};
 
@@ -23,7 +22,7 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let known = Known::load(&layout, &cluster)?;
-    let wait = Duration::from_secs(arguments.wait);
+    let wait = Patience::asked(arguments.wait);
     let mut operator = Operator { layout, cluster, known, seen_at: Seq(0), wait, json: arguments.json };
     match &arguments.action {
         Action::Show => {
@@ -54,7 +53,7 @@ struct Operator {
     known: Known,
     /// The batch as of which that is.
     seen_at: Seq,
-    wait: Duration,
+    wait: Patience,
     json: bool,
 }
 

@@ -88,7 +88,7 @@ fn votes(operator: &Operator, replica: ReplicaId) -> Result<(), String> {
 
 /// Orders one after the other, so that each is a batch of its own. Gives the number reached.
 async fn bring_on(operator: &Operator, until: Seq) -> Result<Seq, Failure> {
-    let give_up = Instant::now() + operator.wait;
+    let give_up = Instant::now() + operator.wait.answer;
     let present = operator.known.present(&operator.cluster);
     let session = Session::open_operator(&operator.layout, &present, operator.wait).await?;
     let (mut reached, mut told) = (operator.seen_at, Instant::now());
@@ -96,7 +96,7 @@ async fn bring_on(operator: &Operator, until: Seq) -> Result<Seq, Failure> {
     while reached < until {
         let left = give_up.saturating_duration_since(Instant::now());
         let Ok(answer) = tokio::time::timeout(left, session.client.execute(nothing.clone())).await else {
-            let waited = operator.wait.as_secs();
+            let waited = operator.wait.answer.as_secs();
             let why = format!(
                 "after {waited} s the group is at {}; repeat this, or wait longer (--wait)",
                 reached.0

@@ -6,7 +6,7 @@ use crate::failure::{Failure, NOT_DONE};
 use crate::init::give;
 use crate::print::say;
 use crate::processes::Processes;
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -107,9 +107,10 @@ impl Stage {
 
     /// Connects the two clients.
     async fn connect(&mut self) -> Result<(), Failure> {
+        let patience = Patience::for_answers(PATIENCE);
         for number in 1..=2 {
             let session =
-                Session::open(&self.layout, &self.cluster, Some(ClientId(number)), PATIENCE).await?;
+                Session::open(&self.layout, &self.cluster, Some(ClientId(number)), patience).await?;
             self.sessions.push(session);
         }
         Ok(())

@@ -3,5 +3,6 @@
 mod doctor;
 mod how_to_start;
 mod print;
+mod reach;
 mod room;
 mod users;

@@ -13,6 +13,7 @@ mod full;
 mod killed;
 mod life;
 mod printing;
+mod reach;
 mod refusals;
 mod stopping;
 mod support;

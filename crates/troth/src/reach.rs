@@ -1,0 +1,47 @@
+//! Tells whoever waits for events of others whether the group could tell of any.
+
+use crate::print::note;
+use std::time::Duration;
+use troth_client::front::Client;
+use troth_types::{Group, ReplicaId};
+
+/// Between two looks at the connections.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Whether enough replicas are connected to hear from the group.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    group: Group,
+    lost: bool,
+}
+
+impl Reach {
+    pub(crate) fn new(group: Group) -> Self {
+        Self { group, lost: false }
+    }
+
+    /// What is to be said of these connections that was not said before.
+    pub(crate) fn news(&mut self, unreachable: &[ReplicaId]) -> Option<String> {
+        let (n, needed) = (self.group.n(), self.group.weak());
+        let up = n - unreachable.len();
+        let was = std::mem::replace(&mut self.lost, up < needed);
+        match (was, self.lost) {
+            (false, true) => Some(format!(
+                "The group cannot be reached any more: {up} of its {n} replicas are connected, and {needed} are needed. \
+                 Goes on trying; `troth status` shows who answers."
+            )),
+            (true, false) => Some("The group is reached again.".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Says it on standard error, for as long as the client is open.
+    pub(crate) async fn tell(mut self, client: &Client) {
+        while let Ok(status) = client.status().await {
+            if let Some(news) = self.news(&status.unreachable) {
+                note!("{news}");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
