@@ -1,8 +1,9 @@
 //! What can be said on the command line.
 
 use crate::admin::Admin;
+use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
@@ -110,11 +111,31 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Demo(Demo),
 }
 
+impl Command {
+    /// The cluster's directory, where it is about one.
+    pub(crate) fn dir(&self) -> Option<&Path> {
+        let dir = match self {
+            Self::Init(arguments) => &arguments.dir,
+            Self::Replica(arguments) => &arguments.dir,
+            Self::Trusted(arguments) => &arguments.dir,
+            Self::Up(arguments) => &arguments.dir,
+            Self::Kv(arguments) => &arguments.dir,
+            Self::Doctor(arguments) => &arguments.dir,
+            Self::Backup(arguments) => &arguments.dir,
+            Self::Restore(arguments) => &arguments.dir,
+            Self::Status(arguments) => &arguments.dir,
+            Self::Admin(arguments) => &arguments.dir,
+            Self::Demo(_) => return None,
+        };
+        Some(&dir.dir)
+    }
+}
+
 /// Where the cluster's files are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Dir {
     /// The cluster's directory.
-    #[arg(long, global = true, env = "TROTH_DIR", default_value = "troth-data", value_name = "DIRECTORY")]
+    #[arg(long, global = true, env = "TROTH_DIR", default_value = USUAL_DIR, value_name = "DIRECTORY")]
     pub(crate) dir: PathBuf,
 }
 

@@ -1,6 +1,8 @@
 //! Why a command failed, and the exit code that says so.
 
 use crate::print::note;
+use crate::suggest;
+use std::path::Path;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::backup::BackupError;
@@ -37,6 +39,14 @@ impl Failure {
     /// Something of the operating system's that went wrong while doing `what`.
     pub(crate) fn system(what: &str, why: &std::io::Error) -> Self {
         Self::new(NOT_DONE, format!("{what}: {why}"))
+    }
+
+    /// The same, with commands in the message for the cluster in this directory.
+    pub(crate) fn in_dir(self, dir: Option<&Path>) -> Self {
+        match dir {
+            Some(dir) => Self { message: suggest::in_dir(&self.message, dir), ..self },
+            None => self,
+        }
     }
 
     /// Prints the message and gives the code.

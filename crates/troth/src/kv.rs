@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
 use troth_node::config::Layout;
-use troth_types::{ClientId, Group, Wire};
+use troth_types::{ClientId, Wire};
 
 /// How long the group may take to end the watch of somebody who wants to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -28,13 +28,19 @@ pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
         let patience = Patience::asked(kv.wait);
         let session = Session::open(&layout, &cluster, kv.client.map(ClientId), patience).await?;
         let client = session.client.clone();
-        let result = operate(&client, cluster.group, &kv.operation).await;
+        let result =
+            operate(&client, &kv.operation, Reach::new(cluster.group).tell(&client, &kv.dir.dir)).await;
         client.close().await;
         result
     })
 }
 
-async fn operate(client: &Client, group: Group, operation: &KvOperation) -> Result<(), Failure> {
+/// Does what was asked for; `telling` goes on beside what lasts.
+async fn operate(
+    client: &Client,
+    operation: &KvOperation,
+    telling: impl Future<Output = ()>,
+) -> Result<(), Failure> {
     match operation {
         KvOperation::Get { key, version } => match get(client, key).await? {
             Some((number, value)) => {
@@ -60,7 +66,7 @@ async fn operate(client: &Client, group: Group, operation: &KvOperation) -> Resu
             written(key, execute(client, &operation).await?)
         }
         KvOperation::Scan { prefix, limit } => scan(client, prefix, *limit).await,
-        KvOperation::Watch { key, prefix, count } => watch(client, group, key, *prefix, *count).await,
+        KvOperation::Watch { key, prefix, count } => watch(client, telling, key, *prefix, *count).await,
     }
 }
 
@@ -91,10 +97,10 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints changes until there were enough or Ctrl-C, and ends the watch.
+/// Prints changes until there were enough or Ctrl-C, and ends the watch; `telling` goes on beside it.
 async fn watch(
     client: &Client,
-    group: Group,
+    telling: impl Future<Output = ()>,
     key: &str,
     prefix: bool,
     count: Option<u64>,
@@ -105,7 +111,7 @@ async fn watch(
         signal(SignalKind::interrupt()).map_err(|why| Failure::system("cannot listen for signals", &why))?;
     let told = tokio::select! {
         told = follow(client, key, &watch, count) => told.map(|()| true),
-        () = Reach::new(group).tell(client) => Err(Failure::new(NOT_DONE, "the session ended")),
+        () = telling => Err(Failure::new(NOT_DONE, "the session ended")),
         _ = interrupt.recv() => Ok(false),
     };
     // Whoever wants to leave, or has seen the group fail, does not wait for it as long as for an answer.

@@ -23,6 +23,7 @@ mod replica;
 mod restore;
 mod session;
 mod status;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod trusted;
@@ -79,6 +80,6 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.in_dir(cli.command.dir()).report(),
     }
 }

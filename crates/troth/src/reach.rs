@@ -1,6 +1,8 @@
 //! Tells whoever waits for events of others whether the group could tell of any.
 
 use crate::print::note;
+use crate::suggest;
+use std::path::Path;
 use std::time::Duration;
 use troth_client::front::Client;
 use troth_types::{Group, ReplicaId};
@@ -35,11 +37,11 @@ impl Reach {
         }
     }
 
-    /// Says it on standard error, for as long as the client is open.
-    pub(crate) async fn tell(mut self, client: &Client) {
+    /// Says it on standard error, for as long as the client of the cluster in this directory is open.
+    pub(crate) async fn tell(mut self, client: &Client, dir: &Path) {
         while let Ok(status) = client.status().await {
             if let Some(news) = self.news(&status.unreachable) {
-                note!("{news}");
+                note!("{}", suggest::in_dir(&news, dir));
             }
             tokio::time::sleep(LOOK).await;
         }

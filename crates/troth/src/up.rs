@@ -5,6 +5,7 @@ use crate::failure::{Failure, USAGE};
 use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
+use crate::suggest::{self, USUAL_DIR, quoted};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,10 +73,11 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
 
 fn greet(layout: &Layout, cluster: &Cluster) {
     let (n, f) = (cluster.group.n(), cluster.group.f());
-    let dir = if layout.root() == Path::new("troth-data") {
+    // Another terminal knows nothing of this one's environment.
+    let dir = if layout.root() == Path::new(USUAL_DIR) {
         String::new()
     } else {
-        format!(" --dir {}", layout.root().display())
+        format!(" --dir {}", quoted(&layout.root().display().to_string()))
     };
     say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and {}.\n", after(layout, cluster));
     say!("In another terminal:");
@@ -92,7 +94,7 @@ fn greet(layout: &Layout, cluster: &Cluster) {
 /// What is left when they have been stopped.
 pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
     let dir = layout.root().display();
-    match cluster.durability {
+    let after = match cluster.durability {
         Durability::Memory if cluster.trusted_home == TrustedHome::Process => {
             "what they hold is gone then, unless every `troth trusted` was started apart and runs on"
                 .to_owned()
@@ -102,7 +104,8 @@ pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
             "what they hold stays in {dir}: `troth up` goes on with it, unless the machine starts anew before that"
         ),
         Durability::Always => format!("what they hold stays in {dir}: `troth up` goes on with it"),
-    }
+    };
+    suggest::in_dir(&after, layout.root())
 }
 
 fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {

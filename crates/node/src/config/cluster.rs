@@ -155,7 +155,7 @@ impl Cluster {
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         let source = Source::read(
             file,
-            "is this the directory where `troth up` runs? Give the cluster's with --dir, or make one with `troth init`",
+            "give the directory of a cluster with --dir, or have one made there by `troth init`, or by `troth up` while that runs",
         )?;
         Self::check(&source)
     }

@@ -14,6 +14,7 @@ pub(crate) use arguments::Admin;
 
 use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
 use crate::session::{Patience, Session};
+use crate::suggest;
 use arguments::Action;
 use troth_node::config::{Cluster, Known, Layout};
 use troth_types::{Change, ChangeAnswer, Configuration, Member, Refused, ReplicaId, Seq, Wire};
@@ -137,7 +138,7 @@ impl Operator {
             return show::print(self, at, configuration);
         }
         for line in words {
-            crate::print::say!("{line}");
+            crate::print::say!("{}", suggest::in_dir(line, self.layout.root()));
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub(crate) mod kernel;
 use crate::cli::Dir;
 use crate::failure::{Failure, NO};
 use crate::print;
+use crate::suggest;
 use clap::Args;
 use std::fmt;
 use troth_node::config::{Cluster, ConfigError, Known, Layout};
@@ -99,6 +100,10 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
                 }
             }
         }
+    }
+    for finding in &mut findings {
+        finding.said = suggest::in_dir(&finding.said, &doctor.dir.dir);
+        finding.mend = suggest::in_dir(&finding.mend, &doctor.dir.dir);
     }
     tell(&findings, doctor.json)?;
     let failed = findings.iter().filter(|finding| finding.state == State::Fail).count();

@@ -5,4 +5,5 @@ mod how_to_start;
 mod print;
 mod reach;
 mod room;
+mod suggest;
 mod users;

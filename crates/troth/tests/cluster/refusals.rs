@@ -86,3 +86,27 @@ fn a_build_that_serves_fails_in_no_way_that_it_is_told_to() {
         }
     }
 }
+
+#[test]
+fn commands_that_it_suggests_are_for_the_directory_that_was_given() {
+    let scratch = Scratch::new("suggested");
+    let usual = scratch.0.as_path();
+    let other = usual.join("its own");
+    init_with(&other, &[]);
+    let given = other.to_str().expect("text");
+    let expected = format!("--dir '{given}'");
+    let kv = run(usual, &["kv", "--dir", given, "--wait", "1", "get", "key"]);
+    let words = String::from_utf8_lossy(&kv.stderr).into_owned();
+    assert_eq!(kv.status.code(), Some(5), "{words}");
+    assert!(words.contains(&format!("`troth status {expected}`")), "{words}");
+    // Where the environment names it, commands need not.
+    let kv = run(&other, &["kv", "--wait", "1", "get", "key"]);
+    let words = String::from_utf8_lossy(&kv.stderr).into_owned();
+    assert!(words.contains("`troth status`"), "{words}");
+
+    let empty = usual.join("empty");
+    let status = run(usual, &["status", "--dir", empty.to_str().expect("text")]);
+    let words = String::from_utf8_lossy(&status.stderr).into_owned();
+    assert_eq!(status.status.code(), Some(2), "{words}");
+    assert!(words.contains(&format!("`troth init --dir {}`", empty.display())), "{words}");
+}
