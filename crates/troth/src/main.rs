@@ -16,6 +16,7 @@ mod faulty_store;
 mod how_to_start;
 mod init;
 mod kv;
+mod mistakes;
 mod print;
 mod processes;
 mod reach;
@@ -31,8 +32,7 @@ mod trusted_start;
 mod up;
 mod users;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use cli::Command;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -45,7 +45,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const DEFAULT_LOG: &str = "warn,troth=info,troth_node=info";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = mistakes::parse();
     let wanted = cli.log.as_deref().unwrap_or(DEFAULT_LOG);
     let filter = match EnvFilter::try_new(wanted) {
         Ok(filter) => filter,

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod how_to_start;
+mod mistakes;
 mod print;
 mod reach;
 mod room;

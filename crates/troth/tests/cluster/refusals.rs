@@ -110,3 +110,12 @@ fn commands_that_it_suggests_are_for_the_directory_that_was_given() {
     assert_eq!(status.status.code(), Some(2), "{words}");
     assert!(words.contains(&format!("`troth init --dir {}`", empty.display())), "{words}");
 }
+
+#[test]
+fn a_mistyped_command_is_recognised() {
+    let scratch = Scratch::new("mistyped");
+    let output = run(&scratch.0, &["kv", "ptu", "key", "value"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(words.contains("tip:") && words.contains("'put'"), "{words}");
+}
