@@ -17,13 +17,18 @@ pub struct ConfigError {
     pub mend: String,
 }
 
+impl ConfigError {
+    /// What is wrong and where, without what to do: `file:line:column: problem`.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let place = self.place.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
+        format!("{}{place}: {}", self.file.display(), self.problem)
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some((line, column)) = self.place {
-            write!(f, ":{line}:{column}")?;
-        }
-        write!(f, ": {}\n  mend: {}", self.problem, self.mend)
+        write!(f, "{}\n  mend: {}", self.said(), self.mend)
     }
 }
 

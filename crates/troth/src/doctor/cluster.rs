@@ -3,10 +3,13 @@
 use super::{Finding, clocks};
 use crate::session::opens;
 use troth_node::Snapshot;
-use troth_node::config::Cluster;
+use troth_node::config::{Cluster, Durability, Layout, TrustedHome};
+use troth_types::ReplicaId;
 
 /// What was seen of one replica.
 pub(crate) struct Seen {
+    /// Whether it ran since its component began; nothing where its directory is not on this machine.
+    pub(crate) ran: Option<bool>,
     /// Why its port does not open, if it does not.
     pub(crate) port: Result<(), String>,
     /// What it says of itself, where it has an HTTP port.
@@ -14,13 +17,15 @@ pub(crate) struct Seen {
     pub(crate) clock: Option<clocks::Beside>,
 }
 
-pub(super) fn look(cluster: &Cluster) -> Vec<Finding> {
+pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
     let seen: Vec<Seen> = std::thread::scope(|scope| {
         let asked: Vec<_> = cluster
-            .replicas
-            .iter()
-            .map(|replica| {
-                scope.spawn(|| {
+            .group
+            .all()
+            .zip(&cluster.replicas)
+            .map(|(id, replica)| {
+                let ran = here.contains(&id).then(|| layout.started(id).exists());
+                scope.spawn(move || {
                     let port = opens(&replica.address);
                     let (says, clock) = match &replica.http {
                         Some(http) => {
@@ -29,7 +34,7 @@ pub(super) fn look(cluster: &Cluster) -> Vec<Finding> {
                         }
                         None => (None, None),
                     };
-                    Seen { port, says, clock }
+                    Seen { ran, port, says, clock }
                 })
             })
             .collect();
@@ -54,8 +59,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
             && up > 0
         {
             let said = format!("replica {id} does not answer at {address}: {why}");
-            let mend = "start it there, or let this machine through its firewall";
-            findings.push(Finding::warn(SUBJECT, said, mend));
+            findings.push(Finding::warn(SUBJECT, said, bring_back(cluster, id, seen.ran)));
         }
         if let Some(Ok(says)) = &seen.says {
             findings.extend(judge_one(cluster, id, says, up));
@@ -68,16 +72,52 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
         0 => Finding::warn(
             SUBJECT,
             "no replica answers: none runs yet, or none can be reached from here",
-            "nothing where the group is not meant to run yet; else start the replicas",
+            if forgets(cluster) && seen.iter().any(|seen| seen.ran == Some(true)) {
+                "nothing where they run and only cannot be reached; if they have ended, this group is over (durability \
+                 \"memory\"): make a new one in another directory"
+            } else {
+                "nothing where the group is not meant to run yet; else start the replicas"
+            },
         ),
         up if up < quorum => Finding::fail(
             SUBJECT,
             format!("{up} of {n} replicas answer and {quorum} are needed: the group cannot order requests"),
-            "see the lines above",
+            if forgets(cluster) {
+                "see the lines above; where more than f replicas have ended, the group is lost with what it held: make \
+                 a new one, with `troth restore` where there is a backup"
+            } else {
+                "see the lines above"
+            },
         ),
         up => Finding::ok(SUBJECT, format!("{up} of {n} replicas answer")),
     });
     findings
+}
+
+/// Whether a replica that has ended has forgotten what it certified, whatever ended it.
+fn forgets(cluster: &Cluster) -> bool {
+    cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess
+}
+
+/// What to do about a replica that does not answer: not each that has ended may start again.
+fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
+    let start = "start it there, or let this machine through its firewall";
+    let readmit = format!("troth admin readmit --replica {id} (docs/operating/readmission.md)");
+    match (cluster.durability, cluster.trusted_home) {
+        (Durability::Always, _) => start.to_owned(),
+        // It has not begun yet.
+        _ if ran == Some(false) => start.to_owned(),
+        (Durability::Interval(_), _) => {
+            format!("{start}; where its machine was started anew since it ran: {readmit}")
+        }
+        (Durability::Memory, TrustedHome::Process) => {
+            format!("{start}; where its trusted component has ended since it ran: {readmit}")
+        }
+        (Durability::Memory, TrustedHome::InProcess) => format!(
+            "if it has ended it must not start again, as it kept nothing (durability \"memory\"): {readmit}, then start \
+             it; if it runs, or never ran: {start}"
+        ),
+    }
 }
 
 fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Finding> {

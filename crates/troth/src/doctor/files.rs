@@ -26,8 +26,9 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     findings.extend(unwritable(&layout.cluster()));
     for replica in here {
         findings.extend(private(&layout.replica(*replica), 0o700));
-        findings.extend(private(&layout.replica_secret(*replica), 0o600));
-        findings.extend(readable(layout, cluster, *replica));
+        let open = private(&layout.replica_secret(*replica), 0o600);
+        // One that is open to others is not read, for that very reason.
+        findings.extend(open.or_else(|| readable(layout, cluster, *replica)));
         findings.extend(whole(layout, cluster, *replica));
         if cluster.trusted_home == TrustedHome::Process {
             findings.extend(private(&layout.trusted(*replica), 0o700));
@@ -37,8 +38,8 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
             }
         }
     }
-    for client in cluster.clients.keys() {
-        let secret = layout.client_secret(*client);
+    let clients = cluster.clients.keys().map(|client| layout.client_secret(*client));
+    for secret in clients.chain([layout.operator_secret()]) {
         if secret.exists() {
             findings.extend(private(&secret, 0o600));
         }
@@ -112,8 +113,8 @@ fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Fi
         // What is missing has been said.
         Err(_) => None,
         Ok(_) => ReplicaSecret::load(&path, cluster).err().map(|why| {
-            let mend = why.mend.clone();
-            Finding::fail(SUBJECT, format!("{}: {}", path.display(), why.problem), mend)
+            let said = why.said();
+            Finding::fail(SUBJECT, said, why.mend)
         }),
     }
 }

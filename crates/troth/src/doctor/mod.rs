@@ -93,10 +93,10 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
             findings.extend(disk::look(&layout, &cluster, &here));
             // Who is to be reached are those who have their places now.
             match Known::load(&layout, &cluster) {
-                Ok(known) => findings.extend(cluster::look(&known.present(&cluster))),
+                Ok(known) => findings.extend(cluster::look(&layout, &known.present(&cluster), &here)),
                 Err(why) => {
                     findings.push(unusable(why));
-                    findings.extend(cluster::look(&cluster));
+                    findings.extend(cluster::look(&layout, &cluster, &here));
                 }
             }
         }
@@ -115,9 +115,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
 
 /// A file that says nothing as it is.
 fn unusable(why: ConfigError) -> Finding {
-    let line = why.place.map_or(String::new(), |(line, _)| format!(" line {line}"));
-    let said = format!("{}{line}: {}", why.file.display(), why.problem);
-    Finding::fail("cluster", said, why.mend)
+    Finding::fail("cluster", why.said(), why.mend)
 }
 
 /// The replicas whose directories are on this machine.

@@ -145,7 +145,7 @@ fn no_isolation_is_called_what_it_is() {
 
 fn seen(port: bool, says: Snapshot) -> Seen {
     let port = if port { Ok(()) } else { Err("refused".to_owned()) };
-    Seen { says: port.is_ok().then_some(Ok(says)), port, clock: None }
+    Seen { ran: Some(true), says: port.is_ok().then_some(Ok(says)), port, clock: None }
 }
 
 #[test]
@@ -162,4 +162,36 @@ fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
     assert_eq!(odd(Snapshot { active: false, ..good() }), Warn);
     assert_eq!(odd(Snapshot { accused: vec![1], ..good() }), Warn);
     assert_eq!(odd(Snapshot { accused_clients: vec![3], ..good() }), Warn);
+}
+
+#[test]
+fn a_replica_that_must_be_readmitted_is_not_to_be_started() {
+    let mend = |durability, trusted_home, ran| {
+        let cluster = Cluster { durability, trusted_home, ..cluster("ended") };
+        let up = || seen(true, Snapshot::default());
+        let gone = Seen { ran, ..seen(false, Snapshot::default()) };
+        let findings = judge_peers(&cluster, &[up(), up(), gone]);
+        let of_it = findings.into_iter().find(|finding| finding.said.contains("replica 2 does not answer"));
+        of_it.expect("it is missed").mend
+    };
+    let readmit = "troth admin readmit --replica 2";
+    let (here, apart) = (TrustedHome::InProcess, TrustedHome::Process);
+    let memory = mend(Durability::Memory, here, Some(true));
+    assert!(memory.starts_with("if it has ended it must not start again") && memory.contains(readmit));
+    for (durability, home) in [(Durability::interval(), here), (Durability::Memory, apart)] {
+        let some = mend(durability, home, Some(true));
+        assert!(some.starts_with("start it there") && some.contains(readmit), "{some}");
+        assert!(!mend(durability, home, Some(false)).contains(readmit), "it has not begun");
+    }
+    assert!(!mend(Durability::Memory, here, Some(false)).contains(readmit), "it has not begun");
+    assert!(mend(Durability::Memory, here, None).contains(readmit), "nobody knows here whether it ran");
+    assert!(!mend(Durability::Always, here, Some(true)).contains(readmit));
+
+    let all_gone = |durability| {
+        let cluster = Cluster { durability, ..cluster("over") };
+        let gone: Vec<Seen> = (0..3).map(|_| seen(false, Snapshot::default())).collect();
+        judge_peers(&cluster, &gone).pop().expect("a finding").mend
+    };
+    assert!(all_gone(Durability::Memory).contains("this group is over"));
+    assert!(all_gone(Durability::Always).contains("start the replicas"));
 }

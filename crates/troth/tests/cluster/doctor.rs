@@ -77,11 +77,14 @@ fn it_finds_what_is_wrong_with_files_and_says_so_in_a_line_each() {
         (dir.join("replica-0"), 0o755, 0o700),
         (dir.join("cluster.toml"), 0o666, 0o644),
         (dir.join("clients/client-1.toml"), 0o640, 0o600),
+        (dir.join("clients/operator.toml"), 0o604, 0o600),
     ] {
         mode(&path, bad);
         let found = findings(dir);
         let said = path.to_string_lossy();
         assert_eq!(about(&found, "files", &said).as_deref(), Some("fail"), "{said}: {found:?}");
+        let times = found.iter().filter(|(subject, _, says)| subject == "files" && says.contains(&*said));
+        assert_eq!(times.count(), 1, "it is said once: {found:?}");
         mode(&path, good);
     }
     std::fs::copy(dir.join("replica-1/secret.toml"), &secret).expect("our own directory");
@@ -89,6 +92,17 @@ fn it_finds_what_is_wrong_with_files_and_says_so_in_a_line_each() {
     std::fs::write(&secret, text).expect("our own directory");
     let found = findings(dir);
     assert_eq!(about(&found, "files", "does not belong").as_deref(), Some("fail"), "{found:?}");
+    let place = |found: &[(String, String, String)], subject: &str, file: &str| {
+        let said = found.iter().find(|(of, _, said)| of == subject && said.contains(file));
+        let said = said.unwrap_or_else(|| panic!("nothing of {file}: {found:?}")).2.clone();
+        let place = said.split(&format!("{file}:")).nth(1).expect("a place").splitn(3, ':').take(2);
+        place.map(|number| number.parse::<u32>().unwrap_or_else(|_| panic!("{said}"))).collect::<Vec<_>>()
+    };
+    assert_eq!(place(&found, "files", "secret.toml").len(), 2, "line and column: {found:?}");
+    let file = dir.join("cluster.toml");
+    let text = std::fs::read_to_string(&file).expect("just made").replacen("service =", "servce =", 1);
+    std::fs::write(&file, text).expect("our own file");
+    assert_eq!(place(&findings(dir), "cluster", "cluster.toml"), [5, 1], "as other commands say it");
 }
 
 #[test]
