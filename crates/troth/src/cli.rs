@@ -19,11 +19,12 @@ Try it:
 
 Exit codes:
   0  done
-  1  the service said no: no such key, another version
+  1  the answer is no: no such key, another version, over a limit; the group refuses
+     a change; a backup is damaged; the doctor found something that fails
   2  wrong usage or configuration
-  3  this replica must not start
-  4  the outcome is unknown
-  5  not done: the group cannot be reached, or refused"
+  3  this replica, or its trusted component, ran before and must not start again
+  4  no answer in time: whether it was done is unknown
+  5  not done: too few replicas can be reached, or something in the system refused"
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -349,7 +350,10 @@ Examples:
   troth kv cas lock --absent me                       only if the key does not exist
   troth kv scan user/ --limit 20
   troth kv watch greeting                             prints every change until Ctrl-C
-  troth kv delete greeting")]
+  troth kv delete greeting
+
+Exit code 1 where the service says no, 4 where it is unknown whether it was done, 5
+where it was not; `troth --help` lists all.")]
 pub(crate) struct Kv {
     #[command(flatten)]
     pub(crate) dir: Dir,

@@ -83,7 +83,16 @@ impl From<BackupError> for Failure {
 
 impl From<MakeError> for Failure {
     fn from(why: MakeError) -> Self {
-        Self::usage(why.to_string())
+        match why {
+            MakeError::Exists(_)
+            | MakeError::Plan(_)
+            | MakeError::Config(_)
+            | MakeError::Unfinished { .. } => Self::usage(why.to_string()),
+            MakeError::Genesis(why) => why.into(),
+            MakeError::File(..) | MakeError::Random(_) | MakeError::NoPorts => {
+                Self::new(NOT_DONE, why.to_string())
+            }
+        }
     }
 }
 

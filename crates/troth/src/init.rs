@@ -71,6 +71,7 @@ fn plan(init: &Shape, service: Service) -> Result<Plan, Failure> {
             init.hosts.len()
         )));
     }
+    check_hosts(init)?;
     let addresses = (0..n).map(|replica| {
         let host = init.hosts.get(usize::from(replica)).map_or("127.0.0.1", String::as_str);
         // One machine each: the same port everywhere. All on one machine: a port each.
@@ -97,6 +98,37 @@ fn plan(init: &Shape, service: Service) -> Result<Plan, Failure> {
         addresses: addresses.collect(),
         timing: String::new(),
     })
+}
+
+/// Each of the machines has one replica, on the same port as all others.
+fn check_hosts(init: &Shape) -> Result<(), Failure> {
+    let (port, http) = (init.base_port, init.base_port + HTTP_OFFSET);
+    for host in &init.hosts {
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if bare.is_none() && host.contains(':') {
+            return Err(Failure::usage(format!(
+                "--hosts takes machines without ports, and {host:?} has a \":\" in it\n  mend: write the name or address \
+                 alone (an IPv6 address in brackets); every replica listens on port {port} of its machine, and on \
+                 {http} for /status, which --base-port changes"
+            )));
+        }
+        let twice: Vec<String> = (0..)
+            .zip(&init.hosts)
+            .filter(|(_, other)| *other == host)
+            .map(|(id, _): (u16, _)| id.to_string())
+            .collect();
+        if twice.len() > 1 {
+            return Err(Failure::usage(format!(
+                "--hosts names {host} for replicas {}: all of them would listen on its port {port}\n  mend: for all replicas \
+                 on this one machine leave --hosts away, and replica N gets port {port} + N of 127.0.0.1; otherwise name \
+                 another machine for each, since the group bears {} that {}",
+                twice.join(" and "),
+                init.f,
+                if init.f == 1 { "fails" } else { "fail" },
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whom the components' directories are for.

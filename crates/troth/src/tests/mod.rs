@@ -1,6 +1,7 @@
 //! Tests of what needs no process.
 
 mod doctor;
+mod help;
 mod how_to_start;
 mod mistakes;
 mod print;

@@ -119,3 +119,26 @@ fn a_mistyped_command_is_recognised() {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(words.contains("tip:") && words.contains("'put'"), "{words}");
 }
+
+#[test]
+fn one_machine_for_several_replicas_is_named_once() {
+    let scratch = Scratch::new("hosts");
+    let dir = scratch.0.as_path();
+    let refusal = |hosts: &str| {
+        let output = run(dir, &["init", "--hosts", hosts]);
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{hosts}: {words}");
+        assert!(!dir.exists(), "{hosts}");
+        words
+    };
+    let words = refusal("127.0.0.1,127.0.0.1,127.0.0.1");
+    assert!(words.contains("replicas 0 and 1 and 2") && words.contains("leave --hosts away"), "{words}");
+    let words = refusal("one,two,one");
+    assert!(words.contains("one for replicas 0 and 2") && words.contains("another machine"), "{words}");
+    for hosts in ["localhost:1,localhost:2,localhost:3", "[::1]:1,[::2]:1,[::3]:1", "::1,::2,::3"] {
+        let words = refusal(hosts);
+        assert!(words.contains("without ports") && words.contains("--base-port"), "{words}");
+    }
+    let output = run(dir, &["init", "--hosts", "[::1],[::2],[::3]"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
