@@ -74,10 +74,11 @@ impl Processes {
                 let code = if code == 0 { NOT_DONE } else { code };
                 let log =
                     std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
-                return Err(Failure::new(
-                    code,
-                    format!("replica {} ended at once:\n{}", replica.0, log.trim_end()),
-                ));
+                let said = match log.trim_end() {
+                    "" => " and said nothing".to_owned(),
+                    log => format!(":\n{log}"),
+                };
+                return Err(Failure::new(code, format!("replica {} ended at once{said}", replica.0)));
             }
             let others = cluster.group.n() - 1;
             let ready = |answer: &Result<_, _>| {
@@ -87,7 +88,11 @@ impl Processes {
                 return Ok(true);
             }
             if Instant::now() > give_up {
-                let problem = format!("not every replica serves after {} s", patience.as_secs());
+                let problem = format!(
+                    "not every replica serves after {} s\n  mend: look at {}/replica-N/replica.log",
+                    patience.as_secs(),
+                    layout.root().display()
+                );
                 return Err(Failure::new(NOT_DONE, problem));
             }
             if pause(LOOK) {

@@ -34,19 +34,68 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     if !layout.cluster().exists() {
         make_ours(&layout, up.f.unwrap_or(1))?;
     }
-    let result = serve(&layout, up, &signals);
+    let mut result = serve(&layout, up, &signals);
     if ours.exists() {
-        // State, counters and keys are of no use once the replicas have ended.
-        clear(&layout)?;
-        let _ = std::fs::remove_file(layout.root().join(LOCK));
-        // Fails where the user keeps something else there, which is right.
-        let _ = std::fs::remove_dir(layout.root());
+        // State, counters and keys are of no use once the replicas have ended; their logs are, where they tell why.
+        let kept = if matches!(result, Ok(End::Asked)) { Vec::new() } else { keep_logs(layout.root())? };
+        if kept.is_empty() {
+            clear(&layout)?;
+            let _ = std::fs::remove_file(layout.root().join(LOCK));
+            // Fails where the user keeps something else there, which is right.
+            let _ = std::fs::remove_dir(layout.root());
+        } else {
+            result = tell_kept(result, &kept);
+        }
     }
     drop(lock);
-    result
+    result.map(drop)
 }
 
-fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
+/// How a cluster that came to serve, or was stopped before, has ended.
+enum End {
+    /// As it was asked to.
+    Asked,
+    /// The same, but some of its replicas had ended before.
+    Mourned,
+}
+
+/// Says where the logs are that were kept, with the failure where there is one.
+fn tell_kept(result: Result<End, Failure>, kept: &[PathBuf]) -> Result<End, Failure> {
+    let names: Vec<String> = kept.iter().map(|log| log.display().to_string()).collect();
+    let said = format!("kept until the next `troth up` here: {}", names.join(", "));
+    match result {
+        Ok(end) => {
+            say!("{said}");
+            Ok(end)
+        }
+        Err(why) => Err(Failure { message: format!("{}\n  {said}", why.message), ..why }),
+    }
+}
+
+/// Removes what a `troth up` made, but for the logs of its replicas; gives those. The mark stays with them, so that
+/// whoever starts here next clears them.
+fn keep_logs(root: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |why| Failure::system(&format!("cannot clear {}", root.display()), &why);
+    let mut kept = Vec::new();
+    for path in made_names(root)? {
+        let log = path.join("replica.log");
+        if !log.is_file() {
+            remove(&path).map_err(failed)?;
+            continue;
+        }
+        for entry in std::fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?.path();
+            if entry != log {
+                remove(&entry).map_err(failed)?;
+            }
+        }
+        kept.push(log);
+    }
+    kept.sort();
+    Ok(kept)
+}
+
+fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     let cluster = session::present(layout)?;
     if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
         let problem = format!(
@@ -57,18 +106,20 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<(), Failure> {
         return Err(Failure::usage(problem));
     }
     let mut processes = Processes::start(layout, &cluster, |_| Vec::new())?;
+    let mut end = End::Asked;
     if processes.wait_until_serving(layout, &cluster, PATIENCE, |pause| signals.wait(pause))? {
         greet(layout, &cluster);
         while !signals.wait(Duration::from_millis(200)) {
             if let Some((replica, _)) = processes.ended() {
                 processes.forget(replica);
+                end = End::Mourned;
                 mourn(layout, &cluster, replica, processes.running());
             }
         }
     }
     say!("\nStopping.");
     processes.stop();
-    Ok(())
+    Ok(end)
 }
 
 fn greet(layout: &Layout, cluster: &Cluster) {
@@ -197,11 +248,14 @@ fn clear(layout: &Layout) -> Result<(), Failure> {
     let root = layout.root();
     let failed = |why| Failure::system(&format!("cannot clear {}", root.display()), &why);
     for path in made_names(root)? {
-        if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }
-            .map_err(failed)?;
+        remove(&path).map_err(failed)?;
     }
     // Last: while it stands, whoever starts here next clears what is left.
     std::fs::remove_file(root.join(OURS)).map_err(failed)
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// SIGINT and SIGTERM as something to wait for.

@@ -1,7 +1,9 @@
 //! A cluster's life: it serves, survives its primary, and leaves nothing behind.
 
-use crate::support::{Running, Scratch, good, init_with, lives, pid, run, signal, status, troth, until, up};
-use std::io::{BufRead, BufReader, Write};
+use crate::support::{
+    Running, Scratch, good, init_with, lives, pid, run, signal, status, troth, until, up, up_printing,
+};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -61,6 +63,63 @@ fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
         until("the replicas are gone", || (!lives(pid)).then_some(()));
     }
     assert!(!dir.join("cluster.toml").exists(), "a cluster that `troth up` made goes with it");
+}
+
+#[test]
+fn what_a_replica_said_is_kept_where_it_ended_by_itself() {
+    let scratch = Scratch::new("logs");
+    let dir = scratch.0.as_path();
+    let left = |of: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(of).into_iter().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("readable").file_name().into_string().expect("text"))
+            .filter(|name| name != "troth-up.lock")
+            .collect();
+        names.sort();
+        names
+    };
+    let (mut cluster, lines) = up_printing(dir, &[]);
+    signal(pid(&status(dir)[1]), "KILL");
+    let mut lines = lines.map(|line| line.expect("text"));
+    let log = dir.join("replica-1/replica.log");
+    let named = log.to_str().expect("text");
+    assert!(lines.any(|line| line.contains("Replica 1 has ended") && line.contains(named)));
+    cluster.signal("INT");
+    assert!(lines.any(|line| line.contains("kept") && line.contains(named)), "it says where the logs are");
+    assert_eq!(cluster.ends(), Some(0));
+    assert!(log.exists());
+    assert_eq!(left(dir), ["made-by-troth-up", "replica-0", "replica-1", "replica-2"]);
+    assert_eq!(left(&dir.join("replica-1")), ["replica.log"], "no key is left");
+
+    // Nor are they in the way of the next one, which leaves nothing where all went well.
+    let mut cluster = up(dir, &[]);
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
+    assert!(!dir.exists(), "{:?}", left(dir));
+
+    // One that ends before the cluster serves fails it; its log is named and there.
+    let mut command = troth(dir);
+    let mut child =
+        command.arg("up").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let (out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let mut cluster = Running(child);
+    let children = format!("/proc/{0}/task/{0}/children", cluster.0.id());
+    let first = until("the first replica is there", || {
+        let children = std::fs::read_to_string(&children).ok()?;
+        children.split_whitespace().next()?.parse::<u32>().ok()
+    });
+    signal(first, "KILL");
+    let served = BufReader::new(out).lines().any(|line| line.expect("text").contains("has ended"));
+    if served {
+        // The machine was so busy that the signal came late.
+        cluster.signal("INT");
+    }
+    let mut words = String::new();
+    err.read_to_string(&mut words).expect("text");
+    assert_eq!(cluster.ends(), Some(if served { 0 } else { 5 }), "{words}");
+    let log = dir.join("replica-0/replica.log");
+    assert!(log.exists() && (served || words.contains(log.to_str().expect("text"))), "{words}");
+    assert!(!dir.join("clients").exists() && !dir.join("replica-0/secret.toml").exists());
 }
 
 #[test]
