@@ -249,6 +249,11 @@ impl Links {
         }
     }
 
+    /// Whether a replica is connected, or this one itself.
+    pub(crate) fn reaches(&self, replica: ReplicaId) -> bool {
+        replica == self.me || self.replicas.get(usize::from(replica.0)).is_some_and(Option::is_some)
+    }
+
     /// The replicas connected.
     pub(crate) fn replicas_up(&self) -> Vec<u16> {
         (0u16..).zip(&self.replicas).filter(|(_, link)| link.is_some()).map(|(index, _)| index).collect()

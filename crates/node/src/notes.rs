@@ -17,7 +17,15 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
             Note::Suspected { replica, reason } => {
                 counters.suspected += 1;
-                tracing::info!(%replica, reason, "suspects a replica");
+                // One that is gone seems slow to the protocol, which knows of no connections.
+                if self.links.reaches(*replica) {
+                    tracing::info!(%replica, reason, "suspects a replica");
+                } else {
+                    tracing::info!(
+                        %replica, noticed = reason,
+                        "suspects a replica that is not connected: it has ended, or cannot be reached"
+                    );
+                }
             }
             Note::Accused { replica, rule } => {
                 counters.accused += 1;

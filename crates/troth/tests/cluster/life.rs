@@ -53,6 +53,11 @@ fn it_serves_survives_its_primary_and_leaves_nothing_behind() {
             now[1..].iter().all(|replica| replica["view"].as_u64() > Some(0) && replica["active"] == true);
         moved.then(|| now[1]["view"].as_u64().expect("a view"))
     });
+    let dead = |id: u16| {
+        let log = std::fs::read_to_string(dir.join(format!("replica-{id}/replica.log"))).expect("it logs");
+        log.lines().any(|line| line.contains("suspects a replica that is not connected"))
+    };
+    assert!(dead(1) || dead(2), "who suspected the primary knew that it was gone");
     let table = good(dir, &["status"]);
     assert!(table.contains("unreachable"), "{table}");
     assert!(table.contains(&format!("  {view}  ")), "{table}");
