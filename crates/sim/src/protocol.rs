@@ -29,6 +29,14 @@ pub trait Protocol: Sized + 'static {
     /// Whether a replica whose machine is lost can be replaced by another.
     const REPLACES: bool;
 
+    /// What a faulty replica may sign in the place of a message that its own host signed: the same with lists
+    /// emptied, cut, repeated and filled from one another, by somebody who knows the form and no rule. `None` where
+    /// there is nothing of the kind.
+    fn distort(rng: &mut crate::Rng, me: ReplicaId, message: &Message<Self>) -> Option<Body<Self>> {
+        let _ = (rng, me, message);
+        None
+    }
+
     /// What its worlds are made of.
     fn shape(f: u16) -> Shape {
         let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");

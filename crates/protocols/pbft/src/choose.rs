@@ -30,8 +30,12 @@ impl<'a> Shown<'a> {
         let within = |entry: &Entry| {
             entry.seq > stable.0 && entry.seq.0 - stable.0.0 <= config.window && entry.view < change.to
         };
+        let literal = config.follows(Flaw::SetEntries);
+        let ascends = |one: &Entry, next: &Entry| {
+            (one.seq, one.digest) < (next.seq, next.digest) || (literal && one == next)
+        };
         let once = change.prepared.is_sorted_by(|one, next| one.seq < next.seq)
-            && change.pre_prepared.is_sorted_by(|one, next| (one.seq, one.digest) < (next.seq, next.digest));
+            && change.pre_prepared.is_sorted_by(ascends);
         let all = change.prepared.iter().chain(&change.pre_prepared).all(within);
         // A correct sender's Q has no more for one number: what anybody else's had, every NEW-VIEW would have to carry.
         let few = change
@@ -131,7 +135,13 @@ fn at(group: &Group, config: &Config, shown: &[Shown<'_>], seq: Seq) -> Option<A
         // correct replica did and has the batch.
         let no_contradiction = shown.iter().filter(below).filter(|shown| agrees(entry, shown.prepared(seq)));
         let witnesses = shown.iter().filter(|shown| shown.pre_prepared(entry));
-        no_contradiction.count() >= group.quorum() && witnesses.count() >= group.weak()
+        let witnesses = if config.follows(Flaw::SetEntries) {
+            let entries = shown.iter().flat_map(|shown| &shown.change.pre_prepared);
+            entries.filter(|other| (other.seq, other.digest) == (entry.seq, entry.digest)).count()
+        } else {
+            witnesses.count()
+        };
+        no_contradiction.count() >= group.quorum() && witnesses >= group.weak()
     });
     if let Some(entry) = found {
         return Some(At::Prepared(entry.digest));

@@ -94,9 +94,12 @@ pub enum Flaw {
     NullRule,
     /// F-P4: a VIEW-CHANGE is sent once.
     NoResend,
+    /// Condition A2 counts the entries of Q instead of their senders.
+    SetEntries,
 }
 
 impl Flaw {
     /// Every flaw, with the name by which the simulator's command line knows it.
-    pub const ALL: [(Self, &'static str); 2] = [(Self::NullRule, "NULL-RULE"), (Self::NoResend, "F-P4")];
+    pub const ALL: [(Self, &'static str); 3] =
+        [(Self::NullRule, "NULL-RULE"), (Self::NoResend, "F-P4"), (Self::SetEntries, "SET-ENTRIES")];
 }

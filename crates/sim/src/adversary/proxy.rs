@@ -22,7 +22,7 @@ struct Mood {
     deaf: u64,
 }
 
-/// A withholding, delaying, selecting, replaying and rewriting proxy.
+/// A withholding, delaying, selecting, replaying, rewriting and distorting proxy.
 #[derive(Debug)]
 pub struct Proxy {
     mood: Mood,
@@ -66,6 +66,12 @@ impl Proxy {
             deaf: some(rng, &[0, 0, 0, 200_000]),
         };
     }
+
+    /// What it signs in the place of a message of its own, where it does so now.
+    fn distorted<P: Protocol>(hand: &mut Hand<'_, P>, message: &Message<P>) -> Option<Message<P>> {
+        let body = P::distort(hand.rng, hand.me, message)?;
+        hand.rng.one_in(2).then(|| hand.sign(body))
+    }
 }
 
 impl<P: Protocol> Strategy<P> for Proxy {
@@ -84,6 +90,11 @@ impl<P: Protocol> Strategy<P> for Proxy {
             && let Some(changed) = scramble::<P>(hand.rng, &message)
         {
             hand.send_evil(to, changed);
+        }
+        if let PeerMessage::Protocol(own) = &message
+            && let Some(other) = Self::distorted(hand, own)
+        {
+            return hand.send_evil(to, PeerMessage::Protocol(other));
         }
         if hand.rng.chance(mood.replay)
             && let Some((_, old)) =

@@ -1,10 +1,11 @@
 //! PBFT in the simulated world.
 
+mod distort;
 mod strategies;
 
 use crate::protocol::Named;
 use crate::world::limits;
-use crate::{Body, Message, Options, OwnHistory, Protocol};
+use crate::{Body, Message, Options, OwnHistory, Protocol, Rng};
 use troth_core::Agreement;
 use troth_pbft::{Body as Signed, Config, Flaw, Message as Sent, Pbft};
 use troth_trusted::{CounterId, CounterValue};
@@ -81,6 +82,13 @@ impl Protocol for PbftWorld {
 
     fn next_value(current: CounterValue, _: CounterValue, _: &Body<Self>) -> CounterValue {
         current
+    }
+
+    fn distort(rng: &mut Rng, me: ReplicaId, message: &Message<Self>) -> Option<Body<Self>> {
+        match message {
+            Sent::Signed(signed) if signed.from == me => distort::distorted(rng, &signed.body),
+            _ => None,
+        }
     }
 
     fn kind(message: &Message<Self>) -> &'static str {

@@ -1,6 +1,7 @@
 //! PBFT's written strategies, a file each.
 
 mod checkpoints;
+mod deny;
 mod equivocate;
 mod replay;
 mod view_sets;
@@ -21,6 +22,7 @@ pub const ALL: &[Named<PbftWorld>] = &[
     ("double voter", || Box::new(votes::DoubleVoter::default())),
     ("selective sender", || Box::new(Selective::default())),
     ("forged view-change sets", || Box::new(view_sets::Forger::default())),
+    ("false witness", || Box::new(deny::FalseWitness::default())),
     ("conflicting checkpoints", || Box::new(checkpoints::Conflicting::default())),
     ("stale replayer", || Box::new(replay::Replayer)),
     ("liar to clients", || Box::new(Liar::default())),

@@ -17,7 +17,7 @@ pub struct Forger {
 fn forged(hand: &mut PbftHand<'_>, change: &ViewChange) -> ViewChange {
     let mut forged = change.clone();
     let (prepared, pre_prepared) = (&mut forged.prepared, &mut forged.pre_prepared);
-    match hand.rng.below(7) {
+    match hand.rng.below(8) {
         0 => prepared.clear(),
         1 => pre_prepared.clear(),
         2 => drop(prepared.pop()),
@@ -36,6 +36,16 @@ fn forged(hand: &mut PbftHand<'_>, change: &ViewChange) -> ViewChange {
             let view = View(change.to.0.saturating_sub(1));
             prepared.iter_mut().for_each(|entry| entry.view = view);
             pre_prepared.iter_mut().for_each(|entry| entry.view = view);
+        }
+        6 => {
+            // A null request in the last view, and as many witnesses as it takes, all of them itself.
+            let view = View(change.to.0.saturating_sub(1));
+            let mut all = Vec::new();
+            for entry in prepared.iter_mut() {
+                (entry.digest, entry.view) = (troth_pbft::choose::null(), view);
+                all.extend(std::iter::repeat_n(*entry, hand.group.weak()));
+            }
+            *pre_prepared = all;
         }
         _ => {
             let repeated = prepared.first().copied();
