@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use troth_client::front::Client;
 use troth_node::Snapshot;
 use troth_node::config::{
-    Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
+    Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_trusted_process::User;
 use troth_types::{ClientId, ReplicaId};
@@ -66,6 +66,7 @@ impl Stage {
         let ports = free_ports(2 * usize::from(2 * FAULTS + 1))?;
         let address = |port: u16| format!("127.0.0.1:{port}");
         let plan = Plan {
+            protocol: Protocol::MinBft,
             faults: FAULTS,
             service: Service::Kv,
             trusted: TrustedKind::Ed25519,
