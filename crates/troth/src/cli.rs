@@ -110,7 +110,8 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Status(Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
-    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it.
+    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it. With
+    /// --protocol pbft four, without the replacement.
     Demo(Demo),
 }
 
@@ -345,6 +346,9 @@ pub(crate) struct Status {
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
+    /// How the replicas agree.
+    #[arg(long, value_enum, default_value = "minbft")]
+    pub(crate) protocol: ProtocolName,
     /// Keep the replicas' logs and configuration, and say where.
     #[arg(long)]
     pub(crate) keep: bool,
