@@ -13,7 +13,7 @@ pub const COMMAND: Command = Command {
     words: "null|large|peers|cost|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
-Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes that serve nothing,
+Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes (3f+1 with --protocol pbft) that serve nothing,
 and beside them the same service in one process; loads one and the other in turns on 127.0.0.1; and
 prints medians and spread of throughput, latency, processor time, bytes, system calls and allocations per
 operation. It holds where the cluster reaches at least 1/8 of the unreplicated service's operations
@@ -37,6 +37,11 @@ signatures, trusted calls), measures what each of these costs by itself, and hol
 of the processor time that was measured. docs/internals/cost.md reads it. It counts with `perf`, as root.
 What was measured is written to bench/results, that of gates and open as a picture too; `plots` draws those again.",
     options: &[
+        Opt {
+            name: "--protocol",
+            value: "minbft|pbft",
+            help: "of `null`: how the replicas agree; minbft where not given",
+        },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
         Opt {
@@ -101,8 +106,10 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     // At most three clusters, each with one client alone and with many: three times the two of `memory`.
     let limit = Duration::from_secs(seconds.saturating_mul(number("--rounds", 3)?)) * 3 + OVERHEAD * 2;
 
-    if let Some(durability) = arguments.all("--durability").pop() {
-        words.extend(["--durability".to_string(), durability]);
+    for name in ["--durability", "--protocol"] {
+        if let Some(given) = arguments.all(name).pop() {
+            words.extend([name.to_string(), given]);
+        }
     }
 
     let root = workspace::root();

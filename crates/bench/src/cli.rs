@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use troth_node::config::{Protocol, TrustedHome};
 use troth_types::ReplicaId;
 
 /// Measures a cluster beside the same service unreplicated.
@@ -68,10 +69,41 @@ impl Clients {
     }
 }
 
+/// How the replicas of the measured group agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtocolName {
+    /// 2f+1 replicas, each with a trusted component in its process.
+    #[value(name = "minbft")]
+    MinBft,
+    /// 3f+1 replicas, nothing trusted.
+    Pbft,
+}
+
+impl ProtocolName {
+    /// The same in the configuration.
+    pub(crate) fn protocol(self) -> Protocol {
+        match self {
+            Self::MinBft => Protocol::MinBft,
+            Self::Pbft => Protocol::Pbft,
+        }
+    }
+
+    /// Where the components of such a group live.
+    pub(crate) fn components(self) -> TrustedHome {
+        match self {
+            Self::MinBft => TrustedHome::InProcess,
+            Self::Pbft => TrustedHome::Nowhere,
+        }
+    }
+}
+
 /// What to measure, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Plan {
-    /// Faulty replicas to bear; 2f+1 run.
+    /// How the replicas agree.
+    #[arg(long, value_enum, default_value = "minbft")]
+    pub(crate) protocol: ProtocolName,
+    /// Faulty replicas to bear; 2f+1 run with minbft, 3f+1 with pbft.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: u16,
     /// Who asks.

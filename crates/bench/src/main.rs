@@ -50,7 +50,7 @@ mod yardsticks;
 mod tests;
 
 use clap::Parser;
-use cli::{Cli, Command, DurabilityName};
+use cli::{Cli, Command, DurabilityName, ProtocolName};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
@@ -63,6 +63,10 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Null(plan) => match plan.durability {
             DurabilityName::Memory => null::run(&plan),
+            DurabilityName::Always if plan.protocol == ProtocolName::Pbft => Err(
+                "what durability costs is measured of minbft alone: leave --protocol or --durability away"
+                    .into(),
+            ),
             DurabilityName::Always => durable::run(&plan),
         },
         Command::Flood(plan) => flood::run(&plan),
@@ -95,7 +99,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     allocations::tell(&layout.replica(server.id()))?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     let trusted_command = match cluster.trusted_home {
-        TrustedHome::InProcess => Vec::new(),
+        TrustedHome::InProcess | TrustedHome::Nowhere => Vec::new(),
         TrustedHome::Process => trusted_command(server)?,
     };
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
 use troth_link::{Identity, LinkKey, PeerId, Settings, connect};
-use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_node::config::{ClientSecret, Cluster, Durability};
 use troth_types::{ClientId, ReplicaId};
 
 /// How long each round runs before it is measured.
@@ -38,7 +38,8 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
-    let scratch = Scratch::new(plan.f, plan.clients.connections, Durability::Memory, TrustedHome::InProcess)?;
+    let home = plan.protocol.components();
+    let scratch = Scratch::new(plan.f, plan.clients.connections, Durability::Memory, home)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let replicas = start_replicas(&scratch, &cluster).await?;
     let direct = [start_direct(&scratch).await?];

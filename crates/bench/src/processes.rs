@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make};
+use troth_node::config::{Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make};
 use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
@@ -55,18 +55,21 @@ impl Scratch {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("troth-bench-{}-{number}", std::process::id()));
-        let replicas = 2 * usize::from(faults) + 1;
+        // What has no components to trust runs the protocol that needs none.
+        let protocol = match trusted_home {
+            TrustedHome::InProcess | TrustedHome::Process => Protocol::MinBft,
+            TrustedHome::Nowhere => Protocol::Pbft,
+        };
+        let replicas = usize::from(protocol.replicas(faults));
         let addresses: Vec<String> =
             free_ports(2 * replicas + 2)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let mut pairs = addresses.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {
+            protocol,
             faults,
             service,
-            trusted: match trusted_home {
-                TrustedHome::InProcess => TrustedKind::Hmac,
-                TrustedHome::Process => TrustedKind::Ed25519,
-            },
+            trusted: trusted_home.usual_kind(),
             trusted_home,
             durability,
             clients,
@@ -76,7 +79,7 @@ impl Scratch {
         let scratch = Self { layout: Layout::new(root), direct };
         make(&scratch.layout, &plan)?;
         if trusted_home == TrustedHome::Process && std::fs::metadata(scratch.layout.root())?.uid() == 0 {
-            for replica in (0..2 * faults + 1).map(ReplicaId) {
+            for replica in (0..protocol.replicas(faults)).map(ReplicaId) {
                 scratch.give(replica)?;
             }
         }

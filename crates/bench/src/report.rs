@@ -160,7 +160,8 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
 
     println!();
     println!(
-        "null service, f = {}, {} clients, {} requests outstanding, {} bytes each, {} rounds of {} s; load average {}",
+        "null service, {}, f = {}, {} clients, {} requests outstanding, {} bytes each, {} rounds of {} s; load average {}",
+        plan.protocol.protocol().name(),
         plan.f,
         plan.clients.connections,
         plan.clients.outstanding,
@@ -197,7 +198,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
                 .into()
         };
         let result = json!({
-            "service": "null", "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
+            "service": "null", "protocol": plan.protocol.protocol().name(), "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
             "operation_bytes": plan.bytes, "seconds": plan.seconds, "rounds": plan.rounds,
             "load_average": load, "view_changes": view_changes,
             "replicated": variant(replicated), "unreplicated": variant(direct),

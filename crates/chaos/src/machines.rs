@@ -11,7 +11,7 @@ use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_disk::Orders;
 use troth_link::LinkKey;
 use troth_node::config::{
-    ClientSecret, Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
+    ClientSecret, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make,
 };
 use troth_types::{ClientId, ReplicaId};
 
@@ -36,12 +36,10 @@ impl Machines {
         let real: Vec<String> =
             free_ports(2 * replicas)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let plan = Plan {
+            protocol: Protocol::MinBft,
             faults,
             service: Service::Kv,
-            trusted: match home {
-                TrustedHome::InProcess => TrustedKind::Hmac,
-                TrustedHome::Process => TrustedKind::Ed25519,
-            },
+            trusted: home.usual_kind(),
             trusted_home: home,
             durability: Durability::Always,
             clients,

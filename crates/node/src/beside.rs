@@ -89,6 +89,8 @@ pub(crate) enum Attestor {
     Here(Box<dyn TrustedComponent>),
     /// It takes its time.
     Beside(Aside),
+    /// There is none, and a protocol without one never asks.
+    Nobody,
 }
 
 /// A component whose answers take long: a sync, another process, a chip. Its thread ends with this.
@@ -129,6 +131,7 @@ impl Attestor {
     /// Asks; the answer comes back at once or is left on the desk.
     pub(crate) fn ask(&mut self, call: Call) -> Option<Answer> {
         match self {
+            Self::Nobody => unreachable!("a protocol without trusted components has nothing certified"),
             Self::Here(component) => {
                 Some(component.call(&[call]).pop().unwrap_or(Answer::Refused(Refusal::Halted)))
             }

@@ -2,11 +2,10 @@
 //! that others can fill. docs/internals/bounds.md has the table.
 
 use crate::config::Cluster;
-use crate::connection::{
-    CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT, REPLICA_UNSENT, largest_message,
-};
+use crate::connection::{CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT, REPLICA_UNSENT};
 use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
+use crate::served::{batches_per_number, largest_message};
 use troth_minbft::KEPT_FRAMES;
 
 /// The program, its threads and what the allocator keeps at hand.
@@ -30,7 +29,7 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     let pending = limits.frame_bytes.saturating_mul(bounded(limits.client_window));
     let client = limits.frame_bytes + CLIENT_OVERHEAD + BUFFERS + pending + 2 * CLIENT_UNSENT_AT_LEAST;
     // Frames of batches until these are behind a stable checkpoint, and of those that are fetched ahead.
-    let kept = KEPT_FRAMES.max(window * limits.frame_bytes);
+    let kept = batches_per_number(cluster) * KEPT_FRAMES.max(window * limits.frame_bytes);
     let ahead = bounded(cluster.timing.pipeline).max(4) * limits.batch_frames * limits.frame_bytes;
     // Certified messages: each replica's log and hold-back, and a quorum of VIEW-CHANGEs in a NEW-VIEW.
     let certified = CERTIFIED + 32 * limits.batch_frames;

@@ -7,6 +7,7 @@ use crate::config::{Cluster, ReplicaSecret};
 use crate::inbox::{Lane, Party};
 use crate::places::Places;
 use crate::runtime::Shared;
+use crate::served::largest_message;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -119,26 +120,6 @@ impl Meeting {
             PeerId::Client(client) => self.link_key(Party::Client(client)),
         }
     }
-}
-
-/// About the largest message that replicas send: a NEW-VIEW with a quorum of VIEW-CHANGEs, each with
-/// its sender's log. A link that refused it would end all progress.
-///
-/// An honest log begins at the newest own checkpoint that lies a window or more below the stable one
-/// (MINBFT-V5): checkpoints are an interval apart, so up to a window and an interval below. It reaches
-/// to a window above the stable one. Its CHECKPOINTs are counted apart; the least interval has one for
-/// every commitment.
-pub(crate) fn largest_message(cluster: &Cluster) -> usize {
-    /// Bytes of a COMMIT with its PREPARE, beside the digests of the batch.
-    const COMMIT: usize = 1024;
-    /// Bytes of a CHECKPOINT with its certificate.
-    const CHECKPOINT: usize = 512;
-    let bounded = |number| usize::try_from(number).expect("bounded by the configuration");
-    let (window, interval) = (bounded(cluster.timing.window), bounded(cluster.timing.checkpoint_interval));
-    let commitments = 2 * window + interval;
-    let checkpoints = commitments / interval + 1;
-    let log = commitments * (COMMIT + 32 * cluster.limits.batch_frames) + checkpoints * CHECKPOINT;
-    cluster.group.quorum() * log
 }
 
 /// The sending half of a connection: queued to by the loop, written once per turn.

@@ -72,6 +72,19 @@ pub enum DurableError {
         /// Where it says that it ran.
         mark: PathBuf,
     },
+    /// The replica ran, and its log is gone; it has no component that could tell what it promised.
+    #[error(
+        "this replica ran before ({mark} says so) and its log in {data} is gone: it has forgotten what it promised the others, \
+         so it must not vote\n  mend: mount what belongs there; if that is lost {way_back}"
+    )]
+    LogLost {
+        /// Where the log should be.
+        data: PathBuf,
+        /// Where it says that it ran.
+        mark: PathBuf,
+        /// What to do with the replica.
+        way_back: &'static str,
+    },
     /// What is there need not be the last that it did.
     #[error("{0}")]
     Unproven(#[from] Unproven),
@@ -92,7 +105,9 @@ impl DurableError {
     pub fn must_not_vote(&self) -> bool {
         match self {
             Self::Home(why) => why.must_not_vote(),
-            Self::CountersLost { .. } | Self::Unproven(_) => true,
+            // A mistake in the configuration, or of whoever copied the files.
+            Self::Unproven(Unproven::OtherProtocol { .. }) => false,
+            Self::CountersLost { .. } | Self::LogLost { .. } | Self::Unproven(_) => true,
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -133,7 +148,8 @@ impl Footing {
 
 /// What was opened.
 pub(crate) struct Opened {
-    pub(crate) component: Box<dyn TrustedComponent>,
+    /// Nothing where the protocol has none.
+    pub(crate) component: Option<Box<dyn TrustedComponent>>,
     pub(crate) journal: Box<dyn Journal<Snapshot>>,
     pub(crate) desk: Desk,
     /// What to start again from; nothing where the replica never ran.
@@ -144,8 +160,8 @@ pub(crate) struct Opened {
 pub(crate) struct Found {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) log: Vec<Bytes>,
-    /// What the component certified last.
-    pub(crate) resumed: Resumed,
+    /// What the component certified last, where there is one.
+    pub(crate) resumed: Option<Resumed>,
 }
 
 /// Opens what a replica keeps below its directory, or makes it.
@@ -168,7 +184,7 @@ pub(crate) fn open(
     let data = layout.data(me);
     private(&data)?;
     let disk = RealDisk::open(&data)?;
-    standing::take_over(&disk, cluster.durability, boot_id()?)?;
+    standing::take_over(&disk, cluster.protocol, cluster.durability, boot_id()?)?;
     let home = trusted_home::open(cluster, secret, layout, options)?;
     let counters = layout.counters(me, cluster.trusted_home);
     #[cfg(feature = "faults")]
@@ -178,7 +194,7 @@ pub(crate) fn open(
         let journal = options.faults.plant_in(journal);
         journal
     };
-    let marks = Marks { mark, counters };
+    let marks = Marks { mark, counters, data };
     let opened = match cluster.durability {
         Durability::Memory => go_on(Unsynced(disk), cluster, me, home, marks, |journal| journal),
         _ => go_on(disk, cluster, me, home, marks, plant),
@@ -186,10 +202,11 @@ pub(crate) fn open(
     opened.map(|opened| Footing::Durable(Box::new(opened)))
 }
 
-/// What tells that counters were lost, and which.
+/// What tells that counters or a log were lost, and which.
 struct Marks {
     mark: PathBuf,
     counters: PathBuf,
+    data: PathBuf,
 }
 
 /// Opens log and snapshots, and holds them against what the component says.
@@ -197,12 +214,16 @@ fn go_on<D: Disk + Sync>(
     disk: D,
     cluster: &Cluster,
     me: ReplicaId,
-    mut home: Home,
+    mut home: Option<Home>,
     marks: Marks,
     plant: impl FnOnce(DiskJournal<D>) -> DiskJournal<D>,
 ) -> Result<Opened, DurableError> {
-    let Marks { mark, counters } = marks;
+    let Marks { mark, counters, data } = marks;
     let owner = owner(cluster, me.0);
+    // A component tells better than the log's files whether this one is the last.
+    if home.is_none() && mark.exists() && !Log::is_there(&disk)? {
+        return Err(DurableError::LogLost { data, mark, way_back: cluster.protocol.way_back() });
+    }
     let options = LogOptions::new(salt()?);
     // Room is made beforehand for the sake of syncs.
     let step_bytes = if cluster.durability == Durability::Memory { 0 } else { options.step_bytes };
@@ -217,23 +238,28 @@ fn go_on<D: Disk + Sync>(
     let keeper = Keeper::open(disk, owner, held.base)?;
     // The component holds them until the log does: they are appended with whatever comes first.
     let base = Seq(held.base.unwrap_or(0));
-    let behind = behind(base, &held.records, std::mem::take(&mut home.blobs)).map_err(DurableError::Blobs)?;
+    let blobs = home.as_mut().map(|home| std::mem::take(&mut home.blobs)).unwrap_or_default();
+    let behind = behind(base, &held.records, blobs).map_err(DurableError::Blobs)?;
     held.records.extend(behind.iter().cloned());
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
-    if home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists()) {
+    let forgot =
+        |home: &Home| home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists());
+    if home.as_ref().is_some_and(forgot) {
         return Err(DurableError::CountersLost { replica: me.0, counters, mark });
     }
-    // After the counters: a crash in between leaves them, and no mark without them.
+    // After the counters and the log: a crash in between leaves them, and no mark without them.
     match leave_mark(&mark) {
         Ok(()) | Err(MarkerError::RanBefore(_)) => {}
         Err(why) => return Err(why.into()),
     }
-    let found = home.resumed(&held.records, snapshot.is_some()).map(|resumed| Found {
-        snapshot,
-        log: held.records,
-        resumed,
-    });
+    let resumed = home.as_ref().and_then(|home| home.resumed(&held.records, snapshot.is_some()));
+    let ran = match home {
+        Some(_) => resumed.is_some(),
+        // Nothing was promised that is not in the log.
+        None => snapshot.is_some() || !held.records.is_empty(),
+    };
+    let found = ran.then_some(Found { snapshot, log: held.records, resumed });
     let standing = if found.is_some() { Standing::Resumes } else { Standing::Fresh };
     tracing::debug!(?standing, "opened what the replica keeps");
     let desk = Desk::default();
@@ -241,7 +267,8 @@ fn go_on<D: Disk + Sync>(
     let journal = DiskJournal::start(log, base, since_base, keeper, desk.clone(), every)?;
     let mut journal = plant(journal.unsynced(cluster.durability == Durability::Memory));
     journal.go_on_with(behind);
-    Ok(Opened { component: home.component, journal: Box::new(journal), desk, found })
+    let component = home.map(|home| home.component);
+    Ok(Opened { component, journal: Box::new(journal), desk, found })
 }
 
 /// Whose log it is.

@@ -9,7 +9,7 @@ use troth_types::Wire;
 /// How a replica begins on its backup socket; decoded and encoded again.
 #[must_use]
 pub fn greeting(bytes: &Bytes) -> Option<Bytes> {
-    Some(wire::Greeting::from_wire(bytes).ok()?.to_wire())
+    Some(wire::Greeting::<troth_minbft::Message>::from_wire(bytes).ok()?.to_wire())
 }
 
 /// A frame on the backup socket, of `most` bytes at most.

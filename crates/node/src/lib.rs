@@ -3,7 +3,8 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`config`] | `cluster.toml`, secret files, making a new cluster |
-//! | `runtime` | the loop: wait, gather, turn, write |
+//! | `runtime`, `run_error` | the loop: wait, gather, turn, write; why it ends by itself |
+//! | `assembly`, `served` | a replica put together, and what that takes of each agreement protocol |
 //! | `engine` | one turn: verify, step, carry out the host's commands |
 //! | `intake` | what a turn takes from the lanes, and what it does with what replicas sent |
 //! | `notes` | what the machine notes, counted and logged |
@@ -33,6 +34,7 @@
 mod alarm;
 mod aside;
 mod asked;
+mod assembly;
 pub mod backup;
 mod beside;
 mod bodies;
@@ -68,7 +70,9 @@ mod miscompute;
 mod notes;
 mod places;
 mod remembered;
+mod run_error;
 mod runtime;
+mod served;
 mod snapshot;
 mod snapshots;
 mod standing;
@@ -90,7 +94,8 @@ pub use durable::DurableError;
 pub use faults::{Faults, Plant};
 pub use genesis::GenesisError;
 pub use marker::{MarkerError, leave_mark};
-pub use runtime::{Options, RecoveryError, RunError, serve};
+pub use run_error::{RecoveryError, RunError};
+pub use runtime::{Options, serve};
 pub use snapshot::Snapshot;
 pub use standing::{Standing, Unproven};
 pub use supervisor::SupervisorError;

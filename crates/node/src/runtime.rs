@@ -1,104 +1,38 @@
 //! One replica as a process: one thread that owns the machine, its connections around it.
 
 use crate::alarm::Alarm;
-use crate::beside::{Attestor, Desk};
-use crate::bodies::Bodies;
+use crate::assembly::{engine, executor};
 use crate::bounds::memory_bound;
-use crate::charges::PeerCharges;
 use crate::clock::Clock;
-use crate::config::{Cluster, ConfigError, Durability, Known, Layout, ReplicaSecret, Service};
-use crate::connection::{self, Meeting};
-use crate::counters::Counters;
+use crate::config::{Cluster, Known, Layout, Protocol, ReplicaSecret, Service};
+use crate::connection;
 use crate::descriptors::most_clients;
-use crate::durable::{self, DurableError, Footing, Found};
-use crate::engine::{Engine, Stopped};
-use crate::fetches::Fetches;
-use crate::genesis::{self, GenesisError};
+use crate::durable::{self, Footing};
+use crate::engine::Engine;
+use crate::genesis;
 use crate::inbox::Inbox;
-use crate::keys::Keys;
-use crate::links::Links;
-use crate::marker::MarkerError;
-use crate::snapshot::Snapshot;
-use crate::timers::Timers;
-use crate::turns::Longest;
-use crate::unfinished::unfinished_run;
-use crate::{backup, config::hex, http};
+use crate::run_error::RunError;
+use crate::served::Served;
+use crate::snapshot::{Snapshot, look};
+use crate::{backup, http};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
-pub use troth_core::RecoveryError;
-use troth_core::{Agreement, Execution, Host, Machine, Replica};
-use troth_exec::{Application, Executor, Snapshot as State};
-use troth_minbft::{COUNTER, MinBft};
-use troth_trusted::{CounterValue, Refusal, Resumed, TrustedCore, VolatileStore};
-use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
-use troth_types::{Configuration, GroupId, ReplicaId};
+use troth_core::{Agreement, Execution};
+use troth_exec::Snapshot as State;
+use troth_minbft::MinBft;
+use troth_pbft::Pbft;
+use troth_types::Configuration;
 
 /// How long a stopping replica tries to write what it has queued.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// Why a replica did not start, or stopped by itself.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// It ran before.
-    #[error(transparent)]
-    Marker(#[from] MarkerError),
-    /// It has no first state.
-    #[error(transparent)]
-    Genesis(#[from] GenesisError),
-    /// An address cannot be listened on.
-    #[error(
-        "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
-         (everywhere: the file is the same for all)"
-    )]
-    Listen(String, io::Error),
-    /// The operating system refused something else.
-    #[error("the operating system refused: {0}")]
-    System(#[from] io::Error),
-    /// The machine did not start.
-    #[error("the replica cannot start: {0}")]
-    Start(#[from] RecoveryError),
-    /// What is on its disk cannot be continued.
-    #[error(transparent)]
-    Durable(#[from] DurableError),
-    /// Its disk failed while it ran.
-    #[error(
-        "the disk failed: {0}\n  mend: nothing that was acknowledged is lost. Look at the disk and the system's log; then \
-         start the replica again: it goes on from what the disk holds, or says why it cannot"
-    )]
-    Disk(String),
-    /// A thread of its own panicked.
-    #[error(
-        "the replica's {0} thread panicked; what it said stands before this line\n  mend: this is a bug of Troth: please report \
-         it. Nothing that was acknowledged is lost; start the replica again"
-    )]
-    Panicked(&'static str),
-    /// The trusted component does nothing more.
-    #[error(
-        "the trusted component has stopped: its counters could not be stored, or its process is gone\n  mend: nothing is lost. \
-         Make space on its disk and look at the lines before this one; then start the replica again: it goes on, or says why it \
-         cannot"
-    )]
-    Halted,
-    /// The trusted component no longer follows this replica.
-    #[error(
-        "the trusted component refused to go on: {0:?}\n  mend: where the lines before this one say that its process or its \
-         disk failed, see to that and start the replica again; else leave it stopped, it must not vote any more"
-    )]
-    Component(Refusal),
-}
 
 /// How a replica behaves beyond its configuration.
 #[derive(Clone, Debug, Default)]
@@ -125,17 +59,6 @@ pub struct Options {
     pub faults: crate::faults::Faults,
 }
 
-impl From<Stopped> for RunError {
-    fn from(why: Stopped) -> Self {
-        match why {
-            Stopped::Component(Refusal::Halted) => Self::Halted,
-            Stopped::Component(refusal) => Self::Component(refusal),
-            Stopped::Disk(why) => Self::Disk(why),
-            Stopped::Panicked(thread) => Self::Panicked(thread),
-        }
-    }
-}
-
 /// Runs one replica until SIGINT or SIGTERM. What it keeps is below its directory in `layout`.
 ///
 /// # Errors
@@ -155,23 +78,43 @@ pub fn serve(
         let genesis =
             if footing.has_snapshot() { None } else { genesis::load(&cluster, layout, secret.replica)? };
         sockets.listen_for_backups(&layout.backup_socket(secret.replica));
-        match cluster.service {
-            #[cfg(feature = "demo-adversary")]
-            Service::Kv if options.miscompute => {
-                let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
-                let executor = begin(executor(&cluster, app), genesis);
-                run(&cluster, secret, &known, sockets, executor, footing, options).await
-            }
-            Service::Kv => {
-                let executor = begin(executor(&cluster, troth_kv::Kv::default()), genesis);
-                run(&cluster, secret, &known, sockets, executor, footing, options).await
-            }
-            Service::Null => {
-                let executor = begin(executor(&cluster, troth_kv::Null::default()), genesis);
-                run(&cluster, secret, &known, sockets, executor, footing, options).await
-            }
+        let start = Start { cluster: &cluster, secret, known: &known, sockets, genesis, footing, options };
+        match cluster.protocol {
+            Protocol::MinBft => start.serve::<MinBft>().await,
+            Protocol::Pbft => start.serve::<Pbft>().await,
         }
     })
+}
+
+/// What a replica starts with.
+struct Start<'a> {
+    cluster: &'a Cluster,
+    secret: ReplicaSecret,
+    known: &'a Arc<Configuration>,
+    sockets: Sockets,
+    genesis: Option<State>,
+    footing: Footing,
+    options: Options,
+}
+
+impl Start<'_> {
+    /// Serves what the group serves.
+    async fn serve<A: Served>(mut self) -> Result<(), RunError> {
+        let (cluster, genesis) = (self.cluster, self.genesis.take());
+        match cluster.service {
+            #[cfg(feature = "demo-adversary")]
+            Service::Kv if self.options.miscompute => {
+                let app = crate::miscompute::Miscomputes::new(troth_kv::Kv::default());
+                run::<A, _>(self, begin(executor(cluster, app), genesis)).await
+            }
+            Service::Kv => {
+                run::<A, _>(self, begin(executor(cluster, troth_kv::Kv::default()), genesis)).await
+            }
+            Service::Null => {
+                run::<A, _>(self, begin(executor(cluster, troth_kv::Null::default()), genesis)).await
+            }
+        }
+    }
 }
 
 /// An executor that stands at the group's first state.
@@ -227,15 +170,11 @@ pub(crate) struct Shared<A: Agreement, X: Execution> {
     pub(crate) inbox: Inbox,
 }
 
-async fn run<X: Execution<Snapshot = State> + 'static>(
-    cluster: &Cluster,
-    secret: ReplicaSecret,
-    known: &Arc<Configuration>,
-    mut sockets: Sockets,
+async fn run<A: Served, X: Execution<Snapshot = State> + 'static>(
+    start: Start<'_>,
     executor: X,
-    footing: Footing,
-    options: Options,
 ) -> Result<(), RunError> {
+    let Start { cluster, secret, known, mut sockets, footing, options, .. } = start;
     let (me, group) = (secret.replica, cluster.group);
     let clock = Clock::new();
     #[cfg(feature = "faults")]
@@ -244,12 +183,13 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
     let epoch = secret.epoch;
     let address = secret.listens_at(cluster).to_owned();
     #[cfg(feature = "demo-adversary")]
-    let liar = options.lie.then(|| crate::liar::Liar::new(me, &group));
+    let liar = options.lie.then(|| crate::liar::Liar::new::<A>(me, &group));
     #[cfg(feature = "demo-adversary")]
-    let tyrant = options
-        .tyranny
-        .map(|tyranny| crate::tyrant::Tyrant::new(tyranny, me, &group, cluster.minbft().request_timeout));
-    let engine = Engine {
+    let tyrant = options.tyranny.map(|tyranny| {
+        let time_out = cluster.timing.suspect_after_ms * 1000;
+        crate::tyrant::Tyrant::new::<A>(tyranny, me, &group, time_out)
+    });
+    let engine: Engine<A, X> = Engine {
         #[cfg(feature = "demo-adversary")]
         liar,
         #[cfg(feature = "demo-adversary")]
@@ -277,7 +217,7 @@ async fn run<X: Execution<Snapshot = State> + 'static>(
             let engine = shared.engine.borrow();
             let clients = engine.host.machine().execution().configuration().clients().count();
             let memory_bound = memory_bound(&bounded, clients);
-            Snapshot { memory_bound, ..look(&engine, cluster_name(&group), epoch.0, started) }
+            Snapshot { memory_bound, ..look(&engine, &group, epoch.0, started) }
         };
         tokio::task::spawn_local(http::serve(listener, Rc::new(look)));
     }
@@ -338,163 +278,4 @@ fn watch_stdin(alive: tokio::sync::oneshot::Sender<()>) -> Option<tokio::sync::o
         drop((ended, alive));
     });
     None
-}
-
-/// The executor of a service in this cluster.
-pub(crate) fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
-    Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
-}
-
-fn cluster_name(group: &troth_types::Group) -> String {
-    hex::encode(&group.id().0)
-}
-
-/// A replica of the protocol that has not stepped yet.
-pub(crate) fn engine<X: Execution<Snapshot = State>>(
-    cluster: &Cluster,
-    secret: ReplicaSecret,
-    executor: X,
-    clock: Clock,
-    footing: Footing,
-) -> Result<Engine<MinBft, X>, RunError> {
-    let (me, group) = (secret.replica, cluster.group);
-    let keys = Keys {
-        group: group.id(),
-        mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
-        limits: cluster.limits,
-    };
-    let agreement = MinBft::new(me, group, cluster.minbft()).with_epoch(secret.epoch.0);
-    let configuration = Arc::clone(executor.configuration());
-    let (meeting, epoch) = (Rc::new(Meeting::new(cluster, &secret, &configuration)), secret.epoch);
-    let machine = Replica::new(me, group, agreement, executor);
-    let (signer, env) = (Arc::new(secret.host), clock.env());
-    let (host, attestor, journal, desk) = match footing {
-        Footing::Volatile => {
-            let identity = cluster.identity(me, epoch);
-            let key = secret.trusted.expect("what keeps nothing has its component in this process");
-            let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
-            let host = Host::fresh(machine, me, group, signer, false, env)?;
-            (host, Attestor::Here(Box::new(component)), None, Desk::default())
-        }
-        Footing::Durable(mut opened) => {
-            let host = match opened.found.take() {
-                None => Host::fresh(machine, me, group, signer, true, env)?,
-                Some(Found { snapshot, log, resumed }) => {
-                    let resumed = finish(&machine, opened.component.as_mut(), &log, resumed, me, group.id())?;
-                    Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
-                }
-            };
-            let quick = cluster.durability != Durability::Always;
-            let attestor = Attestor::beside(opened.component, quick, opened.desk.clone())?;
-            (host, attestor, Some(opened.journal), opened.desk)
-        }
-    };
-    Ok(Engine {
-        me,
-        host,
-        attestor,
-        bodies: Bodies::new(cluster.durability == Durability::Always),
-        journal,
-        desk,
-        blocked: None,
-        stalled: false,
-        disk_full: false,
-        counters_full: false,
-        diverged: None,
-        accused_clients: BTreeSet::new(),
-        frames: keys.frames(&configuration),
-        messages: keys.messages(&configuration),
-        keys,
-        meeting,
-        timers: Timers::new(),
-        clock,
-        counters: Counters::default(),
-        links: Links::new(me, &group),
-        asked: VecDeque::new(),
-        peer_charges: PeerCharges::new(group.n()),
-        client_charges: RefCell::default(),
-        fetches: Fetches::new(group.n()),
-        fetched_bytes: 0,
-        answered_bytes: 0,
-        longest_turn: Longest::default(),
-        waited: 0,
-        #[cfg(feature = "demo-adversary")]
-        liar: None,
-        #[cfg(feature = "demo-adversary")]
-        tyrant: None,
-        #[cfg(feature = "faults")]
-        early: None,
-    })
-}
-
-/// What the component certified last, after it has certified what the log shows that it was about to.
-fn finish<M: Machine>(
-    _of: &M,
-    component: &mut dyn TrustedComponent,
-    log: &[bytes::Bytes],
-    resumed: Resumed,
-    me: ReplicaId,
-    group: GroupId,
-) -> Result<Vec<Resumed>, RunError> {
-    let stands = match &resumed {
-        Resumed::Unmoved => CounterValue(0),
-        Resumed::One { certificate, .. } => certificate.new,
-        Resumed::Multi { .. } | Resumed::Superseded => return Ok(vec![resumed]),
-    };
-    let unfinished =
-        unfinished_run::<M>(log, COUNTER, stands, me, group).map_err(RecoveryError::Malformed)?;
-    let Some(call) = unfinished else { return Ok(vec![resumed]) };
-    let Call::Attest { new, digest, .. } = call else { unreachable!("a run is one move") };
-    tracing::info!(from = stands.0, to = new.0, "has the run certified that was about to be");
-    match component.call(&[call]).pop() {
-        Some(Answer::Attested(certificate)) => Ok(vec![Resumed::One { certificate, digest }]),
-        Some(Answer::Refused(refusal)) => Err(Stopped::Component(refusal).into()),
-        _ => Err(RunError::Halted),
-    }
-}
-
-fn look<X: Execution>(engine: &Engine<MinBft, X>, group: String, epoch: u64, started: Instant) -> Snapshot {
-    let status = engine.host.machine().status();
-    let configuration = engine.host.machine().execution().configuration();
-    let admitted = configuration.member(engine.me).is_none_or(|me| me.admission().epoch == epoch);
-    Snapshot {
-        replica: engine.me.0,
-        group,
-        protocol: MinBft::NAME.to_owned(),
-        pid: std::process::id(),
-        uptime_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        view: status.view.0,
-        primary: status.primary.0,
-        active: status.active,
-        executed: status.executed.0,
-        stable: status.stable.0,
-        diverged: engine.diverged.map(|seq| seq.0),
-        disk_full: engine.disk_full,
-        pending: status.pending as u64,
-        suspicions: status.suspicions,
-        votes: status.votes,
-        waits_for: match (status.votes, admitted) {
-            (true, _) => None,
-            (false, false) => Some("admission".to_owned()),
-            (false, true) => Some("a checkpoint".to_owned()),
-        },
-        epoch,
-        configuration: configuration.number,
-        accused: status.accused.iter().map(|replica| replica.0).collect(),
-        accused_clients: engine
-            .accused_clients
-            .iter()
-            .filter(|client| !configuration.is_removed(**client))
-            .map(|client| client.0)
-            .collect(),
-        peers: engine.links.replicas_up(),
-        versions: engine.links.versions(),
-        wall_us: engine.clock.env().wall.0,
-        clients: engine.links.clients_up() as u64,
-        memory_bound: 0,
-        longest_turn_us: engine.longest_turn.micros(),
-        primary_wait_us: status.primary_wait,
-        agreement_us: status.agreement,
-        counters: engine.counters.clone(),
-    }
 }

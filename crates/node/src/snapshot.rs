@@ -1,8 +1,13 @@
 //! What a replica says of itself when asked.
 
+use crate::config::hex;
 use crate::counters::Counters;
+use crate::engine::Engine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Instant;
+use troth_core::{Agreement, Execution};
+use troth_types::Group;
 
 /// A replica's state for people and tools; the JSON of `/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +51,7 @@ pub struct Snapshot {
     /// What it waits for before it votes.
     #[serde(default)]
     pub waits_for: Option<String>,
-    /// The epoch of its trusted component.
+    /// The epoch of its trusted component; 0 where it has none.
     #[serde(default)]
     pub epoch: u64,
     /// How many changes led to the configuration that it knows.
@@ -81,4 +86,56 @@ pub struct Snapshot {
 /// A replica that says nothing of it is of a version in which all vote.
 fn yes() -> bool {
     true
+}
+
+/// What the replica says of itself, but for its bound on memory.
+pub(crate) fn look<A: Agreement, X: Execution>(
+    engine: &Engine<A, X>,
+    group: &Group,
+    epoch: u64,
+    started: Instant,
+) -> Snapshot {
+    let status = engine.host.machine().status();
+    let configuration = engine.host.machine().execution().configuration();
+    let admitted = configuration.member(engine.me).is_none_or(|me| me.admission().epoch == epoch);
+    Snapshot {
+        replica: engine.me.0,
+        group: hex::encode(&group.id().0),
+        protocol: A::NAME.to_owned(),
+        pid: std::process::id(),
+        uptime_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        view: status.view.0,
+        primary: status.primary.0,
+        active: status.active,
+        executed: status.executed.0,
+        stable: status.stable.0,
+        diverged: engine.diverged.map(|seq| seq.0),
+        disk_full: engine.disk_full,
+        pending: status.pending as u64,
+        suspicions: status.suspicions,
+        votes: status.votes,
+        waits_for: match (status.votes, admitted) {
+            (true, _) => None,
+            (false, false) => Some("admission".to_owned()),
+            (false, true) => Some("a checkpoint".to_owned()),
+        },
+        epoch,
+        configuration: configuration.number,
+        accused: status.accused.iter().map(|replica| replica.0).collect(),
+        accused_clients: engine
+            .accused_clients
+            .iter()
+            .filter(|client| !configuration.is_removed(**client))
+            .map(|client| client.0)
+            .collect(),
+        peers: engine.links.replicas_up(),
+        versions: engine.links.versions(),
+        wall_us: engine.clock.env().wall.0,
+        clients: engine.links.clients_up() as u64,
+        memory_bound: 0,
+        longest_turn_us: engine.longest_turn.micros(),
+        primary_wait_us: status.primary_wait,
+        agreement_us: status.agreement,
+        counters: engine.counters.clone(),
+    }
 }

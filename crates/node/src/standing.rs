@@ -6,14 +6,17 @@
 //! | `always` | resumes | resumes | resumes |
 //! | `interval` | resumes | resumes | must be readmitted |
 //! | `memory` | resumes, where its component lived on | must be readmitted | must be readmitted |
+//!
+//! A replica without a component has nothing in its process that it could not read again: killed, it resumes in every
+//! durability. That its log is not an older one nothing proves; who sets it back makes it one of the f faulty ones.
 
-use crate::config::{Durability, hex};
+use crate::config::{Durability, Protocol, hex};
 use crate::durable::DurableError;
-use crate::runtime::RunError;
+use crate::run_error::RunError;
 use std::io;
 use thiserror::Error;
 use troth_core::RecoveryError;
-use troth_disk::{Disk, DiskError, DiskFile, sync_everything};
+use troth_disk::{Disk, DiskError, DiskFile, Log, sync_everything};
 use troth_trusted_host::store::directory::BootId;
 
 /// Says how a directory is being kept, and since which boot of the machine.
@@ -61,22 +64,35 @@ pub enum Unproven {
     /// The machine lost what was not synced.
     #[error(
         "what this replica did last may be lost: it kept its log with durability = \"{0}\", and the machine has started \
-         anew since, so it must not vote under its old keys\n  mend: have it readmitted under a new epoch; until then \
-         leave it stopped, the group bears f such replicas"
+         anew since, so it must not vote under its old keys\n  mend: {way_back}; the group bears f such replicas",
+        way_back = .1.way_back()
     )]
-    MachineLost(&'static str),
+    MachineLost(&'static str, Protocol),
     /// Nobody knows how the directory was kept.
     #[error(
         "the file `{FILE}` beside this replica's log is not what was written there, so nobody knows whether the log is \
-         the whole of what it did, and it must not vote under its old keys\n  mend: have it readmitted under a new epoch; \
-         until then leave it stopped, the group bears f such replicas"
+         the whole of what it did, and it must not vote under its old keys\n  mend: {way_back}; the group bears f such replicas",
+        way_back = .0.way_back()
     )]
-    Unreadable,
+    Unreadable(Protocol),
+    /// Another protocol's replica kept it.
+    #[error(
+        "what lies beside this replica's keys was kept by a replica of protocol = \"{}\", and cluster.toml says \"{}\": what the \
+         one promised, the other does not know\n  mend: put the cluster.toml back with which it ran, or give this replica the \
+         directory that `troth init` made for it", .found.name(), .wanted.name()
+    )]
+    OtherProtocol {
+        /// Whose it is.
+        found: Protocol,
+        /// What the configuration says.
+        wanted: Protocol,
+    },
 }
 
 /// How a directory is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
+    protocol: Protocol,
     /// The name of the durability; how often it syncs makes no difference.
     durability: &'static str,
     boot: BootId,
@@ -86,13 +102,21 @@ pub(crate) struct Kept {
 /// an earlier run left to the system where this one promises more, and writes down how it is kept from now
 /// on, durably. To be called before anything else is done in it.
 ///
-/// A directory without that file was written by a version that synced everything, or is new.
-pub(crate) fn take_over<D: Disk>(disk: &D, durability: Durability, boot: BootId) -> Result<(), DurableError> {
-    let now = Kept { durability: durability.name(), boot };
+/// A directory without that file was written by a version that synced everything and knew MinBFT alone, or is new.
+pub(crate) fn take_over<D: Disk>(
+    disk: &D,
+    protocol: Protocol,
+    durability: Durability,
+    boot: BootId,
+) -> Result<(), DurableError> {
+    let now = Kept { protocol, durability: durability.name(), boot };
     let always = Durability::Always.name();
-    if let Some(before) = read(disk)? {
+    if let Some(before) = read(disk, protocol)? {
+        if before.protocol != protocol {
+            return Err(Unproven::OtherProtocol { found: before.protocol, wanted: protocol }.into());
+        }
         if before.durability != always && before.boot != boot {
-            return Err(Unproven::MachineLost(before.durability).into());
+            return Err(Unproven::MachineLost(before.durability, protocol).into());
         }
         if before == now {
             return Ok(());
@@ -100,11 +124,13 @@ pub(crate) fn take_over<D: Disk>(disk: &D, durability: Durability, boot: BootId)
         if before.durability != always && before.durability != now.durability {
             sync_everything(disk)?;
         }
+    } else if protocol != Protocol::MinBft && Log::is_there(disk)? {
+        return Err(Unproven::OtherProtocol { found: Protocol::MinBft, wanted: protocol }.into());
     }
     Ok(write(disk, &now)?)
 }
 
-fn read<D: Disk>(disk: &D) -> Result<Option<Kept>, DurableError> {
+fn read<D: Disk>(disk: &D, wanted: Protocol) -> Result<Option<Kept>, DurableError> {
     let file = match disk.open(FILE) {
         Ok(file) => file,
         Err(DiskError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -113,19 +139,31 @@ fn read<D: Disk>(disk: &D) -> Result<Option<Kept>, DurableError> {
     let mut bytes = [0; MOST];
     let read = file.read_at(0, &mut bytes)?;
     let kept = std::str::from_utf8(&bytes[..read]).ok().and_then(parse);
-    kept.map(Some).ok_or(DurableError::Unproven(Unproven::Unreadable))
+    kept.map(Some).ok_or(DurableError::Unproven(Unproven::Unreadable(wanted)))
 }
 
 fn parse(text: &str) -> Option<Kept> {
     let mut lines = text.lines();
     let (head, durability, boot) = (lines.next()?, lines.next()?, lines.next()?);
     let known = Durability::NAMES.into_iter().find(|name| *name == durability)?;
+    // MinBFT's line is left out, so that an earlier release reads what it would have written.
+    let protocol = match lines.next() {
+        None => Protocol::MinBft,
+        Some(name) => {
+            let others = Protocol::ALL.into_iter().filter(|other| *other != Protocol::MinBft);
+            others.into_iter().find(|other| other.name() == name)?
+        }
+    };
     let whole = head == HEAD && lines.next().is_none() && text.ends_with('\n');
-    whole.then_some(Kept { durability: known, boot: BootId(hex::decode(boot)?) })
+    whole.then_some(Kept { protocol, durability: known, boot: BootId(hex::decode(boot)?) })
 }
 
 fn text(kept: &Kept) -> String {
-    format!("{HEAD}\n{}\n{}\n", kept.durability, hex::encode(&kept.boot.0))
+    let protocol = match kept.protocol {
+        Protocol::MinBft => String::new(),
+        other => format!("{}\n", other.name()),
+    };
+    format!("{HEAD}\n{}\n{}\n{protocol}", kept.durability, hex::encode(&kept.boot.0))
 }
 
 /// What is read of a text, as it would be written.

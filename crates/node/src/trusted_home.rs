@@ -70,19 +70,20 @@ pub(crate) struct Home {
     opened_before: Option<bool>,
 }
 
-/// Opens the component of the replica whose secret this is.
+/// Opens the component of the replica whose secret this is; nothing where its protocol has none.
 pub(crate) fn open(
     cluster: &Cluster,
     secret: &ReplicaSecret,
     layout: &Layout,
     options: &Options,
-) -> Result<Home, DurableError> {
+) -> Result<Option<Home>, DurableError> {
     let (mut component, opened_before): (Box<dyn TrustedComponent>, _) = match cluster.trusted_home {
         TrustedHome::InProcess => {
             let (component, before) = in_process(cluster, secret, layout)?;
             (component, Some(before))
         }
         TrustedHome::Process => (process(cluster, secret, layout, options)?, None),
+        TrustedHome::Nowhere => return Ok(None),
     };
     // First, so that a component that is lost meanwhile is found to be by the question after it.
     let blobs = component.blobs();
@@ -90,7 +91,7 @@ pub(crate) fn open(
         Some(Answer::Resumed(resumed)) => *resumed,
         _ => return Err(DurableError::Component),
     };
-    Ok(Home { component, blobs, resumed, opened_before })
+    Ok(Some(Home { component, blobs, resumed, opened_before }))
 }
 
 impl Home {

@@ -1,10 +1,10 @@
 //! A primary that breaks no rule and serves badly: what nobody can prove and everybody suffers from. Only in builds
 //! with the feature `demo-adversary`.
 
+use crate::served::Served;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_core::PeerMessage;
-use troth_minbft::{Body, Message};
 use troth_types::{ClientId, Group, ReplicaId, Time, Wire};
 
 /// How it serves badly.
@@ -22,6 +22,8 @@ pub enum Tyranny {
 pub(crate) struct Tyrant<I> {
     tyranny: Tyranny,
     me: ReplicaId,
+    /// Whether an encoded message is a proposal of this replica.
+    is_proposal: fn(&Bytes, ReplicaId) -> bool,
     faults: u16,
     replicas: u16,
     /// Microseconds.
@@ -31,13 +33,14 @@ pub(crate) struct Tyrant<I> {
 }
 
 impl<I> Tyrant<I> {
-    /// One that stays a tenth below the time-out, in microseconds, of the oldest request.
-    pub(crate) fn new(tyranny: Tyranny, me: ReplicaId, group: &Group, time_out: u64) -> Self {
+    /// One among replicas that run `A`, which stays a tenth below the time-out, in microseconds, of the oldest request.
+    pub(crate) fn new<A: Served>(tyranny: Tyranny, me: ReplicaId, group: &Group, time_out: u64) -> Self {
         let replicas = u16::try_from(group.n()).expect("a group is small");
         Self {
             tyranny,
             me,
-            faults: (replicas - 1) / 2,
+            is_proposal: is_proposal::<A>,
+            faults: u16::try_from(group.f()).expect("fewer than the replicas"),
             replicas,
             delay: time_out / 10 * 9,
             proposals: VecDeque::new(),
@@ -47,12 +50,7 @@ impl<I> Tyrant<I> {
 
     /// What goes to a replica now, of an encoded message.
     pub(crate) fn tell(&mut self, now: Time, to: ReplicaId, message: Bytes) -> Option<Bytes> {
-        let is_proposal = || match PeerMessage::<Message>::from_wire(&message) {
-            Ok(PeerMessage::Protocol(Message::Certified(certified))) => {
-                matches!(certified.body, Body::Prepare(_)) && certified.from == self.me
-            }
-            _ => false,
-        };
+        let is_proposal = || (self.is_proposal)(&message, self.me);
         match self.tyranny {
             Tyranny::Slow if is_proposal() => {
                 self.proposals.push_back((now.after(self.delay), to, message));
@@ -99,5 +97,12 @@ impl<I> Tyrant<I> {
     pub(crate) fn late_request(&mut self, now: Time) -> Option<I> {
         self.requests.front().filter(|(at, _)| *at <= now)?;
         self.requests.pop_front().map(|(_, request)| request)
+    }
+}
+
+fn is_proposal<A: Served>(message: &Bytes, me: ReplicaId) -> bool {
+    match PeerMessage::<A::Message>::from_wire(message) {
+        Ok(PeerMessage::Protocol(message)) => A::is_proposal(&message, me),
+        _ => false,
     }
 }

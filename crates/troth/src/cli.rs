@@ -4,6 +4,7 @@ use crate::admin::Admin;
 use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
+use troth_node::config::Protocol;
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
@@ -42,6 +43,7 @@ pub(crate) enum Command {
 Examples:
   troth init                                    three replicas on this machine, in ./troth-data
   troth init --f 2 --dir /tmp/five              five replicas, two of which may fail
+  troth init --protocol pbft                    four replicas that need no trusted component
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
 
 Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
@@ -53,7 +55,8 @@ Example:
 
 With durability = \"always\" it goes on from what its disk holds. With \"memory\" a
 replica that has stopped must not start again (exit code 3), because its trusted
-counter is gone. The group bears f stopped replicas.
+counter is gone. The group bears f stopped replicas. One of a pbft group may: it
+has no counter, and nothing is lost until the machine starts anew.
 
 With trusted_home = \"process\" it asks a `troth trusted`. Where nobody serves its
 socket it starts one itself, which is no isolation; with --trusted-socket it
@@ -75,6 +78,7 @@ which of its walls stand. docs/operating/trusted-process.md has the set-up.")]
 Examples:
   troth up                    three replicas, one may fail; files in ./troth-data while it runs
   troth up --f 2              five replicas, two may fail
+  troth up --protocol pbft    four replicas without trusted components, one may fail
   troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made")]
     Up(Up),
     /// Use the key-value service.
@@ -108,7 +112,8 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Status(Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
-    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it.
+    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it. With
+    /// --protocol pbft four, without the replacement.
     Demo(Demo),
 }
 
@@ -148,6 +153,26 @@ pub(crate) enum ServiceName {
     Null,
 }
 
+/// How the replicas of a new group agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtocolName {
+    /// 2f+1 replicas, each with a trusted component.
+    #[value(name = "minbft")]
+    MinBft,
+    /// 3f+1 replicas, nothing trusted.
+    Pbft,
+}
+
+impl ProtocolName {
+    /// The same in the configuration.
+    pub(crate) fn protocol(self) -> Protocol {
+        match self {
+            Self::MinBft => Protocol::MinBft,
+            Self::Pbft => Protocol::Pbft,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TrustedName {
     /// One key that all trusted components share: fast.
@@ -178,15 +203,18 @@ pub(crate) struct Init {
 /// What a new cluster is made of.
 #[derive(Args, Debug)]
 pub(crate) struct Shape {
-    /// Faulty replicas to bear: the group gets 2f+1.
+    /// How the replicas agree; minbft where absent, and with `troth restore` as the backup's group did.
+    #[arg(long, value_enum)]
+    pub(crate) protocol: Option<ProtocolName>,
+    /// Faulty replicas to bear: the group gets 2f+1 with minbft, 3f+1 with pbft.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(crate) f: u16,
-    /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process.
+    /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process. Not with pbft.
     #[arg(long, value_enum)]
     pub(crate) trusted: Option<TrustedName>,
-    /// Where trusted components live.
-    #[arg(long, value_enum, default_value = "in-process")]
-    pub(crate) trusted_home: HomeName,
+    /// Where trusted components live; in-process where absent. Not with pbft.
+    #[arg(long, value_enum)]
+    pub(crate) trusted_home: Option<HomeName>,
     /// As root: the user that the trusted components' directories belong to, by name, UID or UID:GID.
     #[arg(long, value_name = "USER")]
     pub(crate) trusted_user: Option<String>,
@@ -212,7 +240,8 @@ pub(crate) enum DurabilityName {
     /// Everything is on disk 10 ms later (durability_interval_ms in cluster.toml); a replica that was killed
     /// comes back, one whose machine lost power must be readmitted.
     Interval,
-    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted.
+    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted. With pbft, one
+    /// whose machine has started anew must not vote again.
     Memory,
 }
 
@@ -320,7 +349,10 @@ impl Adversary {
 pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1.
+    /// How the replicas of a new cluster agree; minbft where absent.
+    #[arg(long, value_enum)]
+    pub(crate) protocol: Option<ProtocolName>,
+    /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft, 3f+1 with pbft.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
 }
@@ -336,6 +368,9 @@ pub(crate) struct Status {
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
+    /// How the replicas agree.
+    #[arg(long, value_enum, default_value = "minbft")]
+    pub(crate) protocol: ProtocolName,
     /// Keep the replicas' logs and configuration, and say where.
     #[arg(long)]
     pub(crate) keep: bool,

@@ -29,7 +29,7 @@ impl Which {
 
 /// What to type to start replicas below a directory: a line each, commands indented.
 pub(crate) fn lines(layout: &Layout, home: TrustedHome, which: Which) -> Vec<String> {
-    if home == TrustedHome::InProcess || User::current().uid != 0 {
+    if home != TrustedHome::Process || User::current().uid != 0 {
         return words(layout, which, false);
     }
     let mut lines = Vec::new();

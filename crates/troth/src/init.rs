@@ -1,13 +1,15 @@
 //! `troth init`.
 
-use crate::cli::{DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
+use crate::cli::{DurabilityName, HomeName, Init, ProtocolName, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
 use crate::up::OURS;
 use crate::users;
 use std::os::unix::fs::chown;
-use troth_node::config::{Durability, Layout, MakeError, Plan, Service, TrustedHome, TrustedKind, make};
+use troth_node::config::{
+    Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+};
 use troth_trusted_process::User;
 use troth_types::ReplicaId;
 
@@ -20,7 +22,8 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         ServiceName::Null => Service::Null,
     };
     let layout = Layout::new(&init.dir.dir);
-    create(&layout, &init.shape, service, |plan| make(&layout, plan))
+    let protocol = init.shape.protocol.map_or(Protocol::default(), ProtocolName::protocol);
+    create(&layout, &init.shape, service, protocol, |plan| make(&layout, plan))
 }
 
 /// Makes a cluster of this shape and tells what is where.
@@ -28,9 +31,10 @@ pub(crate) fn create(
     layout: &Layout,
     init: &Shape,
     service: Service,
+    protocol: Protocol,
     make: impl FnOnce(&Plan) -> Result<(), MakeError>,
 ) -> Result<(), Failure> {
-    let plan = plan(init, service)?;
+    let plan = plan(init, service, protocol)?;
     let owner = owner(init, plan.trusted_home)?;
     if layout.root().join(OURS).exists() {
         return Err(Failure::usage(format!(
@@ -40,7 +44,7 @@ pub(crate) fn create(
         )));
     }
     make(&plan)?;
-    let n = 2 * init.f + 1;
+    let n = protocol.replicas(init.f);
     if let Some(owner) = owner {
         (0..n).try_for_each(|replica| give(layout, ReplicaId(replica), owner))?;
     }
@@ -62,12 +66,22 @@ pub(crate) fn create(
     Ok(())
 }
 
-fn plan(init: &Shape, service: Service) -> Result<Plan, Failure> {
-    let n = 2 * init.f + 1;
+fn plan(init: &Shape, service: Service, protocol: Protocol) -> Result<Plan, Failure> {
+    let n = protocol.replicas(init.f);
+    let asks_for_components =
+        init.trusted.is_some() || init.trusted_home.is_some() || init.trusted_user.is_some();
+    if !protocol.has_components() && asks_for_components {
+        return Err(Failure::usage(format!(
+            "the replicas of --protocol {} have no trusted components; leave --trusted, --trusted-home and --trusted-user away",
+            protocol.name()
+        )));
+    }
+    let home = init.trusted_home.unwrap_or(HomeName::InProcess);
     if !init.hosts.is_empty() && init.hosts.len() != usize::from(n) {
         return Err(Failure::usage(format!(
-            "--f {} makes {n} replicas, and --hosts names {}; name one machine per replica",
+            "--f {} makes {n} replicas with {}, and --hosts names {}; name one machine per replica",
             init.f,
+            protocol.name(),
             init.hosts.len()
         )));
     }
@@ -78,17 +92,21 @@ fn plan(init: &Shape, service: Service) -> Result<Plan, Failure> {
         let port = if init.hosts.is_empty() { init.base_port + replica } else { init.base_port };
         (format!("{host}:{port}"), format!("{host}:{}", port + HTTP_OFFSET))
     });
+    let trusted = match (init.trusted, home) {
+        (Some(TrustedName::Ed25519), _) | (None, HomeName::Process) => TrustedKind::Ed25519,
+        (Some(TrustedName::Hmac), _) | (None, HomeName::InProcess) => TrustedKind::Hmac,
+    };
+    let trusted_home = match home {
+        HomeName::InProcess => TrustedHome::InProcess,
+        HomeName::Process => TrustedHome::Process,
+    };
+    let (trusted, trusted_home) = protocol.components(trusted, trusted_home);
     Ok(Plan {
+        protocol,
         faults: init.f,
         service,
-        trusted: match (init.trusted, init.trusted_home) {
-            (Some(TrustedName::Ed25519), _) | (None, HomeName::Process) => TrustedKind::Ed25519,
-            (Some(TrustedName::Hmac), _) | (None, HomeName::InProcess) => TrustedKind::Hmac,
-        },
-        trusted_home: match init.trusted_home {
-            HomeName::InProcess => TrustedHome::InProcess,
-            HomeName::Process => TrustedHome::Process,
-        },
+        trusted,
+        trusted_home,
         durability: match init.durability {
             DurabilityName::Always => Durability::Always,
             DurabilityName::Interval => Durability::interval(),

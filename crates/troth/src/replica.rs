@@ -2,6 +2,7 @@
 
 use crate::cli::Replica;
 use crate::failure::{Failure, MUST_NOT_START};
+use crate::trusted::no_component;
 use std::ffi::OsString;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
@@ -23,6 +24,9 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
             format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
         return Err(Failure::usage(problem));
     }
+    if replica.trusted_socket.is_some() && !cluster.protocol.has_components() {
+        return Err(Failure::usage(no_component(&cluster)));
+    }
     if replica.trusted_socket.is_some() && cluster.trusted_home != TrustedHome::Process {
         return Err(Failure::usage(
             "--trusted-socket is for a component in a process of its own; this cluster's live in their replicas \
@@ -42,7 +46,11 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         #[cfg(feature = "faults")]
         faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };
-    serve(cluster, secret, &layout, options).map_err(|why| point_to_readmission(why.into(), id))
+    let readmits = cluster.protocol.has_components();
+    serve(cluster, secret, &layout, options).map_err(|why| {
+        let failure = Failure::from(why);
+        if readmits { point_to_readmission(failure, id) } else { failure }
+    })
 }
 
 /// A replica that must not vote again as it is has a way back; its refusals come from many places.

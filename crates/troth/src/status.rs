@@ -19,7 +19,7 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
         return Err(why);
     }
     let reached = answers.iter().filter(|answer| answer.is_ok()).count();
-    if reached < cluster.group.weak() {
+    if reached < cluster.group.quorum() {
         let problem = format!(
             "{reached} of {} replicas answer and {} are needed: the group cannot order requests",
             cluster.group.n(),

@@ -84,6 +84,9 @@ fn check(cluster: &Cluster, layout: &Layout, me: ReplicaId) -> Result<(), Failur
             me.0
         )));
     }
+    if !cluster.protocol.has_components() {
+        return Err(Failure::usage(no_component(cluster)));
+    }
     if cluster.trusted_home != TrustedHome::Process {
         return Err(Failure::usage(format!(
             "the trusted components of this cluster live in their replicas (trusted_home in {}); `troth init \
@@ -92,6 +95,14 @@ fn check(cluster: &Cluster, layout: &Layout, me: ReplicaId) -> Result<(), Failur
         )));
     }
     Ok(())
+}
+
+/// Why there is nothing to do with a trusted component here.
+pub(crate) fn no_component(cluster: &Cluster) -> String {
+    format!(
+        "the replicas of this group have no trusted components: its protocol is {} (protocol in cluster.toml)",
+        cluster.protocol.name()
+    )
 }
 
 /// Whose a directory is.

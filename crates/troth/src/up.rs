@@ -1,6 +1,6 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
-use crate::cli::Up;
+use crate::cli::{ProtocolName, Up};
 use crate::failure::{Failure, USAGE};
 use crate::print::say;
 use crate::processes::Processes;
@@ -10,7 +10,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
-    Cluster, Durability, Layout, MakeError, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
+    Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports,
+    make,
 };
 use troth_types::ReplicaId;
 
@@ -32,7 +33,7 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         clear(&layout)?;
     }
     if !layout.cluster().exists() {
-        make_ours(&layout, up.f.unwrap_or(1))?;
+        make_ours(&layout, protocol(up).unwrap_or_default(), up.f.unwrap_or(1))?;
     }
     let mut result = serve(&layout, up, &signals);
     if ours.exists() {
@@ -95,8 +96,21 @@ fn keep_logs(root: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(kept)
 }
 
+fn protocol(up: &Up) -> Option<Protocol> {
+    up.protocol.map(ProtocolName::protocol)
+}
+
 fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     let cluster = session::present(layout)?;
+    if let Some(wanted) = protocol(up).filter(|wanted| *wanted != cluster.protocol) {
+        let problem = format!(
+            "{} is of a group whose protocol is {}, not {}; leave --protocol away, or give another --dir",
+            layout.cluster().display(),
+            cluster.protocol.name(),
+            wanted.name()
+        );
+        return Err(Failure::usage(problem));
+    }
     if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
         let problem = format!(
             "{} is of a group that bears {} faulty replicas; leave --f away, or give another --dir",
@@ -150,6 +164,12 @@ pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
             "what they hold is gone then, unless every `troth trusted` was started apart and runs on"
                 .to_owned()
         }
+        // Without a component nothing of it lived in the processes alone.
+        Durability::Memory if !cluster.protocol.has_components() && !layout.root().join(OURS).exists() => {
+            format!(
+                "what they hold stays in {dir} until the machine starts anew: until then `troth up` goes on with it"
+            )
+        }
         Durability::Memory => "what they hold is gone then".to_owned(),
         Durability::Interval(_) => format!(
             "what they hold stays in {dir}: `troth up` goes on with it, unless the machine starts anew before that"
@@ -189,17 +209,19 @@ fn lock(root: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn make_ours(layout: &Layout, faults: u16) -> Result<(), Failure> {
-    let ports = free_ports(2 * usize::from(2 * faults + 1))?;
+fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Failure> {
+    let ports = free_ports(2 * usize::from(protocol.replicas(faults)))?;
     let addresses = ports
         .chunks_exact(2)
         .map(|pair| (format!("127.0.0.1:{}", pair[0]), format!("127.0.0.1:{}", pair[1])))
         .collect();
+    let (trusted, trusted_home) = protocol.components(TrustedKind::Hmac, TrustedHome::InProcess);
     let plan = Plan {
+        protocol,
         faults,
         service: Service::Kv,
-        trusted: TrustedKind::Hmac,
-        trusted_home: TrustedHome::InProcess,
+        trusted,
+        trusted_home,
         durability: Durability::Memory,
         clients: CLIENTS,
         addresses,

@@ -4,7 +4,7 @@ use super::format::{self, Cut, HEADER, Header, Identity, Origin, Recovered};
 use super::scan::{self, Tail};
 use super::segment::{Segment, begin};
 use super::{Log, LogOptions};
-use crate::{Disk, DiskFile, LogError};
+use crate::{Disk, DiskError, DiskFile, LogError};
 
 struct Found<F> {
     name: String,
@@ -13,6 +13,14 @@ struct Found<F> {
 }
 
 impl<D: Disk> Log<D> {
+    /// Whether a directory holds a log, whole or not, before [`Log::open`] makes one.
+    ///
+    /// # Errors
+    /// [`DiskError`].
+    pub fn is_there(disk: &D) -> Result<bool, DiskError> {
+        Ok(disk.list()?.iter().any(|name| format::number(name).is_some()))
+    }
+
     /// Opens the log of a directory, or makes one where there is none, and says what it holds.
     ///
     /// A torn tail is cut off and reported: what was appended after the last completed sync and is not

@@ -2,8 +2,10 @@
 
 use super::BackupError;
 use super::wire::{Greeting, MAX_ANSWER, receive, send};
-use crate::config::{Cluster, ReplicaSecret, TrustedKind};
+use crate::config::{Cluster, Protocol, ReplicaSecret, TrustedKind};
 use crate::keys::Keys;
+use crate::served::Served;
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use troth_core::{Execution, Installing};
 use troth_exec::{Executor, Snapshot as State};
-use troth_minbft::{Body, Certified, Message, StableProof, evidence};
+use troth_minbft::MinBft;
+use troth_pbft::Pbft;
 use troth_trusted::MacKey;
 use troth_types::{Configuration, Digest, Seq, StateFetch, StatePiece, Wire};
 
@@ -33,7 +36,7 @@ pub struct Progress {
     pub wanted: u64,
 }
 
-/// A replica that serves its last stable checkpoint, which f+1 replicas have certified.
+/// A replica that serves its last stable checkpoint, which a quorum of replicas has certified.
 pub struct Source {
     stream: UnixStream,
     limits: troth_types::Limits,
@@ -45,8 +48,8 @@ pub struct Source {
     pub digest: Digest,
     /// The last batch that the replica had executed when it was asked.
     pub executed: Seq,
-    /// The certificates.
-    pub proof: Message,
+    /// The certificates: an encoded message of the group's protocol.
+    pub proof: Bytes,
 }
 
 impl Source {
@@ -75,13 +78,11 @@ impl Source {
         stream.set_read_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(BackupError::Lost)?;
         let greeting = answer(&mut stream)?;
-        let greeting = Greeting::from_wire(&greeting).map_err(|why| BackupError::Foreign(why.to_string()))?;
-        let offer = match greeting {
-            Greeting::Offer(offer) => offer,
-            Greeting::Refused(why) => return Err(BackupError::Refused(why)),
-        };
-        let (seq, digest) = certified(cluster, configuration, mac, &offer.proof)?;
-        let (executed, proof) = (offer.executed, offer.proof);
+        let (executed, proof) = match cluster.protocol {
+            Protocol::MinBft => offered::<MinBft>(&greeting),
+            Protocol::Pbft => offered::<Pbft>(&greeting),
+        }?;
+        let (seq, digest) = certified(cluster, configuration, mac, &proof)?;
         let configuration = Arc::clone(configuration);
         Ok(Self { stream, limits: cluster.limits, configuration, seq, digest, executed, proof })
     }
@@ -132,8 +133,17 @@ fn answer(stream: &mut UnixStream) -> Result<bytes::Bytes, BackupError> {
     receive(stream, MAX_ANSWER).map_err(BackupError::Lost)?.ok_or_else(|| BackupError::Lost(gone()))
 }
 
-/// What f+1 replicas of the group have certified, where the message proves that they have: by the keys of the
-/// replicas in this configuration, present and earlier ones.
+/// The last batch that a replica had executed and the encoded proof of its checkpoint, as it greets.
+fn offered<A: Served>(greeting: &Bytes) -> Result<(Seq, Bytes), BackupError> {
+    let greeting = Greeting::<A::Message>::from_wire(greeting);
+    match greeting.map_err(|why| BackupError::Foreign(why.to_string()))? {
+        Greeting::Offer(offer) => Ok((offer.executed, offer.proof.to_wire())),
+        Greeting::Refused(why) => Err(BackupError::Refused(why)),
+    }
+}
+
+/// What a quorum of the group's replicas has certified, where the encoded message proves that it has: by the keys of
+/// the replicas in this configuration, present and earlier ones.
 ///
 /// # Errors
 /// [`BackupError::Uncertified`].
@@ -141,46 +151,40 @@ pub(super) fn certified(
     cluster: &Cluster,
     configuration: &Arc<Configuration>,
     mac: Option<&MacKey>,
-    proof: &Message,
+    proof: &Bytes,
+) -> Result<(Seq, Digest), BackupError> {
+    match cluster.protocol {
+        Protocol::MinBft => certified_by::<MinBft>(cluster, configuration, mac, proof),
+        Protocol::Pbft => certified_by::<Pbft>(cluster, configuration, mac, proof),
+    }
+}
+
+fn certified_by<A: Served>(
+    cluster: &Cluster,
+    configuration: &Arc<Configuration>,
+    mac: Option<&MacKey>,
+    proof: &Bytes,
 ) -> Result<(Seq, Digest), BackupError> {
     let bad = |why: String| BackupError::Uncertified(why);
-    let target = vouched(cluster, configuration, proof)?;
+    let proof = A::Message::from_wire(proof).map_err(|why| bad(why.to_string()))?;
+    let target = A::vouched(cluster, configuration, &proof)?;
     if cluster.trusted == TrustedKind::Hmac && mac.is_none() {
         return Err(bad("the key that checks HMAC certificates is not here".to_owned()));
     }
     let keys = Keys { group: cluster.group.id(), mac: mac.map(MacKey::verifier), limits: cluster.limits };
-    keys.messages(configuration).verify(proof.clone()).map_err(|why| bad(why.to_string()))?;
+    keys.messages(configuration).verify(proof).map_err(|why| bad(why.to_string()))?;
     Ok(target)
 }
 
-/// What the message says that f+1 replicas say, before any certificate is looked at.
+/// What the encoded message says that a quorum of replicas says, before any certificate is looked at.
 pub(super) fn vouched(
     cluster: &Cluster,
     configuration: &Configuration,
-    proof: &Message,
+    proof: &Bytes,
 ) -> Result<(Seq, Digest), BackupError> {
-    let bad = |why: &str| BackupError::Uncertified(why.to_owned());
-    let Message::Stable(proof): &Message = proof else {
-        return Err(bad("it is no proof of a checkpoint"));
-    };
-    let proof: &StableProof = proof;
-    let Some(Body::Checkpoint(checkpoint)) = proof.votes.first().map(|vote| &vote.body) else {
-        return Err(bad("nobody vouches for it"));
-    };
-    // A component that was replaced vouches for nothing: for nothing later by the rules, and in whose hands it
-    // has been since nobody knows. The replicas may have gone on to others that are not known here.
-    let newest = configuration.members().iter().map(|member| member.admission().at).max();
-    if newest.is_some_and(|at| checkpoint.seq < at) {
-        let why = "its last checkpoint is from before a replica was readmitted or replaced";
-        return Err(BackupError::Refused(why.to_owned()));
+    let bad = |why: troth_types::Malformed| BackupError::Uncertified(why.to_string());
+    match cluster.protocol {
+        Protocol::MinBft => MinBft::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?),
+        Protocol::Pbft => Pbft::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?),
     }
-    let present = configuration.epochs_at(checkpoint.seq);
-    let is_past = |vote: &Arc<Certified>| {
-        let epoch = vote.ui.certificate.epoch.0;
-        present.iter().any(|(replica, its)| *replica == vote.from && epoch < *its)
-    };
-    if proof.votes.iter().any(is_past) {
-        return Err(bad("a component that was replaced vouches for it"));
-    }
-    evidence::check_stable(&cluster.group, &cluster.minbft(), proof).map_err(bad)
 }

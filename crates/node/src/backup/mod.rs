@@ -3,14 +3,14 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `serve` | the replica's side: its last stable checkpoint, over a Unix socket in its own directory |
-//! | `fetch` | the operator's side: the f+1 certificates, then the state by state transfer, all of it verified |
+//! | `fetch` | the operator's side: a quorum's certificates, then the state by state transfer, all of it verified |
 //! | `file` | a state as one file whose every part is named by its digest; also a new group's first state |
 //! | `manifest` | what a backup is of |
 //! | `store` | a backup's directory: written whole or not at all, read back with every check |
 //!
 //! Why a socket in the replica's directory and no network port: what it gives away is everything that the
 //! replica holds, and whoever may enter that directory has it anyway. What the replica serves is believed
-//! only where f+1 replicas have certified it, so a faulty one can refuse a backup and cannot forge one.
+//! only where a quorum of replicas has certified it, so a faulty one can refuse a backup and cannot forge one.
 //! The replica goes on meanwhile: a held checkpoint costs the memory that later states do not share with
 //! it, and is walked on a thread of its own.
 

@@ -2,6 +2,7 @@
 
 use super::wire::{Greeting, MAX_FETCH, Offer, receive, send};
 use crate::runtime::Shared;
+use crate::served::Served;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -15,7 +16,6 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use troth_core::Execution;
 use troth_exec::Snapshot as State;
-use troth_minbft::{Message, MinBft};
 use troth_types::{StateFetch, Wire};
 
 /// How long the other end may take to ask or to take an answer.
@@ -35,8 +35,8 @@ pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Serves until dropped, one backup at a time. The loop is never waited for longer than a look at where the
 /// replica stands.
-pub(crate) async fn serve<X: Execution<Snapshot = State> + 'static>(
-    shared: Rc<Shared<MinBft, X>>,
+pub(crate) async fn serve<A: Served, X: Execution<Snapshot = State> + 'static>(
+    shared: Rc<Shared<A, X>>,
     listener: UnixListener,
     path: PathBuf,
 ) {
@@ -97,28 +97,27 @@ fn patient(stream: UnixStream) -> io::Result<UnixStream> {
 }
 
 /// What the replica has to offer now.
-fn offer<X: Execution<Snapshot = State>>(shared: &Shared<MinBft, X>) -> Result<(Offer, State), String> {
+fn offer<A: Served, X: Execution<Snapshot = State>>(
+    shared: &Shared<A, X>,
+) -> Result<(Offer<A::Message>, State), String> {
     let engine = shared.engine.borrow();
     let machine = engine.host.machine();
-    let proof = Arc::clone(machine.agreement().stable_proof());
-    let (seq, _) = proof.target();
-    if proof.votes.is_empty() {
-        return Err("the group has no stable checkpoint yet".to_owned());
-    }
+    let stable = machine.agreement().stable();
+    let (seq, proof) = stable.ok_or_else(|| "the group has no stable checkpoint yet".to_owned())?;
     let state = machine.execution().snapshot(seq).ok_or_else(|| {
         format!("it is behind: it does not have the state of the stable checkpoint {} yet", seq.0)
     })?;
-    Ok((Offer { executed: machine.execution().executed(), proof: Message::Stable(proof) }, state))
+    Ok((Offer { executed: machine.execution().executed(), proof }, state))
 }
 
 /// An answer that fits any socket's buffer.
 fn refuse(mut stream: UnixStream, reason: String) {
     // Whoever asked and went away needs none.
-    drop(send(&mut stream, &Greeting::Refused(reason).to_wire()));
+    drop(send(&mut stream, &Greeting::<u8>::Refused(reason).to_wire()));
 }
 
 /// Answers fetches from the held state until the operator has enough; says how many.
-pub(crate) fn give(mut stream: UnixStream, offer: Offer, state: &State) -> io::Result<u64> {
+pub(crate) fn give<M: Wire>(mut stream: UnixStream, offer: Offer<M>, state: &State) -> io::Result<u64> {
     send(&mut stream, &Greeting::Offer(offer).to_wire())?;
     let mut pieces = 0;
     while let Some(asked) = receive(&mut stream, MAX_FETCH)? {

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_exec::Snapshot as State;
-use troth_minbft::Message;
 use troth_types::{Configuration, Digest, ReplicaId, Wire};
 
 /// The most bytes of a manifest or of certificates.
@@ -33,7 +32,7 @@ pub struct Backup {
     pub cluster: Cluster,
     /// The application's content, as the first state of a new group.
     pub content: State,
-    /// Whether f+1 certificates were checked here too: those of HMAC components can be checked only with a
+    /// Whether its certificates were checked here too: those of HMAC components can be checked only with a
     /// secret of the old group.
     pub certified: bool,
 }
@@ -98,7 +97,7 @@ fn fill(
     source: &Source,
     state: &State,
 ) -> Result<Manifest, BackupError> {
-    put(&coming.join(PROOF), &source.proof.to_wire())?;
+    put(&coming.join(PROOF), &source.proof)?;
     let config = layout.cluster();
     put(&coming.join(CLUSTER), &std::fs::read(&config).map_err(failed("read", &config))?)?;
     let format = if source.configuration == cluster.configuration() {
@@ -165,9 +164,11 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
         Arc::new(found)
     };
     let at = from.join(PROOF);
-    let proof = Message::from_wire(&get(&at)?.into()).map_err(|why| damaged(&at, why.to_string()))?;
+    let proof = get(&at)?.into();
     let (target, certified) = match cluster.trusted {
-        TrustedKind::Ed25519 => (certified(&cluster, &configuration, None, &proof), true),
+        TrustedKind::Ed25519 | TrustedKind::Nothing => {
+            (certified(&cluster, &configuration, None, &proof), true)
+        }
         TrustedKind::Hmac => (vouched(&cluster, &configuration, &proof), false),
     };
     let (seq, digest) = target.map_err(|why| damaged(&at, why.to_string()))?;

@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use std::io::{self, Read, Write};
-use troth_minbft::Message;
 use troth_types::{Malformed, Reader, Seq, Wire, put_bytes};
 
 /// The version of this exchange.
@@ -22,23 +21,23 @@ const PIECE: usize = 1 << 16;
 
 /// How a replica begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(crate) enum Greeting<M> {
     /// It serves this.
-    Offer(Offer),
+    Offer(Offer<M>),
     /// It serves nothing now; why.
     Refused(String),
 }
 
-/// What a replica can serve.
+/// What a replica can serve; `M` is a message of its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct Offer<M> {
     /// The last batch it has executed: what is above the checkpoint is not in the backup.
     pub(crate) executed: Seq,
-    /// `Message::Stable` with the certificates of its last stable checkpoint.
-    pub(crate) proof: Message,
+    /// What proves its last stable checkpoint.
+    pub(crate) proof: M,
 }
 
-impl Wire for Greeting {
+impl<M: Wire> Wire for Greeting<M> {
     fn encode(&self, out: &mut Vec<u8>) {
         VERSION.encode(out);
         match self {

@@ -8,7 +8,7 @@ use toml::Spanned;
 use troth_types::Limits;
 
 /// The most replicas of a group.
-pub(crate) const MAX_REPLICAS: usize = 101;
+pub(crate) const MAX_REPLICAS: u16 = 101;
 
 /// Checks values of one file.
 pub(crate) struct Checks<'a>(pub(crate) &'a Source);

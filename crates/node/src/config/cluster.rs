@@ -4,6 +4,7 @@ use super::checks::{self, Checks};
 use super::durability::{self, Durability};
 use super::error::{ConfigError, Source};
 use super::home::{self, TrustedHome};
+use super::protocol::Protocol;
 use super::raw::{RawCluster, RawReplica};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,6 +44,8 @@ pub enum TrustedKind {
     Hmac,
     /// Ed25519, a key per component (USIG-Sign).
     Ed25519,
+    /// There are none: the group's protocol trusts nothing.
+    Nothing,
 }
 
 impl TrustedKind {
@@ -52,6 +55,7 @@ impl TrustedKind {
         match self {
             Self::Hmac => "hmac",
             Self::Ed25519 => "ed25519",
+            Self::Nothing => "none",
         }
     }
 }
@@ -67,7 +71,7 @@ pub struct ReplicaEntry {
     pub link_key: [u8; 32],
     /// Its host's Ed25519 public key.
     pub host_key: PublicKey,
-    /// Its trusted component's epoch.
+    /// Its trusted component's epoch; 0 where it has none.
     pub epoch: Epoch,
     /// Its trusted component's public key; only for [`TrustedKind::Ed25519`].
     pub trusted_key: Option<SignatureVerifier>,
@@ -125,6 +129,8 @@ impl Default for Timing {
 pub struct Cluster {
     /// The group that it defines.
     pub group: Group,
+    /// How the replicas agree.
+    pub protocol: Protocol,
     /// What is served.
     pub service: Service,
     /// How trusted components certify.
@@ -196,7 +202,7 @@ impl Cluster {
         self.timing.window + self.timing.checkpoint_interval
     }
 
-    /// The protocol's parameters.
+    /// The parameters of MinBFT.
     #[must_use]
     pub fn minbft(&self) -> troth_minbft::Config {
         let timing = &self.timing;
@@ -205,6 +211,22 @@ impl Cluster {
         config.window = timing.window;
         config.pipeline = timing.pipeline;
         config.slower_by = timing.primary_slower_by;
+        config.request_timeout = timing.suspect_after_ms * 1000;
+        config.view_timeout = timing.view_timeout_ms * 1000;
+        config.status_interval = timing.status_interval_ms * 1000;
+        config.clock_bound = timing.clock_bound_ms * 1000;
+        config.limits = self.limits;
+        config
+    }
+
+    /// The parameters of PBFT.
+    #[must_use]
+    pub fn pbft(&self) -> troth_pbft::Config {
+        let timing = &self.timing;
+        let mut config = troth_pbft::Config::DEFAULT;
+        config.interval = timing.checkpoint_interval;
+        config.window = timing.window;
+        config.pipeline = timing.pipeline;
         config.request_timeout = timing.suspect_after_ms * 1000;
         config.view_timeout = timing.view_timeout_ms * 1000;
         config.status_interval = timing.status_interval_ms * 1000;
@@ -232,12 +254,12 @@ impl Cluster {
         let raw: RawCluster = source.parse()?;
         let checks = Checks(source);
         checks.number(&raw.version, 1, 1, "the version of the format")?;
-        checks.one_of(&raw.protocol, &[("minbft", ())], "protocol")?;
+        let protocols = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
+        let protocol = checks.one_of(&raw.protocol, &protocols, "protocol")?;
         let durability = durability::check(&checks, &raw.durability, raw.durability_interval_ms.as_ref())?;
         let service =
             checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
-        let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
-        let trusted = checks.one_of(&raw.trusted, &kinds, "kind of trusted component")?;
+        let trusted = home::components(&checks, &raw, protocol)?;
         let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted)?;
         let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
         let genesis = raw.genesis.as_ref().map(|genesis| checks.bytes(genesis, "genesis").map(Digest));
@@ -250,6 +272,7 @@ impl Cluster {
         checks.distinct_keys(&raw)?;
 
         let id = group_id(
+            protocol,
             service,
             trusted,
             &nonce,
@@ -261,12 +284,14 @@ impl Cluster {
             operator.as_ref(),
         );
         let count = u16::try_from(replicas.len()).unwrap_or(0);
-        let group = Group::hybrid(id, count).map_err(|why| {
+        let group = protocol.group(id, count).map_err(|why| {
             let span = raw.replica.last().map_or(0..0, Spanned::span);
-            source.error(span, why.to_string(), "have an odd number of [[replica]] tables, three or more")
+            let mend = format!("for protocol = \"{}\" have {}", protocol.name(), protocol.sizes());
+            source.error(span, why.to_string(), mend)
         })?;
         Ok(Self {
             group,
+            protocol,
             service,
             trusted,
             trusted_home,
@@ -286,9 +311,9 @@ fn replicas(
     raw: &[Spanned<RawReplica>],
     trusted: TrustedKind,
 ) -> Result<Vec<ReplicaEntry>, ConfigError> {
-    if let Some(beyond) = raw.get(checks::MAX_REPLICAS) {
+    if let Some(beyond) = raw.get(usize::from(checks::MAX_REPLICAS)) {
         let problem = format!("there are {} [[replica]] tables", raw.len());
-        let mend = format!("have at most {} of them, an odd number", checks::MAX_REPLICAS);
+        let mend = format!("have at most {} of them", checks::MAX_REPLICAS);
         return Err(checks.0.error(beyond.span(), problem, mend));
     }
     let mut replicas = Vec::new();
@@ -301,7 +326,14 @@ fn replicas(
             "the replica's number, counted from 0 in order,",
         )?;
         let trusted_key = match (trusted, &entry.trusted_key) {
-            (TrustedKind::Hmac, None) => None,
+            (TrustedKind::Hmac | TrustedKind::Nothing, None) => None,
+            (TrustedKind::Nothing, Some(key)) => {
+                return Err(checks.0.error(
+                    key.span(),
+                    "this group's replicas have no trusted components",
+                    "remove trusted_key",
+                ));
+            }
             (TrustedKind::Hmac, Some(key)) => {
                 return Err(checks.0.error(
                     key.span(),
@@ -332,7 +364,7 @@ fn replicas(
             http: entry.http.as_ref().map(|http| checks.address(http)).transpose()?,
             link_key: checks.bytes(&entry.link_key, "link_key")?,
             host_key: PublicKey(checks.bytes(&entry.host_key, "host_key")?),
-            epoch: Epoch(*entry.epoch.get_ref()),
+            epoch: home::epoch(checks, index, spanned, trusted)?,
             trusted_key,
         });
     }
@@ -376,6 +408,7 @@ fn operator(checks: &Checks<'_>, raw: &RawCluster) -> Result<Option<ClientEntry>
 /// making another group.
 #[expect(clippy::too_many_arguments, reason = "each is one thing that names the group")]
 fn group_id(
+    protocol: Protocol,
     service: Service,
     trusted: TrustedKind,
     nonce: &[u8; 32],
@@ -387,7 +420,8 @@ fn group_id(
     operator: Option<&ClientEntry>,
 ) -> GroupId {
     let mut hasher = Hasher::new("troth/group/v2");
-    hasher.bytes(b"minbft").bytes(service.name().as_bytes()).bytes(trusted.name().as_bytes()).fixed(nonce);
+    hasher.bytes(protocol.name().as_bytes()).bytes(service.name().as_bytes());
+    hasher.bytes(trusted.name().as_bytes()).fixed(nonce);
     hasher
         .number(limits.client_window)
         .number(limits.frame_operations as u64)

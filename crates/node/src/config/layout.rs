@@ -47,11 +47,11 @@ impl Layout {
         self.replica(replica).join("data")
     }
 
-    /// Where a replica's trusted component keeps its counters.
+    /// Where a replica's trusted component keeps its counters; of no use where it has none.
     #[must_use]
     pub fn counters(&self, replica: ReplicaId, home: TrustedHome) -> PathBuf {
         match home {
-            TrustedHome::InProcess => self.replica(replica).join("counters"),
+            TrustedHome::InProcess | TrustedHome::Nowhere => self.replica(replica).join("counters"),
             TrustedHome::Process => self.trusted(replica).join("counters"),
         }
     }

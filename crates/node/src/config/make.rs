@@ -1,7 +1,7 @@
 //! Makes a new cluster: keys from the operating system's randomness, and the files that hold them.
 
 use super::secret::link_key;
-use super::{ConfigError, Durability, Layout, Service, TrustedHome, TrustedKind, checks, hex};
+use super::{ConfigError, Durability, Layout, Protocol, Service, TrustedHome, TrustedKind, checks, hex};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
@@ -16,13 +16,15 @@ use troth_types::{ClientId, ReplicaId};
 /// What cluster to make.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The faulty replicas to bear; there will be 2f+1.
+    /// How the replicas agree.
+    pub protocol: Protocol,
+    /// The faulty replicas to bear; there will be as many replicas as the protocol needs for that.
     pub faults: u16,
     /// What it serves.
     pub service: Service,
-    /// How trusted components certify.
+    /// How trusted components certify; of no concern where the protocol has none.
     pub trusted: TrustedKind,
-    /// Where each trusted component lives.
+    /// Where each trusted component lives; of no concern where the protocol has none.
     pub trusted_home: TrustedHome,
     /// What each replica keeps.
     pub durability: Durability,
@@ -95,15 +97,19 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
         return Err(MakeError::Exists(layout.cluster()));
     }
     plan.check()?;
-    let replicas = 2 * plan.faults + 1;
+    let replicas = plan.protocol.replicas(plan.faults);
+    let (kind, home) = plan.protocol.components(plan.trusted, plan.trusted_home);
 
     let mut cluster = String::from(HEAD);
     let nonce = random()?;
+    writeln!(cluster, "protocol = \"{}\"", plan.protocol.name()).expect("a string takes all");
     writeln!(cluster, "service = \"{}\"", plan.service.name()).expect("a string takes all");
     cluster += &plan.durability.lines();
-    writeln!(cluster, "trusted = \"{}\"", plan.trusted.name()).expect("a string takes all");
-    if plan.trusted_home == TrustedHome::Process {
-        writeln!(cluster, "trusted_home = \"{}\"", plan.trusted_home.name()).expect("a string takes all");
+    if kind != TrustedKind::Nothing {
+        writeln!(cluster, "trusted = \"{}\"", kind.name()).expect("a string takes all");
+    }
+    if home == TrustedHome::Process {
+        writeln!(cluster, "trusted_home = \"{}\"", home.name()).expect("a string takes all");
     }
     writeln!(cluster, "nonce = \"{}\"", hex::encode(&nonce)).expect("a string takes all");
     cluster += &extra.lines;
@@ -119,16 +125,19 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
     for number in 0..replicas {
         let replica = ReplicaId(number);
         let (link, host) = (random()?, random()?);
-        let own: [u8; 32] = if plan.trusted == TrustedKind::Hmac { shared } else { random()? };
+        let own: [u8; 32] = if kind == TrustedKind::Hmac { shared } else { random()? };
         let (address, http) = &plan.addresses[usize::from(number)];
         write!(
             cluster,
-            "\n[[replica]]\nid = {number}\naddress = \"{address}\"\nhttp = \"{http}\"\nlink_key = \"{}\"\nhost_key = \"{}\"\nepoch = 1\n",
+            "\n[[replica]]\nid = {number}\naddress = \"{address}\"\nhttp = \"{http}\"\nlink_key = \"{}\"\nhost_key = \"{}\"\n",
             hex::encode(&link_key(&link)),
             hex::encode(&Ed25519Signer::from_seed(host).public_key().0),
         )
         .expect("a string takes all");
-        if plan.trusted == TrustedKind::Ed25519 {
+        if kind != TrustedKind::Nothing {
+            cluster += "epoch = 1\n";
+        }
+        if kind == TrustedKind::Ed25519 {
             let key = SigningKey::new(&own).verifier().to_bytes();
             writeln!(cluster, "trusted_key = \"{}\"", hex::encode(&key)).expect("a string takes all");
         }
@@ -138,7 +147,8 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
             hex::encode(&host),
         );
         let trusted = format!("trusted_secret = \"{}\"\n", hex::encode(&own));
-        match plan.trusted_home {
+        match home {
+            TrustedHome::Nowhere => {}
             TrustedHome::InProcess => secret += &trusted,
             TrustedHome::Process => {
                 secrets.push((layout.trusted_secret(replica), format!("replica = {number}\n{trusted}")));
@@ -179,7 +189,7 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
     // Before anything is written, so that what cannot be leaves nothing behind.
     let group = super::cluster::group_of(&layout.cluster(), &cluster).map_err(MakeError::Config)?;
     let mut open = Vec::new();
-    if plan.trusted_home == TrustedHome::Process {
+    if home == TrustedHome::Process {
         // Two users go through these, each to directories of its own.
         open.push(layout.root().to_path_buf());
         for replica in (0..replicas).map(ReplicaId) {
@@ -190,9 +200,9 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
     directory(&layout.root().join("clients"), 0o700)?;
     for replica in (0..replicas).map(ReplicaId) {
         directory(&layout.replica(replica), 0o700)?;
-        if plan.trusted_home == TrustedHome::Process {
+        if home == TrustedHome::Process {
             // The process makes no directories: a component whose counters are gone must not start anew.
-            directory(&layout.counters(replica, plan.trusted_home), 0o700)?;
+            directory(&layout.counters(replica, home), 0o700)?;
         }
     }
     for path in open {
@@ -218,9 +228,9 @@ impl Plan {
     /// name lines of a file that is not there. Addresses are written into it as they are, so nothing in
     /// them may mean something to it.
     fn check(&self) -> Result<(), MakeError> {
-        let replicas = 2 * usize::from(self.faults) + 1;
-        if self.faults == 0 || replicas > checks::MAX_REPLICAS {
-            let most = (checks::MAX_REPLICAS - 1) / 2;
+        let replicas = usize::from(self.protocol.replicas(self.faults));
+        if self.faults == 0 || replicas > usize::from(checks::MAX_REPLICAS) {
+            let most = self.protocol.most_faults(checks::MAX_REPLICAS);
             return Err(MakeError::Plan(format!(
                 "a group cannot bear {} faulty replicas; ask for 1 to {most}",
                 self.faults
@@ -273,7 +283,6 @@ pub(crate) const SECRET_HEAD: &str =
 const HEAD: &str = "# A Troth cluster. Public: the same file for every replica and client.
 # docs/reference/configuration.md describes every key.
 version = 1
-protocol = \"minbft\"
 ";
 
 /// `count` ports of 127.0.0.1 that nobody listens on now, from below the range that the system

@@ -11,7 +11,7 @@ pub(crate) struct RawCluster {
     pub(crate) service: Spanned<String>,
     pub(crate) durability: Spanned<String>,
     pub(crate) durability_interval_ms: Option<Spanned<u64>>,
-    pub(crate) trusted: Spanned<String>,
+    pub(crate) trusted: Option<Spanned<String>>,
     pub(crate) trusted_home: Option<Spanned<String>>,
     pub(crate) nonce: Spanned<String>,
     pub(crate) genesis: Option<Spanned<String>>,
@@ -34,7 +34,7 @@ pub(crate) struct RawReplica {
     pub(crate) http: Option<Spanned<String>>,
     pub(crate) link_key: Spanned<String>,
     pub(crate) host_key: Spanned<String>,
-    pub(crate) epoch: Spanned<u64>,
+    pub(crate) epoch: Option<Spanned<u64>>,
     pub(crate) trusted_key: Option<Spanned<String>>,
 }
 

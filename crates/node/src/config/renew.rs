@@ -45,6 +45,13 @@ impl ReplicaKeys {
         let (source, raw) = read_replica(&layout.replica_secret(replica), cluster, replica)?;
         let (checks, mut epoch) = (Checks(&source), own(&raw.epoch));
         let component = match cluster.trusted_home {
+            TrustedHome::Nowhere => {
+                return Err(source.error(
+                    0..0,
+                    format!("a replica of protocol \"{}\" has no trusted component", cluster.protocol.name()),
+                    "nothing here is to be made anew for it",
+                ));
+            }
             TrustedHome::InProcess => match &raw.trusted_secret {
                 Some(secret) => checks.bytes(secret, "trusted_secret")?,
                 None => return Err(source.error(0..0, "there is no trusted_secret", "restore the file")),
@@ -117,7 +124,8 @@ impl ReplicaKeys {
     #[must_use]
     pub fn component(&self, cluster: &Cluster) -> ComponentKey {
         match cluster.trusted {
-            TrustedKind::Hmac => ComponentKey::Group,
+            // Nobody asks where there is none.
+            TrustedKind::Hmac | TrustedKind::Nothing => ComponentKey::Group,
             TrustedKind::Ed25519 => {
                 ComponentKey::Ed25519(SigningKey::new(&self.component).verifier().to_bytes())
             }

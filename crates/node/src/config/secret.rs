@@ -19,7 +19,8 @@ use troth_types::{ClientId, OPERATOR, ReplicaId};
 pub struct ReplicaSecret {
     /// Which replica.
     pub replica: ReplicaId,
-    /// Its trusted component's epoch: the one in cluster.toml, or a later one under which it was readmitted.
+    /// Its trusted component's epoch: the one in cluster.toml, or a later one under which it was readmitted; 0 where
+    /// it has none.
     pub epoch: Epoch,
     /// Where it listens, where that is not what cluster.toml says.
     pub address: Option<String>,
@@ -29,7 +30,7 @@ pub struct ReplicaSecret {
     pub link: [u8; 32],
     /// Its host's signing key.
     pub host: Ed25519Signer,
-    /// Its trusted component's key; nothing where that lives in a process of its own.
+    /// Its trusted component's key; nothing where that lives in a process of its own, or there is none.
     pub trusted: Option<Certifier>,
     /// The key that checks HMAC certificates, where the group uses them.
     pub mac: Option<MacKey>,
@@ -100,8 +101,22 @@ impl ReplicaSecret {
                      replica does not find it here",
                 ));
             }
-            (TrustedHome::Process, None) => (None, None),
+            (TrustedHome::Process | TrustedHome::Nowhere, None) => (None, None),
+            (TrustedHome::Nowhere, Some(secret)) => {
+                return Err(source.error(
+                    secret.span(),
+                    "this group's replicas have no trusted components, and here is the key of one",
+                    "remove this line",
+                ));
+            }
         };
+        if let (TrustedHome::Nowhere, Some(epoch)) = (cluster.trusted_home, &raw.epoch) {
+            return Err(source.error(
+                epoch.span(),
+                "an epoch is a trusted component's, and this group's replicas have none",
+                "remove this line",
+            ));
+        }
         let epoch = raw.epoch.as_ref().map_or(entry.epoch, |epoch| Epoch(*epoch.get_ref()));
         let address = |value: &Option<Spanned<String>>| {
             value.as_ref().map(|address| checks.address(address)).transpose()
@@ -254,6 +269,13 @@ fn component_key(
             let good = !first || cluster.replica(replica).trusted_key.as_ref() == Some(&key.verifier());
             fits(source, secret, good, "trusted_key")?;
             (Certifier::Signature(key), None)
+        }
+        TrustedKind::Nothing => {
+            return Err(source.error(
+                secret.span(),
+                "this group's replicas have no trusted components",
+                "remove the file",
+            ));
         }
     })
 }

@@ -1,14 +1,15 @@
 //! What an operator believes of a replica that serves a backup, and what a state's file withstands.
 
 use super::config::{Scratch, plan};
+use crate::assembly::{engine, executor};
 use crate::backup::serve::give;
 use crate::backup::wire::Offer;
 use crate::backup::{BackupError, Source, file};
 use crate::clock::Clock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::durable::Footing;
+use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
-use crate::runtime::{engine, executor};
 use bytes::Bytes;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -203,7 +204,7 @@ fn in_a_batch_of_checks_a_forged_certificate_is_refused_each_time_and_the_others
     let forged = Arc::new(Certified { ui: other.ui.clone(), ..(*good).clone() });
     let (cluster, secret) = (group.cluster.clone(), group.secrets.swap_remove(0));
     let executor = executor(&cluster, Null::new(0));
-    let mut engine =
+    let mut engine: Engine<MinBft, _> =
         engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts");
     let inbox = Inbox::new();
     let lane = inbox.lane(Party::Replica(ReplicaId(1)));

@@ -1,6 +1,7 @@
 //! Bodies that a component keeps beside its counters: one sync for both, and the log is whole after a crash.
 
 use super::config::{Scratch, plan};
+use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::bodies::{Bodies, behind};
 use crate::clock::Clock;
@@ -9,7 +10,7 @@ use crate::durable::{Footing, Found, Opened};
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::{RunError, engine};
+use crate::run_error::RunError;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -155,18 +156,19 @@ impl Machine {
         let mut log = self.durable.clone();
         let missing = behind(Seq(0), &log, self.component.blobs()).expect("what a replica made");
         log.extend(missing.iter().cloned());
-        let found = (resumed != Resumed::Unmoved).then_some(Found { snapshot: None, log, resumed });
+        let found =
+            (resumed != Resumed::Unmoved).then_some(Found { snapshot: None, log, resumed: Some(resumed) });
         let desk = Desk::default();
         let disk = Losing(Rc::default(), desk.clone());
         disk.0.borrow_mut().durable.clone_from(&self.durable);
         disk.0.borrow_mut().unsynced = missing;
         let opened = Opened {
-            component: Box::new(self.component.clone()),
+            component: Some(Box::new(self.component.clone())),
             journal: Box::new(disk.clone()),
             desk: desk.clone(),
             found,
         };
-        let executor = crate::runtime::executor(&self.cluster, Null::new(8));
+        let executor = crate::assembly::executor(&self.cluster, Null::new(8));
         let footing = Footing::Durable(Box::new(opened));
         let mut engine: Engine<MinBft, Executor<Null>> =
             engine(&self.cluster, secret, executor, Clock::new(), footing)?;

@@ -1,8 +1,8 @@
 //! Configuration: what is written is read back, and every error points at its line.
 
 use crate::config::{
-    ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, ReplicaSecret, Service,
-    TrustedHome, TrustedKind, make,
+    ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, Protocol, ReplicaSecret,
+    Service, TrustedHome, TrustedKind, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
@@ -26,6 +26,7 @@ impl Drop for Scratch {
 
 pub(super) fn plan(trusted: TrustedKind) -> Plan {
     Plan {
+        protocol: Protocol::MinBft,
         faults: 1,
         service: Service::Kv,
         trusted,

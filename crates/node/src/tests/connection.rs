@@ -1,14 +1,16 @@
 //! Callers at a replica that listens, over the loopback interface.
 
 use super::engine::files;
+use crate::assembly::{engine, executor};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
-use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, Outgoing, largest_message, listen};
+use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, Outgoing, listen};
 use crate::counters::Counters;
 use crate::durable::Footing;
 use crate::inbox::{Inbox, Party};
 use crate::links::Links;
-use crate::runtime::{Shared, engine, executor};
+use crate::runtime::Shared;
+use crate::served::largest_message;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

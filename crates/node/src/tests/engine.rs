@@ -1,6 +1,7 @@
 //! The loop's turn, on a replica of a group of three that nobody is connected to.
 
 use super::config::{Scratch, plan};
+use crate::assembly::{engine, executor};
 use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
@@ -8,7 +9,7 @@ use crate::durable::{Footing, Opened};
 use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::{RunError, engine, executor};
+use crate::run_error::RunError;
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -160,7 +161,7 @@ fn durable_with(
         VolatileStore,
     ));
     let opened = Opened {
-        component: made_of(component),
+        component: Some(made_of(component)),
         journal: Box::new(slow.clone()),
         desk: desk.clone(),
         found: None,

@@ -1,14 +1,15 @@
 //! A full disk under a replica: it waits, holds little while it does, and goes on by itself when there is space.
 
 use super::engine::files;
+use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
 use crate::disk_journal::DiskJournal;
 use crate::durable::{Footing, Opened};
 use crate::engine::Blocked;
+use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::engine;
 use crate::snapshots::Keeper;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -162,10 +163,12 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     let identity = cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch);
     let key = secret.trusted.clone().expect("in process");
     let component = Box::new(InProcess::new(TrustedCore::start(identity, key, VolatileStore)));
-    let opened = Opened { component, journal: Box::new(log), desk: desk.clone(), found: None };
-    let executor = crate::runtime::executor(&cluster, Null::new(8));
+    let opened =
+        Opened { component: Some(component), journal: Box::new(log), desk: desk.clone(), found: None };
+    let executor = crate::assembly::executor(&cluster, Null::new(8));
     let footing = Footing::Durable(Box::new(opened));
-    let mut replica = engine(&cluster, secret, executor, Clock::new(), footing).expect("it starts");
+    let mut replica: Engine<troth_minbft::MinBft, _> =
+        engine(&cluster, secret, executor, Clock::new(), footing).expect("it starts");
     replica.commands().expect("nothing is refused");
     let draft = FrameDraft {
         group: cluster.group.id(),

@@ -12,6 +12,7 @@ mod inbox;
 mod journal;
 mod known;
 mod marker;
+mod pbft;
 mod places;
 mod remembered;
 mod set_back;

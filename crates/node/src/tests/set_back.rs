@@ -2,6 +2,7 @@
 //! disk tells from a crash before that run was certified.
 
 use super::config::{Scratch, plan};
+use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
@@ -9,7 +10,6 @@ use crate::durable::{Footing, Found, Opened};
 use crate::engine::{Blocked, Engine};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
-use crate::runtime::engine;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -94,14 +94,14 @@ fn life(
         other => panic!("{other:?}"),
     };
     assert_eq!(resumed, Resumed::Unmoved);
-    let found = (!log.is_empty()).then_some(Found { snapshot: None, log, resumed });
+    let found = (!log.is_empty()).then_some(Found { snapshot: None, log, resumed: Some(resumed) });
     let opened = Opened {
-        component: Box::new(component),
+        component: Some(Box::new(component)),
         journal: Box::new(journal.clone()),
         desk: desk.clone(),
         found,
     };
-    let executor = crate::runtime::executor(&cluster, Null::new(8));
+    let executor = crate::assembly::executor(&cluster, Null::new(8));
     let standing = Footing::Durable(Box::new(opened));
     let mut engine: Engine<MinBft, Executor<Null>> =
         engine(&cluster, secret, executor, Clock::new(), standing).expect("it starts");

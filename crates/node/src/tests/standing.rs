@@ -2,7 +2,7 @@
 //! every change of durability in between. Judged on a disk that loses what was not synced.
 
 use crate::beside::{Desk, Done};
-use crate::config::Durability;
+use crate::config::{Durability, Protocol};
 use crate::disk_journal::DiskJournal;
 use crate::durable::DurableError;
 use crate::journal::Journal;
@@ -24,7 +24,7 @@ const KINDS: [Durability; 3] =
 
 /// Opens the directory as `durability` does, has five records kept, and ends.
 fn run(disk: &FaultyDisk<MemoryDisk>, durability: Durability, boot: BootId) -> Result<(), DurableError> {
-    take_over(disk, durability, boot)?;
+    take_over(disk, Protocol::MinBft, durability, boot)?;
     if durability == Durability::Memory {
         append(Unsynced(disk.clone()), durability);
     } else {
@@ -74,14 +74,14 @@ fn a_machine_that_was_lost_is_told_from_a_process_that_was_killed() {
         for second in KINDS {
             let disk = FaultyDisk::new(MemoryDisk::default()).expect("empty");
             run(&disk, first, BOOT).expect("a fresh directory");
-            take_over(&disk, second, BOOT)
+            take_over(&disk, Protocol::MinBft, second, BOOT)
                 .unwrap_or_else(|why| panic!("{first:?}, killed, {second:?}: {why}"));
 
             let below = MemoryDisk::default();
             let disk = FaultyDisk::new(below.clone()).expect("empty");
             run(&disk, first, BOOT).expect("a fresh directory");
             disk.kill(Tear::Nothing).expect("a loss of power");
-            let again = take_over(&below, second, NEXT_BOOT);
+            let again = take_over(&below, Protocol::MinBft, second, NEXT_BOOT);
             if first == Durability::Always {
                 again.unwrap_or_else(|why| panic!("{first:?}, lost, {second:?}: {why}"));
                 assert_eq!(kept(&below), 5, "it promised so");
@@ -100,7 +100,7 @@ fn what_was_lost_once_stays_lost_however_it_is_started() {
     disk.kill(Tear::Random(3)).expect("a loss of power");
     for _ in 0..2 {
         for durability in KINDS {
-            assert!(lost(take_over(&below, durability, NEXT_BOOT)), "{durability:?}");
+            assert!(lost(take_over(&below, Protocol::MinBft, durability, NEXT_BOOT)), "{durability:?}");
         }
     }
 }
@@ -112,9 +112,9 @@ fn a_log_that_was_never_synced_is_made_durable_before_it_counts_as_proven() {
         let disk = FaultyDisk::new(below.clone()).expect("empty");
         run(&disk, first, BOOT).expect("a fresh directory");
         // The process was killed; now everything is to be on disk.
-        take_over(&disk, Durability::Always, BOOT).expect("the system has it");
+        take_over(&disk, Protocol::MinBft, Durability::Always, BOOT).expect("the system has it");
         disk.kill(Tear::Nothing).expect("a loss of power");
-        take_over(&below, Durability::Always, NEXT_BOOT).expect("it was made durable");
+        take_over(&below, Protocol::MinBft, Durability::Always, NEXT_BOOT).expect("it was made durable");
         assert_eq!(kept(&below), 5, "{first:?}");
     }
 }
@@ -128,9 +128,9 @@ fn a_crash_at_any_call_of_the_taking_over_leaves_no_false_proof() {
             run(&disk, first, BOOT).expect("a fresh directory");
             let before = disk.calls();
             disk.crash_at(before + call);
-            let done = take_over(&disk, Durability::Always, BOOT).is_ok();
+            let done = take_over(&disk, Protocol::MinBft, Durability::Always, BOOT).is_ok();
             disk.kill(Tear::Random(call)).expect("a loss of power");
-            if take_over(&below, Durability::Always, NEXT_BOOT).is_ok() {
+            if take_over(&below, Protocol::MinBft, Durability::Always, NEXT_BOOT).is_ok() {
                 assert_eq!(kept(&below), 5, "{first:?}, crash at call {call}: it counts as proven");
             } else {
                 assert!(!done, "{first:?}, crash at call {call}");
@@ -146,7 +146,7 @@ fn a_crash_at_any_call_of_the_taking_over_leaves_no_false_proof() {
 fn a_directory_of_an_earlier_version_was_synced_and_one_that_is_damaged_is_refused() {
     let below = MemoryDisk::default();
     append(below.clone(), Durability::Always);
-    take_over(&below, Durability::Memory, NEXT_BOOT).expect("there is nothing to prove");
+    take_over(&below, Protocol::MinBft, Durability::Memory, NEXT_BOOT).expect("there is nothing to prove");
 
     let whole = below.contents("kept").expect("just written");
     let text = String::from_utf8(whole.clone()).expect("text");
@@ -159,14 +159,17 @@ fn a_directory_of_an_earlier_version_was_synced_and_one_that_is_damaged_is_refus
         vec![0xff; 300],
     ] {
         below.put("kept", damaged.clone());
-        let refused = take_over(&below, Durability::Memory, NEXT_BOOT);
+        let refused = take_over(&below, Protocol::MinBft, Durability::Memory, NEXT_BOOT);
         let why = refused.expect_err("nobody knows how it was kept");
-        assert!(matches!(why, DurableError::Unproven(Unproven::Unreadable)), "{damaged:?}: {why}");
+        assert!(
+            matches!(why, DurableError::Unproven(Unproven::Unreadable(Protocol::MinBft))),
+            "{damaged:?}: {why}"
+        );
     }
     below.put("kept", whole);
-    take_over(&below, Durability::Memory, NEXT_BOOT).expect("it is whole again");
+    take_over(&below, Protocol::MinBft, Durability::Memory, NEXT_BOOT).expect("it is whole again");
     // What a start left half done is in nobody's way.
     below.create("kept.new").expect("free").write_at(0, b"x").expect("memory");
     sync_everything(&below).expect("memory");
-    take_over(&below, Durability::Always, NEXT_BOOT).expect("the same boot");
+    take_over(&below, Protocol::MinBft, Durability::Always, NEXT_BOOT).expect("the same boot");
 }

@@ -1,12 +1,13 @@
 //! A replica of another release at the other end of a connection.
 
 use super::config::{Scratch, plan};
+use crate::assembly::engine;
 use crate::clock::Clock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::connection::{Meeting, listen};
 use crate::durable::Footing;
 use crate::inbox::Inbox;
-use crate::runtime::{Shared, engine};
+use crate::runtime::Shared;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,7 +35,7 @@ fn with_a_caller(name: &str, ours: Versions, test: impl AsyncFnOnce(Replica, Lin
         let secret = |id| ReplicaSecret::load(&layout.replica_secret(ReplicaId(id)), &cluster).expect("made");
         let mut meeting = Meeting::new(&cluster, &secret(0), &cluster.configuration());
         meeting.versions = ours;
-        let executor = crate::runtime::executor(&cluster, Null::default());
+        let executor = crate::assembly::executor(&cluster, Null::default());
         let engine = engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile)
             .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });

@@ -7,8 +7,10 @@ use troth_blocks::Voters;
 use troth_core::{Cx, Note, Reached, To, rule};
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq};
 
-/// What a certificate proves: the number and digest that 2f+1 distinct replicas signed.
-pub(crate) fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
+/// What a certificate proves, where its signatures are good: the number and digest that 2f+1 distinct replicas
+/// signed; zero for one without votes.
+#[must_use]
+pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
     rule!("PBFT-C2");
     let target = proof.target();
     if proof.votes.is_empty() {
@@ -23,6 +25,12 @@ pub(crate) fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)
 }
 
 impl Pbft {
+    /// The certificate of the last stable checkpoint; none for genesis.
+    #[must_use]
+    pub fn stable_proof(&self) -> &Arc<StableProof> {
+        &self.stable_proof
+    }
+
     /// The digest of an own checkpoint is known.
     pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
         if self.repairing {

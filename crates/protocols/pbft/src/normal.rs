@@ -8,7 +8,7 @@ use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
 use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
-pub(crate) const MOST_PRE_PREPARED: usize = 16;
+pub const MOST_PRE_PREPARED: usize = 16;
 
 impl Pbft {
     /// A frame that this replica verified: it is pending from now on until its (client, number) is executed, whatever

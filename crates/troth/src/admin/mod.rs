@@ -23,6 +23,9 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let known = Known::load(&layout, &cluster)?;
+    if !cluster.protocol.has_components() && changes_replicas(&arguments.action) {
+        return Err(no_replacements(&cluster));
+    }
     let wait = Patience::asked(arguments.wait);
     let mut operator = Operator { layout, cluster, known, seen_at: Seq(0), wait, json: arguments.json };
     match &arguments.action {
@@ -43,6 +46,25 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
         Action::AddClient { client, out } => clients::add(&mut operator, *client, out.as_deref()),
         Action::RemoveClient { client } => clients::remove(&mut operator, *client),
     }
+}
+
+/// Whether an action gives a replica another component, host or key.
+fn changes_replicas(action: &Action) -> bool {
+    match action {
+        Action::Readmit { .. } | Action::Replace { .. } | Action::Rekey { .. } => true,
+        Action::Show | Action::AddClient { .. } | Action::RemoveClient { .. } => false,
+    }
+}
+
+/// A replica without a component has no epoch that could end: nothing would make what it promised before void.
+fn no_replacements(cluster: &Cluster) -> Failure {
+    Failure::usage(format!(
+        "the protocol of this group is {}, whose replicas have no trusted component to readmit or replace, and this version \
+         changes neither their hosts nor their keys\n  mend: the group bears {} replicas that are gone for good; to move it to \
+         other machines: `troth backup`, then `troth restore`",
+        cluster.protocol.name(),
+        cluster.group.f()
+    ))
 }
 
 /// Who orders changes, and what is known of the group.

@@ -23,8 +23,9 @@ fn address<'a>(operator: &'a Operator, replica: ReplicaId, member: &'a Member) -
     }
 }
 
-fn component(key: &ComponentKey) -> String {
+fn component(operator: &Operator, key: &ComponentKey) -> String {
     match key {
+        _ if !operator.cluster.protocol.has_components() => "none".to_owned(),
         ComponentKey::Group => "hmac".to_owned(),
         ComponentKey::Ed25519(key) => hex::encode(key),
     }
@@ -38,7 +39,7 @@ fn object(operator: &Operator, at: Seq, configuration: &Configuration) -> Value 
             "address": address(operator, replica, member),
             "epoch": admission.epoch,
             "admitted_at": admission.at.0,
-            "component": component(&admission.component),
+            "component": component(operator, &admission.component),
             "link_key": hex::encode(&member.host().link),
             "host_key": hex::encode(&member.host().signing),
         })
@@ -74,7 +75,7 @@ fn table(operator: &Operator, at: Seq, configuration: &Configuration) -> String 
             } else {
                 format!("batch {}", admission.at.0)
             },
-            short(component(&admission.component)),
+            short(component(operator, &admission.component)),
             short(hex::encode(&member.host().link)),
         ]);
     }

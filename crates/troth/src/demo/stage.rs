@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use troth_client::front::Client;
 use troth_node::Snapshot;
 use troth_node::config::{
-    Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, free_ports, make,
+    Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_trusted_process::User;
 use troth_types::{ClientId, ReplicaId};
@@ -59,27 +59,31 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Makes the cluster, starts it and connects two clients.
-    pub(crate) async fn set(keep: bool) -> Result<Self, Failure> {
+    pub(crate) async fn set(protocol: Protocol, keep: bool) -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("troth-demo-{}", std::process::id()));
         let scratch = Scratch { path: path.clone(), keep };
         let layout = Layout::new(path);
-        let ports = free_ports(2 * usize::from(2 * FAULTS + 1))?;
+        let replicas = protocol.replicas(FAULTS);
+        let ports = free_ports(2 * usize::from(replicas))?;
+        let (trusted, trusted_home) = protocol.components(TrustedKind::Ed25519, TrustedHome::Process);
         let address = |port: u16| format!("127.0.0.1:{port}");
         let plan = Plan {
+            protocol,
             faults: FAULTS,
             service: Service::Kv,
-            trusted: TrustedKind::Ed25519,
-            trusted_home: TrustedHome::Process,
+            trusted,
+            trusted_home,
             durability: Durability::Always,
             clients: CLIENTS,
             addresses: ports.chunks_exact(2).map(|pair| (address(pair[0]), address(pair[1]))).collect(),
             timing: String::new(),
         };
         make(&layout, &plan)?;
-        if std::fs::metadata(layout.root()).is_ok_and(|root| root.uid() == 0) {
+        let apart = trusted_home == TrustedHome::Process;
+        if apart && std::fs::metadata(layout.root()).is_ok_and(|root| root.uid() == 0) {
             // As root a component lives under a user of its own, which has no other files.
             let owner = User { uid: COMPONENTS, gid: COMPONENTS };
-            (0..2 * FAULTS + 1).try_for_each(|replica| give(&layout, ReplicaId(replica), owner))?;
+            (0..replicas).try_for_each(|replica| give(&layout, ReplicaId(replica), owner))?;
         }
         let cluster = Cluster::load(&layout.cluster())?;
         let mut processes = Processes::start(&layout, &cluster, |_| Vec::new())?;

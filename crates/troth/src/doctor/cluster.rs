@@ -107,6 +107,11 @@ fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
         (Durability::Always, _) => start.to_owned(),
         // It has not begun yet.
         _ if ran == Some(false) => start.to_owned(),
+        (_, TrustedHome::Nowhere) => format!(
+            "{start}; where its machine was started anew since it ran it does not start again, and the group goes on \
+             with one fault less to bear (a {} group cannot replace a replica yet)",
+            cluster.protocol.name()
+        ),
         (Durability::Interval(_), _) => {
             format!("{start}; where its machine was started anew since it ran: {readmit}")
         }

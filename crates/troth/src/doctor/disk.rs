@@ -25,6 +25,13 @@ const LITTLE: u64 = 1 << 30;
 const NONE: u64 = 64 << 20;
 
 pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
+    if cluster.durability == Durability::Memory && !cluster.protocol.has_components() {
+        return vec![Finding::warn(
+            "disk",
+            "nothing is ever synced (durability \"memory\"): once a replica's machine has started anew it must not vote again",
+            "for anything but measurements, a cluster with durability \"always\"",
+        )];
+    }
     if cluster.durability == Durability::Memory {
         return vec![Finding::warn(
             "disk",

@@ -122,7 +122,7 @@ fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Fi
 /// Whether the replica would refuse to start.
 fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding> {
     let ran = layout.started(replica).exists();
-    if cluster.durability == Durability::Memory && ran {
+    if cluster.durability == Durability::Memory && ran && cluster.protocol.has_components() {
         return vec![Finding::warn(
             SUBJECT,
             format!(
@@ -134,7 +134,7 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
     }
     let mut findings = Vec::new();
     if ran {
-        findings.extend(kept(&layout.data(replica), replica, "log and snapshots"));
+        findings.extend(kept(&layout.data(replica), cluster, replica, "log and snapshots"));
     }
     findings.extend(counters(layout, cluster, replica, ran));
     let genesis = layout.genesis(replica);
@@ -152,7 +152,10 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
 fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -> Option<Finding> {
     let place = layout.counters(replica, cluster.trusted_home);
     if cluster.trusted_home == TrustedHome::InProcess {
-        return ran.then(|| kept(&place, replica, "counters")).flatten();
+        return ran.then(|| kept(&place, cluster, replica, "counters")).flatten();
+    }
+    if cluster.trusted_home == TrustedHome::Nowhere {
+        return None;
     }
     if let Err(why) = std::fs::read_dir(layout.trusted(replica))
         && why.kind() == io::ErrorKind::PermissionDenied
@@ -168,7 +171,7 @@ fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -
     }
     // The process makes none itself, so that a disk which is not mounted is not taken for a first start.
     if ran || component_ran(layout, cluster, replica) {
-        kept(&place, replica, "counters")
+        kept(&place, cluster, replica, "counters")
     } else {
         look_at(&place).err().flatten()
     }
@@ -183,7 +186,7 @@ fn component_ran(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> bool
 }
 
 /// Something that a replica which ran cannot start without.
-fn kept(place: &Path, replica: ReplicaId, what: &str) -> Option<Finding> {
+fn kept(place: &Path, cluster: &Cluster, replica: ReplicaId, what: &str) -> Option<Finding> {
     let gone = match std::fs::read_dir(place) {
         Ok(mut entries) => entries.next().is_none().then_some("the directory is empty"),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Some("there is no such directory"),
@@ -210,11 +213,14 @@ fn kept(place: &Path, replica: ReplicaId, what: &str) -> Option<Finding> {
                 replica.0,
                 place.display()
             ),
-            format!(
-                "mount what belongs there; if that is lost: troth admin readmit --replica {} \
-                 (docs/operating/readmission.md)",
-                replica.0
-            ),
+            match cluster.protocol.has_components() {
+                true => format!(
+                    "mount what belongs there; if that is lost: troth admin readmit --replica {} \
+                     (docs/operating/readmission.md)",
+                    replica.0
+                ),
+                false => format!("mount what belongs there; if that is lost {}", cluster.protocol.way_back()),
+            },
         )
     })
 }

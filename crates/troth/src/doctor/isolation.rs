@@ -8,6 +8,10 @@ use troth_types::ReplicaId;
 
 pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
     let owner = |path: &Path| std::fs::metadata(path).map(|data| data.uid()).ok();
+    if cluster.trusted_home == TrustedHome::Nowhere {
+        let said = format!("protocol {} has no trusted components to isolate", cluster.protocol.name());
+        return vec![Finding::ok("isolation", said)];
+    }
     if cluster.trusted_home == TrustedHome::InProcess {
         return vec![judge(TrustedHome::InProcess, 0, None, None)];
     }

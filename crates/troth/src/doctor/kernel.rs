@@ -50,6 +50,9 @@ fn lacking(subject: &'static str, home: TrustedHome, said: &str, mend: &str) -> 
         TrustedHome::InProcess => {
             Finding::ok(subject, format!("{said}; nothing here uses it (trusted_home = \"in-process\")"))
         }
+        TrustedHome::Nowhere => {
+            Finding::ok(subject, format!("{said}; nothing here uses it (no trusted components)"))
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use crate::doctor::{Finding, State, kernel};
 use std::path::Path;
 use std::time::Duration;
 use troth_node::Snapshot;
-use troth_node::config::{Cluster, Durability, Layout, Plan, Service, TrustedHome, TrustedKind, make};
+use troth_node::config::{
+    Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+};
 
 const PLACE: &str = "/srv/troth";
 
@@ -26,6 +28,7 @@ fn cluster(name: &str) -> Cluster {
     let layout = Layout::new(&root);
     let address = |i: u16| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i));
     let plan = Plan {
+        protocol: Protocol::MinBft,
         faults: 1,
         service: Service::Kv,
         trusted: TrustedKind::Hmac,

@@ -12,6 +12,7 @@ mod durability;
 mod full;
 mod killed;
 mod life;
+mod pbft;
 mod printing;
 mod reach;
 mod refusals;

@@ -103,7 +103,7 @@ pub fn made_by_saying(command: &str, dir: &Path, arguments: &[&str]) -> (u16, St
     for _ in 0..50 {
         let attempt = NEXT.fetch_add(1, Ordering::Relaxed);
         let base = 10_000 + (std::process::id() * 7 + attempt * 331) % 20_000;
-        let free = (0..3).all(|i| {
+        let free = (0..4).all(|i| {
             let port = |offset| u16::try_from(base + i + offset).expect("below 32000");
             [port(0), port(100)].iter().all(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
         });

@@ -1,0 +1,152 @@
+//! A replica put together from a cluster's files and what its disk holds, before its first turn.
+
+use crate::beside::{Attestor, Desk};
+use crate::bodies::Bodies;
+use crate::charges::PeerCharges;
+use crate::clock::Clock;
+use crate::config::{Cluster, Durability, ReplicaSecret};
+use crate::connection::Meeting;
+use crate::counters::Counters;
+use crate::durable::{Footing, Found};
+use crate::engine::{Engine, Stopped};
+use crate::fetches::Fetches;
+use crate::keys::Keys;
+use crate::links::Links;
+use crate::run_error::RunError;
+use crate::served::Served;
+use crate::timers::Timers;
+use crate::turns::Longest;
+use crate::unfinished::unfinished_run;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use troth_core::{Execution, Host, Machine, RecoveryError, Replica};
+use troth_exec::{Application, Executor, Snapshot as State};
+use troth_minbft::COUNTER;
+use troth_trusted::{CounterValue, Resumed, TrustedCore, VolatileStore};
+use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_types::{GroupId, ReplicaId};
+
+/// The executor of a service in this cluster.
+pub(crate) fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
+    Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
+}
+
+/// A replica of the protocol that has not stepped yet.
+pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
+    cluster: &Cluster,
+    secret: ReplicaSecret,
+    executor: X,
+    clock: Clock,
+    footing: Footing,
+) -> Result<Engine<A, X>, RunError> {
+    let (me, group) = (secret.replica, cluster.group);
+    let keys = Keys {
+        group: group.id(),
+        mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
+        limits: cluster.limits,
+    };
+    let agreement = A::of(cluster, &secret);
+    let configuration = Arc::clone(executor.configuration());
+    let (meeting, epoch) = (Rc::new(Meeting::new(cluster, &secret, &configuration)), secret.epoch);
+    let machine = Replica::new(me, group, agreement, executor);
+    let (signer, env) = (Arc::new(secret.host), clock.env());
+    let (host, attestor, journal, desk) = match footing {
+        Footing::Volatile => {
+            let attestor = match secret.trusted {
+                Some(key) => {
+                    let identity = cluster.identity(me, epoch);
+                    let core = TrustedCore::start(identity, key, VolatileStore);
+                    Attestor::Here(Box::new(InProcess::new(core)))
+                }
+                None => Attestor::Nobody,
+            };
+            let host = Host::fresh(machine, me, group, signer, false, env)?;
+            (host, attestor, None, Desk::default())
+        }
+        Footing::Durable(mut opened) => {
+            let host = match opened.found.take() {
+                None => Host::fresh(machine, me, group, signer, true, env)?,
+                Some(Found { snapshot, log, resumed }) => {
+                    let resumed = match opened.component.as_mut().zip(resumed) {
+                        Some((component, resumed)) => {
+                            finish(&machine, component.as_mut(), &log, resumed, me, group.id())?
+                        }
+                        None => Vec::new(),
+                    };
+                    Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
+                }
+            };
+            let quick = cluster.durability != Durability::Always;
+            let attestor = match opened.component {
+                Some(component) => Attestor::beside(component, quick, opened.desk.clone())?,
+                None => Attestor::Nobody,
+            };
+            (host, attestor, Some(opened.journal), opened.desk)
+        }
+    };
+    let has_component = !matches!(attestor, Attestor::Nobody);
+    Ok(Engine {
+        me,
+        host,
+        attestor,
+        bodies: Bodies::new(has_component && cluster.durability == Durability::Always),
+        journal,
+        desk,
+        blocked: None,
+        stalled: false,
+        disk_full: false,
+        counters_full: false,
+        diverged: None,
+        accused_clients: BTreeSet::new(),
+        frames: keys.frames(&configuration),
+        messages: keys.messages(&configuration),
+        keys,
+        meeting,
+        timers: Timers::new(),
+        clock,
+        counters: Counters::default(),
+        links: Links::new(me, &group),
+        asked: VecDeque::new(),
+        peer_charges: PeerCharges::new(group.n()),
+        client_charges: RefCell::default(),
+        fetches: Fetches::new(group.n()),
+        fetched_bytes: 0,
+        answered_bytes: 0,
+        longest_turn: Longest::default(),
+        waited: 0,
+        #[cfg(feature = "demo-adversary")]
+        liar: None,
+        #[cfg(feature = "demo-adversary")]
+        tyrant: None,
+        #[cfg(feature = "faults")]
+        early: None,
+    })
+}
+
+/// What the component certified last, after it has certified what the log shows that it was about to.
+fn finish<M: Machine>(
+    _of: &M,
+    component: &mut dyn TrustedComponent,
+    log: &[bytes::Bytes],
+    resumed: Resumed,
+    me: ReplicaId,
+    group: GroupId,
+) -> Result<Vec<Resumed>, RunError> {
+    let stands = match &resumed {
+        Resumed::Unmoved => CounterValue(0),
+        Resumed::One { certificate, .. } => certificate.new,
+        Resumed::Multi { .. } | Resumed::Superseded => return Ok(vec![resumed]),
+    };
+    let unfinished =
+        unfinished_run::<M>(log, COUNTER, stands, me, group).map_err(RecoveryError::Malformed)?;
+    let Some(call) = unfinished else { return Ok(vec![resumed]) };
+    let Call::Attest { new, digest, .. } = call else { unreachable!("a run is one move") };
+    tracing::info!(from = stands.0, to = new.0, "has the run certified that was about to be");
+    match component.call(&[call]).pop() {
+        Some(Answer::Attested(certificate)) => Ok(vec![Resumed::One { certificate, digest }]),
+        Some(Answer::Refused(refusal)) => Err(Stopped::Component(refusal).into()),
+        _ => Err(RunError::Halted),
+    }
+}

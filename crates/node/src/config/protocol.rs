@@ -1,0 +1,86 @@
+//! Which agreement protocol a group runs, and what that asks of the rest of its configuration.
+
+use super::{TrustedHome, TrustedKind};
+use troth_core::Agreement;
+use troth_minbft::MinBft;
+use troth_pbft::Pbft;
+use troth_types::{Group, GroupError, GroupId};
+
+/// The agreement protocol of a group: part of its name, so that nobody takes part under another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// MinBFT: 2f+1 replicas, each with a trusted component.
+    #[default]
+    MinBft,
+    /// PBFT: 3f+1 replicas, nothing trusted.
+    Pbft,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::MinBft, Self::Pbft];
+
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MinBft => MinBft::NAME,
+            Self::Pbft => Pbft::NAME,
+        }
+    }
+
+    /// Whether each of its replicas has a trusted component.
+    #[must_use]
+    pub fn has_components(self) -> bool {
+        match self {
+            Self::MinBft => true,
+            Self::Pbft => false,
+        }
+    }
+
+    /// How many replicas bear this many faulty ones.
+    #[must_use]
+    pub fn replicas(self, faults: u16) -> u16 {
+        match self {
+            Self::MinBft => faults.saturating_mul(2).saturating_add(1),
+            Self::Pbft => faults.saturating_mul(3).saturating_add(1),
+        }
+    }
+
+    /// The most faulty replicas that a group of at most `replicas` bears.
+    #[must_use]
+    pub fn most_faults(self, replicas: u16) -> u16 {
+        (replicas.saturating_sub(1)) / (self.replicas(1) - 1)
+    }
+
+    /// Components of this kind at this home, where it has any; else none, whatever was asked for.
+    #[must_use]
+    pub fn components(self, kind: TrustedKind, home: TrustedHome) -> (TrustedKind, TrustedHome) {
+        if self.has_components() { (kind, home) } else { (TrustedKind::Nothing, TrustedHome::Nowhere) }
+    }
+
+    /// What to do with a replica that must not vote any more.
+    #[must_use]
+    pub fn way_back(self) -> &'static str {
+        match self {
+            Self::MinBft => "have it readmitted under a new epoch; until then leave it stopped",
+            Self::Pbft => "leave it stopped: this version readmits no replicas of protocol = \"pbft\"",
+        }
+    }
+
+    /// A group of this many replicas.
+    pub(super) fn group(self, id: GroupId, replicas: u16) -> Result<Group, GroupError> {
+        match self {
+            Self::MinBft => Group::hybrid(id, replicas),
+            Self::Pbft => Group::general(id, replicas),
+        }
+    }
+
+    /// How many replicas there may be, in words.
+    pub(super) fn sizes(self) -> &'static str {
+        match self {
+            Self::MinBft => "an odd number of [[replica]] tables, three or more",
+            Self::Pbft => "3f+1 [[replica]] tables: 4, 7, 10, …",
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a replica did not start, or stopped by itself.
+
+use crate::config::ConfigError;
+use crate::durable::DurableError;
+use crate::engine::Stopped;
+use crate::genesis::GenesisError;
+use crate::marker::MarkerError;
+use std::io;
+use thiserror::Error;
+pub use troth_core::RecoveryError;
+use troth_trusted::Refusal;
+
+/// Why a replica did not start, or stopped by itself.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It ran before.
+    #[error(transparent)]
+    Marker(#[from] MarkerError),
+    /// It has no first state.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
+         (everywhere: the file is the same for all)"
+    )]
+    Listen(String, io::Error),
+    /// The operating system refused something else.
+    #[error("the operating system refused: {0}")]
+    System(#[from] io::Error),
+    /// The machine did not start.
+    #[error("the replica cannot start: {0}")]
+    Start(#[from] RecoveryError),
+    /// What is on its disk cannot be continued.
+    #[error(transparent)]
+    Durable(#[from] DurableError),
+    /// Its disk failed while it ran.
+    #[error(
+        "the disk failed: {0}\n  mend: nothing that was acknowledged is lost. Look at the disk and the system's log; then \
+         start the replica again: it goes on from what the disk holds, or says why it cannot"
+    )]
+    Disk(String),
+    /// A thread of its own panicked.
+    #[error(
+        "the replica's {0} thread panicked; what it said stands before this line\n  mend: this is a bug of Troth: please report \
+         it. Nothing that was acknowledged is lost; start the replica again"
+    )]
+    Panicked(&'static str),
+    /// The trusted component does nothing more.
+    #[error(
+        "the trusted component has stopped: its counters could not be stored, or its process is gone\n  mend: nothing is lost. \
+         Make space on its disk and look at the lines before this one; then start the replica again: it goes on, or says why it \
+         cannot"
+    )]
+    Halted,
+    /// The trusted component no longer follows this replica.
+    #[error(
+        "the trusted component refused to go on: {0:?}\n  mend: where the lines before this one say that its process or its \
+         disk failed, see to that and start the replica again; else leave it stopped, it must not vote any more"
+    )]
+    Component(Refusal),
+}
+
+impl From<Stopped> for RunError {
+    fn from(why: Stopped) -> Self {
+        match why {
+            Stopped::Component(Refusal::Halted) => Self::Halted,
+            Stopped::Component(refusal) => Self::Component(refusal),
+            Stopped::Disk(why) => Self::Disk(why),
+            Stopped::Panicked(thread) => Self::Panicked(thread),
+        }
+    }
+}
