@@ -4,7 +4,7 @@ use crate::message::{Body, Message, Record, Signed};
 use crate::state::{Pbft, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
@@ -123,7 +123,13 @@ impl Agreement for Pbft {
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
-        let mut records = vec![Record::Stable(self.stable_proof.clone())];
+        // A crash may leave any beginning of these behind the log before them: the view comes first, as no promise may
+        // be of a later one than the replica knows that it is in.
+        rule!("PBFT-R9");
+        let mut records: Vec<Record> = self.started.by.clone().map(Record::NewView).into_iter().collect();
+        let mine = self.changes.get(&self.me).and_then(|mine| mine.view_change());
+        records.extend(mine.filter(|_| !self.active).cloned().map(Record::Leaving));
+        records.push(Record::Stable(self.stable_proof.clone()));
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
         for (seq, at) in &self.pre_prepared {
             for (digest, view) in at {
@@ -133,9 +139,6 @@ impl Agreement for Pbft {
         }
         records.extend(self.prepared.values().map(|entry| Record::Prepared(*entry)));
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
-        records.extend(self.started.by.clone().map(Record::NewView));
-        let mine = self.changes.get(&self.me).and_then(|mine| mine.view_change());
-        records.extend(mine.filter(|_| !self.active).cloned().map(Record::Leaving));
         (Vec::new(), records)
     }
 

@@ -116,3 +116,31 @@ fn a_segment_carries_over_what_a_restart_needs() {
     assert_eq!(after.pre_prepared, before.pre_prepared);
     assert_eq!(after.decided, before.decided);
 }
+
+#[test]
+fn a_torn_segment_promises_nothing_of_a_view_that_it_does_not_name() {
+    covers!("PBFT-R9");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, 0..4);
+    net.run_where(|flight| flight.from == flight.to || !matches!(flight.message, Message::Commit(_)));
+    // The log before the segment ends here: what came later was lost with the machine.
+    let old = net.node(2).records.clone();
+    net.node_mut(0).down = true;
+    for replica in 1..4 {
+        net.fire(replica, Timer::Request);
+    }
+    net.run();
+    let moved = net.node(2).pbft.clone();
+    assert!(moved.active && moved.pre_prepared[&Seq(1)].values().any(|view| *view == View(1)));
+    let (_, segment) = troth_core::Agreement::retained(&moved);
+    for cut in 0..=segment.len() {
+        net.node_mut(2).records = [&old[..], &segment[..cut]].concat();
+        net.restart(2);
+        let pbft = &net.node(2).pbft;
+        let promised = pbft.pre_prepared.values().flat_map(|at| at.values());
+        let prepared = pbft.prepared.values().map(|entry| &entry.view);
+        assert!(promised.chain(prepared).all(|view| *view <= pbft.view), "cut at {cut}");
+    }
+    assert_eq!(net.node(2).pbft.view, View(1));
+}
