@@ -112,6 +112,10 @@ pub(crate) struct Plan {
     /// Bytes of one operation.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub(crate) bytes: u32,
+    /// What every call of the trusted component takes at least, in microseconds: the group with a slower component
+    /// (A2M paper, table 2).
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) trusted_delay: u64,
     /// What the replicas keep; `always` measures what that costs, beside `memory` and beside the disk's own sync.
     #[arg(long, value_enum, default_value = "memory")]
     pub(crate) durability: DurabilityName,
@@ -124,6 +128,13 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Plan {
+    /// Whether a delay of the trusted component is measured here.
+    pub(crate) fn delays_something(&self) -> bool {
+        self.protocol == ProtocolName::MinBft && self.durability == DurabilityName::Memory
+    }
 }
 
 /// How a group is flooded, and for how long.
@@ -420,7 +431,7 @@ pub(crate) struct Flooder {
 }
 
 /// See [`troth_node::config::Durability`].
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityName {
     /// Everything is on disk before anything that depends on it leaves.
     Always,
@@ -499,6 +510,9 @@ pub(crate) struct Server {
     /// Where to tell the counters, for the unreplicated service.
     #[arg(long, default_value = "")]
     pub(crate) http: String,
+    /// What every call of the trusted component takes at least, in microseconds.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) trusted_delay: u64,
     /// Serve badly as primary.
     #[cfg(feature = "adversaries")]
     #[arg(long, value_enum)]

@@ -53,6 +53,7 @@ use clap::Parser;
 use cli::{Cli, Command, DurabilityName, ProtocolName};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 
@@ -61,6 +62,11 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Null(plan) if plan.trusted_delay > 0 && !plan.delays_something() => {
+            Err("a delay of the trusted component is measured of minbft with durability memory alone: leave \
+             --trusted-delay, --protocol or --durability away"
+                .into())
+        }
         Command::Null(plan) => match plan.durability {
             DurabilityName::Memory => null::run(&plan),
             DurabilityName::Always if plan.protocol == ProtocolName::Pbft => Err(
@@ -104,7 +110,12 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     };
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
     #[cfg_attr(not(feature = "adversaries"), expect(unused_mut, reason = "an attacker is more"))]
-    let mut options = Options { until_stdin_ends: true, trusted_command, ..Options::default() };
+    let mut options = Options {
+        until_stdin_ends: true,
+        trusted_command,
+        trusted_delay: Duration::from_micros(server.trusted_delay),
+        ..Options::default()
+    };
     #[cfg(feature = "adversaries")]
     if let Some(tyranny) = server.tyranny {
         options.tyranny = Some(tyranny.into());

@@ -41,7 +41,8 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
     let home = plan.protocol.components();
     let scratch = Scratch::new(plan.f, plan.clients.connections, Durability::Memory, home)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
-    let replicas = start_replicas(&scratch, &cluster).await?;
+    let delay = plan.trusted_delay.to_string();
+    let replicas = start_replicas_with(&scratch, &cluster, &["--trusted-delay", &delay]).await?;
     let direct = [start_direct(&scratch).await?];
 
     let addresses: Vec<(String, ReplicaId)> =
@@ -72,11 +73,21 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
 
 /// Starts the replicas of a cluster and waits until they know each other.
 pub(crate) async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Result<Vec<Server>, Failure> {
+    start_replicas_with(scratch, cluster, &[]).await
+}
+
+/// The same with these words more for each of them.
+async fn start_replicas_with(
+    scratch: &Scratch,
+    cluster: &Cluster,
+    more: &[&str],
+) -> Result<Vec<Server>, Failure> {
     let dir = scratch.layout.root().to_string_lossy();
     let mut servers = Vec::new();
     for replica in cluster.group.all() {
         let http = cluster.replica(replica).http.clone().expect("made with one");
-        let words = ["replica", "--dir", &dir, "--id", &replica.0.to_string()];
+        let id = replica.0.to_string();
+        let words = [&["replica", "--dir", &dir, "--id", &id], more].concat();
         servers.push(Server::start(&words, &scratch.layout.replica(replica), &http)?);
     }
     let others = cluster.group.n() - 1;

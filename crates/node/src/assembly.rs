@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::config::{Cluster, Durability, ReplicaSecret};
 use crate::connection::Meeting;
 use crate::counters::Counters;
+use crate::delayed::Delayed;
 use crate::durable::{Footing, Found};
 use crate::engine::{Engine, Stopped};
 use crate::fetches::Fetches;
@@ -53,17 +54,23 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
     let machine = Replica::new(me, group, agreement, executor);
     let (signer, env) = (Arc::new(secret.host), clock.env());
     let (host, attestor, journal, desk) = match footing {
-        Footing::Volatile => {
+        Footing::Volatile(delay) => {
+            let desk = Desk::default();
             let attestor = match secret.trusted {
                 Some(key) => {
                     let identity = cluster.identity(me, epoch);
                     let core = TrustedCore::start(identity, key, VolatileStore);
-                    Attestor::Here(Box::new(InProcess::new(core)))
+                    let component: Box<dyn TrustedComponent> = Box::new(InProcess::new(core));
+                    if delay.is_zero() {
+                        Attestor::Here(component)
+                    } else {
+                        Attestor::beside(Box::new(Delayed::new(component, delay)), false, desk.clone())?
+                    }
                 }
                 None => Attestor::Nobody,
             };
             let host = Host::fresh(machine, me, group, signer, false, env)?;
-            (host, attestor, None, Desk::default())
+            (host, attestor, None, desk)
         }
         Footing::Durable(mut opened) => {
             let host = match opened.found.take() {

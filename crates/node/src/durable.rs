@@ -4,6 +4,7 @@
 use crate::beside::Desk;
 use crate::bodies::behind;
 use crate::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
+use crate::delayed::Delayed;
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
 use crate::marker::{MarkerError, leave_mark};
@@ -16,6 +17,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 use troth_disk::{
     Disk, DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError, Unsynced,
@@ -130,8 +132,8 @@ impl DurableError {
 
 /// What a replica starts on.
 pub(crate) enum Footing {
-    /// Its memory.
-    Volatile,
+    /// Its memory, with a component in it that takes so long for a call at least.
+    Volatile(Duration),
     /// Its disk.
     Durable(Box<Opened>),
 }
@@ -140,7 +142,7 @@ impl Footing {
     /// Whether there is a snapshot to start from.
     pub(crate) fn has_snapshot(&self) -> bool {
         match self {
-            Self::Volatile => false,
+            Self::Volatile(_) => false,
             Self::Durable(opened) => opened.found.as_ref().is_some_and(|found| found.snapshot.is_some()),
         }
     }
@@ -179,7 +181,7 @@ pub(crate) fn open(
     if cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess {
         // The component ends with this process, and without it no log is of use.
         leave_mark(&mark)?;
-        return Ok(Footing::Volatile);
+        return Ok(Footing::Volatile(options.trusted_delay));
     }
     let data = layout.data(me);
     private(&data)?;
@@ -199,7 +201,15 @@ pub(crate) fn open(
         Durability::Memory => go_on(Unsynced(disk), cluster, me, home, marks, |journal| journal),
         _ => go_on(disk, cluster, me, home, marks, plant),
     };
-    opened.map(|opened| Footing::Durable(Box::new(opened)))
+    opened.map(|mut opened| {
+        if !options.trusted_delay.is_zero() {
+            let late = |component| -> Box<dyn TrustedComponent> {
+                Box::new(Delayed::new(component, options.trusted_delay))
+            };
+            opened.component = opened.component.map(late);
+        }
+        Footing::Durable(Box::new(opened))
+    })
 }
 
 /// What tells that counters or a log were lost, and which.

@@ -45,6 +45,7 @@ mod clock;
 pub mod config;
 mod connection;
 mod counters;
+mod delayed;
 mod descriptors;
 mod disk_journal;
 mod durable;

@@ -42,6 +42,9 @@ pub struct Options {
     /// Program and arguments that start the trusted process where nobody serves its socket; empty where
     /// this replica must not. It ends when its standard input does.
     pub trusted_command: Vec<OsString>,
+    /// What every call of the trusted component takes at least, as if it were a slower one; zero for as long as it
+    /// takes.
+    pub trusted_delay: Duration,
     /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their
     /// inputs can then leave none behind, however it ends itself.
     pub until_stdin_ends: bool,

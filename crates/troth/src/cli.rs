@@ -256,6 +256,10 @@ pub(crate) struct Replica {
     /// process of its own.
     #[arg(long, value_name = "PATH")]
     pub(crate) trusted_socket: Option<PathBuf>,
+    /// Have every call of the trusted component take so many microseconds at least, to try how the group would do
+    /// with a slower component.
+    #[arg(long, value_name = "MICROS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) trusted_delay: u64,
     /// Stop when standard input ends; `troth up` starts its replicas so.
     #[arg(long, hide = true)]
     pub(crate) until_stdin_ends: bool,

@@ -4,6 +4,7 @@ use crate::cli::Replica;
 use crate::failure::{Failure, MUST_NOT_START};
 use crate::trusted::no_component;
 use std::ffi::OsString;
+use std::time::Duration;
 use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 use troth_types::ReplicaId;
@@ -24,7 +25,8 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
             format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
         return Err(Failure::usage(problem));
     }
-    if replica.trusted_socket.is_some() && !cluster.protocol.has_components() {
+    let of_component = replica.trusted_socket.is_some() || replica.trusted_delay > 0;
+    if of_component && !cluster.protocol.has_components() {
         return Err(Failure::usage(no_component(&cluster)));
     }
     if replica.trusted_socket.is_some() && cluster.trusted_home != TrustedHome::Process {
@@ -36,6 +38,7 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let options = Options {
         trusted_socket: replica.trusted_socket.clone(),
         trusted_command: trusted_command(replica, log)?,
+        trusted_delay: Duration::from_micros(replica.trusted_delay),
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),

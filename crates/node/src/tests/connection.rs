@@ -32,7 +32,7 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     LocalSet::new().block_on(&runtime, async {
         let (cluster, secret, client) = files(name);
         let executor = executor(&cluster, Null::default());
-        let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile)
+        let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO))
             .expect("a fresh replica starts");
         let meeting = Rc::clone(&engine.meeting);
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });

@@ -5,6 +5,7 @@ use crate::assembly::{engine, executor};
 use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
+use crate::delayed::Delayed;
 use crate::durable::{Footing, Opened};
 use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use troth_auth::{Ed25519Signer, Signer};
 use troth_core::Note;
 use troth_exec::{Executor, Snapshot};
@@ -39,7 +40,8 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 pub(super) fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = executor(&cluster, Null::new(result_bytes));
-    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile).expect("a fresh replica starts")
+    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO))
+        .expect("a fresh replica starts")
 }
 
 /// Puts reads whose results replica 0 sends whole into the lane of client 1.
@@ -220,6 +222,28 @@ fn where_nothing_is_synced_a_turn_writes_certifies_and_sends() {
     assert_eq!((engine.blocked, engine.counters.attestations), (None, 1));
     assert_eq!(engine.counters.peer_dropped, 2, "the PREPARE, for two replicas to whom nobody connects");
     assert!(desk.take().is_none(), "no thread had a part in it");
+}
+
+#[test]
+fn a_delayed_component_keeps_no_turn_waiting() {
+    let late = |component| -> Box<dyn TrustedComponent> {
+        let component: Box<dyn TrustedComponent> = Box::new(component);
+        Box::new(Delayed::new(component, Duration::from_millis(200)))
+    };
+    let (mut engine, slow, desk, inbox) = durable_with("durable-delayed", 8, late);
+    slow.write_at_once();
+    is_quick(&mut engine, true);
+    let asked = Instant::now();
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!((engine.blocked, engine.counters.attestations), (Some(Blocked::Attest), 1));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    while engine.blocked.is_some() {
+        assert_eq!(engine.counters.peer_dropped, 0, "its certificate is not there yet");
+        runtime.block_on(desk.woken());
+        engine.turn(&inbox).expect("goes on");
+    }
+    assert!(asked.elapsed() >= Duration::from_millis(200), "it was there too early");
+    assert!(engine.counters.peer_dropped >= 2, "the PREPARE, for two replicas to whom nobody connects");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn with_a_caller(name: &str, ours: Versions, test: impl AsyncFnOnce(Replica, Lin
         let mut meeting = Meeting::new(&cluster, &secret(0), &cluster.configuration());
         meeting.versions = ours;
         let executor = crate::assembly::executor(&cluster, Null::default());
-        let engine = engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile)
+        let engine = engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile(Duration::ZERO))
             .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
