@@ -1,8 +1,8 @@
 //! The command line.
 
+use crate::protocol::ProtocolName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use troth_node::config::{Protocol, TrustedHome};
 use troth_types::ReplicaId;
 
 /// Measures a cluster beside the same service unreplicated.
@@ -66,34 +66,6 @@ impl Clients {
     pub(crate) fn share(self, client: u16) -> u32 {
         let connections = u32::from(self.connections);
         self.outstanding / connections + u32::from(u32::from(client) < self.outstanding % connections)
-    }
-}
-
-/// How the replicas of the measured group agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolName {
-    /// 2f+1 replicas, each with a trusted component in its process.
-    #[value(name = "minbft")]
-    MinBft,
-    /// 3f+1 replicas, nothing trusted.
-    Pbft,
-}
-
-impl ProtocolName {
-    /// The same in the configuration.
-    pub(crate) fn protocol(self) -> Protocol {
-        match self {
-            Self::MinBft => Protocol::MinBft,
-            Self::Pbft => Protocol::Pbft,
-        }
-    }
-
-    /// Where the components of such a group live.
-    pub(crate) fn components(self) -> TrustedHome {
-        match self {
-            Self::MinBft => TrustedHome::InProcess,
-            Self::Pbft => TrustedHome::Nowhere,
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `durable` | the same for durability `always`: beside memory, and beside the disk's own sync |
 //! | `attacks` | honest load in a group with an attacker that nobody can prove to be one |
 //! | `flood` | honest load while a replica, a client or idle connections flood the group |
+//! | `protocol` | how the replicas of a measured group agree |
 //! | `processes` | the servers as child processes that never outlive this one |
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
@@ -40,6 +41,7 @@ mod null;
 mod open;
 mod peers;
 mod processes;
+mod protocol;
 mod report;
 mod suite;
 mod syscalls;
@@ -50,7 +52,8 @@ mod yardsticks;
 mod tests;
 
 use clap::Parser;
-use cli::{Cli, Command, DurabilityName, ProtocolName};
+use cli::{Cli, Command, DurabilityName};
+use protocol::ProtocolName;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
