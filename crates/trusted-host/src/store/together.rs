@@ -10,13 +10,9 @@ use super::directory::Directory;
 use super::error::StoreError;
 use super::logs::{LogsHead, OpenedLogs, Room, first_base, request};
 use super::opening::{Examined, Request, examine};
-use super::{MARKER, Opened, Policy, RealDirectory, SLOTS};
-use std::io;
+use super::{Opened, Policy, RealDirectory};
 use std::path::Path;
 use troth_trusted::{Identity, State};
-
-/// The directory of the logs within that of the counters.
-const LOGS_DIRECTORY: &str = "logs";
 
 /// How both stores of one component are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,21 +28,17 @@ pub struct Both {
 }
 
 impl Both {
-    /// Opens the counters' store in `directory`, as [`DiskStore::open`](super::DiskStore::open) does, and that
-    /// of the logs in its directory `logs`, which is made where neither has started.
+    /// Opens the counters' store in `counters`, as [`DiskStore::open`](super::DiskStore::open) does, and that of
+    /// the logs in `logs`. Both directories must exist, each for its store only.
     ///
     /// # Errors
     /// [`StoreError`]; as [`open_both_in`].
-    pub fn open(directory: &Path, identity: Identity, policy: Policy, room: Room) -> BothOpened {
-        let path = directory.join(LOGS_DIRECTORY);
-        let no_directory = |source| StoreError::NoDirectory { path: directory.to_path_buf(), source };
-        let counters = RealDirectory::new(directory).map_err(no_directory)?;
-        let logs = match RealDirectory::make(&path) {
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => RealDirectory::new(&path),
-            made => made,
+    pub fn open(self, counters: &Path, logs: &Path) -> BothOpened {
+        let directory = |path: &Path| {
+            RealDirectory::new(path)
+                .map_err(|source| StoreError::NoDirectory { path: path.to_path_buf(), source })
         };
-        let logs = logs.map_err(|source| StoreError::NoDirectory { path, source })?;
-        open_both_in(counters, logs, Self { identity, policy, room, slots: SLOTS })
+        open_both_in(directory(counters)?, directory(logs)?, self)
     }
 }
 
@@ -56,7 +48,7 @@ pub type BothOpened<D = RealDirectory> = Result<(Opened<D>, OpenedLogs<D>), Stor
 /// Opens the stores of one component in these directories, both or none.
 ///
 /// # Errors
-/// [`StoreError`]; [`StoreError::Missing`] where one of them has started in this epoch and the other not.
+/// [`StoreError`]; [`StoreError::Contradiction`] where one of them has started in this epoch and the other not.
 pub fn open_both_in<D: Directory>(counters: D, logs: D, both: Both) -> BothOpened<D> {
     let Both { identity, policy, room, slots } = both;
     let base = first_base(identity, room)?;
@@ -65,9 +57,15 @@ pub fn open_both_in<D: Directory>(counters: D, logs: D, both: Both) -> BothOpene
     rule!("A2M-S5");
     match (counters.is_fresh(), logs.is_fresh()) {
         (true, true) => logs.begin()?,
-        (true, false) => return Err(StoreError::Missing { file: MARKER.to_owned() }),
+        (true, false) => {
+            return Err(StoreError::Contradiction {
+                what: "logs have started in this epoch, counters have not",
+            });
+        }
         (false, true) if !logs.is_begun() => {
-            return Err(StoreError::Missing { file: format!("{LOGS_DIRECTORY}/{MARKER}") });
+            return Err(StoreError::Contradiction {
+                what: "counters have started in this epoch, logs have not",
+            });
         }
         (false, _) => {}
     }

@@ -8,7 +8,7 @@ use std::io;
 use troth_trusted::{CounterValue, Epoch, Identity, State, Store};
 use troth_trusted_host::store::directory::{BootId, Directory};
 use troth_trusted_host::store::{
-    Both, BothOpened, DiskStore, How, OpenedLogs, Policy, StoreError, open_both_in,
+    Both, BothOpened, DiskStore, How, OpenedLogs, Policy, SLOTS, StoreError, open_both_in,
 };
 
 /// A directory within the one directory of a simulated disk: the names that begin in this way.
@@ -89,9 +89,9 @@ fn lose(disk: &Disk, prefix: &str) {
     disk.names().iter().filter(|name| name.starts_with(prefix)).for_each(|name| disk.take_away(name));
 }
 
-fn refused_as_missing(opened: BothOpened<Within>) {
+fn refused_as_lost(opened: BothOpened<Within>) {
     let error = opened.expect_err("one of the two is missing");
-    assert!(matches!(error, StoreError::Missing { .. }) && error.ends_the_epoch(), "{error}");
+    assert!(matches!(error, StoreError::Contradiction { .. }) && error.ends_the_epoch(), "{error}");
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn whichever_is_lost_the_epoch_is_over() {
             let disk = Disk::new();
             lived(&disk, calls);
             lose(&disk, lost);
-            refused_as_missing(open(&disk));
-            refused_as_missing(open(&disk));
+            refused_as_lost(open(&disk));
+            refused_as_lost(open(&disk));
             let later = Identity { epoch: Epoch(8), ..IDENTITY };
             let (counters, logs) = open_as(&disk, later).expect("a later epoch");
             assert_eq!((counters.how, logs.how), (How::Fresh, How::Fresh));
@@ -134,7 +134,7 @@ fn logs_that_stayed_behind_in_an_earlier_epoch_are_lost_to_this_one() {
     for name in logs.names().iter().filter(|name| name.starts_with(LOGS)) {
         disk.plant(name, &logs.read(name));
     }
-    refused_as_missing(open_as(&disk, later));
+    refused_as_lost(open_as(&disk, later));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn an_epoch_that_began_without_logs_never_gets_any() {
     covers!("A2M-S5");
     let disk = Disk::new();
     drop(counters_alone(&disk).expect("an empty disk"));
-    refused_as_missing(open(&disk));
+    refused_as_lost(open(&disk));
     drop(counters_alone(&disk).expect("counters go on as ever"));
     let later = Identity { epoch: Epoch(8), ..IDENTITY };
     drop(open_as(&disk, later).expect("a later epoch"));
@@ -197,7 +197,9 @@ fn a_store_lost_after_a_crash_amid_the_first_start_is_refused_once_both_had_star
             lose(&disk, lost);
             match open(&disk) {
                 Ok((counters, logs)) => assert_eq!((counters.last, logs.how), (None, How::Fresh)),
-                Err(error) => assert!(matches!(error, StoreError::Missing { .. }), "call {call}: {error}"),
+                Err(error) => {
+                    assert!(matches!(error, StoreError::Contradiction { .. }), "call {call}: {error}")
+                }
             }
         }
     }
@@ -205,8 +207,9 @@ fn a_store_lost_after_a_crash_amid_the_first_start_is_refused_once_both_had_star
 
 #[test]
 fn both_are_kept_on_a_real_disk() {
-    let scratch = Scratch::new();
-    let open = || Both::open(scratch.path(), IDENTITY, Policy::Always, ROOM);
+    let (counters_at, logs_at) = (Scratch::new(), Scratch::new());
+    let both = Both { identity: IDENTITY, policy: Policy::Always, room: ROOM, slots: SLOTS };
+    let open = || both.open(counters_at.path(), logs_at.path());
     let (mut counters, logs) = open().expect("a sound disk");
     counters.store.store(&state(1)).expect("a sound disk");
     let mut ledger = Ledger::new();
@@ -216,6 +219,11 @@ fn both_are_kept_on_a_real_disk() {
     assert_eq!(counters.last, Some(state(1)));
     ledger.live(logs, 4);
     drop(counters);
-    std::fs::remove_dir_all(scratch.path().join("logs")).expect("a directory");
-    assert!(matches!(open(), Err(StoreError::Missing { .. })));
+    let elsewhere = Scratch::new();
+    let error = both.open(counters_at.path(), elsewhere.path()).expect_err("no logs there");
+    assert_eq!(
+        error.to_string(),
+        "the store's files contradict each other: counters have started in this epoch, logs have not; mend: \
+         readmit the replica under a new epoch"
+    );
 }
