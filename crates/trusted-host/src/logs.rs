@@ -26,7 +26,7 @@ pub trait TrustedLogs: Send {
     /// Carries out the operations in order, on one log or several, and answers each in the same order, each as
     /// the logs were at its place. Every change is durable before this returns. A caller that lost the answer
     /// repeats the call: one that was done is refused, since its appends and advances are behind the end of
-    /// their logs, and lookups show what became of it.
+    /// their logs, and lookups show what became of it. A home behind a connection does so itself.
     ///
     /// # Errors
     /// [`LogRefusal`]; nothing has changed. A home that can no longer reach its component says

@@ -1,5 +1,7 @@
 //! The replica's side: a trusted component behind a socket.
 
+mod logs;
+
 use crate::batch::frames;
 use crate::socket::{Inbox, Received, send_all, wait};
 use crate::wire::{
@@ -75,6 +77,11 @@ pub enum Lost {
         "the trusted process answered something else than it was asked; mend: run the same release of troth on both sides"
     )]
     Unfitting,
+    /// The connection was lost during a call to the logs that was done and cannot be answered any more.
+    #[error(
+        "the answers to a call to the trusted logs are lost, as it asked before it changed; mend: start the replica again"
+    )]
+    LogAnswers,
     /// It said so itself.
     #[error("the trusted process halted, as its store failed; mend: see to its disk, then start both again")]
     Halted,

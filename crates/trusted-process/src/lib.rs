@@ -8,8 +8,9 @@
 //! | --- | --- |
 //! | [`wire`] | the frames on the socket: hello, batches of calls, their answers |
 //! | [`batch`] | which calls may share a frame, so that a frame whose answer was lost may be repeated |
+//! | [`repetition`] | what becomes of a call to the logs whose answer was lost |
 //! | [`listen`], [`server`] | the side of the component: one client, checked by its user |
-//! | [`client`] | the side of the replica: a [`TrustedComponent`](troth_trusted_host::TrustedComponent) |
+//! | [`client`] | the side of the replica: a [`TrustedComponent`](troth_trusted_host::TrustedComponent), and its [`TrustedLogs`](troth_trusted_host::TrustedLogs) |
 //! | [`sandbox`] | what the process gives up before it serves, with a report of what it could not |
 //! | [`probe`] | what this kernel could build walls from |
 //! | [`restarts`] | how often a supervisor starts it again before it gives up |
@@ -21,10 +22,16 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "sockets have deadlines, so clocks are read here")]
 
+/// Marks the place that implements a rule of `docs/protocols/a2m.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
+
 pub mod batch;
 pub mod client;
 pub mod listen;
 pub mod probe;
+pub mod repetition;
 pub mod restarts;
 pub mod sandbox;
 pub mod server;
@@ -35,4 +42,4 @@ pub use client::{ConnectError, Lost, Patience, RemoteComponent};
 pub use listen::{ListenError, bind};
 pub use restarts::{RestartLimit, TooManyStarts};
 pub use sandbox::{HardenError, Isolation, Report, Sandbox, User, harden};
-pub use server::{Event, Limits, ServeError, serve};
+pub use server::{Event, Limits, ServeError, serve, serve_with_logs};

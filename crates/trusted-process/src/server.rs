@@ -3,7 +3,7 @@
 use crate::socket::{Inbox, Received, has_ended, poll_for, send_all};
 use crate::wire::{
     Malformed, Reply, Request, TurnedAway, VERSION, decode_hello, decode_request, encode_answers,
-    encode_blobs, encode_done, encode_reply,
+    encode_blobs, encode_done, encode_log_answers, encode_reply,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::RecvFlags;
@@ -12,8 +12,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
+use troth_trusted::a2m::{A2m, LogRefusal, LogStore, Unfit};
 use troth_trusted::{Refusal, Store, TrustedCore};
-use troth_trusted_host::{Answer, InProcess, TrustedComponent};
+use troth_trusted_host::{Answer, InProcess, InProcessLogs, LogRoom, TrustedComponent, TrustedLogs};
 
 /// Whom the process serves and how long it waits for it.
 #[derive(Debug)]
@@ -112,7 +113,40 @@ pub fn serve<S: Store + Send>(
     limits: &Limits,
     observe: &mut dyn FnMut(Event),
 ) -> Result<(), ServeError> {
-    let mut component = InProcess::new(core);
+    serve_home(listener, Home { counters: InProcess::new(core), logs: None }, limits, observe)
+}
+
+/// Serves calls to counters and logs of one component as [`serve`] does.
+///
+/// # Errors
+/// [`ServeError`], whichever store failed.
+///
+/// # Panics
+/// If the two are not of one identity.
+pub fn serve_with_logs<S: Store + Send, L: LogStore<LogRoom> + Send>(
+    listener: &UnixListener,
+    core: TrustedCore<S>,
+    logs: A2m<LogRoom, L>,
+    limits: &Limits,
+    observe: &mut dyn FnMut(Event),
+) -> Result<(), ServeError> {
+    let (counters, mut logs) = (InProcess::new(core), InProcessLogs::new(logs));
+    assert_eq!(counters.identity(), logs.identity(), "counters and logs are of one component");
+    serve_home(listener, Home { counters, logs: Some(&mut logs) }, limits, observe)
+}
+
+/// What is served.
+struct Home<'a, C> {
+    counters: C,
+    logs: Option<&'a mut dyn TrustedLogs>,
+}
+
+fn serve_home<C: TrustedComponent>(
+    listener: &UnixListener,
+    mut component: Home<'_, C>,
+    limits: &Limits,
+    observe: &mut dyn FnMut(Event),
+) -> Result<(), ServeError> {
     let mut session: Option<Session> = None;
     let mut out = Vec::new();
     loop {
@@ -202,8 +236,9 @@ fn admit(
 }
 
 /// Does what a request asks and appends the answer. `true` when the component has halted.
-fn answer<C: TrustedComponent>(request: Request<'_>, component: &mut C, out: &mut Vec<u8>) -> bool {
+fn answer<C: TrustedComponent>(request: Request<'_>, home: &mut Home<'_, C>, out: &mut Vec<u8>) -> bool {
     const HALTED: Answer = Answer::Refused(Refusal::Halted);
+    let component = &mut home.counters;
     match request {
         Request::Calls(calls) => {
             let answers = component.call(&calls);
@@ -220,6 +255,14 @@ fn answer<C: TrustedComponent>(request: Request<'_>, component: &mut C, out: &mu
             encode_blobs(blobs.get(usize::from(from)..).unwrap_or_default(), out);
             false
         }
+        Request::Logs(operations) => {
+            let answered = match &mut home.logs {
+                Some(logs) => logs.call(&operations),
+                None => Err(LogRefusal::Operation { index: 0, why: Unfit::NoSuchLog }),
+            };
+            encode_log_answers(&answered, out);
+            answered == Err(LogRefusal::Halted)
+        }
     }
 }
 
@@ -235,7 +278,7 @@ impl Session {
     fn serve<C: TrustedComponent>(
         &mut self,
         readable: bool,
-        component: &mut C,
+        component: &mut Home<'_, C>,
         limits: &Limits,
         out: &mut Vec<u8>,
     ) -> Result<bool, Ended> {
@@ -258,7 +301,7 @@ impl Session {
             } else {
                 match decode_hello(frame) {
                     Ok(VERSION) => {
-                        encode_reply(&Reply::Welcome(component.identity()), out);
+                        encode_reply(&Reply::Welcome(component.counters.identity()), out);
                         Ok(())
                     }
                     Ok(other) => {

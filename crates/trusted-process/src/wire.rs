@@ -3,7 +3,8 @@
 //! A frame is a length (four bytes, big-endian, at most [`MAX_FRAME`]) and that many bytes, of which
 //! the first says what it is. The client says hello and is welcomed or turned away; then one frame of
 //! calls is answered by one frame of answers, each in order. A move with a blob beside it has a frame of its
-//! own, and so has the question for the blobs that are kept. All numbers are big-endian, every value
+//! own, and so has the question for the blobs that are kept. A call to attested logs is a frame, as it is done as
+//! a whole or not at all. All numbers are big-endian, every value
 //! has exactly one encoding, and nothing may follow it.
 
 mod answers;
@@ -11,6 +12,7 @@ mod beside;
 mod bytes;
 mod calls;
 mod hello;
+mod logs;
 
 pub use answers::{decode_answers, encode_answers};
 pub use beside::{
@@ -19,7 +21,9 @@ pub use beside::{
 };
 pub use calls::{decode_calls, encode_calls};
 pub use hello::{Reply, TurnedAway, decode_hello, decode_reply, encode_hello, encode_reply};
+pub use logs::{decode_log_answers, decode_log_call, encode_log_answers, encode_log_call};
 
+use troth_trusted::a2m::{MOST_OPERATIONS, Operation};
 use troth_trusted_host::Call;
 
 /// The version of this format. Both sides must speak the same.
@@ -70,6 +74,9 @@ pub enum Fault {
     /// A blob longer than [`MAX_BLOB`].
     #[error("a blob of {0} bytes, more than {MAX_BLOB},")]
     Blob(usize),
+    /// More operations on logs, or answers to them, than [`MOST_OPERATIONS`].
+    #[error("{0} operations on logs, more than {MOST_OPERATIONS},")]
+    Operations(usize),
     /// No blobs, and more to follow.
     #[error("no blobs before more of them")]
     NoBlobs,
@@ -90,6 +97,8 @@ pub enum Request<'a> {
     Beside(Call, &'a [u8]),
     /// The blobs that are kept, from this index on.
     BlobsFrom(u16),
+    /// A call to the logs.
+    Logs(Vec<Operation>),
 }
 
 /// The request of a frame, given without its length.
@@ -100,6 +109,7 @@ pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     match frame.first() {
         Some(&beside::BESIDE) => decode_beside(frame).map(|(call, blob)| Request::Beside(call, blob)),
         Some(&beside::BLOBS_FROM) => decode_blobs_from(frame).map(Request::BlobsFrom),
+        Some(&logs::LOG_CALL) => decode_log_call(frame).map(Request::Logs),
         _ => decode_calls(frame).map(Request::Calls),
     }
 }

@@ -10,6 +10,7 @@ mod log_recovery;
 mod minbft;
 mod node_files;
 mod state_transfer;
+mod trusted_log_store;
 mod trusted_logs;
 mod trusted_server;
 mod trusted_store;
@@ -30,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     trusted_wire::TARGET,
     trusted_server::TARGET,
     trusted_store::TARGET,
+    trusted_log_store::TARGET,
     trusted_logs::TARGET,
     disk_log::TARGET,
     disk_snapshots::TARGET,

@@ -1,15 +1,17 @@
 //! The trusted process's side of its socket: whatever a client sends, it is answered or turned away, and the
 //! process serves on.
 
-use super::trusted_wire::calls;
+use super::trusted_wire::{calls, operations};
 use crate::{Bound, Target};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::OnceLock;
+use troth_trusted::a2m::{A2m, LOGS};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, TrustedCore, VolatileStore};
-use troth_trusted_process::wire::{VERSION, encode_blobs_from, encode_calls, encode_hello};
-use troth_trusted_process::{Event, Limits, serve};
+use troth_trusted_host::log_room;
+use troth_trusted_process::wire::{VERSION, encode_blobs_from, encode_calls, encode_hello, encode_log_call};
+use troth_trusted_process::{Event, Limits, serve_with_logs};
 
 pub(super) const TARGET: Target = Target {
     name: "trusted-server",
@@ -35,12 +37,14 @@ fn run(input: &[u8]) {
     client.shutdown(Shutdown::Write).expect("it is open");
     let (mut stop, until) = UnixStream::pair().expect("a pair of sockets");
     let identity = Identity { group: [1; 16], replica: 1, epoch: Epoch(1) };
-    let core = TrustedCore::start(identity, Certifier::Mac(MacKey::new(&[9; 32])), VolatileStore);
+    let certifier = || Certifier::Mac(MacKey::new(&[9; 32]));
+    let core = TrustedCore::start(identity, certifier(), VolatileStore);
+    let logs = A2m::start(identity, certifier(), VolatileStore, log_room([4; LOGS]));
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&path).expect("it is bound"));
     let mut limits = Limits::new(uid);
     limits.until = Some(until.into());
     let mut ended = 0;
-    let served = serve(&listener, core, &limits, &mut |event| {
+    let served = serve_with_logs(&listener, core, logs, &limits, &mut |event| {
         if !matches!(event, Event::Connected { .. }) {
             ended += 1;
             stop.write_all(&[0]).expect("the other end is open");
@@ -60,5 +64,7 @@ fn seeds() -> Vec<Vec<u8>> {
     encode_calls(calls().iter(), &mut called);
     let mut blobs = hello.clone();
     encode_blobs_from(0, &mut blobs);
-    vec![hello, called, blobs]
+    let mut logs = hello.clone();
+    encode_log_call(&operations(), &mut logs);
+    vec![hello, called, blobs, logs]
 }

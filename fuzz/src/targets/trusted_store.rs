@@ -86,14 +86,7 @@ fn damaged(steps: &mut Steps<'_>) {
         disk.put(&name, bytes);
     }
     // What no software can find, and says so: the newest records overwritten by zeros.
-    let zeroed = disk.files().iter().any(|(name, bytes)| {
-        let changed = |kept: &Vec<u8>| {
-            kept.iter().zip(bytes).filter(|(kept, now)| kept != now).map(|(_, now)| *now).collect::<Vec<u8>>()
-        };
-        kept.get(name)
-            .map(changed)
-            .is_some_and(|changed| !changed.is_empty() && changed.iter().all(|now| *now == 0))
-    });
+    let zeroed = only_zeroed(&kept, &disk);
     if let Some(found) = open(&disk)
         && !zeroed
     {
@@ -101,13 +94,25 @@ fn damaged(steps: &mut Steps<'_>) {
     }
 }
 
+/// Whether what changed in some file since then became zeros, all of it.
+pub(super) fn only_zeroed(kept: &BTreeMap<String, Vec<u8>>, disk: &Memory) -> bool {
+    disk.files().iter().any(|(name, bytes)| {
+        let changed = |kept: &Vec<u8>| {
+            kept.iter().zip(bytes).filter(|(kept, now)| kept != now).map(|(_, now)| *now).collect::<Vec<u8>>()
+        };
+        kept.get(name)
+            .map(changed)
+            .is_some_and(|changed| !changed.is_empty() && changed.iter().all(|now| *now == 0))
+    })
+}
+
 type Content = Arc<Mutex<Vec<u8>>>;
 
 /// A directory in memory, where everything is durable at once.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<BTreeMap<String, Content>>>);
+pub(super) struct Memory(Arc<Mutex<BTreeMap<String, Content>>>);
 
-struct MemoryFile(Content);
+pub(super) struct MemoryFile(Content);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -115,11 +120,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Memory {
     /// All files as they are now.
-    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(super) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         lock(&self.0).iter().map(|(name, content)| (name.clone(), lock(content).clone())).collect()
     }
 
-    fn put(&self, name: &str, bytes: Vec<u8>) {
+    pub(super) fn put(&self, name: &str, bytes: Vec<u8>) {
         lock(&self.0).insert(name.to_owned(), Arc::new(Mutex::new(bytes)));
     }
 }

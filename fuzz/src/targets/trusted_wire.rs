@@ -1,13 +1,16 @@
 //! The frames on the socket of the trusted process, in both directions. What decodes encodes to the same bytes.
 
 use crate::{Bound, Target};
-use troth_trusted::State;
-use troth_trusted::{CounterId, CounterValue, Epoch, Identity, Refusal};
-use troth_trusted_host::{Answer, Call};
+use troth_trusted::a2m::{A2m, Answer as LogAnswer, LOGS, LogId, LogRefusal, Operation, Unfit};
+use troth_trusted::{
+    Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Refusal, State, VolatileStore,
+};
+use troth_trusted_host::{Answer, Call, log_room};
 use troth_trusted_process::wire::{
     self, Blobs, Malformed, Reply, Request, TurnedAway, VERSION, decode_answers, decode_beside, decode_blobs,
-    decode_blobs_from, decode_calls, decode_done, decode_hello, decode_reply, decode_request, encode_answers,
-    encode_beside, encode_blobs, encode_blobs_from, encode_calls, encode_done, encode_hello, encode_reply,
+    decode_blobs_from, decode_calls, decode_done, decode_hello, decode_log_answers, decode_log_call,
+    decode_reply, decode_request, encode_answers, encode_beside, encode_blobs, encode_blobs_from,
+    encode_calls, encode_done, encode_hello, encode_log_answers, encode_log_call, encode_reply,
 };
 
 pub(super) const TARGET: Target =
@@ -28,8 +31,11 @@ const FRAMES: &[Again] = &[
             Request::Calls(calls) => encode_calls(calls.iter(), out),
             Request::Beside(call, blob) => encode_beside(&call, blob, out),
             Request::BlobsFrom(from) => encode_blobs_from(from, out),
+            Request::Logs(operations) => encode_log_call(&operations, out),
         })
     },
+    |frame, out| decode_log_call(frame).map(|operations| encode_log_call(&operations, out)),
+    |frame, out| decode_log_answers(frame).map(|answered| encode_log_answers(&answered, out)),
 ];
 
 fn run(input: &[u8]) {
@@ -80,6 +86,27 @@ pub(super) fn calls() -> Vec<Call> {
     ]
 }
 
+/// Operations of every kind.
+pub(super) fn operations() -> Vec<Operation> {
+    let (log, slot, value, nonce) = (LogId(0), CounterValue(1), [5; 32], [6; 32]);
+    vec![
+        Operation::Append { log, slot, value, nonce: Some(nonce) },
+        Operation::Advance { log, slot: CounterValue(9), previous: value, value, nonce: None },
+        Operation::Lookup { log, slot: CounterValue(4), nonce },
+        Operation::Truncate { log, slot: CounterValue(2) },
+        Operation::Lookup { log, slot, nonce },
+        Operation::End { log, nonce },
+    ]
+}
+
+/// What a component answers to them.
+fn attested(identity: Identity) -> Result<Vec<LogAnswer>, LogRefusal> {
+    let certifier = Certifier::Mac(MacKey::new(&[9; 32]));
+    let mut component = A2m::start(identity, certifier, VolatileStore, log_room([4; LOGS]));
+    let mut answers = Vec::new();
+    component.call(&operations(), |answer| answers.push(answer)).map(|()| answers)
+}
+
 fn seeds() -> Vec<Vec<u8>> {
     let framed = |which: u8, encode: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
@@ -102,8 +129,12 @@ fn seeds() -> Vec<Vec<u8>> {
         framed(5, &|out| encode_reply(&Reply::Welcome(identity), out)),
         framed(5, &|out| encode_reply(&Reply::TurnedAway(TurnedAway::OtherVersion(2)), out)),
         framed(6, &|out| encode_calls(calls().iter(), out)),
-        framed(7, &|out| encode_hello(VERSION, out)),
-        framed(8, &|out| encode_blobs(&[b"one".to_vec(), b"two".to_vec()], out)),
-        [&[9][..], &State::new(identity).to_bytes()].concat(),
+        framed(7, &|out| encode_log_call(&operations(), out)),
+        framed(8, &|out| encode_log_answers(&attested(identity), out)),
+        framed(8, &|out| encode_log_answers(&Err(LogRefusal::NoSpace), out)),
+        framed(8, &|out| encode_log_answers(&Err(LogRefusal::Operation { index: 1, why: Unfit::Full }), out)),
+        framed(9, &|out| encode_hello(VERSION, out)),
+        framed(10, &|out| encode_blobs(&[b"one".to_vec(), b"two".to_vec()], out)),
+        [&[11][..], &State::new(identity).to_bytes()].concat(),
     ]
 }

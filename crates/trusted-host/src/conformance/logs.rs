@@ -48,7 +48,7 @@ pub enum LogRule {
     Truncation,
     /// A full log refuses and forgets nothing (L4).
     FullLog,
-    /// A call of which one operation cannot be done changes nothing (C2).
+    /// A call of which one operation cannot be done, or of too many, changes nothing (C2, C3).
     AllOrNothing,
     /// One END attestation answers all nonces under its root, and no others (A3).
     ManyNonces,

@@ -63,6 +63,18 @@ pub enum StoreError {
         /// The most there may be.
         most: u32,
     },
+    /// So much room for logs is not supported.
+    #[error("room for more than {most} entries of logs is not supported; mend: ask for less")]
+    Entries {
+        /// The most there may be in all logs together.
+        most: usize,
+    },
+    /// A log holds more than it was given room for.
+    #[error("log {log} holds more entries than it has room for; mend: give it as much room as before")]
+    Room {
+        /// The log.
+        log: u16,
+    },
     /// The file was written by another version.
     #[error(
         "{file} has format version {found}, this program reads up to {known}; mend: start the program that wrote it"
@@ -159,6 +171,8 @@ impl StoreError {
             | Self::NoSpace { .. }
             | Self::Halted
             | Self::Slots { .. }
+            | Self::Entries { .. }
+            | Self::Room { .. }
             | Self::Version { .. }
             | Self::OtherReplica => false,
         }

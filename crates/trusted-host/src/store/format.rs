@@ -27,9 +27,16 @@
 //! In a file of version 1 a record has no kind, length or blob. Such a file is read, and followed by one of
 //! version 2 when it is opened.
 //!
+//! The files of the store of logs are the same but for this. Their header begins with `TROTHLOG`, has the format
+//! version 1 and 40 bytes more before its checksum: the length of the base and its SHA-256. The base, which is all
+//! logs as they were when the file was made ([`Logs::write`]), stands between header and slots, filled up with
+//! zeros to whole blocks. In place of the state a record has 40 bytes, `troth-a2m-jrnl` and the identity; its kind
+//! is 1 for a start, 2 for the first record of a file, 3 for a call, whose changes are the blob.
+//!
 //! The marker is a file of 76 bytes: `TROTHMRK`, version 1, identity, generation, SHA-256.
 //!
 //! [`State::to_bytes`]: troth_trusted::State::to_bytes
+//! [`Logs::write`]: troth_trusted::a2m::Logs::write
 
 use super::Policy;
 use super::directory::BootId;
@@ -38,27 +45,54 @@ use troth_trusted::{Epoch, Identity};
 
 /// Length of the header and of each slot in bytes: what disks write as one.
 pub(super) const BLOCK: usize = 4096;
-/// The newest version of the formats here.
-pub(super) const VERSION: u16 = 2;
-const MARKER_VERSION: u16 = 1;
-const HEADER_MAGIC: &[u8; 8] = b"TROTHCTR";
+/// The newest version of the marker.
+pub(super) const MARKER_VERSION: u16 = 1;
 const MARKER_MAGIC: &[u8; 8] = b"TROTHMRK";
 pub(super) const CHECKSUM: usize = 32;
 pub(super) const IDENTITY: usize = 16 + 2 + 8;
 const HEADER: usize = 8 + 2 + 1 + 4 + 8 + 8 + IDENTITY + 16 + CHECKSUM;
+/// Length in bytes of what the header of a file with a base has besides.
+const BASE: usize = 8 + 32;
 /// Length of the marker in bytes.
 pub(super) const MARKER: usize = 8 + 2 + IDENTITY + 8 + CHECKSUM;
 
 /// One block of a store file.
 pub(super) type Block = [u8; BLOCK];
 
-/// How the records of a file are laid out: its format version.
+/// How a file is laid out: of what it is, and its format version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Layout {
-    /// Version 1: records without kind or blob.
+    /// Counters, version 1: records without kind or blob.
     Plain,
-    /// Version 2.
+    /// Counters, version 2.
     WithBlobs,
+    /// Logs, version 1: a base before the records.
+    Based,
+}
+
+/// The base of a file: what it begins with, before its records. Empty in files of counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Base {
+    /// Its length in bytes.
+    pub(super) length: u64,
+    /// Its SHA-256, by which it belongs to this header and no other.
+    pub(super) digest: [u8; 32],
+}
+
+impl Base {
+    pub(super) const NONE: Self = Self { length: 0, digest: [0; 32] };
+
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::NONE,
+            _ => Self { length: bytes.len() as u64, digest: Sha256::digest(bytes).into() },
+        }
+    }
+
+    /// The length in bytes of the whole blocks that it takes.
+    pub(super) fn blocks_length(&self) -> u64 {
+        self.length.div_ceil(BLOCK as u64) * BLOCK as u64
+    }
 }
 
 /// The beginning of a store file.
@@ -71,6 +105,7 @@ pub(super) struct Header {
     pub(super) first_index: u64,
     pub(super) identity: Identity,
     pub(super) boot: BootId,
+    pub(super) base: Base,
 }
 
 /// What the marker says: this epoch has started, and its file has reached this generation.
@@ -89,10 +124,25 @@ pub(super) enum Unreadable {
 }
 
 impl Layout {
-    fn version(self) -> u16 {
+    pub(super) fn version(self) -> u16 {
         match self {
-            Self::Plain => 1,
-            Self::WithBlobs => VERSION,
+            Self::Plain | Self::Based => 1,
+            Self::WithBlobs => 2,
+        }
+    }
+
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Plain | Self::WithBlobs => b"TROTHCTR",
+            Self::Based => b"TROTHLOG",
+        }
+    }
+
+    /// Length of the header in bytes.
+    fn header(self) -> usize {
+        match self {
+            Self::Plain | Self::WithBlobs => HEADER,
+            Self::Based => HEADER + BASE,
         }
     }
 }
@@ -100,13 +150,18 @@ impl Layout {
 impl Header {
     /// The length of the whole file in bytes.
     pub(super) fn file_length(&self) -> u64 {
-        (u64::from(self.slots) + 1) * BLOCK as u64
+        self.slot_offset(self.slots)
+    }
+
+    /// Where a slot begins in the file, in bytes.
+    pub(super) fn slot_offset(&self, slot: u32) -> u64 {
+        (u64::from(slot) + 1) * BLOCK as u64 + self.base.blocks_length()
     }
 
     pub(super) fn to_block(self) -> Box<Block> {
         let mut block = Box::new([0; BLOCK]);
-        let mut out = Encoder { out: &mut block[..HEADER], at: 0 };
-        out.put(HEADER_MAGIC);
+        let mut out = Encoder { out: &mut block[..self.layout.header()], at: 0 };
+        out.put(self.layout.magic());
         out.put(&self.layout.version().to_be_bytes());
         out.put(&[self.policy.code()]);
         out.put(&self.slots.to_be_bytes());
@@ -114,16 +169,23 @@ impl Header {
         out.put(&self.first_index.to_be_bytes());
         out.identity(&self.identity);
         out.put(&self.boot.0);
+        if self.layout == Layout::Based {
+            out.put(&self.base.length.to_be_bytes());
+            out.put(&self.base.digest);
+        }
         out.checksum();
         block
     }
 
-    pub(super) fn from_block(block: &Block) -> Result<Self, Unreadable> {
-        let (header, rest) = block.split_at(HEADER);
-        let layouts = [Layout::Plain, Layout::WithBlobs];
-        let (version, mut parts) = Decoder::opened(header, HEADER_MAGIC, &layouts.map(Layout::version))?;
+    /// The header in the first block of a file that has one of these layouts: all those of one store, newest
+    /// last.
+    pub(super) fn from_block(block: &Block, layouts: &[Layout]) -> Result<Self, Unreadable> {
         let damaged = Unreadable::Damaged("the header names what no header names");
-        let layout = layouts.into_iter().find(|layout| layout.version() == version).ok_or(damaged)?;
+        let newest = layouts.last().ok_or(damaged)?;
+        let (header, rest) = block.split_at(newest.header());
+        let versions: Vec<u16> = layouts.iter().map(|layout| layout.version()).collect();
+        let (version, mut parts) = Decoder::opened(header, newest.magic(), &versions)?;
+        let layout = *layouts.iter().find(|layout| layout.version() == version).ok_or(damaged)?;
         let policy = parts.take::<1>().and_then(|[code]| Policy::from_code(code)).ok_or(damaged)?;
         let header = parts.header(layout, policy).ok_or(damaged)?;
         if !is_zero(rest) {
@@ -167,7 +229,7 @@ impl Encoder<'_> {
         self.at += part.len();
     }
 
-    fn identity(&mut self, identity: &Identity) {
+    pub(super) fn identity(&mut self, identity: &Identity) {
         self.put(&identity.group);
         self.put(&identity.replica.to_be_bytes());
         self.put(&identity.epoch.0.to_be_bytes());
@@ -215,11 +277,18 @@ impl<'a> Decoder<'a> {
         Some(*part)
     }
 
+    /// The next `length` bytes.
+    pub(super) fn part(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (part, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(part)
+    }
+
     pub(super) fn number(&mut self) -> Option<u64> {
         self.take().map(u64::from_be_bytes)
     }
 
-    fn identity(&mut self) -> Option<Identity> {
+    pub(super) fn identity(&mut self) -> Option<Identity> {
         Some(Identity {
             group: self.take()?,
             replica: self.take().map(u16::from_be_bytes)?,
@@ -236,6 +305,10 @@ impl<'a> Decoder<'a> {
             first_index: self.number()?,
             identity: self.identity()?,
             boot: BootId(self.take()?),
+            base: match layout {
+                Layout::Plain | Layout::WithBlobs => Base::NONE,
+                Layout::Based => Base { length: self.number()?, digest: self.take()? },
+            },
         })
     }
 

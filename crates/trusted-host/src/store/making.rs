@@ -8,32 +8,33 @@ use super::directory::{Directory, StoreFile};
 use super::error::StoreError;
 use super::format::{BLOCK, Block, Header, Marker};
 use super::record::{Kind, Record};
-use super::{MARKER, NEW_FILE, NEW_MARKER, file_name, slot_offset};
+use super::subject::Subject;
+use super::{MARKER, NEW_MARKER, file_name};
 use std::io;
-use troth_trusted::State;
 
-/// Makes the file of a generation with its first record, gives it its name and enters it in the marker,
-/// all of it durable.
+/// Makes the file of a generation with its base and its first record, gives it its name and enters it in the
+/// marker, all of it durable. The header is that of this base.
 ///
 /// # Errors
 /// [`StoreError::NoSpace`] where nothing has changed; [`StoreError::Io`] where it is unknown what has.
-pub(super) fn make_file<D: Directory>(
+pub(super) fn make_file<D: Directory, S: Subject>(
     directory: &D,
     header: &Header,
-    state: &State,
+    base: &[u8],
+    state: &S,
     kind: Kind,
 ) -> Result<D::File, StoreError> {
-    let name = file_name(header);
-    let file = match prepare(directory, header, state, kind) {
+    let name = file_name::<S>(header);
+    let file = match prepare(directory, header, base, state, kind) {
         Ok(file) => file,
         Err(source) if is_full(&source) => {
-            clear(directory).map_err(StoreError::io("clear the way for", &name))?;
+            clear::<D, S>(directory).map_err(StoreError::io("clear the way for", &name))?;
             return Err(StoreError::NoSpace { file: name, source });
         }
         Err(source) => return Err(StoreError::io("make", &name)(source)),
     };
     let enter = || {
-        directory.rename(NEW_FILE, &name)?;
+        directory.rename(S::NEW_FILE, &name)?;
         directory.sync()?;
         directory.rename(NEW_MARKER, MARKER)?;
         directory.sync()
@@ -43,7 +44,13 @@ pub(super) fn make_file<D: Directory>(
 }
 
 /// Writes file and marker under their passing names, durably.
-fn prepare<D: Directory>(directory: &D, header: &Header, state: &State, kind: Kind) -> io::Result<D::File> {
+fn prepare<D: Directory, S: Subject>(
+    directory: &D,
+    header: &Header,
+    base: &[u8],
+    state: &S,
+    kind: Kind,
+) -> io::Result<D::File> {
     let first = Record {
         generation: header.generation,
         index: header.first_index,
@@ -53,10 +60,13 @@ fn prepare<D: Directory>(directory: &D, header: &Header, state: &State, kind: Ki
     };
     let mut block: Box<Block> = Box::new([0; BLOCK]);
     first.fill(header.layout, &mut block);
-    let file = directory.create(NEW_FILE)?;
+    let file = directory.create(S::NEW_FILE)?;
     file.allocate(header.file_length())?;
     file.write_at(&header.to_block()[..], 0)?;
-    file.write_at(&block[..], slot_offset(0))?;
+    if !base.is_empty() {
+        file.write_at(base, BLOCK as u64)?;
+    }
+    file.write_at(&block[..], header.slot_offset(0))?;
     file.sync_data()?;
     write_marker(directory, header)?;
     Ok(file)
@@ -81,8 +91,8 @@ fn write_marker<D: Directory>(directory: &D, header: &Header) -> io::Result<()> 
 }
 
 /// Removes what is under the passing names, so that the space is free and a later try finds the way clear.
-fn clear<D: Directory>(directory: &D) -> io::Result<()> {
-    for passing in [NEW_FILE, NEW_MARKER] {
+fn clear<D: Directory, S: Subject>(directory: &D) -> io::Result<()> {
+    for passing in [S::NEW_FILE, NEW_MARKER] {
         match directory.remove(passing) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
             _ => {}

@@ -39,27 +39,42 @@
 //! | `format` | the bytes of header and marker, and the table of all of them |
 //! | `record` | the bytes of a record, and what may stand in its slot |
 //! | `scan` | reading one file, and what it may hold |
+//! | `subject` | what a store is of: counters or logs |
 //! | `making` | a new file and its entry in the marker |
+//! | `recorder` | an open file, and the one after it |
 //! | `opening` | from what a directory holds to a running store |
+//! | `changes` | the bytes of what a call changed in the logs |
+//! | `logs` | the store of attested logs, of the same files |
+//! | `together` | counters and logs of one component, which share their epoch |
 //! | `error` | why a store was refused, and how to go on |
 
+mod changes;
 pub mod directory;
 mod error;
 mod format;
+mod logs;
 mod making;
 mod opening;
 mod real;
 mod record;
+mod recorder;
 mod scan;
+mod subject;
+mod together;
 
 pub use error::StoreError;
+pub use logs::{DiskLogs, MOST_CHANGES, MOST_ENTRIES, OpenedLogs, Room};
 pub use real::{RealDirectory, boot_id, fill};
+pub use together::{Both, BothOpened, open_both_in};
 
-use directory::{BootId, Directory, StoreFile};
-use format::{BLOCK, Block, Header, Layout};
-use record::{Kind, Record};
+use directory::Directory;
+use format::{Header, Layout};
+use opening::{Ready, Request};
+use record::Kind;
+use recorder::Recorder;
 use std::fmt;
 use std::path::Path;
+use subject::Subject;
 use troth_trusted::{Epoch, Identity, Kept, State, Store, StoreFailed};
 
 /// Slots of a store file: with its header 4 MiB. A new generation costs some milliseconds once in so
@@ -70,7 +85,7 @@ pub const MOST_SLOTS: u32 = 65_535;
 /// The fewest: the first record and the one that the start writes.
 pub const FEWEST_SLOTS: u32 = 2;
 /// The longest blob in bytes that is kept beside a move.
-pub const MOST_BLOB: usize = record::MOST_BLOB;
+pub const MOST_BLOB: usize = record::most_blob::<State>();
 /// Slots that moves with a blob leave free, so that the starts which may come before a move without one
 /// find room for their records; fewer in files of few slots.
 const RESERVE: u32 = 8;
@@ -79,10 +94,6 @@ const RESERVE: u32 = 8;
 const MARKER: &str = "started";
 /// The marker while it is written.
 const NEW_MARKER: &str = "started.new";
-/// A store file while it is written.
-const NEW_FILE: &str = "counters.new";
-/// How the name of a store file begins; epoch and generation follow.
-const FILE: &str = "counters-";
 
 /// When a state is durable (design.md §9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,19 +162,9 @@ pub struct Opened<D: Directory = RealDirectory> {
 ///
 /// After a failure it stores nothing more; what is durable is then found out by opening it again.
 pub struct DiskStore<D: Directory = RealDirectory> {
-    directory: D,
-    file: D::File,
-    header: Header,
-    /// The boot of this run.
-    boot: BootId,
-    /// The slot that the next record goes to.
-    next_slot: u32,
-    /// The last state stored.
-    last: State,
+    recorder: Recorder<D, State>,
     /// What was kept beside the moves since the last one without a blob: at most one to a slot.
     blobs: Vec<Vec<u8>>,
-    block: Box<Block>,
-    failed: bool,
 }
 
 impl DiskStore {
@@ -193,7 +194,7 @@ impl<D: Directory> DiskStore<D> {
         policy: Policy,
         slots: u32,
     ) -> Result<Opened<D>, StoreError> {
-        opening::open(directory, identity, policy, slots)
+        opening::open(directory, Request { identity, policy, slots, base: &[] }).map(Opened::new)
     }
 
     /// Makes everything stored so far durable, whatever the policy.
@@ -201,12 +202,12 @@ impl<D: Directory> DiskStore<D> {
     /// # Errors
     /// [`StoreError::Io`], after which the store has failed; [`StoreError::Halted`] if it had before.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.attempt(|store| store.sync_file())
+        self.recorder.attempt(Recorder::sync_file)
     }
 
     /// The generation of the present file: one more each time that a file was full.
     pub fn generation(&self) -> u64 {
-        self.header.generation
+        self.recorder.generation()
     }
 
     /// The blobs of all moves since the last one without, oldest first: also those from before it was opened.
@@ -214,111 +215,62 @@ impl<D: Directory> DiskStore<D> {
         &self.blobs
     }
 
-    fn sync_file(&self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(StoreError::io("sync", &file_name(&self.header)))
-    }
-
-    /// Does something of which it is unknown what it left if it fails, unless for want of space.
-    fn attempt<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        if self.failed {
-            return Err(StoreError::Halted);
-        }
-        let done = act(self);
-        self.failed = !matches!(done, Ok(_) | Err(StoreError::NoSpace { .. }));
-        done
-    }
-
     /// Stores a state: in the next slot, or in a new file where there is none.
     fn put(&mut self, state: &State) -> Result<(), StoreError> {
-        self.demand_next(state)?;
-        if self.next_slot == self.header.slots {
-            self.turn(state, Kind::Move, self.header.policy, self.header.slots)?;
-        } else {
-            self.append(state, Kind::Move)?;
-        }
-        self.last = state.clone();
+        self.recorder.attempt(|recorder| {
+            recorder.demand_next(state)?;
+            if recorder.is_full() {
+                let Header { policy, slots, .. } = *recorder.header();
+                recorder.turn(state, &[], Kind::Move, policy, slots)
+            } else {
+                recorder.append(state, Kind::Move)
+            }
+        })?;
         self.blobs.clear();
         Ok(())
     }
 
     /// Stores a state with a blob in the next slot, if they may stand there.
     fn put_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreError> {
-        if !self.has_place_for(blob) {
-            return Ok(Kept::Neither);
+        let kept = self.recorder.attempt(|recorder| {
+            if !has_place_for(recorder, blob) {
+                return Ok(Kept::Neither);
+            }
+            recorder.demand_next(state)?;
+            recorder.append(state, Kind::MoveBeside(blob.to_vec()))?;
+            Ok(Kept::Both)
+        })?;
+        if kept == Kept::Both {
+            self.blobs.push(blob.to_vec());
         }
-        self.demand_next(state)?;
-        self.append(state, Kind::MoveBeside(blob.to_vec()))?;
-        self.last = state.clone();
-        self.blobs.push(blob.to_vec());
-        Ok(Kept::Both)
+        Ok(kept)
     }
+}
 
-    /// Whether a blob is kept now. One that is not durable is worth nothing to the caller, who has it durable
-    /// in another way otherwise.
-    fn has_place_for(&self, blob: &[u8]) -> bool {
-        let Header { policy, layout, slots, .. } = self.header;
-        let left = slots - self.next_slot;
-        blob.len() <= MOST_BLOB
-            && policy == Policy::Always
-            && layout == Layout::WithBlobs
-            && left > RESERVE.min(slots / 4)
-    }
+/// Whether a blob is kept now. One that is not durable is worth nothing to the caller, who has it durable
+/// in another way otherwise.
+fn has_place_for<D: Directory>(recorder: &Recorder<D, State>, blob: &[u8]) -> bool {
+    let Header { policy, layout, slots, .. } = *recorder.header();
+    blob.len() <= MOST_BLOB
+        && policy == Policy::Always
+        && layout == Layout::WithBlobs
+        && recorder.slots_left() > RESERVE.min(slots / 4)
+}
 
-    fn demand_next(&self, state: &State) -> Result<(), StoreError> {
-        if state.identity == self.header.identity && covers(state, &self.last) {
-            return Ok(());
-        }
-        Err(StoreError::Contradiction { what: "a state that does not follow the last one" })
-    }
-
-    /// Writes the next record, durably where the policy says so.
-    fn append(&mut self, state: &State, kind: Kind) -> Result<(), StoreError> {
-        let record = Record {
-            generation: self.header.generation,
-            index: self.header.index_of(self.next_slot).ok_or(SPENT)?,
-            boot: self.boot,
-            state: state.clone(),
-            kind,
-        };
-        record.fill(self.header.layout, &mut self.block);
-        let (block, offset) = (&self.block[..], slot_offset(self.next_slot));
-        let written = match self.header.policy {
-            Policy::Always => self.file.write_durably(block, offset),
-            Policy::Interval | Policy::Memory => self.file.write_at(block, offset),
-        };
-        written.map_err(StoreError::io("write", &file_name(&self.header)))?;
-        self.next_slot += 1;
-        Ok(())
-    }
-
-    /// Goes on in a file of the next generation, whose first record is `state`. All is durable when
-    /// this returns, whatever the policy: once in so many stores, and then no crash can leave a name
-    /// without its content. Without space for it the store stays as it is.
-    fn turn(&mut self, state: &State, kind: Kind, policy: Policy, slots: u32) -> Result<(), StoreError> {
-        let older = file_name(&self.header);
-        let header = Header {
-            layout: Layout::WithBlobs,
-            policy,
-            slots,
-            generation: self.header.generation.checked_add(1).ok_or(SPENT)?,
-            first_index: self.header.index_of(self.next_slot).ok_or(SPENT)?,
-            identity: self.header.identity,
-            boot: self.boot,
-        };
-        self.file = making::make_file(&self.directory, &header, state, kind)?;
-        (self.header, self.next_slot) = (header, 1);
-        self.directory.remove(&older).map_err(StoreError::io("remove", &older))?;
-        self.directory.sync().map_err(StoreError::io("sync", "the directory"))
+impl<D: Directory> Opened<D> {
+    fn new(ready: Ready<D, State>) -> Self {
+        let Ready { recorder, last, blobs, how, same_boot, .. } = ready;
+        Self { store: DiskStore { recorder, blobs }, last, how, same_boot }
     }
 }
 
 impl<D: Directory> Store for DiskStore<D> {
     fn store(&mut self, state: &State) -> Result<(), StoreFailed> {
-        self.attempt(|store| store.put(state)).map_err(failed)
+        self.put(state).map_err(failed)
     }
 
     fn store_beside(&mut self, state: &State, blob: &[u8]) -> Result<Kept, StoreFailed> {
-        self.attempt(|store| store.put_beside(state, blob)).map_err(failed)
+        self.put_beside(state, blob).map_err(failed)
     }
 
     fn blob(&self, index: usize) -> Option<&[u8]> {
@@ -347,10 +299,8 @@ impl<D: Directory> fmt::Debug for Opened<D> {
 impl<D: Directory> fmt::Debug for DiskStore<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskStore")
-            .field("header", &self.header)
-            .field("next_slot", &self.next_slot)
+            .field("recorder", &self.recorder)
             .field("blobs", &self.blobs.len())
-            .field("failed", &self.failed)
             .finish_non_exhaustive()
     }
 }
@@ -364,27 +314,18 @@ impl Header {
     }
 }
 
-fn slot_offset(slot: u32) -> u64 {
-    (u64::from(slot) + 1) * BLOCK as u64
+fn file_name<S: Subject>(header: &Header) -> String {
+    name_of::<S>(header.identity.epoch, header.generation)
 }
 
-fn file_name(header: &Header) -> String {
-    name_of(header.identity.epoch, header.generation)
-}
-
-fn name_of(epoch: Epoch, generation: u64) -> String {
-    format!("{FILE}{:016x}-{generation:016x}", epoch.0)
+fn name_of<S: Subject>(epoch: Epoch, generation: u64) -> String {
+    format!("{}{:016x}-{generation:016x}", S::FILE, epoch.0)
 }
 
 /// The epoch and generation that the name of a store file states.
-fn parse_name(name: &str) -> Option<(Epoch, u64)> {
-    let (epoch, generation) = name.strip_prefix(FILE)?.split_once('-')?;
+fn parse_name<S: Subject>(name: &str) -> Option<(Epoch, u64)> {
+    let (epoch, generation) = name.strip_prefix(S::FILE)?.split_once('-')?;
     let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let parsed = (Epoch(number(epoch)?), number(generation)?);
-    (name_of(parsed.0, parsed.1) == name).then_some(parsed)
-}
-
-/// Whether no counter of `newer` stands below its value in `older`.
-fn covers(newer: &State, older: &State) -> bool {
-    newer.counters.iter().zip(&older.counters).all(|(newer, older)| newer.value >= older.value)
+    (name_of::<S>(parsed.0, parsed.1) == name).then_some(parsed)
 }

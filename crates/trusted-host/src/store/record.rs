@@ -1,24 +1,35 @@
 //! The bytes of a record, and what may stand in its slot.
 
 use super::directory::BootId;
-use super::format::{BLOCK, Block, CHECKSUM, Decoder, Encoder, IDENTITY, Layout, is_zero};
-use troth_trusted::{Identity, State};
+use super::format::{BLOCK, Block, CHECKSUM, Decoder, Encoder, Layout, is_zero};
+use super::subject::Subject;
+use troth_trusted::Identity;
 
 /// Where the second copy of a record begins in its slot.
 const HALF: usize = BLOCK / 2;
 const MAGIC: &[u8; 8] = b"TROTHREC";
 /// Where the state begins in a record.
 const STATE_AT: usize = 8 + 8 + 8 + 16;
-/// Where the identity begins in a state, and what stands before it.
-const STATE_TAG: usize = 14;
-/// Where a record of version 2 has its kind, the length of its blob behind it.
-const KIND_AT: usize = STATE_AT + State::LEN;
-/// Length of a record of version 1.
-const PLAIN: usize = KIND_AT + CHECKSUM;
-/// Length of a record of version 2 without a blob.
-const RECORD: usize = KIND_AT + 1 + 2 + CHECKSUM;
+
+/// Where a record has its kind, the length of its blob behind it.
+const fn kind_at<S: Subject>() -> usize {
+    STATE_AT + S::LENGTH
+}
+
+/// Length of a record of counters of version 1.
+const fn plain<S: Subject>() -> usize {
+    kind_at::<S>() + CHECKSUM
+}
+
+/// Length of any other record without a blob.
+const fn shortest<S: Subject>() -> usize {
+    kind_at::<S>() + 1 + 2 + CHECKSUM
+}
+
 /// The longest blob in bytes: what is left of half a block.
-pub(super) const MOST_BLOB: usize = HALF - RECORD;
+pub(super) const fn most_blob<S: Subject>() -> usize {
+    HALF - shortest::<S>()
+}
 
 const START: u8 = 1;
 const MOVE: u8 = 2;
@@ -32,19 +43,19 @@ type Half = [u8; HALF];
 pub(super) enum Kind {
     /// The store was opened.
     Start,
-    /// A counter moved. What was kept beside the moves before is needed no more.
+    /// A counter moved, or a file of logs begins. What was kept beside the moves before is needed no more.
     Move,
-    /// A counter moved, with this blob beside it.
+    /// A counter moved, with this blob beside it; or logs changed, and the blob says how.
     MoveBeside(Vec<u8>),
 }
 
 /// What one store writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Record {
+pub(super) struct Record<S> {
     pub(super) generation: u64,
     pub(super) index: u64,
     pub(super) boot: BootId,
-    pub(super) state: State,
+    pub(super) state: S,
     pub(super) kind: Kind,
 }
 
@@ -65,8 +76,8 @@ impl Kind {
     }
 }
 
-impl Record {
-    /// Writes the slot of this record into `block`, all of it. The blob has at most [`MOST_BLOB`] bytes.
+impl<S: Subject> Record<S> {
+    /// Writes the slot of this record into `block`, all of it. The blob has at most [`most_blob`] bytes.
     pub(super) fn fill(&self, layout: Layout, block: &mut Block) {
         block.fill(0);
         let (first, second) = block.split_at_mut(HALF);
@@ -75,8 +86,8 @@ impl Record {
         out.put(&self.generation.to_be_bytes());
         out.put(&self.index.to_be_bytes());
         out.put(&self.boot.0);
-        out.put(&self.state.to_bytes());
-        if layout == Layout::WithBlobs {
+        self.state.put(&mut out);
+        if layout != Layout::Plain {
             let blob = self.kind.blob();
             out.put(&[self.kind.code()]);
             out.put(&(blob.len() as u16).to_be_bytes());
@@ -89,17 +100,17 @@ impl Record {
     /// The record that a copy begins with, and where it ends there.
     fn from_copy(copy: &Half, layout: Layout) -> Option<(Self, usize)> {
         let end = match layout {
-            Layout::Plain => PLAIN,
-            Layout::WithBlobs => RECORD + usize::from(length_in(copy)),
+            Layout::Plain => plain::<S>(),
+            Layout::WithBlobs | Layout::Based => shortest::<S>() + usize::from(length_in::<S>(copy)),
         };
         let mut parts = Decoder::opened_unversioned(copy.get(..end)?, MAGIC)?;
         let (generation, index) = (parts.number()?, parts.number()?);
         let boot = BootId(parts.take()?);
-        let state = State::from_bytes(&parts.take()?)?;
+        let state = S::from_part(parts.part(S::LENGTH)?)?;
         let kind = match layout {
             // What kind it was is not told there, and as there are no blobs nothing depends on it.
             Layout::Plain => Kind::Move,
-            Layout::WithBlobs => {
+            Layout::WithBlobs | Layout::Based => {
                 let [code, _, _] = parts.take()?;
                 match (code, parts.0) {
                     (START, []) => Kind::Start,
@@ -114,24 +125,24 @@ impl Record {
 }
 
 /// The length of the blob as it stands in a copy.
-fn length_in(copy: &Half) -> u16 {
-    u16::from_be_bytes([copy[KIND_AT + 1], copy[KIND_AT + 2]])
+fn length_in<S: Subject>(copy: &Half) -> u16 {
+    u16::from_be_bytes([copy[kind_at::<S>() + 1], copy[kind_at::<S>() + 2]])
 }
 
 /// Where the record ends at the latest of which these bytes are left, those that are missing being zero;
 /// `None` if there is none.
-fn longest(copy: &Half, layout: Layout) -> Option<usize> {
+fn longest<S: Subject>(copy: &Half, layout: Layout) -> Option<usize> {
     if layout == Layout::Plain {
-        return Some(PLAIN);
+        return Some(plain::<S>());
     }
     // Zeros may be missing bytes, so this is the shortest length, and with ones in their place the longest.
-    let length = usize::from(length_in(copy));
+    let length = usize::from(length_in::<S>(copy));
     let missing = |byte: u8| if byte == 0 { 0xFF } else { byte };
-    match copy[KIND_AT] {
-        START | MOVE => (length == 0).then_some(RECORD),
-        0 | MOVE_BESIDE if length <= MOST_BLOB => {
-            let most = [copy[KIND_AT + 1], copy[KIND_AT + 2]].map(missing);
-            Some(RECORD + usize::from(u16::from_be_bytes(most)).min(MOST_BLOB))
+    match copy[kind_at::<S>()] {
+        START | MOVE => (length == 0).then_some(shortest::<S>()),
+        0 | MOVE_BESIDE if length <= most_blob::<S>() => {
+            let most = length_in::<S>(copy).to_be_bytes().map(missing);
+            Some(shortest::<S>() + usize::from(u16::from_be_bytes(most)).min(most_blob::<S>()))
         }
         _ => None,
     }
@@ -139,13 +150,13 @@ fn longest(copy: &Half, layout: Layout) -> Option<usize> {
 
 /// What stands in a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Slot {
+pub(super) enum Slot<S> {
     /// Nothing but zeros: never written.
     Empty,
     /// A record, as it was written.
-    Whole(Box<Record>),
+    Whole(Box<Record<S>>),
     /// A record that can be read, of a write that did not reach its end.
-    Partly(Box<Record>),
+    Partly(Box<Record<S>>),
     /// A write that was interrupted before a record could be read from it.
     Torn,
     /// What neither a record nor an interrupted write leaves.
@@ -165,7 +176,7 @@ pub(super) struct Place {
 /// shorter than half a block by this.
 const SPLICE: usize = 64;
 
-impl Slot {
+impl<S: Subject> Slot<S> {
     /// Tells what stands in the slot at this place.
     ///
     /// An interrupted write leaves some bytes of its block as they were, zero. An acknowledged record
@@ -179,7 +190,7 @@ impl Slot {
             return Self::Empty;
         }
         let (first, second) = halves(block);
-        let Some((record, written)) = readable(&first, &second, place.layout) else {
+        let Some((record, written)) = readable::<S>(&first, &second, place.layout) else {
             return Self::unreadable(&first, &second, place);
         };
         if !place.is_of(&record) {
@@ -197,7 +208,7 @@ impl Slot {
     /// What stands in a slot of which no copy can be read.
     fn unreadable(first: &Half, second: &Half, place: &Place) -> Self {
         let mut known = [0; HALF];
-        let known_length = place.known(&mut known);
+        let known_length = place.known::<S>(&mut known);
         for copy in [first, second] {
             if !may_be_part(&copy[..8 * 3], &known[..8 * 3])
                 || !may_be_part(&copy[STATE_AT..known_length], &known[STATE_AT..known_length])
@@ -212,8 +223,8 @@ impl Slot {
             }
             *joined = one | other;
         }
-        let record = Record::from_copy(&joined, place.layout);
-        let end = record.as_ref().map(|(_, end)| *end).or_else(|| longest(&joined, place.layout));
+        let record = Record::<S>::from_copy(&joined, place.layout);
+        let end = record.as_ref().map(|(_, end)| *end).or_else(|| longest::<S>(&joined, place.layout));
         match (record, end) {
             (_, None) => Self::Damaged("a record of no kind that there is"),
             (_, Some(end)) if !is_zero(&joined[end..]) => {
@@ -227,22 +238,22 @@ impl Slot {
 }
 
 impl Place {
-    fn is_of(&self, record: &Record) -> bool {
+    fn is_of<S: Subject>(&self, record: &Record<S>) -> bool {
         record.generation == self.generation
             && record.index == self.index
-            && record.state.identity == self.identity
+            && record.state.identity() == self.identity
     }
 
     /// Puts down those bytes of a record at this place that do not depend on the counters (not the
     /// boot id, which may be of an earlier boot), and returns where they end.
-    fn known(&self, out: &mut Half) -> usize {
-        let unmoved = State::new(self.identity).to_bytes();
+    fn known<S: Subject>(&self, out: &mut Half) -> usize {
         let mut out = Encoder { out, at: 0 };
         out.put(MAGIC);
         out.put(&self.generation.to_be_bytes());
         out.put(&self.index.to_be_bytes());
         out.put(&[0; 16]);
-        out.put(&unmoved[..STATE_TAG + IDENTITY]);
+        out.put(S::TAG);
+        out.identity(&self.identity);
         out.at
     }
 }
@@ -256,7 +267,7 @@ fn halves(block: &Block) -> (Half, Half) {
 
 /// The record that can be read from the first copy, from the second, or from the beginning of the first
 /// and the rest of the second, with the copy as it was written.
-fn readable(first: &Half, second: &Half, layout: Layout) -> Option<(Record, Half)> {
+fn readable<S: Subject>(first: &Half, second: &Half, layout: Layout) -> Option<(Record<S>, Half)> {
     (0..=HALF / SPLICE).rev().find_map(|parts| {
         let cut = parts * SPLICE;
         let mut copy = *second;

@@ -1,6 +1,7 @@
 //! Reading and writing the parts that all frames are made of.
 
 use super::{Fault, MAX_BLOB, MAX_CALLS, MAX_FRAME, Malformed, PREFIX};
+use troth_trusted::a2m::{LogId, MOST_OPERATIONS};
 use troth_trusted::{
     COUNTERS, CounterId, CounterValue, Digest, Epoch, Identity, Move, Moves, MultiCertificate, Proof,
 };
@@ -102,6 +103,16 @@ impl<'a> Reader<'a> {
         Ok(blob)
     }
 
+    pub(super) fn log(&mut self) -> Result<LogId, Malformed> {
+        self.number().map(LogId)
+    }
+
+    /// A count of operations on logs or of answers to them, checked before anything is allocated for them.
+    pub(super) fn operations(&mut self) -> Result<usize, Malformed> {
+        let count = usize::from(self.number()?);
+        if count > MOST_OPERATIONS { Err(Fault::Operations(count).into()) } else { Ok(count) }
+    }
+
     /// A count of calls or answers, checked before anything is allocated for them.
     pub(super) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::from(self.byte()?);
@@ -197,6 +208,11 @@ impl<'a> Writer<'a> {
         assert!(blob.len() <= MAX_BLOB, "whoever sends a blob has looked at its length");
         self.number(blob.len() as u16);
         self.put(blob);
+    }
+
+    pub(super) fn operations(&mut self, count: usize) {
+        assert!(count <= MOST_OPERATIONS, "no component does more in a call");
+        self.number(count as u16);
     }
 
     pub(super) fn count(&mut self, count: usize) {

@@ -13,12 +13,17 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use troth_trusted::a2m::{A2m, LOGS, LogStore, Logs, Operation};
 use troth_trusted::{Epoch, Identity, Kept, State, Store, StoreFailed, TrustedCore};
-use troth_trusted_host::store::{DiskStore, Policy, RealDirectory, SLOTS, StoreError};
-use troth_trusted_process::{Limits, Sandbox, User, bind, harden, serve};
+use troth_trusted_host::LogRoom;
+use troth_trusted_host::conformance::logs::ROOM;
+use troth_trusted_host::store::{Both, DiskLogs, DiskStore, Policy, RealDirectory, SLOTS, StoreError};
+use troth_trusted_process::{Limits, Sandbox, ServeError, User, bind, harden, serve, serve_with_logs};
 
 /// Where a child with the store that ships keeps its counters, below its state.
 pub const COUNTERS: &str = "counters";
+/// Where a child keeps its logs, below its state.
+pub const LOG_FILES: &str = "logs";
 /// The first argument of a child that is a trusted process.
 pub const ROLE: &str = "--troth-trusted-child";
 
@@ -43,6 +48,8 @@ pub struct Task {
     pub disk: bool,
     /// With files of so many slots there, instead of as many as ship.
     pub slots: Option<u32>,
+    /// Serves logs too, in the store that ships.
+    pub logs: bool,
     /// Has a second thread.
     pub threads: bool,
 }
@@ -61,6 +68,7 @@ impl Task {
         arguments.extend(self.plain.then(|| "plain=".to_owned()));
         arguments.extend(self.disk.then(|| "disk=".to_owned()));
         arguments.extend(self.slots.map(|slots| format!("slots={slots}")));
+        arguments.extend(self.logs.then(|| "logs=".to_owned()));
         arguments.extend(self.threads.then(|| "threads=".to_owned()));
         arguments
     }
@@ -85,6 +93,7 @@ impl Task {
                 "plain" => task.plain = true,
                 "disk" => task.disk = true,
                 "slots" => task.slots = Some(number()),
+                "logs" => task.logs = true,
                 "threads" => task.threads = true,
                 other => panic!("no such argument: {other}"),
             }
@@ -118,6 +127,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
         }
     }
     let identity = Identity { epoch: task.epoch.map_or(IDENTITY.epoch, Epoch), ..IDENTITY };
+    if task.logs {
+        return with_logs(&listener, &task, identity);
+    }
     if task.disk {
         return match core_on_disk(&task, identity) {
             Ok(core) => answer(&listener, &task, core),
@@ -163,11 +175,51 @@ fn core_on_disk(task: &Task, identity: Identity) -> Result<TrustedCore<Breakable
     })
 }
 
-fn answer<S: Store + Send>(listener: &UnixListener, task: &Task, core: TrustedCore<S>) -> ExitCode {
+/// Counters and logs of one epoch. The logs fail once a file named `broken` lies beside them.
+fn with_logs(listener: &UnixListener, task: &Task, identity: Identity) -> ExitCode {
+    let both =
+        Both { identity, policy: Policy::Always, room: [ROOM; LOGS], slots: task.slots.unwrap_or(SLOTS) };
+    let (counters, logs) = match both.open(&task.state.join(COUNTERS), &task.state.join(LOG_FILES)) {
+        Ok(opened) => opened,
+        Err(why) => {
+            println!("refused: {why}");
+            return ExitCode::from(REFUSED);
+        }
+    };
+    let core = match counters.last {
+        None => TrustedCore::start(identity, mac(), counters.store),
+        Some(last) => TrustedCore::restart(identity, mac(), counters.store, last).expect("its own state"),
+    };
+    let store = BreakableLogs { store: logs.store, broken: task.state.join("broken") };
+    let logs = A2m::restart(identity, mac(), store, logs.logs).expect("its own logs");
+    let (limits, observe) = (limits(task), &mut |event| println!("event: {event}"));
+    ended(serve_with_logs(listener, core, logs, &limits, observe))
+}
+
+struct BreakableLogs {
+    store: DiskLogs,
+    broken: PathBuf,
+}
+
+impl LogStore<LogRoom> for BreakableLogs {
+    fn store(&mut self, before: &Logs<LogRoom>, operations: &[Operation]) -> Result<(), StoreFailed> {
+        if self.broken.exists() { Err(StoreFailed::Unknown) } else { self.store.store(before, operations) }
+    }
+}
+
+/// Says that it serves, and until when.
+fn limits(task: &Task) -> Limits {
     let until = std::io::stdin().as_fd().try_clone_to_owned().expect("a descriptor");
-    let limits = Limits { until: Some(until), ..Limits::new(task.client) };
     println!("ready");
-    match serve(listener, core, &limits, &mut |event| println!("event: {event}")) {
+    Limits { until: Some(until), ..Limits::new(task.client) }
+}
+
+fn answer<S: Store + Send>(listener: &UnixListener, task: &Task, core: TrustedCore<S>) -> ExitCode {
+    ended(serve(listener, core, &limits(task), &mut |event| println!("event: {event}")))
+}
+
+fn ended(how: Result<(), ServeError>) -> ExitCode {
+    match how {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             println!("ended: {why}");

@@ -5,11 +5,13 @@ use crate::place::{Place, Trusted};
 use crate::support::{IDENTITY, mac, verifier};
 use crate::{Ran, Test};
 use troth_trusted::{Epoch, Identity};
-use troth_trusted_host::TrustedComponent;
+use troth_trusted_host::conformance::logs::{LOG_RULES, LogHome, log_conformance};
 use troth_trusted_host::conformance::{Home, RULES, Rule, conformance};
+use troth_trusted_host::{TrustedComponent, TrustedLogs};
 
 pub const TESTS: &[Test] = &[
     ("homes::a_hardened_process_holds_every_rule", a_hardened_process_holds_every_rule),
+    ("homes::so_do_logs_in_a_hardened_process", so_do_logs_in_a_hardened_process),
     ("homes::and_so_it_does_on_the_store_that_ships", and_so_it_does_on_the_store_that_ships),
 ];
 
@@ -74,4 +76,50 @@ fn a_hardened_process_holds_every_rule() -> Ran {
 
 fn and_so_it_does_on_the_store_that_ships() -> Ran {
     holds_every_rule(true)
+}
+
+/// The same process with logs, over both stores that ship.
+struct LogsInProcess {
+    place: Place,
+    epoch: Epoch,
+    slots: Option<u32>,
+    trusted: Option<Trusted>,
+}
+
+impl LogHome for LogsInProcess {
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn fresh(&mut self, epoch: Epoch) -> Box<dyn TrustedLogs> {
+        self.trusted = None;
+        (self.place, self.epoch) = (Place::new(), epoch);
+        self.restart().expect("this home is durable")
+    }
+
+    fn restart(&mut self) -> Option<Box<dyn TrustedLogs>> {
+        // Killed, not stopped: what it attested must be on the disk by then.
+        if let Some(trusted) = self.trusted.take() {
+            drop(trusted);
+        }
+        let mut task = self.place.task();
+        (task.epoch, task.slots, task.logs) = (Some(self.epoch.0), self.slots, true);
+        self.trusted = Some(self.place.start(&task));
+        Some(Box::new(self.place.connect()))
+    }
+
+    fn break_store(&mut self) -> bool {
+        std::fs::write(self.place.state().join("broken"), []).expect("a file");
+        true
+    }
+}
+
+fn so_do_logs_in_a_hardened_process() -> Ran {
+    for slots in [None, Some(4)] {
+        let (place, epoch) = (Place::new(), IDENTITY.epoch);
+        let mut home = LogsInProcess { place, epoch, slots, trusted: None };
+        let report = log_conformance(&mut home, &verifier(&mac())).expect("no rule is broken");
+        assert_eq!(report.held, LOG_RULES);
+    }
+    Ran::Through
 }

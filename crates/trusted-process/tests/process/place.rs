@@ -1,6 +1,6 @@
 //! A place for one trusted process, with its users and directories, and the process itself.
 
-use crate::child::{COUNTERS, ROLE, Task};
+use crate::child::{COUNTERS, LOG_FILES, ROLE, Task};
 use crate::support::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
@@ -42,9 +42,13 @@ impl Place {
             }
             set_permissions(directory, Permissions::from_mode(mode)).expect("its mode");
         }
-        create_dir(state.join(COUNTERS)).expect("a directory");
+        for store in [COUNTERS, LOG_FILES] {
+            create_dir(state.join(store)).expect("a directory");
+            if is_root() {
+                chown(state.join(store), Some(TRUSTED), Some(TRUSTED)).expect("its owner");
+            }
+        }
         if is_root() {
-            chown(state.join(COUNTERS), Some(TRUSTED), Some(TRUSTED)).expect("its owner");
             chown(&state, Some(TRUSTED), Some(TRUSTED)).expect("its owner");
         }
         Self { scratch }

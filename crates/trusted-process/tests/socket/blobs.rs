@@ -150,6 +150,7 @@ fn scripted(path: &Path, disk: &Disk, script: Vec<Does>) -> JoinHandle<()> {
                         }
                         encode_answers(&answers, &mut out);
                     }
+                    Request::Logs(_) => panic!("logs are asked for nothing here"),
                 }
                 match does {
                     Does::DiesAfter => break,

@@ -1,14 +1,19 @@
 //! The format of the frames, pinned: every kind of call, answer and greeting, with its bytes.
 
 use crate::support::{IDENTITY, attest, attest_multi, read, resume, step};
+use troth_trusted::a2m::{
+    Answer as LogAnswer, Attestation, Claim, Content, LogId, LogRefusal, Operation, Request as LogRequest,
+    Unfit,
+};
 use troth_trusted::{
     Certificate, CounterId, CounterValue, Epoch, Moves, MultiCertificate, Proof, Refusal, Resumed,
 };
 use troth_trusted_host::{Answer, Call};
 use troth_trusted_process::wire::{
     Blobs, PREFIX, Reply, TurnedAway, VERSION, decode_answers, decode_beside, decode_blobs,
-    decode_blobs_from, decode_calls, decode_done, decode_hello, decode_reply, encode_answers, encode_beside,
-    encode_blobs, encode_blobs_from, encode_calls, encode_done, encode_hello, encode_reply,
+    decode_blobs_from, decode_calls, decode_done, decode_hello, decode_log_answers, decode_log_call,
+    decode_reply, encode_answers, encode_beside, encode_blobs, encode_blobs_from, encode_calls, encode_done,
+    encode_hello, encode_log_answers, encode_log_call, encode_reply,
 };
 
 /// Name and frame, one to a line. A changed line is a changed format: it needs a new version.
@@ -68,6 +73,50 @@ fn answers() -> Vec<Answer> {
     answers
 }
 
+fn operations() -> Vec<Operation> {
+    let (log, slot, value, nonce) = (LogId(258), CounterValue::new(1, 2), [0xd5; 32], [0xc1; 32]);
+    vec![
+        Operation::Append { log, slot, value, nonce: None },
+        Operation::Append { log, slot, value, nonce: Some(nonce) },
+        Operation::Advance { log, slot, previous: [0xd6; 32], value, nonce: None },
+        Operation::Advance { log, slot, previous: [0xd6; 32], value, nonce: Some(nonce) },
+        Operation::Truncate { log, slot },
+        Operation::Lookup { log, slot, nonce },
+        Operation::End { log, nonce },
+    ]
+}
+
+fn log_answers() -> Vec<LogAnswer> {
+    let (value, digest, end) = ([0xd7; 32], [0xd8; 32], CounterValue(9));
+    let attested = |request, content, proof| {
+        let claim = Claim { request, log: LogId(1), slot: CounterValue(8), nonce: [0xc2; 32], content };
+        LogAnswer::Attested(Attestation { epoch: Epoch(3), claim, proof })
+    };
+    vec![
+        LogAnswer::Done,
+        attested(LogRequest::Lookup, Content::Assigned { value, digest }, Proof::Mac([0xa2; 32])),
+        attested(LogRequest::End, Content::Skipped { end, value, digest }, Proof::Signature([0xb3; 64])),
+        attested(LogRequest::Lookup, Content::Unassigned { high: end }, Proof::Mac([0xa3; 32])),
+        attested(LogRequest::End, Content::Forgotten { low: end }, Proof::Mac([0xa4; 32])),
+    ]
+}
+
+fn log_refusals() -> [(&'static str, LogRefusal); 9] {
+    let (low, high) = (CounterValue(3), CounterValue(4));
+    let unfit = |why| LogRefusal::Operation { index: 258, why };
+    [
+        ("no-such-log", unfit(Unfit::NoSuchLog)),
+        ("log-elsewhere", unfit(Unfit::Elsewhere { high })),
+        ("log-not-ahead", unfit(Unfit::NotAhead { high })),
+        ("log-spent", unfit(Unfit::Spent)),
+        ("log-full", unfit(Unfit::Full)),
+        ("outside-log", unfit(Unfit::OutsideLog { low, high })),
+        ("log-too-many", LogRefusal::TooMany),
+        ("log-no-space", LogRefusal::NoSpace),
+        ("log-halted", LogRefusal::Halted),
+    ]
+}
+
 fn replies() -> [(&'static str, Reply); 5] {
     [
         ("welcome", Reply::Welcome(IDENTITY)),
@@ -99,6 +148,13 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
         ("blobs", encoded(|out| encode_blobs(&blobs(), out))),
         ("no-blobs", encoded(|out| encode_blobs(&[], out))),
     ];
+    frames.extend([
+        ("log-call", encoded(|out| encode_log_call(&operations(), out))),
+        ("log-answers", encoded(|out| encode_log_answers(&Ok(log_answers()), out))),
+        ("no-log-answers", encoded(|out| encode_log_answers(&Ok(vec![]), out))),
+    ]);
+    frames
+        .extend(log_refusals().map(|(name, why)| (name, encoded(|out| encode_log_answers(&Err(why), out)))));
     frames.extend(replies().map(|(name, reply)| (name, encoded(|out| encode_reply(&reply, out)))));
     frames
 }
@@ -131,6 +187,14 @@ fn frames_are_read_as_they_were_written() {
             "blobs-from" => assert_eq!(decode_blobs_from(frame), Ok(258)),
             "blobs" => assert_eq!(decode_blobs(frame), Ok(Blobs { blobs: blobs(), more: false })),
             "no-blobs" => assert_eq!(decode_blobs(frame), Ok(Blobs::default())),
+            "log-call" => assert_eq!(decode_log_call(frame), Ok(operations())),
+            "log-answers" => assert_eq!(decode_log_answers(frame), Ok(Ok(log_answers()))),
+            "no-log-answers" => assert_eq!(decode_log_answers(frame), Ok(Ok(vec![]))),
+            _ if log_refusals().iter().any(|(known, _)| *known == name) => {
+                let refusal =
+                    log_refusals().into_iter().find(|(known, _)| *known == name).expect("a refusal");
+                assert_eq!(decode_log_answers(frame), Ok(Err(refusal.1)), "{name}");
+            }
             _ => {
                 let (_, reply) = replies().into_iter().find(|(known, _)| *known == name).expect("a reply");
                 assert_eq!(decode_reply(frame), Ok(reply), "{name}");

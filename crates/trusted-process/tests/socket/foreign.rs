@@ -2,13 +2,17 @@
 
 use crate::support::{attest, attest_multi, step};
 use proptest::prelude::*;
-use troth_trusted::{Epoch, Moves, MultiCertificate, Proof, Resumed};
+use troth_trusted::a2m::{
+    Answer as LogAnswer, Attestation, Claim, Content, LogId, MOST_OPERATIONS, Operation,
+    Request as LogRequest,
+};
+use troth_trusted::{CounterValue, Epoch, Moves, MultiCertificate, Proof, Resumed};
 use troth_trusted_host::Answer;
 use troth_trusted_process::wire::{
     Blobs, Fault, MAX_BLOB, MAX_CALLS, MAX_FRAME, Malformed, PREFIX, Request, decode_answers, decode_beside,
-    decode_blobs, decode_calls, decode_done, decode_hello, decode_reply, decode_request, encode_answers,
-    encode_beside, encode_blobs, encode_blobs_from, encode_calls, encode_done, encode_hello, encode_reply,
-    frame_length,
+    decode_blobs, decode_calls, decode_done, decode_hello, decode_log_answers, decode_log_call, decode_reply,
+    decode_request, encode_answers, encode_beside, encode_blobs, encode_blobs_from, encode_calls,
+    encode_done, encode_hello, encode_log_answers, encode_log_call, encode_reply, frame_length,
 };
 
 /// Decodes as everything. What is understood must be written back as the same bytes.
@@ -20,6 +24,7 @@ fn decode_all(frame: &[u8]) -> usize {
             Request::Calls(calls) => encode_calls(calls.iter(), &mut back),
             Request::Beside(call, blob) => encode_beside(&call, blob, &mut back),
             Request::BlobsFrom(from) => encode_blobs_from(from, &mut back),
+            Request::Logs(operations) => encode_log_call(&operations, &mut back),
         }
     } else if let Ok(answer) = decode_done(frame) {
         encode_done(answer.as_ref(), &mut back);
@@ -30,6 +35,8 @@ fn decode_all(frame: &[u8]) -> usize {
         }
     } else if let Ok(answers) = decode_answers(frame) {
         encode_answers(&answers, &mut back);
+    } else if let Ok(answered) = decode_log_answers(frame) {
+        encode_log_answers(&answered, &mut back);
     } else if let Ok(reply) = decode_reply(frame) {
         encode_reply(&reply, &mut back);
     }
@@ -59,7 +66,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(kind in any::<u8>(), bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         decode_all(&bytes);
-        for kind in [kind, 1, 2, 3, 4, 129, 130, 131, 132, 133] {
+        for kind in [kind, 1, 2, 3, 4, 5, 129, 130, 131, 132, 133, 134] {
             decode_all(&[&[kind][..], &bytes].concat());
             decode_all(&[&[kind, 1, kind % 6][..], &bytes].concat());
         }
@@ -99,6 +106,11 @@ fn sizes_are_refused_before_anything_is_read() {
     let count = malformed(Fault::Count(MAX_CALLS + 1));
     assert_eq!(decode_calls(&[2, too_many]), Err(count));
     assert_eq!(decode_answers(&[130, too_many]), Err(count));
+    let [high, low] = (MOST_OPERATIONS as u16 + 1).to_be_bytes();
+    let operations = malformed(Fault::Operations(MOST_OPERATIONS + 1));
+    assert_eq!(decode_log_call(&[5, high, low]), Err(operations));
+    assert_eq!(decode_log_answers(&[134, 1, high, low]), Err(operations));
+    assert_eq!(decode_log_answers(&[134, 0, 1, high, low, 1]), Err(operations));
     let too_long = malformed(Fault::TooLong(MAX_FRAME + 1));
     assert_eq!(decode_calls(&vec![2; MAX_FRAME + 1]), Err(too_long));
     assert_eq!(frame_length(&[0xff; 4]), Err(malformed(Fault::TooLong(u32::MAX as usize))));
@@ -171,6 +183,20 @@ fn the_longest_batches_fit_into_a_frame() {
     out.clear();
     encode_answers(&answers, &mut out);
     assert_eq!(decode_answers(&out[PREFIX..]), Ok(answers));
+    let (log, slot, nonce) = (LogId(1), CounterValue(u128::MAX), [4; 32]);
+    let (previous, value, digest) = ([5; 32], [6; 32], [7; 32]);
+    let advance = Operation::Advance { log, slot, previous, value, nonce: Some(nonce) };
+    let operations = vec![advance; MOST_OPERATIONS];
+    out.clear();
+    encode_log_call(&operations, &mut out);
+    assert_eq!(decode_log_call(&out[PREFIX..]), Ok(operations));
+    let content = Content::Skipped { end: slot, value, digest };
+    let claim = Claim { request: LogRequest::Lookup, log, slot, nonce, content };
+    let made = Attestation { epoch: Epoch(1), claim, proof: Proof::Signature([2; 64]) };
+    let answered = Ok(vec![LogAnswer::Attested(made); MOST_OPERATIONS]);
+    out.clear();
+    encode_log_answers(&answered, &mut out);
+    assert_eq!(decode_log_answers(&out[PREFIX..]), Ok(answered));
 }
 
 #[test]

@@ -2,6 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests of sockets run a server beside them")]
 
+/// Marks a test that fails without a rule of `docs/protocols/a2m.md`, for `cargo xtask paper`.
+macro_rules! covers {
+    ($($label:literal),+) => {};
+}
+
 mod batches;
 mod blobs;
 mod client;
@@ -12,6 +17,8 @@ mod disk;
 mod fixtures;
 mod foreign;
 mod homes;
+mod logs;
+mod repetition;
 mod restarts;
 mod served;
 mod server;

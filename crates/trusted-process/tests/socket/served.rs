@@ -1,14 +1,18 @@
 //! A server in a thread, stopped when it is dropped.
 
-use crate::support::{Scratch, core_in, no_hook};
+use crate::support::{Scratch, core_in, mac, no_hook};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use troth_trusted::{Certifier, Identity, Store, TrustedCore};
-use troth_trusted_process::{Event, Limits, Patience, RemoteComponent, ServeError, bind, serve};
+use troth_trusted::a2m::{A2m, LogStore};
+use troth_trusted::{Certifier, Identity, Store, TrustedCore, VolatileStore};
+use troth_trusted_host::LogRoom;
+use troth_trusted_process::{
+    Event, Limits, Patience, RemoteComponent, ServeError, bind, serve, serve_with_logs,
+};
 
 pub fn own_uid() -> u32 {
     nix::unistd::Uid::effective().as_raw()
@@ -32,12 +36,30 @@ impl Served {
         core: TrustedCore<S>,
         limits: Limits,
     ) -> Self {
+        Self::run(path, limits, move |listener, limits, observe| serve(listener, core, limits, observe))
+    }
+
+    /// A server over counters that nothing keeps and these logs.
+    pub fn with_logs<L: LogStore<LogRoom> + Send + 'static>(path: PathBuf, logs: A2m<LogRoom, L>) -> Self {
+        let core = TrustedCore::start(logs.logs().identity(), mac(), VolatileStore);
+        Self::run(path, Limits::new(own_uid()), move |listener, limits, observe| {
+            serve_with_logs(listener, core, logs, limits, observe)
+        })
+    }
+
+    fn run(
+        path: PathBuf,
+        limits: Limits,
+        serve: impl FnOnce(&UnixListener, &Limits, &mut dyn FnMut(Event)) -> Result<(), ServeError>
+        + Send
+        + 'static,
+    ) -> Self {
         let listener = bind(&path, own_uid()).expect("a socket");
         let (stop, until) = UnixStream::pair().expect("a pair of sockets");
         let limits = Limits { until: Some(OwnedFd::from(until)), ..limits };
         let (tell, events) = channel();
         let thread = std::thread::spawn(move || {
-            serve(&listener, core, &limits, &mut |event| {
+            serve(&listener, &limits, &mut |event| {
                 let _ = tell.send(event);
             })
         });

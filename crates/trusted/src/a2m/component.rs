@@ -4,7 +4,7 @@ use super::attestation::{Attestation, Claim, Request, statement};
 use super::log::Storage;
 use super::logs::Logs;
 use super::operation::{LogRefusal, Operation};
-use super::{LOGS, Nonce, Slot, rule};
+use super::{LOGS, MOST_OPERATIONS, Nonce, Slot, rule};
 use crate::engine::NotOurState;
 use crate::key::Certifier;
 use crate::state::{StoreFailed, VolatileStore};
@@ -94,6 +94,10 @@ impl<E: Storage, S: LogStore<E>> A2m<E, S> {
     ) -> Result<(), LogRefusal> {
         if self.halted {
             return Err(LogRefusal::Halted);
+        }
+        rule!("A2M-C3");
+        if operations.len() > MOST_OPERATIONS {
+            return Err(LogRefusal::TooMany);
         }
         self.logs.check(operations)?;
         if operations.iter().any(Operation::changes) {

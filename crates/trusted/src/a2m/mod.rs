@@ -46,6 +46,9 @@ use rule;
 /// after their histories were forked (paper 000 §4.2.3).
 pub const LOGS: usize = 16;
 
+/// The most operations of one call, so that a home can bound what it takes and what it answers.
+pub const MOST_OPERATIONS: usize = 300;
+
 /// The number of one of the [`LOGS`] logs of a component. Which log serves which purpose is configuration,
 /// and known to every verifier (paper 000 §3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -98,6 +98,8 @@ pub enum LogRefusal {
         /// Why.
         why: Unfit,
     },
+    /// The call has more than [`MOST_OPERATIONS`](super::MOST_OPERATIONS).
+    TooMany,
     /// The store has no room for the changes now. The same call may succeed later.
     NoSpace,
     /// A store failed earlier or now: what is durable is unknown, so nothing more is attested until the

@@ -5,7 +5,9 @@ use super::ROOM;
 use super::probe::{
     M, ONE, OTHER, Probe, Q, START, Seen, advance, append, end, lookup, quiet, require, slot, truncate,
 };
-use troth_trusted::a2m::{Answer, Attestation, Content, LOGS, LogId, LogRefusal, Request, Unfit, chained};
+use troth_trusted::a2m::{
+    Answer, Attestation, Content, LOGS, LogId, LogRefusal, MOST_OPERATIONS, Request, Unfit, chained,
+};
 
 fn elsewhere(high: u128) -> Unfit {
     Unfit::Elsewhere { high: slot(high) }
@@ -154,6 +156,12 @@ pub(super) fn all_or_nothing(probe: &mut Probe<'_>) -> Seen<Outcome> {
     let answered = probe.call(&twice)?;
     let expected = Err(LogRefusal::Operation { index: 1, why: elsewhere(2) });
     require(answered == expected, format!("{twice:?} was answered {answered:?}"))?;
+    let mut long = vec![end(Q); MOST_OPERATIONS];
+    probe.done(&long)?;
+    long.insert(0, append(Q, 2, ONE));
+    let answered = probe.call(&long)?;
+    require(answered == Err(LogRefusal::TooMany), format!("a longer call was answered {answered:?}"))?;
+    require(probe.everything()? == before, "a call of too many operations changed a log")?;
     probe.done(&good)?;
     Ok(Outcome::Held)
 }

@@ -3,7 +3,9 @@
 
 use super::support::{Memory, MemoryHome, VolatileHome};
 use crate::support::{IDENTITY, mac, verifier};
-use troth_trusted::a2m::{Answer, Attestation, Content, LogId, LogRefusal, Nonce, Operation, Slot, Unfit};
+use troth_trusted::a2m::{
+    Answer, Attestation, Content, LogId, LogRefusal, MOST_OPERATIONS, Nonce, Operation, Slot, Unfit,
+};
 use troth_trusted::{CounterValue, Epoch, Identity, RunProof};
 use troth_trusted_host::conformance::logs::{LogHome, LogRule, log_conformance};
 use troth_trusted_host::{AttestationVerifier, TrustedLogs};
@@ -33,6 +35,8 @@ enum Fault {
     DropsOldest,
     /// Does what comes before the operation that cannot be done.
     HalfCall,
+    /// Does a call of too many operations in parts.
+    Boundless,
     /// Answers with another nonce where it was asked for the root of many.
     OwnNonce,
     /// Comes back from a restart with empty logs.
@@ -126,6 +130,10 @@ impl Broken {
             (Fault::HalfCall, LogRefusal::Operation { index, .. }) => {
                 let _ = self.inner.call(&operations[..index]);
                 answered
+            }
+            (Fault::Boundless, LogRefusal::TooMany) => {
+                let parts = operations.chunks(MOST_OPERATIONS).map(|part| self.inner.call(part));
+                parts.collect::<Result<Vec<_>, _>>().map(|parts| parts.concat())
             }
             (Fault::IgnoresStore, LogRefusal::Halted) => clone_after(&self.history).call(operations),
             _ => answered,
@@ -229,6 +237,7 @@ fn every_planted_fault_of_logs_is_caught_by_its_rule() {
         (Fault::KeepsAll, LogRule::Truncation),
         (Fault::DropsOldest, LogRule::FullLog),
         (Fault::HalfCall, LogRule::AllOrNothing),
+        (Fault::Boundless, LogRule::AllOrNothing),
         (Fault::Reversed, LogRule::CallOrder),
         (Fault::LateEnds, LogRule::CallOrder),
         (Fault::OwnNonce, LogRule::ManyNonces),

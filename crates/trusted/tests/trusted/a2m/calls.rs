@@ -4,7 +4,7 @@ use super::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 use troth_trusted::StoreFailed;
-use troth_trusted::a2m::{LogRefusal, Logs, Unfit};
+use troth_trusted::a2m::{LogRefusal, Logs, MOST_OPERATIONS, Unfit};
 
 /// The operations of each call that was stored.
 type Stored = Rc<RefCell<Vec<Vec<Operation>>>>;
@@ -214,4 +214,16 @@ fn a_caller_that_unwinds_amid_the_answers_leaves_a_component_that_has_halted() {
     assert!(unwound.is_err());
     assert_eq!(all(&mut a2m, &[append(Q, 2, 3)]), Err(LogRefusal::Halted));
     assert_eq!(all(&mut a2m, &[end(Q)]), Err(LogRefusal::Halted));
+}
+
+#[test]
+fn a_call_of_too_many_operations_is_refused_as_a_whole() {
+    covers!("A2M-C3");
+    let (mut a2m, stored) = journalled(None);
+    let mut operations = vec![append(Q, 1, 1)];
+    operations.resize(MOST_OPERATIONS + 1, end(Q));
+    assert_eq!(all(&mut a2m, &operations), Err(LogRefusal::TooMany));
+    assert!(stored.borrow().is_empty() && a2m.logs().get(Q).is_some_and(|log| log.high().0 == 0));
+    operations.pop();
+    assert_eq!(all(&mut a2m, &operations).map(|answers| answers.len()), Ok(MOST_OPERATIONS));
 }

@@ -1,0 +1,105 @@
+//! The logs of a trusted component behind a socket.
+
+use super::{Lost, RemoteComponent};
+use crate::repetition::{answers, can_be_answered_later, may_be_done, questions};
+use crate::wire::{decode_log_answers, encode_log_call};
+use troth_trusted::Identity;
+use troth_trusted::a2m::{Answer, LogRefusal, MOST_OPERATIONS, Operation, Request};
+use troth_trusted_host::{TrustedComponent, TrustedLogs};
+
+/// What a component says to a call: an answer to each operation, or why none was done.
+type Answered = Result<Vec<Answer>, LogRefusal>;
+
+/// A call is a frame. One whose answer is lost is repeated once on a new connection, as
+/// [`repetition`](crate::repetition) says. A process that serves no logs refuses every call as one for a log that
+/// there is not.
+impl TrustedLogs for RemoteComponent {
+    fn identity(&self) -> Identity {
+        TrustedComponent::identity(self)
+    }
+
+    fn call(&mut self, operations: &[Operation]) -> Answered {
+        if self.lost.is_some() {
+            return Err(LogRefusal::Halted);
+        }
+        if operations.len() > MOST_OPERATIONS {
+            return Err(LogRefusal::TooMany);
+        }
+        match self.ask_logs(operations) {
+            Ok(answered) => answered,
+            Err(why) => {
+                self.lose(why);
+                Err(LogRefusal::Halted)
+            }
+        }
+    }
+}
+
+impl RemoteComponent {
+    fn ask_logs(&mut self, operations: &[Operation]) -> Result<Answered, Lost> {
+        if let Ok(answered) = self.exchange_logs(operations) {
+            return self.fitting(operations, answered);
+        }
+        rule!("A2M-C4");
+        self.reconnect()?;
+        let answered = self.exchange_logs(operations).map_err(Lost::Connection)?;
+        match answered {
+            Err(refusal) if may_be_done(operations, &refusal) => self.ask_for_answers(operations, refusal),
+            answered => self.fitting(operations, answered),
+        }
+    }
+
+    /// What the call is answered that was refused when it was repeated: as it would have been if it was done
+    /// before, else by that refusal.
+    fn ask_for_answers(&mut self, operations: &[Operation], refusal: LogRefusal) -> Result<Answered, Lost> {
+        let asked = questions(operations);
+        let replied = self.exchange_logs(&asked).map_err(Lost::Connection)?;
+        let replies = self.fitting(&asked, replied)?.map_err(|_| Lost::Unfitting)?;
+        match answers(operations, replies) {
+            None => Ok(Err(refusal)),
+            Some(answers) if can_be_answered_later(operations) => Ok(Ok(answers)),
+            Some(_) => Err(Lost::LogAnswers),
+        }
+    }
+
+    fn exchange_logs(&mut self, operations: &[Operation]) -> std::io::Result<Answered> {
+        self.out.clear();
+        encode_log_call(operations, &mut self.out);
+        self.exchange(self.patience.answer, decode_log_answers)
+    }
+
+    /// What was answered, if it can be an answer to this call.
+    fn fitting(&self, operations: &[Operation], answered: Answered) -> Result<Answered, Lost> {
+        let fits = match &answered {
+            Err(LogRefusal::Halted) => return Err(Lost::Halted),
+            Err(LogRefusal::Operation { index, .. }) => *index < operations.len(),
+            Err(LogRefusal::TooMany | LogRefusal::NoSpace) => true,
+            Ok(answers) => {
+                answers.len() == operations.len()
+                    && operations.iter().zip(answers).all(|(asked, given)| fits(&self.identity, asked, given))
+            }
+        };
+        if fits { Ok(answered) } else { Err(Lost::Unfitting) }
+    }
+}
+
+/// Whether an answer can be one to this operation.
+fn fits(identity: &Identity, operation: &Operation, answer: &Answer) -> bool {
+    let asked = match *operation {
+        Operation::Append { slot, nonce, .. } | Operation::Advance { slot, nonce, .. } => {
+            nonce.map(|nonce| (Request::Lookup, Some(slot), nonce))
+        }
+        Operation::Truncate { .. } => None,
+        Operation::Lookup { slot, nonce, .. } => Some((Request::Lookup, Some(slot), nonce)),
+        Operation::End { nonce, .. } => Some((Request::End, None, nonce)),
+    };
+    match (asked, answer) {
+        (None, Answer::Done) => true,
+        (Some((request, slot, nonce)), Answer::Attested(made)) => {
+            made.epoch == identity.epoch
+                && (made.claim.request, made.claim.log, made.claim.nonce) == (request, operation.log(), nonce)
+                && slot.is_none_or(|slot| made.claim.slot == slot)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,108 @@
+//! What becomes of a call to the logs whose answer was lost.
+//!
+//! A call is done as a whole or not at all, so the client asks the same again. That does nothing twice: a change
+//! that was done is refused the second time, as it is behind the end of its log (or, a truncation, not above its
+//! low mark). But then the answers are still owed. They are asked for anew by lookups, and are those of the call
+//! if nothing that it was asked has changed since:
+//!
+//! * no log changes in the call after it was looked up or asked for its end there;
+//! * no slot that the call filled, and attested in the same breath, is forgotten later in the call.
+//!
+//! A call that changes first and asks afterwards has this property, and so has all that the protocols of
+//! `docs/protocols/a2m.md` ask for. The answers of another one that was done are lost for good: no component
+//! makes them again. Its client cannot go on as if it knew them, and halts.
+//!
+//! Whether the call was done is seen from the logs alone: every slot that it fills holds what it fills it with.
+//! Where they do so because an earlier call did the same, this one was refused, and is answered all the same: what
+//! it wanted is the case, and what is attested is what the logs hold.
+
+use troth_trusted::CounterValue;
+use troth_trusted::a2m::{
+    Answer, Attestation, Content, LogId, LogRefusal, Operation, Slot, Unfit, chained, slot_nonce,
+};
+
+/// Whether a call was refused for what it would itself have left: it may have been done before.
+pub fn may_be_done(operations: &[Operation], refusal: &LogRefusal) -> bool {
+    let LogRefusal::Operation { index, why } = refusal else { return false };
+    let Some(first) = operations.iter().position(Operation::changes) else { return false };
+    *index == first
+        && match (&operations[first], why) {
+            (Operation::Append { slot, .. }, Unfit::Elsewhere { high })
+            | (Operation::Advance { slot, .. }, Unfit::NotAhead { high }) => slot <= high,
+            (Operation::Append { .. }, Unfit::Spent) => true,
+            (Operation::Truncate { slot, .. }, Unfit::OutsideLog { low, .. }) => slot <= low,
+            _ => false,
+        }
+}
+
+/// Whether the answers of a call that was done can be had by asking the logs afterwards.
+pub fn can_be_answered_later(operations: &[Operation]) -> bool {
+    operations.iter().enumerate().all(|(index, operation)| {
+        let changes = operations[index + 1..].iter().filter(|later| later.changes());
+        let mut later = changes.filter(|later| later.log() == operation.log());
+        match operation {
+            Operation::Lookup { .. } | Operation::End { .. } => later.next().is_none(),
+            Operation::Append { slot, nonce: Some(_), .. }
+            | Operation::Advance { slot, nonce: Some(_), .. } => !later.any(|later| forgets(later, *slot)),
+            Operation::Append { .. } | Operation::Advance { .. } | Operation::Truncate { .. } => true,
+        }
+    })
+}
+
+/// Whether a change forgets this slot of its log.
+fn forgets(change: &Operation, of: Slot) -> bool {
+    matches!(change, Operation::Truncate { slot, .. } if of < *slot)
+}
+
+/// What to ask of the logs, one for each operation, to learn whether the call was done and what it is answered.
+pub fn questions(operations: &[Operation]) -> Vec<Operation> {
+    let lookup = |log, slot: Slot, nonce: Option<[u8; 32]>| {
+        let nonce = nonce.unwrap_or_else(|| slot_nonce(slot));
+        Operation::Lookup { log, slot, nonce }
+    };
+    let question = |operation: &Operation| match *operation {
+        Operation::Append { log, slot, nonce, .. } | Operation::Advance { log, slot, nonce, .. } => {
+            lookup(log, slot, nonce)
+        }
+        // The slot below says where the low mark is.
+        Operation::Truncate { log, slot } => lookup(log, CounterValue(slot.0.saturating_sub(1)), None),
+        asked @ (Operation::Lookup { .. } | Operation::End { .. }) => asked,
+    };
+    operations.iter().map(question).collect()
+}
+
+/// The answers of a call, made of those to its [`questions`]; `None` where the logs show that it was not done.
+pub fn answers(operations: &[Operation], replies: Vec<Answer>) -> Option<Vec<Answer>> {
+    let done = operations.len() == replies.len()
+        && operations
+            .iter()
+            .zip(&replies)
+            .enumerate()
+            .all(|(index, (operation, reply))| shows(operation, &operations[index + 1..], reply));
+    let owed = |(operation, reply): (&Operation, Answer)| match operation {
+        Operation::Append { nonce: None, .. }
+        | Operation::Advance { nonce: None, .. }
+        | Operation::Truncate { .. } => Answer::Done,
+        _ => reply,
+    };
+    done.then(|| operations.iter().zip(replies).map(owed).collect())
+}
+
+/// Whether the logs show that this operation was done, and those that followed it in the call.
+fn shows(operation: &Operation, later: &[Operation], reply: &Answer) -> bool {
+    let Answer::Attested(Attestation { claim, .. }) = reply else { return false };
+    let forgotten = |log: LogId, slot| later.iter().any(|later| later.log() == log && forgets(later, slot));
+    match (operation, claim.content) {
+        (Operation::Append { value, .. }, Content::Assigned { value: held, .. }) => *value == held,
+        (Operation::Advance { slot, previous, value, .. }, Content::Assigned { value: held, digest }) => {
+            *value == held && digest == chained(*slot, value, previous)
+        }
+        (
+            Operation::Append { log, slot, .. } | Operation::Advance { log, slot, .. },
+            Content::Forgotten { .. },
+        ) => forgotten(*log, *slot),
+        (Operation::Truncate { slot, .. }, Content::Forgotten { low }) => *slot <= low,
+        (Operation::Lookup { .. } | Operation::End { .. }, _) => true,
+        _ => false,
+    }
+}
