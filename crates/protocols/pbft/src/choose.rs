@@ -134,12 +134,12 @@ fn at(group: &Group, config: &Config, shown: &[Shown<'_>], seq: Seq) -> Option<A
         // A1: 2f+1 prepared nothing that contradicts it. A2: f+1 pre-prepared it in that view or later, so that one
         // correct replica did and has the batch.
         let no_contradiction = shown.iter().filter(below).filter(|shown| agrees(entry, shown.prepared(seq)));
-        let witnesses = shown.iter().filter(|shown| shown.pre_prepared(entry));
+        let senders = shown.iter().filter(|shown| shown.pre_prepared(entry)).count();
         let witnesses = if config.follows(Flaw::SetEntries) {
             let entries = shown.iter().flat_map(|shown| &shown.change.pre_prepared);
             entries.filter(|other| (other.seq, other.digest) == (entry.seq, entry.digest)).count()
         } else {
-            witnesses.count()
+            senders
         };
         no_contradiction.count() >= group.quorum() && witnesses >= group.weak()
     });
