@@ -16,7 +16,7 @@ use troth_trusted_host::conformance::logs::{LOG_RULES, LogHome, ROOM, log_confor
 use troth_trusted_host::store::DiskLogs;
 use troth_trusted_host::{InProcessLogs, TrustedComponent, TrustedLogs, log_room};
 use troth_trusted_process::wire::{Reply, decode_hello, decode_log_call, encode_log_answers, encode_reply};
-use troth_trusted_process::{Lost, Patience, RemoteComponent, bind};
+use troth_trusted_process::{Lost, Patience, RemoteComponent, ServeError, bind};
 
 /// So few slots that a handful of calls needs several files.
 const FEW: u32 = 4;
@@ -75,6 +75,17 @@ fn logs_behind_a_socket_hold_every_rule() {
         let report = log_conformance(&mut home, &verifier).expect("no rule is broken");
         assert_eq!(report.held, LOG_RULES);
     }
+}
+
+#[test]
+fn a_process_whose_logs_failed_says_so_and_ends() {
+    let (scratch, disk) = (Scratch::new(), Disk::new());
+    let served = Served::with_logs(scratch.path("socket"), on_disk(&disk, IDENTITY, mac()));
+    let mut client = served.connect();
+    disk.break_down();
+    assert_eq!(TrustedLogs::call(&mut client, &[append(1, None)]), Err(LogRefusal::Halted));
+    assert!(matches!(client.lost(), Some(Lost::Halted)), "{:?}", client.lost());
+    assert!(matches!(served.end(), Err(ServeError::StoreFailed)));
 }
 
 fn volatile() -> A2m<troth_trusted_host::LogRoom, VolatileStore> {

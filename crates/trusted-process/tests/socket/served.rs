@@ -84,8 +84,9 @@ impl Served {
         self.events.recv_timeout(Duration::from_secs(20)).expect("an event")
     }
 
-    /// Waits for the end of a server that ends by itself.
+    /// How a server ended that has answered its last call. One that goes on is stopped, and has not failed.
     pub fn end(mut self) -> Result<(), ServeError> {
+        drop(self.stop.take());
         self.thread.take().expect("not ended").join().expect("no panic")
     }
 }

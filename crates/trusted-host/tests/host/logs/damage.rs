@@ -163,6 +163,21 @@ fn the_base_of_another_file_is_refused() {
 }
 
 #[test]
+fn bytes_beside_the_base_are_refused() {
+    covers!("A2M-S4");
+    let disk = filled(2);
+    let (name, whole) = (store_file(&disk), disk.read(&store_file(&disk)));
+    let length = u64::from_be_bytes(whole[73..81].try_into().expect("its length")) as usize;
+    for at in BLOCK + length..2 * BLOCK {
+        let mut bytes = whole.clone();
+        assert_eq!(bytes[at], 0, "byte {at} is used");
+        bytes[at] = 1;
+        let error = with(&disk, &name, &bytes).expect_err("a byte beside the base");
+        assert!(matches!(error, StoreError::Damaged { offset: 4096, .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_damaged_place_in_an_answered_record_is_never_taken_for_an_interrupted_write() {
     let disk = filled(2);
     let (name, whole) = (store_file(&disk), disk.read(&store_file(&disk)));
