@@ -20,7 +20,9 @@ pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
         Body::Checkpoint(checkpoint) => (checkpoint.seq, checkpoint.digest) == target,
         _ => false,
     };
-    let voters: Voters = proof.votes.iter().filter(same).map(|vote| vote.from).collect();
+    // A proof may be looked at before its signatures are, and so be anybody's.
+    let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
+    let voters: Voters = members.collect();
     (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
 }
 

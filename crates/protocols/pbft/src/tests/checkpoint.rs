@@ -20,6 +20,20 @@ fn proof(net: &Net, seq: u64, digest: Digest, by: &[u16]) -> Arc<StableProof> {
 }
 
 #[test]
+fn votes_of_nobody_prove_nothing() {
+    covers!("PBFT-C2");
+    let net = Net::new(1);
+    let good = proof(&net, 8, Digest([1; 32]), &[0, 1, 2]);
+    let group = net.node(0).pbft.group;
+    assert_eq!(crate::checkpoint::proven(&group, &good), Some((Seq(8), Digest([1; 32]))));
+    for stranger in [4, 127, 128, u16::MAX] {
+        let mut votes = good.votes.clone();
+        votes[2] = Arc::new(crate::message::Signed { from: r(stranger), ..(*votes[2]).clone() });
+        assert_eq!(crate::checkpoint::proven(&group, &StableProof { votes }), None, "{stranger}");
+    }
+}
+
+#[test]
 fn a_checkpoint_is_taken_every_interval_signed_and_stable_at_a_quorum() {
     covers!("PBFT-C1");
     covers!("PBFT-C2");
