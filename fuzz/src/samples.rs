@@ -12,8 +12,8 @@ use troth_trusted::run::Path;
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
 use troth_types::{
     Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest, Event, Frame,
-    FrameDraft, GroupId, HostKeys, Member, OPERATOR, Read, ReadReply, Refusal, RefusalReason, ReplicaId,
-    Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient, ToReplica, View, Wire,
+    FrameDraft, FrameProof, GroupId, HostKeys, Member, OPERATOR, Read, ReadReply, Refusal, RefusalReason,
+    ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
 };
 
 /// The group of all samples.
@@ -62,6 +62,12 @@ pub(crate) fn frame_of(client: u64, number: u64, operations: Vec<Bytes>) -> Arc<
         FrameDraft { group: GROUP, client: ClientId(client), number, events_seen: number - 1, operations };
     let signature = ModelSigner::new(client).sign(&draft.signing_digest());
     Arc::new(draft.sign(signature))
+}
+
+/// One with an authenticator in the place of its signature.
+pub(crate) fn tagged_frame() -> Arc<Frame> {
+    let draft = frame(1, 1).draft().clone();
+    Arc::new(draft.prove(FrameProof::Authenticator([Tag([1; 16]), Tag([2; 16])].into())))
 }
 
 pub(crate) fn batch() -> Batch {

@@ -49,4 +49,10 @@ impl Directory {
     pub fn client(&self, client: ClientId) -> Option<PublicKey> {
         self.configuration.client(client).map(|entry| PublicKey(entry.key))
     }
+
+    /// The key of a client's connections, by which its authenticators are checked.
+    #[must_use]
+    pub fn client_link(&self, client: ClientId) -> Option<[u8; 32]> {
+        self.configuration.client(client).map(|entry| entry.link)
+    }
 }

@@ -6,6 +6,7 @@ mod frames;
 mod keys;
 #[cfg(feature = "model")]
 mod model;
+mod pairs;
 mod scheme;
 mod seal;
 mod verified;
@@ -13,7 +14,8 @@ mod verified;
 pub use frames::{FrameError, FrameVerifier};
 pub use keys::Directory;
 #[cfg(feature = "model")]
-pub use model::{ModelScheme, ModelSigner};
+pub use model::{ModelPairs, ModelScheme, ModelSigner};
+pub use pairs::{Authenticators, PairKey, PairKeys};
 pub use scheme::{Check, Ed25519, Ed25519Signer, PublicKey, SignatureScheme, Signer};
 pub use seal::{
     Authentic, Claim, Evidence, MessageError, MessageVerifier, Seal, Signed, Ui, decode_certificate,

@@ -2,9 +2,9 @@
 //! signature is a hash over a secret that only the signer object holds; the scheme knows all
 //! secrets. Code that goes through these interfaces cannot forge, whatever bytes it invents.
 
-use crate::{Check, PublicKey, SignatureScheme, Signer};
+use crate::{Authenticators, Check, PairKey, PairKeys, PublicKey, SignatureScheme, Signer};
 use std::collections::BTreeMap;
-use troth_types::{Digest, Hasher, Signature};
+use troth_types::{ClientId, Digest, Group, Hasher, ReplicaId, Signature};
 
 /// Signs in the model.
 #[derive(Clone, Debug)]
@@ -62,5 +62,39 @@ impl SignatureScheme for ModelScheme {
         self.secrets
             .get(&check.key)
             .is_some_and(|secret| model_signature(secret, &check.digest) == check.signature)
+    }
+}
+
+/// The keys that clients and replicas of a simulated world share.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelPairs {
+    me: ReplicaId,
+}
+
+impl ModelPairs {
+    /// A replica's.
+    #[must_use]
+    pub fn of(me: ReplicaId) -> Self {
+        Self { me }
+    }
+
+    /// A client's, for all replicas of a group.
+    #[must_use]
+    pub fn of_client(client: ClientId, group: &Group) -> Authenticators {
+        Authenticators::new(group.all().map(|replica| Self::of(replica).key(client)))
+    }
+}
+
+impl ModelPairs {
+    fn key(self, client: ClientId) -> PairKey {
+        let mut key = Hasher::new("troth/model-pair");
+        key.number(client.0).number(u64::from(self.me.0));
+        PairKey::new(&key.finish().0)
+    }
+}
+
+impl PairKeys for ModelPairs {
+    fn with(&self, client: ClientId, _: &[u8; 32]) -> Option<PairKey> {
+        Some(self.key(client))
     }
 }

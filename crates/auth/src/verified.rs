@@ -20,6 +20,13 @@ impl<T> Verified<T> {
         Self(value)
     }
 
+    /// A frame with a wrong tag for this replica that more than f distinct replicas vote for: one of them is correct and
+    /// found its own tag right (PBFT, OSDI '99 §5.2; protocols.md §2.1). Whoever calls it has counted them.
+    #[must_use]
+    pub fn vouched(value: T) -> Self {
+        Self(value)
+    }
+
     /// The value.
     #[must_use]
     pub fn into_inner(self) -> T {

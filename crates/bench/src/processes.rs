@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make};
+use troth_node::config::{Auth, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make};
 use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
@@ -67,6 +67,7 @@ impl Scratch {
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {
             protocol,
+            auth: Auth::Signed,
             faults,
             service,
             trusted: trusted_home.usual_kind(),

@@ -25,6 +25,7 @@ struct Entry {
     order: u64,
     at: Time,
     proposed: bool,
+    signed: bool,
 }
 
 /// What the pool knows of a client.
@@ -50,6 +51,9 @@ pub struct RequestPool {
     accounts: BTreeMap<ClientId, Account>,
     entries: BTreeMap<(ClientId, u64), Entry>,
     order: BTreeMap<u64, (ClientId, u64)>,
+    /// The same for requests that are not signed: only this replica knows whose they are, so nobody is suspected for
+    /// them.
+    unsigned: BTreeMap<u64, (ClientId, u64)>,
     next: u64,
     /// How many were not proposed yet, and their bytes.
     waiting: usize,
@@ -68,6 +72,7 @@ impl RequestPool {
             accounts: BTreeMap::new(),
             entries: BTreeMap::new(),
             order: BTreeMap::new(),
+            unsigned: BTreeMap::new(),
             next: 0,
             waiting: 0,
             waiting_bytes: 0,
@@ -83,6 +88,65 @@ impl RequestPool {
         digest: Digest,
         bytes: usize,
         now: Time,
+    ) -> Admitted {
+        self.admit_as(client, number, digest, bytes, now, true)
+    }
+
+    /// Takes a request in that only an authenticator shows to be its client's (PBFT, OSDI '99 §5.2): it may be proposed,
+    /// and no timer runs for it.
+    pub fn admit_unsigned(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        digest: Digest,
+        bytes: usize,
+        now: Time,
+    ) -> Admitted {
+        self.admit_as(client, number, digest, bytes, now, false)
+    }
+
+    /// The signed form of a request has come: where it is pending without, it takes that one's place in the order.
+    /// Returns the digest of the unsigned one, which is not pending any more.
+    pub fn replace_unsigned(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        digest: Digest,
+        bytes: usize,
+    ) -> Option<Digest> {
+        let key = (client, number % self.window);
+        let entry = self.entries.get_mut(&key).filter(|entry| entry.number == number && !entry.signed)?;
+        let before = *entry;
+        (entry.digest, entry.bytes, entry.signed) = (digest, bytes, true);
+        self.unsigned.remove(&before.order);
+        self.order.insert(before.order, key);
+        let account = self.accounts.get_mut(&client).expect("a client with a request has an account");
+        account.bytes = account.bytes - before.bytes + bytes;
+        if !before.proposed {
+            self.waiting_bytes = self.waiting_bytes - before.bytes + bytes;
+        }
+        Some(before.digest)
+    }
+
+    /// Forgets what is pending of a client without its signature; returns the digests.
+    pub fn forget_unsigned(&mut self, client: ClientId) -> Vec<Digest> {
+        let of_client = self.entries.range((client, 0)..=(client, u64::MAX));
+        let gone: Vec<_> =
+            of_client.filter(|(_, entry)| !entry.signed).map(|(key, entry)| (*key, *entry)).collect();
+        for (key, entry) in &gone {
+            self.forget(*key, *entry);
+        }
+        gone.into_iter().map(|(_, entry)| entry.digest).collect()
+    }
+
+    fn admit_as(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        digest: Digest,
+        bytes: usize,
+        now: Time,
+        signed: bool,
     ) -> Admitted {
         let key = (client, number % self.window);
         if let Some(entry) = self.entries.get(&key) {
@@ -101,8 +165,8 @@ impl RequestPool {
         self.next += 1;
         self.waiting += 1;
         self.waiting_bytes += bytes;
-        self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false });
-        self.order.insert(order, key);
+        self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false, signed });
+        if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
         Admitted::New
     }
 
@@ -125,7 +189,7 @@ impl RequestPool {
             self.waiting -= 1;
             self.waiting_bytes -= entry.bytes;
         }
-        self.order.remove(&entry.order);
+        if entry.signed { &mut self.order } else { &mut self.unsigned }.remove(&entry.order);
         let account = self.accounts.get_mut(&key.0).expect("a client with a request has an account");
         account.bytes -= entry.bytes;
         account
@@ -185,14 +249,14 @@ impl RequestPool {
         gone.into_iter().map(|(_, entry)| entry.digest).collect()
     }
 
-    /// The oldest pending request: its place in the order of arrival, and its digest.
+    /// The oldest pending request that is signed: its place in the order of arrival, and its digest.
     #[must_use]
     pub fn oldest(&self) -> Option<(u64, Digest)> {
         let (order, key) = self.order.first_key_value()?;
         Some((*order, self.entries[key].digest))
     }
 
-    /// The oldest pending requests that have waited since `until` or longer, at most `most`: place in the order of
+    /// The oldest pending signed requests that have waited since `until` or longer, at most `most`: place in the order of
     /// arrival and digest.
     pub fn waiting_since(&self, until: Time, most: usize) -> impl Iterator<Item = (u64, Digest)> {
         let entries = self.order.iter().map(|(order, key)| (*order, &self.entries[key]));
@@ -200,7 +264,7 @@ impl RequestPool {
         old.take(most).map(|(order, entry)| (order, entry.digest))
     }
 
-    /// When the oldest pending request came.
+    /// When the oldest pending signed request came.
     #[must_use]
     pub fn oldest_came(&self) -> Option<Time> {
         let (_, key) = self.order.first_key_value()?;
@@ -211,10 +275,14 @@ impl RequestPool {
     /// marks them proposed. The first is taken however large it is.
     pub fn propose(&mut self, most: usize, most_bytes: usize) -> Vec<Digest> {
         let (mut taken, mut taken_bytes) = (Vec::new(), 0);
-        for key in self.order.values() {
-            if taken.len() == most {
-                break;
-            }
+        let (mut signed, mut unsigned) = (self.order.iter().peekable(), self.unsigned.iter().peekable());
+        loop {
+            let earlier = match (signed.peek(), unsigned.peek()) {
+                (Some((one, _)), Some((other, _))) => one < other,
+                (one, _) => one.is_some(),
+            };
+            let next = if earlier { signed.next() } else { unsigned.next() };
+            let Some((_, key)) = next.filter(|_| taken.len() < most) else { break };
             let entry = self.entries.get_mut(key).expect("the order lists what is in the pool");
             if !entry.proposed {
                 if !taken.is_empty() && taken_bytes + entry.bytes > most_bytes {

@@ -11,7 +11,7 @@ use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_disk::Orders;
 use troth_link::LinkKey;
 use troth_node::config::{
-    ClientSecret, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make,
+    Auth, ClientSecret, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make,
 };
 use troth_types::{ClientId, ReplicaId};
 
@@ -37,6 +37,7 @@ impl Machines {
             free_ports(2 * replicas)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let plan = Plan {
             protocol: Protocol::MinBft,
+            auth: Auth::Signed,
             faults,
             service: Service::Kv,
             trusted: home.usual_kind(),

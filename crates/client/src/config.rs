@@ -1,5 +1,6 @@
 //! What a client must know before it speaks.
 
+use troth_auth::Authenticators;
 use troth_types::{ClientId, Group, Limits};
 
 /// A client's identity, its group and its patience.
@@ -28,6 +29,9 @@ pub struct Config {
     /// what frames acknowledge. Otherwise an event counts as seen when
     /// [`ClientCore::poll`](crate::ClientCore::poll) has handed it out.
     pub hold_acknowledgements: bool,
+    /// The keys that it shares with the replicas, where the group takes authenticators: what it sends first is then not
+    /// signed, what it sends again is.
+    pub authenticators: Option<Authenticators>,
 }
 
 impl Config {
@@ -43,6 +47,7 @@ impl Config {
             first_number: 1,
             events_seen: Some(0),
             hold_acknowledgements: false,
+            authenticators: None,
         }
     }
 }

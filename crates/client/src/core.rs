@@ -69,6 +69,8 @@ pub struct ClientCore {
     pub(crate) pace: Pace,
     /// What each replica owes: results that it was to send and did not.
     pub(crate) debts: Vec<u32>,
+    /// Until when nothing is sent without signature.
+    pub(crate) signs_until: Time,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
     pub(crate) outputs: VecDeque<Output>,
@@ -105,6 +107,7 @@ impl ClientCore {
             views: vec![View::default(); group.n()],
             pace: Pace::default(),
             debts: vec![0; group.n()],
+            signs_until: Time::default(),
             confirmed: Seq::default(),
             outputs: VecDeque::new(),
             config,
@@ -275,8 +278,7 @@ impl ClientCore {
                 events_seen: self.acknowledged,
                 operations,
             };
-            let signature = self.signer.sign(&draft.signing_digest());
-            let frame = Arc::new(draft.sign(signature));
+            let frame = Arc::new(self.prove(draft));
             self.send_frame(&frame, false);
             let pause = self.pace.resend_after(&self.config.timing);
             let flight = Flight::new(&self.config.group, frame, shares, self.now, pause);

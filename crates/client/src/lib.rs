@@ -15,6 +15,7 @@ mod inbox;
 mod links;
 mod output;
 mod pace;
+mod proof;
 mod queue;
 mod read;
 mod receive;

@@ -159,6 +159,10 @@ impl ClientCore {
                 if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };
             // A pause of zero would never end.
             flight.resend_at = self.now.after(flight.pause.max(1));
+            if flight.agreed.is_none() {
+                self.sign_flight(number);
+            }
+            let Some(flight) = self.flights.get(&number) else { continue };
             let frame = Arc::clone(&flight.frame);
             self.send_frame(&frame, true);
         }

@@ -5,7 +5,7 @@ use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, Time, View, Wire};
+use troth_types::{ClientId, Configuration, Digest, Frame, GroupId, ReplicaId, Seq, Time, View, Wire};
 
 /// What a replica knows when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +99,11 @@ pub trait Agreement: Clone + Debug + Eq {
     /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
     /// complete a batch that was ordered with them.
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
+    /// Frames that a replica showed and whose tag for this one is wrong (PBFT's authenticators): they may be their clients'
+    /// all the same, and whoever counts votes can tell.
+    fn on_doubtful_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
+        let _ = (cx, frames);
+    }
     /// A message of a replica, this one included.
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
     /// A timer is due.

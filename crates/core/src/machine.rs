@@ -115,6 +115,8 @@ pub enum Input<M, T> {
     Message(ReplicaId, Verified<M>),
     /// Frames that a replica showed.
     Frames(ReplicaId, Vec<VerifiedFrame>),
+    /// Frames that a replica showed, and whose tag for this one is wrong.
+    Doubtful(ReplicaId, Vec<Arc<Frame>>),
     /// A replica asks for frames.
     FetchFrames(ReplicaId, Vec<Digest>),
     /// A replica asks for a piece of state.

@@ -402,9 +402,12 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
             Input::Frames(_, frames) => {
                 let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
-                    // What is ordered of a removed client does nothing: it may complete a batch, and no more.
+                    // What is ordered of a removed client does nothing: it may complete a batch, and no more. Neither may
+                    // what is not signed: whoever shows it may have spoilt the tags of others.
                     let removed = self.execution.configuration().is_removed(frame.client());
-                    !removed && self.execution.lookup(frame.client(), frame.number()) == Lookup::New
+                    !removed
+                        && frame.is_signed()
+                        && self.execution.lookup(frame.client(), frame.number()) == Lookup::New
                 });
                 if !new.is_empty() {
                     self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
@@ -412,6 +415,9 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 if !known.is_empty() {
                     self.step(env, out, |agreement, cx| agreement.on_known_frames(cx, known));
                 }
+            }
+            Input::Doubtful(_, frames) => {
+                self.step(env, out, |agreement, cx| agreement.on_doubtful_frames(cx, frames));
             }
             Input::FetchFrames(from, digests) => {
                 out.extend(

@@ -4,7 +4,7 @@ use crate::LinkError;
 use core::fmt;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
-use troth_types::{ClientId, Malformed, Reader, ReplicaId, Wire};
+use troth_types::{ClientId, Hasher, Malformed, Reader, ReplicaId, Wire};
 
 /// A public X25519 key (32 bytes), by which a connection's end is known. It authenticates
 /// connections only; what is ordered carries signatures of its own.
@@ -16,6 +16,9 @@ impl fmt::Debug for LinkKey {
         write!(f, "link:{:02x}{:02x}{:02x}{:02x}", self.0[0], self.0[1], self.0[2], self.0[3])
     }
 }
+
+/// The purpose of the keys with which clients make the tags of their authenticators.
+pub const FRAME_TAGS: &str = "troth/frame-tags/v1";
 
 /// Who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +80,24 @@ impl Identity {
     #[must_use]
     pub fn peer(&self) -> PeerId {
         self.peer
+    }
+
+    /// The secret that this end shares with that one and with nobody else, for a purpose of its own: the Diffie-Hellman
+    /// secret of their keys, hashed with the purpose and with who they are. `None` for a key that gives none.
+    #[must_use]
+    pub fn shared_with(&self, purpose: &'static str, other: &LinkKey) -> Option<[u8; 32]> {
+        let mut pair =
+            DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("snow is built with curve25519");
+        pair.set(&self.secret);
+        let mut shared = [0; 32];
+        pair.dh(&other.0, &mut shared).ok()?;
+        if shared == [0; 32] {
+            return None;
+        }
+        let (low, high) = (self.public.min(*other), self.public.max(*other));
+        let mut hasher = Hasher::new(purpose);
+        hasher.fixed(&shared).fixed(&low.0).fixed(&high.0);
+        Some(hasher.finish().0)
     }
 
     /// The key that others must configure for it.

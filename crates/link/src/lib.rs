@@ -30,7 +30,7 @@ mod writer;
 pub use counters::Counters;
 pub use error::LinkError;
 pub use handshake::{Settings, accept, connect, initiate};
-pub use identity::{Identity, LinkKey, PeerId, generate_secret};
+pub use identity::{FRAME_TAGS, Identity, LinkKey, PeerId, generate_secret};
 pub use reader::LinkReader;
 pub use versions::Versions;
 pub use writer::LinkWriter;

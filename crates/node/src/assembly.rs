@@ -4,7 +4,7 @@ use crate::beside::{Attestor, Desk};
 use crate::bodies::Bodies;
 use crate::charges::PeerCharges;
 use crate::clock::Clock;
-use crate::config::{Cluster, Durability, ReplicaSecret};
+use crate::config::{Auth, Cluster, Durability, ReplicaSecret};
 use crate::connection::Meeting;
 use crate::counters::Counters;
 use crate::delayed::Delayed;
@@ -13,6 +13,7 @@ use crate::engine::{Engine, Stopped};
 use crate::fetches::Fetches;
 use crate::keys::Keys;
 use crate::links::Links;
+use crate::pairs::LinkPairs;
 use crate::run_error::RunError;
 use crate::served::Served;
 use crate::timers::Timers;
@@ -24,6 +25,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use troth_core::{Execution, Host, Machine, RecoveryError, Replica};
 use troth_exec::{Application, Executor, Snapshot as State};
+use troth_link::{Identity, PeerId};
 use troth_minbft::COUNTER;
 use troth_trusted::{CounterValue, Resumed, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
@@ -32,6 +34,12 @@ use troth_types::{GroupId, ReplicaId};
 /// The executor of a service in this cluster.
 pub(crate) fn executor<A: Application>(cluster: &Cluster, service: A) -> Executor<A> {
     Executor::with_configuration(service, cluster.limits, cluster.configuration(), cluster.settling())
+}
+
+/// The keys that a replica shares with its clients, where the group takes authenticators.
+fn pairs(cluster: &Cluster, secret: &ReplicaSecret) -> Option<(ReplicaId, Arc<LinkPairs>)> {
+    let identity = || Identity::new(PeerId::Replica(secret.replica), secret.link);
+    (cluster.auth == Auth::Mac).then(|| (secret.replica, Arc::new(LinkPairs::new(identity()))))
 }
 
 /// A replica of the protocol that has not stepped yet.
@@ -47,6 +55,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         group: group.id(),
         mac: secret.mac.as_ref().map(troth_trusted::MacKey::verifier),
         limits: cluster.limits,
+        pairs: pairs(cluster, &secret),
     };
     let agreement = A::of(cluster, &secret);
     let configuration = Arc::clone(executor.configuration());

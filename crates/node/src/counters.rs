@@ -30,6 +30,8 @@ pub struct Counters {
     pub frames_verified: u64,
     /// Frames refused: over a limit, unknown client or bad signature.
     pub frames_refused: u64,
+    /// Frames that replicas showed and whose tag for this one was wrong (`auth = "mac"`).
+    pub frames_doubtful: u64,
     /// Replicas' messages that were checked and good.
     pub messages_verified: u64,
     /// Replicas' messages that did not verify.
@@ -78,7 +80,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 33] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 34] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -92,6 +94,11 @@ impl Counters {
             ("client_messages_sent", "Messages queued for clients", self.client_messages_out),
             ("frames_verified", "Frames with a good signature", self.frames_verified),
             ("frames_refused", "Frames refused", self.frames_refused),
+            (
+                "frames_doubtful",
+                "Frames of other replicas with a wrong tag for this one",
+                self.frames_doubtful,
+            ),
             ("messages_verified", "Messages of replicas that verified", self.messages_verified),
             ("messages_refused", "Messages of replicas that did not verify", self.messages_refused),
             ("malformed", "Messages that did not decode or were out of place", self.malformed),

@@ -288,9 +288,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     fn refuse(&mut self, client: ClientId, number: u64, why: FrameError) {
         let reason = match why {
             FrameError::TooLarge => RefusalReason::TooLarge,
-            FrameError::OtherGroup | FrameError::UnknownClient | FrameError::BadSignature => {
-                RefusalReason::Unauthorised
-            }
+            FrameError::OtherGroup
+            | FrameError::UnknownClient
+            | FrameError::BadSignature
+            | FrameError::NotSigned => RefusalReason::Unauthorised,
+            // It comes again with a signature.
+            FrameError::BadTag => return,
         };
         self.tell_client(ToClient::Refusal(Refusal { client, number, read: false, reason }));
     }

@@ -48,7 +48,7 @@ pub(crate) enum Shown {
     /// One that is held, and so was checked.
     Known(VerifiedFrame),
     /// The next frame of the batch.
-    New(Digest),
+    New(Arc<Frame>),
 }
 
 /// Whether a message that does not decode is of a kind that this release does not know: a later one may send
@@ -163,15 +163,17 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         spoilt: u64,
         verdicts: &mut impl Iterator<Item = Result<VerifiedFrame, FrameError>>,
     ) {
-        let (mut good, mut news, mut refused) = (Vec::new(), Vec::new(), 0);
+        let (mut good, mut news, mut doubtful, mut refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for shown in shown {
             match shown {
                 Shown::Known(frame) => good.push(frame),
-                Shown::New(digest) => match verdicts.next().expect("one verdict per frame") {
+                Shown::New(shown) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
-                        news.push(digest);
+                        news.push(shown.digest());
                         good.push(frame);
                     }
+                    // It may be its client's all the same.
+                    Err(FrameError::BadTag) => doubtful.push(shown),
                     Err(_) => refused += 1,
                 },
             }
@@ -179,6 +181,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.counters.frames_refused += refused;
         self.counters.frames_verified += news.len() as u64;
         let before = self.host.machine().progress();
+        if !doubtful.is_empty() {
+            self.counters.frames_doubtful += doubtful.len() as u64;
+            self.input(env, Input::Doubtful(from, doubtful));
+        }
         self.input(env, Input::Frames(from, good));
         let machine = self.host.machine();
         let moved = before != machine.progress();
@@ -263,8 +269,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         match self.host.machine().agreement().frame(&digest) {
                             Some(known) => Shown::Known(known),
                             None => {
-                                frames.push(frame);
-                                Shown::New(digest)
+                                frames.push(Arc::clone(&frame));
+                                Shown::New(frame)
                             }
                         }
                     };

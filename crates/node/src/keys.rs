@@ -1,11 +1,12 @@
 //! What checks the frames and messages that come, under one configuration of the group after another.
 
+use crate::pairs::LinkPairs;
 use crate::remembered::Remembering;
 use std::sync::Arc;
-use troth_auth::{Directory, Ed25519, FrameVerifier, MessageVerifier};
+use troth_auth::{Directory, Ed25519, FrameVerifier, MessageVerifier, PairKeys};
 use troth_trusted::{Epoch, Identity, MacVerifier, SignatureVerifier};
 use troth_trusted_host::{GroupVerifier, MemberKey};
-use troth_types::{ComponentKey, Configuration, GroupId, Limits};
+use troth_types::{ComponentKey, Configuration, GroupId, Limits, ReplicaId};
 
 /// Makes verifiers for configurations of one group.
 #[derive(Clone, Debug)]
@@ -16,12 +17,18 @@ pub(crate) struct Keys {
     pub(crate) mac: Option<MacVerifier>,
     /// The bounds on frames.
     pub(crate) limits: Limits,
+    /// Who this is, and the keys that it shares with clients, where the group takes authenticators.
+    pub(crate) pairs: Option<(ReplicaId, Arc<LinkPairs>)>,
 }
 
 impl Keys {
     /// Checks of clients' frames.
     pub(crate) fn frames(&self, configuration: &Arc<Configuration>) -> FrameVerifier {
-        FrameVerifier::new(self.directory(configuration), Arc::new(Ed25519), self.limits)
+        let signed = FrameVerifier::new(self.directory(configuration), Arc::new(Ed25519), self.limits);
+        match &self.pairs {
+            Some((me, pairs)) => signed.with_pairs(*me, Arc::clone(pairs) as Arc<dyn PairKeys>),
+            None => signed,
+        }
     }
 
     /// Checks of replicas' messages.

@@ -69,6 +69,7 @@ mod metrics;
 #[cfg(feature = "demo-adversary")]
 mod miscompute;
 mod notes;
+mod pairs;
 mod places;
 mod remembered;
 mod run_error;

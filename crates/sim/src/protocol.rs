@@ -28,6 +28,8 @@ pub trait Protocol: Sized + 'static {
 
     /// Whether a replica whose machine is lost can be replaced by another.
     const REPLACES: bool;
+    /// Whether its clients may send authenticators in the place of signatures; in half of the worlds they do.
+    const AUTHENTICATORS: bool = false;
 
     /// What a faulty replica may sign in the place of a message that its own host signed: the same with lists
     /// emptied, cut, repeated and filled from one another, by somebody who knows the form and no rule. `None` where

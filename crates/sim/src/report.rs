@@ -30,6 +30,7 @@ pub struct Report {
     pub effective: u64,
     pub seeds_with_effective: u64,
     pub accusations: u64,
+    pub doubtful: u64,
     pub events: u64,
     pub reads: u64,
     pub undecided: u64,
@@ -64,6 +65,7 @@ impl Report {
         self.effective += outcome.effective;
         self.seeds_with_effective += u64::from(outcome.effective > 0);
         self.accusations += outcome.accusations;
+        self.doubtful += outcome.doubtful;
         self.events += outcome.events;
         self.reads += outcome.reads;
         self.undecided += outcome.undecided;
@@ -89,6 +91,7 @@ impl Report {
         self.effective += other.effective;
         self.seeds_with_effective += other.seeds_with_effective;
         self.accusations += other.accusations;
+        self.doubtful += other.doubtful;
         self.events += other.events;
         self.reads += other.reads;
         self.undecided += other.undecided;
@@ -179,8 +182,9 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "  faulty accused {}, events {}, fast or fallen-back reads {}, longest healing {} ms, histories too long {}",
+            "  faulty accused {}, wrong tags shown {}, events {}, fast or fallen-back reads {}, longest healing {} ms, histories too long {}",
             self.accusations,
+            self.doubtful,
             self.events,
             self.reads,
             self.longest_healing / 1000,
@@ -213,6 +217,7 @@ impl Report {
             "effective": self.effective,
             "seeds_with_effective": self.seeds_with_effective,
             "accusations": self.accusations,
+            "doubtful": self.doubtful,
             "longest_healing_ms": self.longest_healing / 1000,
             "undecided": self.undecided,
             "violations": self.violations,

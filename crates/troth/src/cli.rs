@@ -4,7 +4,7 @@ use crate::admin::Admin;
 use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
@@ -173,6 +173,25 @@ impl ProtocolName {
     }
 }
 
+/// By what clients' requests show whose they are.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AuthName {
+    /// By a signature, which every replica checks.
+    Signed,
+    /// By a MAC for each replica, which costs a replica next to nothing; requests that are sent again are signed.
+    Mac,
+}
+
+impl AuthName {
+    /// The same in the configuration.
+    pub(crate) fn auth(self) -> Auth {
+        match self {
+            Self::Signed => Auth::Signed,
+            Self::Mac => Auth::Mac,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TrustedName {
     /// One key that all trusted components share: fast.
@@ -206,6 +225,9 @@ pub(crate) struct Shape {
     /// How the replicas agree; minbft where absent, and with `troth restore` as the backup's group did.
     #[arg(long, value_enum)]
     pub(crate) protocol: Option<ProtocolName>,
+    /// By what clients' requests show whose they are; signed where absent. Mac only with pbft.
+    #[arg(long, value_enum)]
+    pub(crate) auth: Option<AuthName>,
     /// Faulty replicas to bear: the group gets 2f+1 with minbft, 3f+1 with pbft.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(crate) f: u16,

@@ -1,6 +1,6 @@
 //! `troth init`.
 
-use crate::cli::{DurabilityName, HomeName, Init, ProtocolName, ServiceName, Shape, TrustedName};
+use crate::cli::{AuthName, DurabilityName, HomeName, Init, ProtocolName, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
@@ -8,7 +8,7 @@ use crate::up::OURS;
 use crate::users;
 use std::os::unix::fs::chown;
 use troth_node::config::{
-    Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+    Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
 };
 use troth_trusted_process::User;
 use troth_types::ReplicaId;
@@ -23,18 +23,19 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
     };
     let layout = Layout::new(&init.dir.dir);
     let protocol = init.shape.protocol.map_or(Protocol::default(), ProtocolName::protocol);
-    create(&layout, &init.shape, service, protocol, |plan| make(&layout, plan))
+    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| make(&layout, plan))
 }
 
-/// Makes a cluster of this shape and tells what is where.
+/// Makes a cluster of this shape and tells what is where. What the shape leaves open of the proofs of requests is `auth`.
 pub(crate) fn create(
     layout: &Layout,
     init: &Shape,
     service: Service,
-    protocol: Protocol,
+    (protocol, auth): (Protocol, Auth),
     make: impl FnOnce(&Plan) -> Result<(), MakeError>,
 ) -> Result<(), Failure> {
-    let plan = plan(init, service, protocol)?;
+    let auth = init.auth.map_or(auth, AuthName::auth);
+    let plan = plan(init, service, protocol, auth)?;
     let owner = owner(init, plan.trusted_home)?;
     if layout.root().join(OURS).exists() {
         return Err(Failure::usage(format!(
@@ -66,13 +67,20 @@ pub(crate) fn create(
     Ok(())
 }
 
-fn plan(init: &Shape, service: Service, protocol: Protocol) -> Result<Plan, Failure> {
+fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Result<Plan, Failure> {
     let n = protocol.replicas(init.f);
     let asks_for_components =
         init.trusted.is_some() || init.trusted_home.is_some() || init.trusted_user.is_some();
     if !protocol.has_components() && asks_for_components {
         return Err(Failure::usage(format!(
             "the replicas of --protocol {} have no trusted components; leave --trusted, --trusted-home and --trusted-user away",
+            protocol.name()
+        )));
+    }
+    if auth == Auth::Mac && !protocol.takes_authenticators() {
+        return Err(Failure::usage(format!(
+            "--protocol {} takes no --auth mac: one replica's word for a request decides a view change there, so each must \
+             check every signature itself; leave --auth away, or use --protocol pbft",
             protocol.name()
         )));
     }
@@ -103,6 +111,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol) -> Result<Plan, Fail
     let (trusted, trusted_home) = protocol.components(trusted, trusted_home);
     Ok(Plan {
         protocol,
+        auth,
         faults: init.f,
         service,
         trusted,

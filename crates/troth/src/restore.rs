@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{Layout, hex, make_restored};
+use troth_node::config::{Auth, Layout, hex, make_restored};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -56,7 +56,9 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     }
     let layout = Layout::new(&restore.dir.dir);
     let protocol = restore.shape.protocol.map_or(backup.cluster.protocol, ProtocolName::protocol);
-    create(&layout, &restore.shape, backup.cluster.service, protocol, |plan| {
+    let as_before = backup.cluster.auth;
+    let auth = if protocol.takes_authenticators() { as_before } else { Auth::Signed };
+    create(&layout, &restore.shape, backup.cluster.service, (protocol, auth), |plan| {
         make_restored(&layout, plan, &backup.content, &backup.cluster.limits, &backup.cluster.timing)
     })?;
     say!("");

@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
-use troth_node::config::{ClientSecret, Cluster, Known, Layout};
+use troth_node::config::{Auth, ClientSecret, Cluster, Known, Layout};
 use troth_types::ClientId;
 
 /// How long a replica's port may take.
@@ -196,6 +196,7 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
         .map(|replica| ReplicaAddress { address: replica.address.clone(), key: LinkKey(replica.link_key) })
         .collect();
     let mut config = ClientConfig::new(secret.client, cluster.group, secret.seed, secret.link, replicas);
+    config.authenticators = cluster.auth == Auth::Mac;
     config.limits = cluster.limits;
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     config.timing.deadline = micros(patience.answer);

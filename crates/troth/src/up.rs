@@ -10,8 +10,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
-    Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports,
-    make,
+    Auth, Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind,
+    free_ports, make,
 };
 use troth_types::ReplicaId;
 
@@ -218,6 +218,7 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Fai
     let (trusted, trusted_home) = protocol.components(TrustedKind::Hmac, TrustedHome::InProcess);
     let plan = Plan {
         protocol,
+        auth: Auth::Signed,
         faults,
         service: Service::Kv,
         trusted,

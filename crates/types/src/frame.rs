@@ -1,12 +1,30 @@
 //! The client frame: the unit of ordering.
 
-use crate::{ClientId, Digest, GroupId, Hasher, Malformed, Reader, Signature, Wire, put_bytes};
+use crate::{ClientId, Digest, GroupId, Hasher, Malformed, Reader, ReplicaId, Signature, Wire, put_bytes};
 use bytes::Bytes;
 
 /// The most operations any configuration may allow in a frame; a bound for the decoder.
 const MAX_OPERATIONS: usize = 1 << 16;
 /// The most bytes any configuration may allow in one operation; a bound for the decoder.
 const MAX_OPERATION_BYTES: usize = 1 << 26;
+/// The most tags that an authenticator may have: one for each replica of the largest group.
+const MAX_TAGS: usize = 128;
+/// In the place where a frame's operations are counted: an authenticator follows them, and no signature.
+const HAS_TAGS: u32 = 1 << 31;
+
+/// A MAC for one receiver: the first 16 bytes of an HMAC-SHA-256 over [`FrameDraft::signing_digest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub [u8; 16]);
+
+/// By what a frame is its client's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameProof {
+    /// A signature, which convinces everybody.
+    Signature(Signature),
+    /// PBFT's authenticator (OSDI '99 §5.2): a tag for each replica, in their order, each of which convinces that
+    /// replica alone.
+    Authenticator(Box<[Tag]>),
+}
 
 /// What a client is about to sign: a frame without its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,28 +58,52 @@ impl FrameDraft {
     /// The frame with its signature.
     #[must_use]
     pub fn sign(self, signature: Signature) -> Frame {
+        self.prove(FrameProof::Signature(signature))
+    }
+
+    /// The frame with what proves it its client's.
+    #[must_use]
+    pub fn prove(self, proof: FrameProof) -> Frame {
         let signing = self.signing_digest();
-        Frame::assemble(self, signing, signature)
+        Frame::assemble(self, signing, proof)
     }
 }
 
 /// What one client had ready: hashed once, signed once, ordered whole, named by its digest
-/// (design.md §2). The digest covers the operations and the signature, so a relay that corrupts
-/// either makes another frame and condemns nobody (protocols.md §4.1).
+/// (design.md §2). The digest covers the operations and the signature or authenticator, so a relay
+/// that corrupts either makes another frame and condemns nobody (protocols.md §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     draft: FrameDraft,
-    signature: Signature,
+    proof: FrameProof,
     signing: Digest,
     digest: Digest,
 }
 
 impl Frame {
-    fn assemble(draft: FrameDraft, signing: Digest, signature: Signature) -> Self {
-        let mut hasher = Hasher::new("troth/signed-frame/v1");
-        hasher.digest(&signing).fixed(&signature.0);
-        let digest = hasher.finish();
-        Self { draft, signature, signing, digest }
+    fn assemble(draft: FrameDraft, signing: Digest, proof: FrameProof) -> Self {
+        let digest = match &proof {
+            FrameProof::Signature(signature) => {
+                let mut hasher = Hasher::new("troth/signed-frame/v1");
+                hasher.digest(&signing).fixed(&signature.0);
+                hasher.finish()
+            }
+            FrameProof::Authenticator(tags) => {
+                let mut hasher = Hasher::new("troth/authenticated-frame/v1");
+                hasher.digest(&signing).number(tags.len() as u64);
+                tags.iter().for_each(|tag| {
+                    hasher.fixed(&tag.0);
+                });
+                hasher.finish()
+            }
+        };
+        Self { draft, proof, signing, digest }
+    }
+
+    /// The same without its proof.
+    #[must_use]
+    pub fn draft(&self) -> &FrameDraft {
+        &self.draft
     }
 
     /// The group it is meant for.
@@ -94,10 +136,34 @@ impl Frame {
         &self.draft.operations
     }
 
-    /// The client's signature over [`Frame::signing_digest`].
+    /// By what it is its client's: covers [`Frame::signing_digest`].
     #[must_use]
-    pub fn signature(&self) -> &Signature {
-        &self.signature
+    pub fn proof(&self) -> &FrameProof {
+        &self.proof
+    }
+
+    /// The client's signature, where it has one.
+    #[must_use]
+    pub fn signature(&self) -> Option<&Signature> {
+        match &self.proof {
+            FrameProof::Signature(signature) => Some(signature),
+            FrameProof::Authenticator(_) => None,
+        }
+    }
+
+    /// Whether its client signed it, so that everybody can tell whose it is.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        matches!(self.proof, FrameProof::Signature(_))
+    }
+
+    /// What its authenticator has for this replica.
+    #[must_use]
+    pub fn tag_for(&self, replica: ReplicaId) -> Option<&Tag> {
+        match &self.proof {
+            FrameProof::Signature(_) => None,
+            FrameProof::Authenticator(tags) => tags.get(usize::from(replica.0)),
+        }
     }
 
     /// What the signature covers.
@@ -115,7 +181,11 @@ impl Frame {
     /// About how many bytes it takes, in memory and on the wire.
     #[must_use]
     pub fn size(&self) -> usize {
-        128 + self.draft.operations.iter().map(|operation| operation.len() + 4).sum::<usize>()
+        let tags = match &self.proof {
+            FrameProof::Signature(_) => 0,
+            FrameProof::Authenticator(tags) => tags.len() * size_of::<Tag>(),
+        };
+        128 + tags + self.draft.operations.iter().map(|operation| operation.len() + 4).sum::<usize>()
     }
 }
 
@@ -126,11 +196,20 @@ impl Wire for Frame {
         self.draft.number.encode(out);
         self.draft.events_seen.encode(out);
         let count = u32::try_from(self.draft.operations.len()).expect("bounded by MAX_OPERATIONS");
-        count.encode(out);
+        match &self.proof {
+            FrameProof::Signature(_) => count.encode(out),
+            FrameProof::Authenticator(_) => (count | HAS_TAGS).encode(out),
+        }
         for operation in &self.draft.operations {
             put_bytes(out, operation);
         }
-        self.signature.encode(out);
+        match &self.proof {
+            FrameProof::Signature(signature) => signature.encode(out),
+            FrameProof::Authenticator(tags) => {
+                u8::try_from(tags.len()).expect("bounded by MAX_TAGS").encode(out);
+                tags.iter().for_each(|tag| out.extend_from_slice(&tag.0));
+            }
+        }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -138,7 +217,8 @@ impl Wire for Frame {
         let client = Wire::decode(reader)?;
         let number: u64 = Wire::decode(reader)?;
         let events_seen = Wire::decode(reader)?;
-        let count = u32::decode(reader)? as usize;
+        let counted = u32::decode(reader)?;
+        let count = (counted & !HAS_TAGS) as usize;
         if count > MAX_OPERATIONS {
             return Err(Malformed::TooLong("a frame's operations", count as u64));
         }
@@ -152,9 +232,25 @@ impl Wire for Frame {
         for _ in 0..count {
             operations.push(reader.bytes("an operation", MAX_OPERATION_BYTES)?);
         }
-        let signature = Wire::decode(reader)?;
+        let proof = if counted & HAS_TAGS == 0 {
+            FrameProof::Signature(Wire::decode(reader)?)
+        } else {
+            FrameProof::Authenticator(tags(reader)?)
+        };
         let draft = FrameDraft { group, client, number, events_seen, operations };
         let signing = draft.signing_digest();
-        Ok(Self::assemble(draft, signing, signature))
+        Ok(Self::assemble(draft, signing, proof))
     }
+}
+
+fn tags(reader: &mut Reader<'_>) -> Result<Box<[Tag]>, Malformed> {
+    let count = usize::from(u8::decode(reader)?);
+    if count > MAX_TAGS {
+        return Err(Malformed::TooLong("an authenticator's tags", count as u64));
+    }
+    let mut tags = Vec::with_capacity(count.min(reader.remaining() / size_of::<Tag>()));
+    for _ in 0..count {
+        tags.push(Tag(reader.array()?));
+    }
+    Ok(tags.into_boxed_slice())
 }

@@ -82,6 +82,7 @@ fn seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &Message::Stable(Arc::new(stable.clone()))),
         seed(GROUP, &Message::FetchBatches(vec![digest])),
         seed(GROUP, &Message::Batches(vec![samples::batch()])),
+        seed(GROUP, &Message::WrongTags(vec![samples::batch().digest()])),
         seed(GROUP, &Record::Frame(samples::frame(1, 1))),
         seed(GROUP, &Record::PrePrepared(View(1), Seq(2), samples::batch())),
         seed(GROUP, &Record::Prepared(entry)),

@@ -68,6 +68,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds.extend([
         seed(GROUP, &samples::configuration()),
         seed(GROUP, &*samples::frame(1, 1)),
+        seed(GROUP, &*samples::tagged_frame()),
         seed(GROUP, &samples::batch()),
         seed(GROUP, &samples::state_fetch()),
         seed(GROUP, &samples::state_piece()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_trusted::certificate::ONE;
 use troth_trusted_host::Statement;
-use troth_types::{ClientId, Digest, Frame, FrameDraft, GroupId, Limits, Signature};
+use troth_types::{ClientId, Digest, Frame, FrameDraft, FrameProof, GroupId, Limits, ReplicaId, Signature};
 
 fn signer(seed: u8) -> Ed25519Signer {
     Ed25519Signer::from_seed([seed; 32])
@@ -41,7 +41,7 @@ fn a_batch_says_of_each_frame_what_a_single_check_says() {
         events_seen: 0,
         operations: other.operations().to_vec(),
     }
-    .sign(*tampered.signature());
+    .sign(*tampered.signature().expect("signed"));
     let large: &'static [u8] = &[0; 300];
     let frames = vec![
         frame(9, 1, &signer(1), b"good"),
@@ -113,4 +113,48 @@ fn a_batch_of_frames_and_statements_says_of_each_what_a_single_check_says() {
     assert_eq!(says(Vec::new(), &forged), (Vec::new(), vec![true, false]));
     assert_eq!(says(Vec::new(), &good[..1]), (Vec::new(), vec![true]));
     assert_eq!(says(good_frames(), &[]), (vec![true, true], Vec::new()));
+}
+
+/// The keys of one replica, by the client's number.
+#[derive(Debug)]
+struct Shared(u8);
+
+impl PairKeys for Shared {
+    fn with(&self, client: ClientId, _: &[u8; 32]) -> Option<PairKey> {
+        Some(pair(client.0 as u8, self.0))
+    }
+}
+
+fn pair(client: u8, replica: u8) -> PairKey {
+    PairKey::new(&[client * 16 + replica; 32])
+}
+
+#[test]
+fn a_replica_finds_its_own_tag_right_or_wrong_and_takes_none_where_frames_are_signed() {
+    let draft = |client| FrameDraft {
+        group: GroupId([9; 16]),
+        client: ClientId(client),
+        number: 1,
+        events_seen: 0,
+        operations: vec![Bytes::from_static(b"operation")],
+    };
+    let tagged = |client: u64, spoilt: Option<usize>| {
+        let keys = Authenticators::new((0..4).map(|replica| pair(1, replica)));
+        let mut tags = keys.of(&draft(client).signing_digest());
+        if let Some(at) = spoilt {
+            tags[at].0[15] ^= 1;
+        }
+        Arc::new(draft(client).prove(FrameProof::Authenticator(tags)))
+    };
+    let of = |replica: u8| verifier().with_pairs(ReplicaId(replica.into()), Arc::new(Shared(replica)));
+    let says = |verifier: FrameVerifier, frame: &Arc<Frame>| verifier.verify(frame.clone()).map(|_| ());
+    assert_eq!(says(of(2), &tagged(1, None)), Ok(()));
+    assert_eq!(says(of(2), &tagged(1, Some(2))), Err(FrameError::BadTag));
+    assert_eq!(says(of(2), &tagged(1, Some(1))), Ok(()), "the tag of another");
+    assert_eq!(says(of(2), &tagged(2, None)), Err(FrameError::BadTag), "with another client's keys");
+    assert_eq!(says(of(7), &tagged(1, None)), Err(FrameError::BadTag), "there is none for it");
+    assert_eq!(says(verifier(), &tagged(1, None)), Err(FrameError::NotSigned));
+    let mixed = vec![frame(9, 1, &signer(1), b"signed"), tagged(1, None), tagged(1, Some(2))];
+    let answers: Vec<_> = of(2).verify_all(mixed).into_iter().map(|answer| answer.map(|_| ())).collect();
+    assert_eq!(answers, [Ok(()), Ok(()), Err(FrameError::BadTag)]);
 }

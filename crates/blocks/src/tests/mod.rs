@@ -288,3 +288,30 @@ fn what_waits_has_gathered_when_it_is_as_much_as_is_proposed_or_fills_a_batch() 
     assert_eq!(pool.propose(9, 15).len(), 1, "the other exceeds the bytes");
     assert!(!pool.has_gathered(100, 11) && pool.has_gathered(100, 10));
 }
+
+#[test]
+fn no_timer_runs_for_what_is_not_signed_until_it_is() {
+    let mut pool = RequestPool::new(4, 1000);
+    let (client, bare, signed) = (ClientId(1), Digest([1; 32]), Digest([2; 32]));
+    assert_eq!(pool.admit_unsigned(client, 1, bare, 30, T), Admitted::New);
+    assert_eq!(pool.admit(ClientId(2), 1, Digest([9; 32]), 30, T), Admitted::New);
+    assert_eq!(pool.oldest(), Some((1, Digest([9; 32]))), "the one that is signed");
+    assert_eq!((pool.len(), pool.bytes()), (2, 60));
+    assert_eq!(
+        pool.propose(8, 1000),
+        [bare, Digest([9; 32])],
+        "both may be proposed, in the order they came"
+    );
+    pool.restart(T, |_| false);
+    assert_eq!(pool.replace_unsigned(client, 2, signed, 50), None, "another number");
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), Some(bare));
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), None, "signed already");
+    assert_eq!((pool.oldest(), pool.bytes()), (Some((0, signed)), 80));
+    assert_eq!(pool.propose(8, 1000), [signed, Digest([9; 32])]);
+    assert_eq!(pool.done(client, 1, T), Some(signed));
+    assert_eq!(pool.admit_unsigned(client, 2, bare, 30, T), Admitted::New);
+    assert_eq!(pool.admit(client, 3, signed, 30, T), Admitted::New);
+    assert_eq!(pool.forget_unsigned(client), [bare]);
+    assert_eq!((pool.len(), pool.bytes()), (2, 60));
+    assert_eq!(pool.propose(8, 1000), [signed], "what was forgotten is not proposed");
+}

@@ -4,7 +4,8 @@ use crate::{Bounds, Config, Timing};
 use core::fmt;
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
-use troth_link::{LinkKey, Settings};
+use troth_auth::{Authenticators, PairKey};
+use troth_link::{FRAME_TAGS, Identity, LinkKey, PeerId, Settings};
 use troth_types::{ClientId, Group, Limits, ReplicaId};
 
 /// Room for a message's fields beside the results or operations it carries.
@@ -56,6 +57,8 @@ pub struct ClientConfig {
     pub bounds: Bounds,
     /// What came before.
     pub session: Session,
+    /// Whether the group takes authenticators in the place of signatures (`auth = "mac"`).
+    pub authenticators: bool,
     /// The pause before the second attempt to reach a replica; doubles up to
     /// [`ClientConfig::reconnect_longest`].
     pub reconnect_first: Duration,
@@ -83,9 +86,20 @@ impl ClientConfig {
             timing: Timing::DEFAULT,
             bounds: Bounds::DEFAULT,
             session: Session::Fresh,
+            authenticators: false,
             reconnect_first: Duration::from_millis(50),
             reconnect_longest: Duration::from_secs(2),
         }
+    }
+
+    /// The keys that this client shares with the replicas. One with which it cannot share any gets tags that are wrong,
+    /// and takes what is signed.
+    fn keys(&self) -> Authenticators {
+        let identity = Identity::new(PeerId::Client(self.client), self.link_secret);
+        let key = |replica: &ReplicaAddress| identity.shared_with(FRAME_TAGS, &replica.key);
+        Authenticators::new(
+            self.replicas.iter().map(|replica| PairKey::new(&key(replica).unwrap_or_default())),
+        )
     }
 
     pub(super) fn link_settings(&self) -> Settings {
@@ -113,6 +127,7 @@ impl ClientConfig {
             first_number,
             events_seen,
             hold_acknowledgements: true,
+            authenticators: self.authenticators.then(|| self.keys()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod events;
 mod lies;
+mod proof;
 mod reads;
 mod refusals;
 mod replies;

@@ -27,8 +27,11 @@ fn frames_are_signed_and_name_client_and_group() {
     let signer = ModelSigner::new(1);
     let mut scheme = ModelScheme::default();
     scheme.register(&signer);
-    let check =
-        Check { key: signer.public_key(), digest: *frame.signing_digest(), signature: *frame.signature() };
+    let check = Check {
+        key: signer.public_key(),
+        digest: *frame.signing_digest(),
+        signature: *frame.signature().expect("signed"),
+    };
     assert!(scheme.verify(&check));
     assert_eq!((frame.group(), frame.client()), (scene.group.id(), super::CLIENT));
 }

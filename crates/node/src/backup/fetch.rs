@@ -171,7 +171,12 @@ fn certified_by<A: Served>(
     if cluster.trusted == TrustedKind::Hmac && mac.is_none() {
         return Err(bad("the key that checks HMAC certificates is not here".to_owned()));
     }
-    let keys = Keys { group: cluster.group.id(), mac: mac.map(MacKey::verifier), limits: cluster.limits };
+    let keys = Keys {
+        group: cluster.group.id(),
+        mac: mac.map(MacKey::verifier),
+        limits: cluster.limits,
+        pairs: None,
+    };
     keys.messages(configuration).verify(proof).map_err(|why| bad(why.to_string()))?;
     Ok(target)
 }

@@ -1,5 +1,6 @@
 //! A checked `cluster.toml`: public, and the same file for every replica and client.
 
+use super::authentication::{self, Auth};
 use super::checks::{self, Checks};
 use super::durability::{self, Durability};
 use super::error::{ConfigError, Source};
@@ -131,6 +132,8 @@ pub struct Cluster {
     pub group: Group,
     /// How the replicas agree.
     pub protocol: Protocol,
+    /// By what clients' frames show whose they are.
+    pub auth: Auth,
     /// What is served.
     pub service: Service,
     /// How trusted components certify.
@@ -256,6 +259,7 @@ impl Cluster {
         checks.number(&raw.version, 1, 1, "the version of the format")?;
         let protocols = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
         let protocol = checks.one_of(&raw.protocol, &protocols, "protocol")?;
+        let auth = authentication::check(&checks, raw.auth.as_ref(), protocol)?;
         let durability = durability::check(&checks, &raw.durability, raw.durability_interval_ms.as_ref())?;
         let service =
             checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
@@ -273,6 +277,7 @@ impl Cluster {
 
         let id = group_id(
             protocol,
+            auth,
             service,
             trusted,
             &nonce,
@@ -292,6 +297,7 @@ impl Cluster {
         Ok(Self {
             group,
             protocol,
+            auth,
             service,
             trusted,
             trusted_home,
@@ -409,6 +415,7 @@ fn operator(checks: &Checks<'_>, raw: &RawCluster) -> Result<Option<ClientEntry>
 #[expect(clippy::too_many_arguments, reason = "each is one thing that names the group")]
 fn group_id(
     protocol: Protocol,
+    auth: Auth,
     service: Service,
     trusted: TrustedKind,
     nonce: &[u8; 32],
@@ -445,6 +452,10 @@ fn group_id(
     // Without one the name is what it was before there were operators.
     if let Some(operator) = operator {
         hasher.bytes(b"operator").fixed(&operator.link_key).fixed(&operator.key.0);
+    }
+    // The same with frames that are signed.
+    if auth == Auth::Mac {
+        hasher.bytes(b"mac");
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

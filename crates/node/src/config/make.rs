@@ -1,7 +1,9 @@
 //! Makes a new cluster: keys from the operating system's randomness, and the files that hold them.
 
 use super::secret::link_key;
-use super::{ConfigError, Durability, Layout, Protocol, Service, TrustedHome, TrustedKind, checks, hex};
+use super::{
+    Auth, ConfigError, Durability, Layout, Protocol, Service, TrustedHome, TrustedKind, checks, hex,
+};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
@@ -18,6 +20,8 @@ use troth_types::{ClientId, ReplicaId};
 pub struct Plan {
     /// How the replicas agree.
     pub protocol: Protocol,
+    /// By what clients' frames show whose they are.
+    pub auth: Auth,
     /// The faulty replicas to bear; there will be as many replicas as the protocol needs for that.
     pub faults: u16,
     /// What it serves.
@@ -103,6 +107,9 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
     let mut cluster = String::from(HEAD);
     let nonce = random()?;
     writeln!(cluster, "protocol = \"{}\"", plan.protocol.name()).expect("a string takes all");
+    if plan.auth != Auth::default() {
+        writeln!(cluster, "auth = \"{}\"", plan.auth.name()).expect("a string takes all");
+    }
     writeln!(cluster, "service = \"{}\"", plan.service.name()).expect("a string takes all");
     cluster += &plan.durability.lines();
     if kind != TrustedKind::Nothing {

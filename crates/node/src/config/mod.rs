@@ -2,6 +2,7 @@
 //! and, where it lives in a process of its own, trusted component.
 //! docs/reference/configuration.md describes every key.
 
+mod authentication;
 mod checks;
 mod cluster;
 mod durability;
@@ -17,6 +18,7 @@ mod renew;
 mod restored;
 mod secret;
 
+pub use authentication::Auth;
 pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
 pub use durability::Durability;
 pub use error::ConfigError;

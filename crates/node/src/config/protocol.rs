@@ -38,6 +38,15 @@ impl Protocol {
         }
     }
 
+    /// Whether its clients may send authenticators in the place of signatures.
+    #[must_use]
+    pub fn takes_authenticators(self) -> bool {
+        match self {
+            Self::MinBft => false,
+            Self::Pbft => true,
+        }
+    }
+
     /// How many replicas bear this many faulty ones.
     #[must_use]
     pub fn replicas(self, faults: u16) -> u16 {

@@ -8,6 +8,7 @@ use toml::Spanned;
 pub(crate) struct RawCluster {
     pub(crate) version: Spanned<u64>,
     pub(crate) protocol: Spanned<String>,
+    pub(crate) auth: Option<Spanned<String>>,
     pub(crate) service: Spanned<String>,
     pub(crate) durability: Spanned<String>,
     pub(crate) durability_interval_ms: Option<Spanned<u64>>,

@@ -70,7 +70,7 @@ impl Served for Pbft {
                 }
                 vec![corrupted, honest]
             }
-            Message::Stable(_) | Message::FetchBatches(_) | Message::Batches(_) => {
+            Message::Stable(_) | Message::FetchBatches(_) | Message::Batches(_) | Message::WrongTags(_) => {
                 vec![liar.rubbish(), honest]
             }
         }

@@ -1,7 +1,7 @@
 //! Configuration: what is written is read back, and every error points at its line.
 
 use crate::config::{
-    ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, Protocol, ReplicaSecret,
+    Auth, ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, Protocol, ReplicaSecret,
     Service, TrustedHome, TrustedKind, make,
 };
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ impl Drop for Scratch {
 pub(super) fn plan(trusted: TrustedKind) -> Plan {
     Plan {
         protocol: Protocol::MinBft,
+        auth: Auth::Signed,
         faults: 1,
         service: Service::Kv,
         trusted,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
+use troth_types::{ClientId, Configuration, Digest, Frame, GroupId, ReplicaId, Seq, View};
 
 impl Agreement for Pbft {
     const NAME: &'static str = "pbft";
-    const MESSAGE_KINDS: u8 = 8;
+    const MESSAGE_KINDS: u8 = 9;
     type Body = Body;
     type Message = Message;
     type Timer = Timer;
@@ -60,6 +60,11 @@ impl Agreement for Pbft {
         }
     }
 
+    fn on_doubtful_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
+        self.doubt(cx, frames);
+        self.progress(cx);
+    }
+
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
         match message.into_inner() {
             Message::PrePrepare(proposal) => self.on_pre_prepare(cx, from, proposal),
@@ -74,6 +79,7 @@ impl Agreement for Pbft {
             Message::Stable(proof) => self.adopt_stable(cx, &proof),
             Message::FetchBatches(digests) => self.on_fetch_batches(cx, from, &digests),
             Message::Batches(batches) => self.on_batches(cx, from, batches),
+            Message::WrongTags(digests) => self.on_wrong_tags(from, &digests),
         }
         self.progress(cx);
     }

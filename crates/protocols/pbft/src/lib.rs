@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod authenticators;
 mod checkpoint;
 pub mod choose;
 mod config;

@@ -183,6 +183,8 @@ pub enum Message {
     FetchBatches(Vec<Digest>),
     /// Batches that were asked for; their digests say which.
     Batches(Vec<Batch>),
+    /// Frames in which the sender found its tag wrong, by digest.
+    WrongTags(Vec<Digest>),
 }
 
 /// What must survive a crash.

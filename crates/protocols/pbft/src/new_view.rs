@@ -48,6 +48,8 @@ impl Pbft {
     fn holds_frames(&mut self, base: Seq, chosen: &[Batch]) -> bool {
         let mut complete = true;
         for (seq, batch) in (base.0 + 1..).map(Seq).zip(chosen) {
+            // By A2 a correct replica pre-prepared it.
+            self.vouch(batch);
             if seq > self.stable.0 {
                 complete &= self.frames.name(seq, &batch.frames);
             }

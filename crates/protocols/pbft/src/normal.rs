@@ -17,7 +17,39 @@ impl Pbft {
         rule!("PBFT-N1");
         let digest = frame.digest();
         let wanted = self.frames.wants(&digest, self.wants_up_to());
-        match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
+        match self.admit_to_pool(cx, &frame) {
+            None if wanted => self.frames.insert(frame, false),
+            None => cx.ignore(self.me, "a frame without signature of a client that made wrong tags"),
+            Some(admitted) => self.keep_admitted(cx, frame, wanted, admitted),
+        }
+        if wanted {
+            self.touch_all();
+        }
+    }
+
+    /// Has a frame wait for its execution; `None` where it must not wait here.
+    fn admit_to_pool(&mut self, cx: &Cx<'_, Self>, frame: &VerifiedFrame) -> Option<Admitted> {
+        rule!("PBFT-M1");
+        let (client, number, digest, bytes) = (frame.client(), frame.number(), frame.digest(), frame.size());
+        if !frame.is_signed() {
+            let may = self.may_wait(frame);
+            return may.then(|| self.pool.admit_unsigned(client, number, digest, bytes, cx.now()));
+        }
+        if let Some(unsigned) = self.pool.replace_unsigned(client, number, digest, bytes) {
+            self.frames.settle(&unsigned);
+            return Some(Admitted::New);
+        }
+        Some(self.pool.admit(client, number, digest, bytes, cx.now()))
+    }
+
+    fn keep_admitted(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        frame: VerifiedFrame,
+        wanted: bool,
+        admitted: Admitted,
+    ) {
+        match admitted {
             Admitted::New => self.frames.insert(frame, true),
             Admitted::Pending(other) => {
                 self.compare(cx, &frame, &other);
@@ -28,9 +60,6 @@ impl Pbft {
             Admitted::SlotTaken | Admitted::Full if wanted => self.frames.insert(frame, false),
             Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
-        }
-        if wanted {
-            self.touch_all();
         }
     }
 
@@ -181,11 +210,14 @@ impl Pbft {
     }
 
     fn try_prepare(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest, batch: &Batch) {
+        let vouched = self.slots[&seq].voters(&digest).count() > self.group.f();
+        if vouched || seq <= self.started.end {
+            self.vouch(batch);
+        }
         rule!("PBFT-N6");
         if !self.frames.name(seq, &batch.frames) {
             return;
         }
-        let vouched = self.slots[&seq].voters(&digest).count() > self.group.f();
         if seq > self.started.end && !vouched && !self.acceptable(cx, batch) {
             return;
         }
@@ -240,6 +272,7 @@ impl Pbft {
             let proposed = slot.proposal.as_ref().filter(|(known, _)| *known == digest);
             let batch = proposed.map(|(_, batch)| batch.clone()).or_else(|| self.batch(&digest));
             let Some(batch) = batch else { return };
+            self.vouch(&batch);
             if !self.frames.name(seq, &batch.frames) {
                 return;
             }
@@ -310,6 +343,7 @@ impl Pbft {
         let below = stable.min(self.own_state).min(self.delivered);
         self.decided = self.decided.split_off(&below.next());
         self.frames.stable(below);
+        self.drop_doubtful();
         let mut named: BTreeMap<Digest, Batch> = BTreeMap::new();
         let pre_prepared = self.pre_prepared.values().flat_map(|at| at.keys().copied());
         let in_slots =

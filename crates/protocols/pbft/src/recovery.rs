@@ -135,6 +135,7 @@ impl Pbft {
     pub(crate) fn execute_decided(&mut self, cx: &mut Cx<'_, Self>) {
         while let Some(batch) = self.decided.get(&self.delivered.next()).cloned() {
             let seq = self.delivered.next();
+            self.vouch(&batch);
             if !self.frames.name(seq, &batch.frames) {
                 return;
             }

@@ -30,7 +30,8 @@ impl Pbft {
         if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
-        let missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
+        let mut missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
+        missing.retain(|digest| !self.doubtful.contains_key(digest));
         if !missing.is_empty() {
             rule!("PBFT-R5");
             cx.fetch_frames(To::Others, missing);
@@ -191,7 +192,8 @@ impl Pbft {
         self.fetching = false;
         let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
         let (now, up_to) = (cx.now(), self.wants_up_to());
-        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
+        let mut missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
+        missing.retain(|digest| !self.doubtful.contains_key(digest));
         let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
         if !missing.is_empty() {
             cx.fetch_frames(to, missing);

@@ -119,7 +119,7 @@ impl Authentic for Message {
         match self {
             // The link vouches for these, to this replica alone.
             Self::PrePrepare(_) | Self::Prepare(_) | Self::Commit(_) | Self::Status(_) => Ok(()),
-            Self::FetchBatches(_) | Self::Batches(_) => Ok(()),
+            Self::FetchBatches(_) | Self::Batches(_) | Self::WrongTags(_) => Ok(()),
             Self::Signed(message) => message.claims(group, claims),
             Self::Stable(proof) => proof.claims(group, claims),
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
 use troth_core::{Cx, Reached, rule};
-use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
+use troth_types::{Batch, ClientId, Digest, Frame, Group, ReplicaId, Seq, Time, View};
 
 /// Batches ahead of the last executed one whose frames are wanted, at least.
 const LEAST_AHEAD: u64 = 4;
@@ -113,6 +113,12 @@ pub struct Pbft {
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
     pub(crate) frames: FrameStore,
+    /// Frames that a proposal names and whose tag for this replica is wrong.
+    pub(crate) doubtful: BTreeMap<Digest, Arc<Frame>>,
+    /// Of which clients' frames others found their tag wrong.
+    pub(crate) complaints: BTreeMap<ClientId, Voters>,
+    /// Clients of whom only what is signed is proposed.
+    pub(crate) distrusted: BTreeSet<ClientId>,
     /// Somebody is about to be asked for missing frames or batches.
     pub(crate) fetching: bool,
     /// The pending request that the timers run for.
@@ -171,6 +177,9 @@ impl Pbft {
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
+            doubtful: BTreeMap::new(),
+            complaints: BTreeMap::new(),
+            distrusted: BTreeSet::new(),
             fetching: false,
             timed: None,
             stable: (Seq(0), Digest::ZERO),

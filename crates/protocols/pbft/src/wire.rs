@@ -1,5 +1,6 @@
 //! The canonical encoding of PBFT's messages and records. Every list is bounded, and messages nest to a bounded depth.
 
+use crate::authenticators::MOST_COMPLAINTS;
 use crate::message::{
     Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
     Vote,
@@ -226,6 +227,10 @@ impl Wire for Message {
                 out.push(7);
                 put_list(out, batches);
             }
+            Self::WrongTags(digests) => {
+                out.push(8);
+                put_list(out, digests);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -238,6 +243,7 @@ impl Wire for Message {
             5 => Self::Stable(Wire::decode(reader)?),
             6 => Self::FetchBatches(reader.list("asked batches", MAX_BATCHES)?),
             7 => Self::Batches(reader.list::<Batch>("batches", MAX_BATCHES)?),
+            8 => Self::WrongTags(reader.list("complaints", MOST_COMPLAINTS)?),
             other => return Err(Malformed::Tag("a PBFT message", u64::from(other))),
         })
     }

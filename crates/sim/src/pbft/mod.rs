@@ -39,6 +39,7 @@ impl Protocol for PbftWorld {
     type Agreement = Pbft;
     const NAME: &'static str = "pbft";
     const REPLACES: bool = false;
+    const AUTHENTICATORS: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-pbft--"), 3 * f + 1).expect("f is at least 1")
@@ -101,6 +102,7 @@ impl Protocol for PbftWorld {
             Sent::Stable(_) => "STABLE",
             Sent::FetchBatches(_) => "FETCH",
             Sent::Batches(_) => "BATCHES",
+            Sent::WrongTags(_) => "WRONG-TAGS",
         }
     }
 

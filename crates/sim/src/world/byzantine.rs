@@ -1,13 +1,13 @@
-//! Byzantine clients: signatures that are good for some replicas only, two operations under one
+//! Byzantine clients: signatures and tags that are good for some replicas only, two operations under one
 //! number, numbers out of all order, and garbage.
 
 use crate::Rng;
 use crate::checks::Checks;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_auth::{ModelSigner, Signer};
+use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
-use troth_types::{ClientId, Frame, FrameDraft, Group, Read, ReplicaId, Signature, ToReplica, Wire};
+use troth_types::{ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, ToReplica, Wire};
 
 /// A Byzantine client.
 pub struct ByzantineClient {
@@ -15,6 +15,8 @@ pub struct ByzantineClient {
     pub id: ClientId,
     group: Group,
     signer: ModelSigner,
+    /// Where clients may send authenticators.
+    authenticators: Option<Authenticators>,
     rng: Rng,
     number: u64,
     window: u64,
@@ -26,9 +28,16 @@ pub struct ByzantineClient {
 impl ByzantineClient {
     /// A client that the group's configuration knows.
     #[must_use]
-    pub fn new(seed: u64, group: Group, id: ClientId, signer: ModelSigner, window: u64) -> Self {
+    pub fn new(
+        seed: u64,
+        group: Group,
+        id: ClientId,
+        signer: ModelSigner,
+        window: u64,
+        authenticators: Option<Authenticators>,
+    ) -> Self {
         let rng = Rng::stream(seed, "byzantine-client", id.0);
-        Self { id, group, signer, rng, number: 0, window, last: None, effective: 0 }
+        Self { id, group, signer, authenticators, rng, number: 0, window, last: None, effective: 0 }
     }
 
     fn frame(&mut self, number: u64, checks: &mut Checks) -> Arc<Frame> {
@@ -40,11 +49,27 @@ impl ByzantineClient {
             events_seen: self.rng.below(3),
             operations,
         };
-        let signature = self.signer.sign(&draft.signing_digest());
-        let frame = Arc::new(draft.sign(signature));
+        let frame = Arc::new(self.prove(draft));
         checks.validity.signed(&frame);
         self.last = Some(Arc::clone(&frame));
         frame
+    }
+
+    /// Signed; or, where that is taken, mostly with tags of which some are wrong: right for the primary of the moment and
+    /// wrong for all others, among other things.
+    fn prove(&mut self, draft: FrameDraft) -> Frame {
+        let digest = draft.signing_digest();
+        if let Some(keys) = self.authenticators.as_ref().filter(|_| !self.rng.one_in(4)) {
+            let mut tags = keys.of(&digest);
+            let wrong = self.rng.subset(tags.len());
+            let spoilt = |at: &usize| wrong & (1 << at) != 0;
+            for at in (0..tags.len()).filter(spoilt) {
+                tags[at].0[0] ^= 1;
+            }
+            return draft.prove(FrameProof::Authenticator(tags));
+        }
+        let signature = self.signer.sign(&digest);
+        draft.sign(signature)
     }
 
     fn operation(&mut self) -> Bytes {
@@ -61,9 +86,13 @@ impl ByzantineClient {
     /// The same frame with a signature that is nobody's.
     fn corrupted(&mut self, frame: &Frame) -> Arc<Frame> {
         let mut bytes = frame.to_wire().to_vec();
-        let at = bytes.len() - 1 - self.rng.index(Signature([0; 64]).0.len());
+        let proof = match frame.proof() {
+            FrameProof::Signature(signature) => signature.0.len(),
+            FrameProof::Authenticator(tags) => size_of_val(&**tags),
+        };
+        let at = bytes.len() - 1 - self.rng.index(proof);
         bytes[at] ^= 1 << self.rng.below(8);
-        Arc::new(Frame::from_wire(&Bytes::from(bytes)).expect("a signature may be any 64 bytes"))
+        Arc::new(Frame::from_wire(&Bytes::from(bytes)).expect("a proof may be any bytes"))
     }
 
     /// What it sends now.

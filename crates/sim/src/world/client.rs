@@ -5,7 +5,7 @@ use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::Signer;
+use troth_auth::{Authenticators, Signer};
 use troth_client::{ClientCore, Config, Output, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
@@ -41,7 +41,7 @@ pub struct Client {
     made: u64,
     /// The last version seen of each key, for compare-and-swap.
     versions: BTreeMap<Bytes, u64>,
-    known_frames: BTreeSet<u64>,
+    known_frames: BTreeSet<(u64, bool)>,
     /// When it wants to be woken, as scheduled.
     pub wake_at: Option<u64>,
     /// Reads answered from the current state.
@@ -65,6 +65,7 @@ impl Client {
         limits: Limits,
         id: ClientId,
         signer: Arc<dyn Signer>,
+        authenticators: Option<Authenticators>,
     ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
@@ -74,7 +75,7 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
-        let config = Config { limits, timing, ..Config::new(group, id) };
+        let config = Config { limits, timing, authenticators, ..Config::new(group, id) };
         Self {
             id,
             core: ClientCore::new(config, signer),
@@ -232,7 +233,7 @@ impl Client {
             match output {
                 Output::Send { to, message } => {
                     if let ToReplica::Request { frame, .. } = &message
-                        && self.known_frames.insert(frame.number())
+                        && self.known_frames.insert((frame.number(), frame.is_signed()))
                     {
                         checks.validity.signed(frame);
                     }

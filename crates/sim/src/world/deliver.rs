@@ -4,9 +4,10 @@ use super::World;
 use super::event::{Envelope, Opened};
 use crate::Protocol;
 use std::rc::Rc;
-use troth_auth::Verified;
+use std::sync::Arc;
+use troth_auth::{FrameError, FrameVerifier, ModelPairs, Verified};
 use troth_core::{Agreement, Input, PeerMessage, Request};
-use troth_types::{ReplicaId, ToReplica};
+use troth_types::{Frame, ReplicaId, ToReplica};
 
 /// Once in so many inputs a correct node's own invariants are checked thoroughly.
 const INVARIANTS_ONE_IN: u64 = 8;
@@ -83,6 +84,10 @@ impl<P: Protocol> World<P> {
             }
             Opened::Protocol(message) => Input::Message(from, self.as_believed(index, message)),
             Opened::Frames(frames) => Input::Frames(from, frames.clone()),
+            Opened::Tagged => {
+                let PeerMessage::Frames(list) = &envelope.message else { return None };
+                return self.tagged(index, from, list.clone());
+            }
             Opened::Plain => match &envelope.message {
                 PeerMessage::FetchFrames(digests) => Input::FetchFrames(from, digests.clone()),
                 PeerMessage::FetchState(fetch) => Input::FetchState(from, fetch.clone()),
@@ -90,6 +95,43 @@ impl<P: Protocol> World<P> {
                 PeerMessage::Protocol(_) | PeerMessage::Frames(_) => return None,
             },
         })
+    }
+
+    /// The checks of frames by a node's own keys.
+    fn checks_of(&self, index: usize) -> FrameVerifier {
+        let me = self.nodes[index].replica;
+        if P::AUTHENTICATORS {
+            self.frames.with_pairs(me, Arc::new(ModelPairs::of(me)))
+        } else {
+            self.frames.clone()
+        }
+    }
+
+    /// Frames of which a node finds some authentic and some not: it takes the good ones first.
+    #[allow(clippy::type_complexity, reason = "as above")]
+    fn tagged(
+        &mut self,
+        index: usize,
+        from: ReplicaId,
+        list: Vec<Arc<Frame>>,
+    ) -> Option<Input<crate::Message<P>, super::event::Timer<P>>> {
+        let checks = self.checks_of(index);
+        let verdicts = checks.verify_all(list.clone());
+        let doubtful: Vec<_> = list
+            .into_iter()
+            .zip(&verdicts)
+            .filter_map(|(frame, verdict)| (*verdict == Err(FrameError::BadTag)).then_some(frame))
+            .collect();
+        let good: Vec<_> = verdicts.into_iter().flatten().collect();
+        if !doubtful.is_empty() {
+            self.outcome.doubtful += doubtful.len() as u64;
+            let now = self.agenda.now;
+            let env = self.nodes[index].env(now);
+            let host = self.nodes[index].host.as_mut()?;
+            host.input(env, Input::Doubtful(from, doubtful));
+            self.after_input(index);
+        }
+        Some(Input::Frames(from, good))
     }
 
     /// A correct replica never sends what does not verify, relayed or its own.
@@ -141,7 +183,7 @@ impl<P: Protocol> World<P> {
             }
         }
         let input = match message {
-            ToReplica::Request { frame, full } => match self.frames.verify(frame) {
+            ToReplica::Request { frame, full } => match self.checks_of(index).verify(frame) {
                 Ok(frame) => Input::Requests(vec![Request { frame, full }]),
                 Err(_) => return,
             },

@@ -26,8 +26,10 @@ pub struct Envelope<P: Protocol> {
 pub enum Opened<P: Protocol> {
     /// An authentic protocol message.
     Protocol(Verified<Message<P>>),
-    /// The authentic ones of the frames.
+    /// The authentic ones of the frames, where everybody finds the same.
     Frames(Vec<VerifiedFrame>),
+    /// Frames, some of which each receiver has to check with its own keys.
+    Tagged,
     /// A question or a piece of state, which proves itself.
     Plain,
     /// A forgery.
@@ -54,6 +56,7 @@ impl<P: Protocol> Envelope<P> {
                 Ok(verified) => Opened::Protocol(verified),
                 Err(_) => Opened::Forged,
             },
+            PeerMessage::Frames(list) if !list.iter().all(|frame| frame.is_signed()) => Opened::Tagged,
             PeerMessage::Frames(list) => {
                 Opened::Frames(frames.verify_all(list.clone()).into_iter().flatten().collect())
             }

@@ -79,6 +79,8 @@ pub struct Outcome {
     pub losses: u64,
     /// Replicas that voted again afterwards.
     pub readmissions: u64,
+    /// Frames whose tag was wrong for a correct replica that they were shown to.
+    pub doubtful: u64,
     /// What adversaries and Byzantine clients did that correct ones would not.
     pub effective: u64,
     /// Accusations of faulty replicas.

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Signer};
+use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelPairs, ModelScheme, ModelSigner, Signer};
 use troth_types::{
     ClientEntry, ClientId, ComponentKey, Configuration, HostKeys, Limits, Member, OPERATOR, ReplicaId,
 };
@@ -91,8 +91,11 @@ impl<P: Protocol> World<P> {
             keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
         let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
+        let tagged = P::AUTHENTICATORS && Rng::stream(options.seed, "authenticators", 0).one_in(2);
+        let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
         let clients = (1..=options.clients as u64)
-            .map(|id| Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id))))
+            .map(ClientId)
+            .map(|id| Client::new(options, group, limits, id, client_signer(id), tags(id)))
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
             .map(|index| ClientId(options.clients as u64 + index))
@@ -103,6 +106,7 @@ impl<P: Protocol> World<P> {
                     id,
                     keys.clients[&id].clone(),
                     options.client_window,
+                    tags(id),
                 )
             })
             .collect();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use troth_client::front::Client;
 use troth_node::Snapshot;
 use troth_node::config::{
-    Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports, make,
+    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports, make,
 };
 use troth_trusted_process::User;
 use troth_types::{ClientId, ReplicaId};
@@ -69,6 +69,7 @@ impl Stage {
         let address = |port: u16| format!("127.0.0.1:{port}");
         let plan = Plan {
             protocol,
+            auth: Auth::Signed,
             faults: FAULTS,
             service: Service::Kv,
             trusted,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use troth_node::Snapshot;
 use troth_node::config::{
-    Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
 };
 
 const PLACE: &str = "/srv/troth";
@@ -29,6 +29,7 @@ fn cluster(name: &str) -> Cluster {
     let address = |i: u16| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i));
     let plan = Plan {
         protocol: Protocol::MinBft,
+        auth: Auth::Signed,
         faults: 1,
         service: Service::Kv,
         trusted: TrustedKind::Hmac,

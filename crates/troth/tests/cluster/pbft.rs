@@ -342,3 +342,40 @@ fn a_liar_changes_nothing_as_backup_or_as_primary() {
         }
     }
 }
+
+#[test]
+fn clients_that_send_authenticators_are_served_through_the_end_of_a_primary() {
+    let scratch = Scratch::new("pbft-mac");
+    let dir = scratch.0.as_path();
+    let refused = run(dir, &["init", "--auth", "mac", "--base-port", "24700"]);
+    assert!(!refused.status.success() && text(&refused).contains("--protocol pbft"), "{}", text(&refused));
+    init_pbft(dir, &["--auth", "mac"]);
+    let cluster = std::fs::read_to_string(dir.join("cluster.toml")).expect("just written");
+    assert!(cluster.contains("auth = \"mac\""), "{cluster}");
+    let mut replicas = start(dir, &ALL);
+    for number in 0..5 {
+        put(dir, &format!("before{number}"), "value");
+    }
+    assert_eq!(
+        status(dir)[1]["counters"]["suspected"],
+        0,
+        "no request had to be sent again with a signature"
+    );
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    for number in 0..5 {
+        put(dir, &format!("between{number}"), "value");
+    }
+    // All of them at once: what was logged without signatures is executed again.
+    drop(replicas);
+    let _replicas = start(dir, &ALL);
+    for number in 0..5 {
+        assert_eq!(get(dir, &format!("before{number}")), "value");
+        assert_eq!(get(dir, &format!("between{number}")), "value");
+    }
+    // The same file for a protocol that cannot take them.
+    let file = dir.join("cluster.toml");
+    std::fs::write(&file, cluster.replace("\"pbft\"", "\"minbft\"")).expect("our own file");
+    let refused = run(dir, &["status"]);
+    assert!(text(&refused).contains("takes no authenticators"), "{}", text(&refused));
+}

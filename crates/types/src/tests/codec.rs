@@ -126,3 +126,30 @@ fn the_encoding_of_a_frame_is_pinned() {
     let hex: String = hasher.finish().0.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, include_str!("frame.fixture").trim());
 }
+
+#[test]
+fn an_authenticator_stands_where_a_signature_would_and_names_the_frame_with_it() {
+    let draft = FrameDraft {
+        group: GroupId([7; 16]),
+        client: ClientId(3),
+        number: 9,
+        events_seen: 2,
+        operations: vec![Bytes::from_static(b"one")],
+    };
+    let tags = |last: u8| FrameProof::Authenticator([Tag([1; 16]), Tag([last; 16])].into());
+    let frame = draft.clone().prove(tags(2));
+    let bytes = frame.to_wire();
+    assert_eq!(Frame::from_wire(&bytes).as_ref(), Ok(&frame));
+    assert!(!frame.is_signed() && frame.signature().is_none());
+    assert_eq!(frame.tag_for(ReplicaId(1)), Some(&Tag([2; 16])));
+    assert_eq!(frame.tag_for(ReplicaId(2)), None);
+    assert_ne!(frame.digest(), draft.clone().prove(tags(3)).digest(), "a spoilt tag makes another frame");
+    assert_ne!(frame.digest(), draft.clone().sign(Signature([1; 64])).digest());
+    let mut many = bytes.to_vec();
+    let at = many.len() - 2 * 16 - 1;
+    many[at] = 129;
+    assert!(Frame::from_wire(&Bytes::from(many)).is_err(), "more tags than any group has replicas");
+    for cut in 0..bytes.len() {
+        assert!(Frame::from_wire(&bytes.slice(..cut)).is_err(), "{cut} bytes");
+    }
+}

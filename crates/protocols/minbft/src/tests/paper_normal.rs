@@ -250,7 +250,7 @@ fn no_commitment_without_the_frames() {
                 events_seen: 0,
                 operations: missing.operations().to_vec(),
             };
-            std::sync::Arc::new(draft.sign(*held.signature()))
+            std::sync::Arc::new(draft.sign(*held.signature().expect("signed")))
         };
         shown(&mut world, &[forged]);
         assert_eq!(world.commits(2), NONE);

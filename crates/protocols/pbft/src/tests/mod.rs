@@ -1,5 +1,6 @@
 //! Tests, by part of the specification.
 
+mod authenticators;
 mod checkpoint;
 mod choose;
 mod harness;

@@ -47,6 +47,7 @@ fn samples(net: &Net) -> Vec<Message> {
         Message::Stable(Arc::new(stable)),
         Message::FetchBatches(vec![Digest([2; 32])]),
         Message::Batches(vec![batch(&[&frame(2, 1)])]),
+        Message::WrongTags(vec![Digest([6; 32])]),
     ]
 }
 
@@ -134,7 +135,7 @@ fn what_is_signed_is_checked_with_all_that_it_rests_on() {
         message.claims(net.group.id(), &mut claims).map(|()| claims.len())
     };
     let counts: Vec<_> = samples(&net).iter().map(claims).collect();
-    assert_eq!(counts, [Ok(0), Ok(0), Ok(0), Ok(3), Ok(4), Ok(0), Ok(2), Ok(0), Ok(0)]);
+    assert_eq!(counts, [Ok(0), Ok(0), Ok(0), Ok(3), Ok(4), Ok(0), Ok(2), Ok(0), Ok(0), Ok(0)]);
     let Message::Signed(signed) =
         net.signed(1, Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([4; 32]) }))
     else {

@@ -1,0 +1,47 @@
+//! By what clients' frames show whose they are.
+
+use super::checks::Checks;
+use super::error::ConfigError;
+use super::protocol::Protocol;
+use toml::Spanned;
+
+/// By what clients' frames show whose they are: part of the group's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// By a signature that every replica checks.
+    #[default]
+    Signed,
+    /// By PBFT's authenticators (OSDI '99 §5.2), a MAC for each replica; what is sent again is signed.
+    Mac,
+}
+
+impl Auth {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Signed => "signed",
+            Self::Mac => "mac",
+        }
+    }
+}
+
+/// What the configuration asks for; signatures where it says nothing.
+pub(super) fn check(
+    checks: &Checks<'_>,
+    raw: Option<&Spanned<String>>,
+    protocol: Protocol,
+) -> Result<Auth, ConfigError> {
+    let Some(raw) = raw else { return Ok(Auth::Signed) };
+    let all = [Auth::Signed, Auth::Mac].map(|auth| (auth.name(), auth));
+    let auth = checks.one_of(raw, &all, "auth")?;
+    if auth == Auth::Mac && !protocol.takes_authenticators() {
+        return Err(checks.0.error(
+            raw.span(),
+            format!("protocol = \"{}\" takes no authenticators", protocol.name()),
+            "remove this line: one replica's word for a frame decides a view change there, so that every replica must \
+             check each frame itself; or set protocol = \"pbft\"",
+        ));
+    }
+    Ok(auth)
+}

@@ -1,0 +1,147 @@
+//! PBFT-M1 to PBFT-M5: frames with authenticators.
+
+use super::harness::*;
+use crate::message::{Message, PrePrepare, Vote};
+use crate::{Pbft, Timer};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::Verified;
+use troth_core::{Agreement, VerifiedFrame};
+use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Seq, Tag, View};
+
+/// A frame without signature; whose tags are right the tests say.
+fn tagged(client: u64, number: u64) -> VerifiedFrame {
+    let draft = FrameDraft {
+        group: GroupId(*b"tests-of-pbft---"),
+        client: ClientId(client),
+        number,
+        events_seen: 0,
+        operations: vec![Bytes::from_static(b"operation")],
+    };
+    Verified::made_here(Arc::new(draft.prove(FrameProof::Authenticator([Tag([1; 16]); 4].into()))))
+}
+
+fn pre_prepare(seq: u64, batch: &Batch) -> Message {
+    Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(seq), batch: batch.clone() })
+}
+
+fn prepare(seq: u64, batch: &Batch) -> Message {
+    Message::Prepare(Vote { view: View(0), seq: Seq(seq), digest: batch.digest() })
+}
+
+fn is_prepare(message: &Message) -> bool {
+    matches!(message, Message::Prepare(_))
+}
+
+/// A replica is shown frames, by whoever, in which its tag is wrong.
+fn show_doubtful(net: &mut Net, to: u16, frames: &[&VerifiedFrame]) {
+    let frames = frames.iter().map(|frame| Arc::clone(frame)).collect();
+    net.step(r(to), |pbft: &mut Pbft, cx| pbft.on_doubtful_frames(cx, frames));
+}
+
+#[test]
+fn frames_that_every_replica_finds_authentic_are_ordered() {
+    covers!("PBFT-M1");
+    let mut net = Net::new(1);
+    let one = tagged(1, 1);
+    net.order(&one);
+    for replica in 0..4 {
+        assert_eq!(net.node(replica).history(), [one.digest()]);
+    }
+}
+
+#[test]
+fn nobody_is_suspected_for_what_is_not_signed() {
+    covers!("PBFT-M1");
+    let mut net = Net::new(1);
+    let one = tagged(1, 1);
+    // The primary has it not: its tag may be wrong for it alone.
+    net.request(&one, [1, 2, 3]);
+    for backup in 1..4 {
+        assert!(!net.node(backup).timers.contains_key(&Timer::Request));
+    }
+    // What is sent again is signed.
+    let signed = frame(1, 1);
+    net.request(&signed, [1, 2, 3]);
+    assert!(net.node(1).timers.contains_key(&Timer::Request));
+    net.fire(1, Timer::Forward);
+    net.run();
+    for replica in 0..4 {
+        assert_eq!(net.node(replica).history(), [signed.digest()], "the primary is shown the signed one");
+    }
+}
+
+#[test]
+fn a_wrong_tag_is_made_up_for_by_f_plus_1_votes_and_not_by_fewer() {
+    covers!("PBFT-M3");
+    let mut net = Net::new(1);
+    let one = tagged(1, 1);
+    let proposed = batch(&[&one]);
+    net.tell(0, 3, pre_prepare(1, &proposed));
+    show_doubtful(&mut net, 3, &[&one]);
+    net.tell(0, 3, prepare(1, &proposed));
+    assert_eq!(net.sent(3, is_prepare), 0, "the primary alone vouches, whatever it repeats");
+    net.tell(1, 3, prepare(1, &proposed));
+    assert!(net.sent(3, is_prepare) > 0, "two of four do, and one of them is correct");
+}
+
+#[test]
+fn doubtful_frames_are_kept_only_where_a_proposal_names_them() {
+    covers!("PBFT-M2");
+    let mut net = Net::new(1);
+    let (one, other) = (tagged(1, 1), tagged(2, 1));
+    net.tell(0, 3, pre_prepare(1, &batch(&[&one])));
+    show_doubtful(&mut net, 3, &[&one, &other]);
+    assert_eq!(net.node(3).pbft.doubtful.keys().copied().collect::<Vec<_>>(), [one.digest()]);
+    net.node_mut(3).frames_asked.clear();
+    net.fire(3, Timer::Status);
+    assert!(net.node(3).frames_asked.is_empty(), "nobody has another with this digest");
+}
+
+#[test]
+fn what_2f_plus_1_committed_to_is_executed_though_a_tag_is_wrong() {
+    covers!("PBFT-M3");
+    let mut net = Net::new(1);
+    let one = tagged(1, 1);
+    let proposed = batch(&[&one]);
+    net.tell(0, 3, pre_prepare(1, &proposed));
+    show_doubtful(&mut net, 3, &[&one]);
+    for from in [0, 1, 2] {
+        let vote = Vote { view: View(0), seq: Seq(1), digest: proposed.digest() };
+        net.tell(from, 3, Message::Commit(vote));
+    }
+    assert_eq!(net.node(3).history(), [one.digest()]);
+}
+
+#[test]
+fn who_finds_its_tag_wrong_tells_everybody() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let one = tagged(1, 1);
+    net.tell(0, 3, pre_prepare(1, &batch(&[&one])));
+    show_doubtful(&mut net, 3, &[&one]);
+    let told = |message: &Message| matches!(message, Message::WrongTags(named) if *named == [one.digest()]);
+    assert_eq!(net.sent(3, told), 3);
+    show_doubtful(&mut net, 3, &[&one]);
+    assert_eq!(net.sent(3, told), 3, "once");
+}
+
+#[test]
+fn a_client_whose_tags_f_plus_1_found_wrong_is_proposed_with_its_signature_only() {
+    covers!("PBFT-M5");
+    let mut net = Net::new(1);
+    let (one, two) = (tagged(1, 1), tagged(1, 2));
+    net.request(&one, [0]);
+    net.wire.clear();
+    net.tell(2, 0, Message::WrongTags(vec![one.digest()]));
+    net.tell(2, 0, Message::WrongTags(vec![one.digest()]));
+    net.request(&two, [0]);
+    assert_eq!(net.node(0).pbft.pool.len(), 2, "one replica may say what it likes");
+    net.tell(3, 0, Message::WrongTags(vec![one.digest()]));
+    assert_eq!(net.node(0).pbft.pool.len(), 0);
+    net.request(&tagged(1, 3), [0]);
+    assert_eq!(net.node(0).pbft.pool.len(), 0);
+    net.request(&tagged(2, 1), [0]);
+    net.request(&frame(1, 3), [0]);
+    assert_eq!(net.node(0).pbft.pool.len(), 2, "other clients' frames, and this one's with its signature");
+}
