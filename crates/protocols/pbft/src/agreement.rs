@@ -88,6 +88,8 @@ impl Agreement for Pbft {
             Timer::Deadline => {}
             Timer::Overdue => self.on_overdue(cx),
             Timer::Fetch => self.on_fetch_timer(cx),
+            Timer::Pace => self.on_pace_timer(cx),
+            Timer::Overtaken => self.on_overtaken_timer(cx),
         }
         self.progress(cx);
     }
@@ -157,8 +159,8 @@ impl Agreement for Pbft {
             votes: true,
             accused: self.group.all().filter(|replica| self.accused.contains(*replica)).collect(),
             suspicions: self.suspicions,
-            primary_wait: None,
-            agreement: None,
+            primary_wait: self.pace.waited(),
+            agreement: self.pace.agreement(),
         }
     }
 

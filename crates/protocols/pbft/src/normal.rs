@@ -5,7 +5,7 @@ use crate::state::Pbft;
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time, View};
+use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
 pub const MOST_PRE_PREPARED: usize = 16;
@@ -161,6 +161,7 @@ impl Pbft {
         }
         if let Some(slot) = self.slot(vote.seq) {
             slot.commits.entry(from).or_insert(vote.digest);
+            self.time_commit(cx, vote.seq, from, vote.digest);
         }
     }
 
@@ -224,6 +225,7 @@ impl Pbft {
         rule!("PBFT-R2");
         cx.persist(Record::Prepared(entry));
         cx.broadcast(Message::Commit(self.vote(seq, digest)));
+        self.time_agreement(cx, seq, digest);
     }
 
     /// Executes what committed, in order.
@@ -251,6 +253,7 @@ impl Pbft {
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         let Some(ordered) = self.ordered(seq, &batch) else { return };
         self.delivered = seq;
+        self.committed_at.note(seq, cx.now());
         // What it did not vote for it executes all the same, and must be able to execute again.
         for frame in self.frames.log(&batch.frames) {
             cx.remember(Record::Frame(frame.into_inner()));
@@ -283,9 +286,10 @@ impl Pbft {
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
+        let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in outcome.done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, Time(0)) {
+            if let Some(digest) = self.pool.done(*client, *number, committed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

@@ -21,7 +21,7 @@ const SELDOM: u64 = 4;
 const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
 /// was has come by then.
-const SOON: u64 = 32;
+pub(crate) const SOON: u64 = 32;
 
 impl Pbft {
     /// Compares notes, and asks for what is missing.
@@ -52,7 +52,7 @@ impl Pbft {
         !self.pool.is_empty() || !self.active || beyond_stable || self.delivered < self.stable.0
     }
 
-    fn status_message(&self) -> Status {
+    pub(crate) fn status_message(&self) -> Status {
         let from = self.delivered.next();
         let last = self.slots.last_key_value().map_or(Seq(0), |(last, _)| *last);
         let told = (from.0..=last.0).take(MOST_TOLD).map(|seq| match self.slots.get(&Seq(seq)) {
@@ -66,7 +66,8 @@ impl Pbft {
         let slots = if self.active { told.collect() } else { Vec::new() };
         let changes = self.present_changes().fold(0, |bits, message| bits | 1u128 << message.from.0);
         let (stable, executed) = (self.stable.0, self.delivered);
-        Status { view: self.view, active: self.active, stable, executed, slots, changes }
+        let wishes = self.wishes.contains(self.me);
+        Status { view: self.view, active: self.active, stable, executed, slots, changes, wishes }
     }
 
     /// Sends again what the sender lacks.
@@ -74,6 +75,7 @@ impl Pbft {
         if from == self.me {
             return;
         }
+        self.note_wish(from, status);
         rule!("PBFT-R6");
         let now = cx.now();
         let answered = self.answered.get(&from);

@@ -5,7 +5,7 @@ use crate::choose::null;
 use crate::message::{Entry, Signed, StableProof, Vote};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
 
@@ -15,7 +15,7 @@ const LEAST_AHEAD: u64 = 4;
 /// Names of PBFT's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// The oldest pending request has waited half its time: show it to the primary.
+    /// The oldest pending request has waited for a while: show it to the primary.
     Forward,
     /// The oldest pending request has waited too long: leave the view.
     Request,
@@ -31,6 +31,10 @@ pub enum Timer {
     Overdue,
     /// Frames or batches that somebody named have not come: ask for them.
     Fetch,
+    /// Look at how long requests waited.
+    Pace,
+    /// The oldest pending request was shown to the primary a while ago: see whether others overtake it.
+    Overtaken,
 }
 
 /// One sequence number of the present view (the paper's log).
@@ -117,6 +121,16 @@ pub struct Pbft {
     pub(crate) fetching: bool,
     /// The pending request that the timers run for.
     pub(crate) timed: Option<u64>,
+    /// How fast batches are agreed on.
+    pub(crate) pace: Pace,
+    /// The timer of the next look at the primary is set.
+    pub(crate) looking: bool,
+    /// When the batches committed that are handed to the executor.
+    pub(crate) committed_at: OrderedAt,
+    /// The oldest requests, as they were shown to the primary.
+    pub(crate) shown: Option<Shown>,
+    /// Who would rather have the next view's primary.
+    pub(crate) wishes: Voters,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Signed>>>,
@@ -173,6 +187,11 @@ impl Pbft {
             frames: FrameStore::default(),
             fetching: false,
             timed: None,
+            pace: Pace::default(),
+            looking: false,
+            committed_at: OrderedAt::default(),
+            shown: None,
+            wishes: Voters::NONE,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),
@@ -266,6 +285,7 @@ impl Pbft {
 
     /// After any event: whatever this replica may do now.
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
+        self.follow_wishes(cx);
         self.join_later_view(cx);
         self.try_new_view(cx);
         self.try_vote(cx);
@@ -273,6 +293,7 @@ impl Pbft {
         self.try_checkpoint(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);
+        self.watch_pace(cx);
         self.watch_fetch(cx);
     }
 }

@@ -1,10 +1,7 @@
 //! PBFT §4.4, "View changes": the timers that start one (§4.5.2, "Liveness").
 
 use crate::state::{Pbft, Timer};
-use troth_core::{Cx, To, rule};
-
-/// Frames shown to the primary at once.
-const MOST_SHOWN: usize = 64;
+use troth_core::{Cx, rule};
 
 impl Pbft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
@@ -18,26 +15,16 @@ impl Pbft {
         self.timed = oldest;
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
+            let came = self.pool.oldest_came().unwrap_or_default();
+            if oldest.zip(self.shown).is_some_and(|(oldest, shown)| shown.has(oldest)) {
+                cx.cancel_timer(Timer::Forward);
+            } else {
+                cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
+            }
             cx.set_timer(Timer::Request, self.after(cx, patience));
         } else {
             cx.cancel_timer(Timer::Forward);
             cx.cancel_timer(Timer::Request);
-        }
-    }
-
-    /// Shows the oldest pending frames to the primary: their clients may have sent them to some only.
-    pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active || self.is_primary() {
-            return;
-        }
-        let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
-        let frames = oldest.filter_map(|(_, digest)| self.frames.get(&digest).cloned()).collect();
-        cx.show_frames(To::One(self.primary()), frames);
-        // They may be lost on the way: one that waits alone would leave alone.
-        if self.timed.is_some() {
-            let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 8));
         }
     }
 

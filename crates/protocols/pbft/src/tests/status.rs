@@ -78,6 +78,7 @@ fn a_status_is_answered_a_few_times_in_an_interval_and_no_more() {
         executed: Seq(0),
         slots: Vec::new(),
         changes: 0,
+        wishes: false,
     };
     net.tell(3, 0, Message::Status(status.clone()));
     let first = net.wire.len();
