@@ -18,7 +18,7 @@ pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
 pub use pace::{Look, Pace};
-pub use patience::{OrderedAt, Patience, Shown};
+pub use patience::{Lateness, OrderedAt, Patience, Shown};
 pub use pool::{Admitted, RequestPool};
 pub use voters::Voters;
 

@@ -128,3 +128,33 @@ impl OrderedAt {
         self.0.clear();
     }
 }
+
+/// How late a replica comes to what is due: on a machine that has other things to do each of its steps waits as long,
+/// whatever the primary does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lateness {
+    sum: u64,
+    count: u64,
+    mean: u64,
+}
+
+impl Lateness {
+    /// Something that was due then is done now.
+    pub fn note(&mut self, due: Time, now: Time) {
+        self.sum = self.sum.saturating_add(now.0.saturating_sub(due.0));
+        self.count += 1;
+    }
+
+    /// Takes the mean of what was noted since it was taken last.
+    pub fn take(&mut self) -> u64 {
+        self.mean = self.sum.checked_div(self.count).unwrap_or(self.mean);
+        (self.sum, self.count) = (0, 0);
+        self.mean
+    }
+
+    /// The mean that was taken last.
+    #[must_use]
+    pub fn mean(&self) -> u64 {
+        self.mean
+    }
+}

@@ -12,6 +12,8 @@ use troth_minbft::{MinBft, RequestViewChange, SignedRequest};
 use troth_pbft::{Pbft, StableProof, ViewChange};
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, StateFetch, View, Wire};
 
+/// Batches asked for at once: what a message may name.
+const ASKED: usize = 64;
 /// Of what a flooding replica hears, it looks at one in so many.
 const LOOKS_AT: u64 = 8;
 
@@ -20,6 +22,8 @@ const LOOKS_AT: u64 = 8;
 pub(super) struct Heard {
     /// Frames that it names.
     frames: Vec<Digest>,
+    /// Batches that it names.
+    batches: Vec<Digest>,
     /// A checkpoint that it names.
     checkpoint: Option<(Seq, Digest)>,
     /// Whether its receiver has something to check in it: worth to be said again.
@@ -32,6 +36,8 @@ pub(super) trait Chatter: Agreement {
     fn lacking(group: Group, round: u64) -> Self::Message;
     /// A signed wish for the `round`-th view.
     fn wish(group: Group, me: ReplicaId, host: &Ed25519Signer, round: u64) -> Self::Message;
+    /// A question for these batches, where the protocol has one.
+    fn fetch(batches: Vec<Digest>) -> Option<Self::Message>;
     /// What is to be learned from a message.
     fn hear(message: Self::Message) -> Heard;
 }
@@ -54,6 +60,10 @@ impl Chatter for MinBft {
         let signature = host.sign(&digest);
         let signed = SignedRequest { from: me, request, digest, signature };
         troth_minbft::Message::RequestViewChange(Arc::new(signed))
+    }
+
+    fn fetch(_: Vec<Digest>) -> Option<troth_minbft::Message> {
+        None
     }
 
     fn hear(message: troth_minbft::Message) -> Heard {
@@ -91,11 +101,16 @@ impl Chatter for Pbft {
         Self::seal(body, digest, me, Seal::Signature(host.sign(&digest)))
     }
 
+    fn fetch(batches: Vec<Digest>) -> Option<troth_pbft::Message> {
+        Some(troth_pbft::Message::FetchBatches(batches))
+    }
+
     fn hear(message: troth_pbft::Message) -> Heard {
         use troth_pbft::{Body, Message};
         match message {
             Message::PrePrepare(proposal) => {
-                Heard { frames: proposal.batch.frames, costs: true, ..Heard::default() }
+                let batches = vec![proposal.batch.digest()];
+                Heard { frames: proposal.batch.frames, batches, costs: true, ..Heard::default() }
             }
             Message::Signed(signed) => match &signed.body {
                 Body::Checkpoint(checkpoint) => {
@@ -121,17 +136,28 @@ pub(super) struct PeerJunk<A> {
     heard: u64,
     old: VecDeque<Bytes>,
     frames: VecDeque<Digest>,
+    batches: VecDeque<Digest>,
     stable: Option<(Seq, Digest)>,
 }
 
 impl<A: Chatter> PeerJunk<A> {
     pub(super) fn new(group: Group, me: ReplicaId, host: Ed25519Signer, kind: FloodKind) -> Self {
-        let (old, frames) = (VecDeque::new(), VecDeque::new());
-        Self { protocol: PhantomData, group, me, host, kind, told: 0, heard: 0, old, frames, stable: None }
+        let (old, frames, batches) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        let (protocol, told, heard, stable) = (PhantomData, 0, 0, None);
+        Self { protocol, group, me, host, kind, told, heard, old, frames, batches, stable }
     }
 
     fn says(message: A::Message) -> Bytes {
         PeerMessage::Protocol(message).to_wire()
+    }
+
+    /// Frames and batches in turns, where the protocol has a question for the latter.
+    fn fetch(&self) -> Bytes {
+        let batches = A::fetch(self.batches.iter().copied().collect());
+        match batches.filter(|_| self.told % 16 < 8) {
+            Some(question) => Self::says(question),
+            None => self.fetch_frames(),
+        }
     }
 
     fn fetch_frames(&self) -> Bytes {
@@ -172,7 +198,7 @@ impl<A: Chatter> Junk for PeerJunk<A> {
         match self.told % 8 {
             0 => Self::says(A::lacking(self.group, self.told)),
             1 => self.old(false),
-            2 => self.fetch_frames(),
+            2 => self.fetch(),
             3 => self.old(true),
             4 => self.fetch_state(),
             5 => Self::says(A::wish(self.group, self.me, &self.host, self.told)),
@@ -189,6 +215,8 @@ impl<A: Chatter> Junk for PeerJunk<A> {
         let Ok(PeerMessage::Protocol(said)) = PeerMessage::<A::Message>::from_wire(message) else { return };
         let heard = A::hear(said);
         self.frames.extend(heard.frames);
+        self.batches.extend(heard.batches);
+        self.batches.drain(..self.batches.len().saturating_sub(ASKED));
         self.stable = heard.checkpoint.or(self.stable);
         if heard.costs {
             self.old.push_back(message.clone());

@@ -45,11 +45,11 @@ pub(crate) struct Figures {
     pub(crate) instructions: Option<f64>,
     /// Bytes of an operation that anybody sent.
     pub(crate) bytes: f64,
-    /// Messages of a batch from replica to replica.
+    /// Messages of a batch from replica to replica, with one client alone: nothing is sent again then.
     pub(crate) batch_messages: f64,
     /// Messages of an operation from replica to replica.
     pub(crate) messages: f64,
-    /// Calls of a batch to trusted components.
+    /// Calls of a batch to trusted components, with one client alone.
     pub(crate) batch_calls: f64,
     /// Calls of an operation to trusted components.
     pub(crate) calls: f64,
@@ -97,6 +97,8 @@ impl Side {
         let alone = Duration::from_millis(plan.alone_millis);
         let (single, latency) = loaded(&mut self.alone, &self.servers, alone, false).await?;
         figures.alone = latency;
+        figures.batch_messages = single.batch_messages;
+        figures.batch_calls = single.batch_calls;
         figures.view_changes += single.view_changes;
         Ok(figures)
     }

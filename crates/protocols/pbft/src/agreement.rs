@@ -35,8 +35,7 @@ impl Agreement for Pbft {
             self.watch_deadline(cx);
             self.progress(cx);
         }
-        let at = self.after(cx, self.config.status_interval);
-        cx.set_timer(Timer::Status, at);
+        self.watch_status(cx);
     }
 
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {

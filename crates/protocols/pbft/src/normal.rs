@@ -314,6 +314,12 @@ impl Pbft {
         let below = stable.min(self.own_state).min(self.delivered);
         self.decided = self.decided.split_off(&below.next());
         self.frames.stable(below);
+        // A log that is executed again holds more than a window: to look at all of it for each of its checkpoints would
+        // take most of a start.
+        let again = u64::try_from(self.decided.len()).is_ok_and(|decided| decided > self.config.window);
+        if again && self.batches.len() <= 2 * self.batches_kept {
+            return;
+        }
         let mut named: BTreeMap<Digest, Batch> = BTreeMap::new();
         let pre_prepared = self.pre_prepared.values().flat_map(|at| at.keys().copied());
         let in_slots =
@@ -328,6 +334,7 @@ impl Pbft {
                 named.insert(digest, batch);
             }
         }
+        self.batches_kept = named.len();
         self.batches = named;
     }
 }

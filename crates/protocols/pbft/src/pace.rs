@@ -5,7 +5,6 @@
 //! wanting, and so is one that lets a request wait while it orders others that came later. Who finds it wanting goes on
 //! with it until f+1 do.
 
-use crate::message::{Message, Status};
 use crate::retransmission::SOON;
 use crate::state::{Pbft, Timer};
 use std::collections::BTreeSet;
@@ -21,7 +20,8 @@ impl Pbft {
     pub(crate) fn watch_pace(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.looking && self.active && !self.pool.is_empty() {
             self.looking = true;
-            cx.set_timer(Timer::Pace, self.after(cx, self.patience().between_looks()));
+            self.look_due = self.after(cx, self.patience().between_looks());
+            cx.set_timer(Timer::Pace, self.look_due);
         }
     }
 
@@ -33,7 +33,8 @@ impl Pbft {
 
     /// A view ends, with what was thought of its primary.
     pub(crate) fn forget_pace(&mut self, cx: &mut Cx<'_, Self>) {
-        self.wishes = Voters::NONE;
+        (self.wanting, self.impatient, self.overdue) = (false, false, false);
+        self.wished_by = Voters::NONE;
         self.shown = None;
         self.looking = false;
         cx.cancel_timer(Timer::Pace);
@@ -60,8 +61,9 @@ impl Pbft {
     /// Takes stock of how long requests waited.
     pub(crate) fn on_pace_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.looking = false;
+        self.lateness.note(self.look_due, cx.now());
         // One that is behind or repairs itself waits for itself.
-        if !self.active || self.is_primary() || self.behind || self.repairing {
+        if !self.active || self.is_primary() || self.behind || self.lags() {
             return self.pool.forget_waits();
         }
         rule!("PBFT-P1");
@@ -69,11 +71,15 @@ impl Pbft {
         let waited = self.pool.typical_wait(cx.now(), |_| false);
         let (limits, most) = (&self.config.limits, self.config.batch_bytes());
         let times = PHASES * self.patience().agreements(self.pool.len(), self.pool.bytes(), limits, most);
-        let least = self.patience().least(waited.map(|(_, clients)| clients));
+        // No phase is faster than this replica comes to what is due, whoever else is.
+        let own = times.saturating_mul(self.lateness.take());
+        let least = self.patience().least(waited.map(|(_, clients)| clients)).saturating_add(own);
         rule!("PBFT-P2");
         let look = self.pace.look(cx.now(), waited.map(|(waited, _)| waited), times, least);
         if look == Look::TooSlow {
             self.find_wanting(cx, "it orders more slowly than the others agree");
+        } else if look == Look::Good {
+            self.wanting = false;
         }
     }
 
@@ -89,14 +95,14 @@ impl Pbft {
 
     /// How long a request may wait while others that came later are ordered.
     pub(crate) fn overtaking_patience(&self) -> u64 {
-        let agreement = self.pace.agreement().map(|phase| phase.saturating_mul(PHASES));
+        let phase = self.pace.agreement().map(|phase| phase.saturating_add(self.lateness.mean()));
+        let agreement = phase.map(|phase| phase.saturating_mul(PHASES));
         let bears = self.pace.doubt().bears(self.patience().overtaken(agreement));
         bears.min(self.back_off.of(self.config.request_timeout))
     }
 
-    /// Shows the oldest pending frames to the primary: their clients may have sent them to some only, and what was shown
-    /// may be lost on the way; one that waits alone would leave alone. From then on the primary has no reason to let
-    /// them wait.
+    /// Shows the oldest pending frames to the primary, again and again: their clients may have sent them to some only,
+    /// and what was shown may be lost on the way. From then on the primary has no reason to let them wait.
     pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.active || self.is_primary() {
             return;
@@ -138,32 +144,14 @@ impl Pbft {
         batches.flat_map(|(_, batch)| batch.frames.iter().copied()).collect()
     }
 
-    /// Says that it would rather have another primary, and goes on with this one: who left alone for a judgement that may
-    /// be wrong would be missing to the others, and they have no reason to follow.
+    /// It would rather have another primary, until a look finds this one good.
     fn find_wanting(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
-        if self.wishes.contains(self.me) {
+        if self.wanting {
             return;
         }
         rule!("PBFT-P4");
         self.pace.blame(self.primary(), self.group.weak());
-        self.wishes.insert(self.me);
-        self.suspicions += 1;
-        cx.suspect(self.primary(), reason);
-        cx.send(To::Others, Message::Status(self.status_message()));
-    }
-
-    /// What somebody's last status says of the primary of this view.
-    pub(crate) fn note_wish(&mut self, from: ReplicaId, status: &Status) {
-        if status.view == self.view && status.active && status.wishes {
-            self.wishes.insert(from);
-        }
-    }
-
-    /// Leaves the view where f+1 wish it, one of whom is correct.
-    pub(crate) fn follow_wishes(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("PBFT-P5");
-        if self.active && self.wishes.count() >= self.group.weak() {
-            self.leave_view(cx, self.view.next());
-        }
+        self.wanting = true;
+        self.wish(cx, reason);
     }
 }

@@ -228,6 +228,11 @@ impl Net {
         self.step(r(replica), |pbft, cx| pbft.on_timer(cx, timer));
     }
 
+    /// A replica leaves its view for the next.
+    pub(super) fn leave(&mut self, replica: u16) {
+        self.step(r(replica), |pbft, cx| pbft.leave_view(cx, pbft.view.next()));
+    }
+
     /// Orders a frame everywhere.
     pub(super) fn order(&mut self, frame: &VerifiedFrame) {
         let all: Vec<u16> = self.group.all().map(|replica| replica.0).collect();

@@ -1,4 +1,4 @@
-//! PBFT-P1 to P5: primaries that order too slowly for everybody, or for somebody.
+//! PBFT-P1 to P4: primaries that order too slowly for everybody, or for somebody.
 
 use super::harness::{Net, batch, covers, frame, r};
 use crate::choose::{Shown, choose};
@@ -94,7 +94,7 @@ impl Backup {
     }
 
     fn wishes(&self) -> bool {
-        self.net.node(ME).pbft.wishes.contains(r(ME))
+        self.net.node(ME).pbft.wishes()
     }
 
     /// Another one says what it thinks of the primary.
@@ -220,7 +220,31 @@ fn who_cannot_tell_how_fast_the_others_are_judges_nobody() {
         // The primary and one faulty backup: no other one is heard of.
         backup.commit(0, vote);
     }
-    assert!(!backup.wishes());
+    let pbft = &backup.net.node(ME).pbft;
+    assert_eq!((pbft.wanting, pbft.impatient), (false, true), "it waits, and does not know for whom");
+}
+
+// PBFT-P2 "… and no phase is faster than this replica itself …"
+#[test]
+fn who_comes_late_to_everything_blames_nobody_for_it() {
+    covers!("PBFT-P2");
+    for late in [true, false] {
+        let mut backup = Backup::new();
+        for _ in 0..40 {
+            let frame = backup.request(1);
+            // Others have the machine for 70 ms, and again: what is due waits, and so does what has come.
+            for _ in 0..4 {
+                if late {
+                    backup.net.now += 70 * MS;
+                    backup.pass(0);
+                } else {
+                    backup.pass(70 * MS);
+                }
+            }
+            backup.order(&frame, MS);
+        }
+        assert_eq!(backup.net.node(ME).pbft.wanting, !late);
+    }
 }
 
 // PBFT-P3 (guard)
@@ -275,6 +299,20 @@ fn who_finds_a_primary_wanting_says_so_and_goes_on_with_it() {
     assert!(backup.net.node(ME).history().contains(&frame.digest()), "it goes on");
 }
 
+// "… until a look finds it good again …"
+#[test]
+fn who_finds_it_good_again_takes_its_word_back() {
+    covers!("PBFT-P4");
+    let mut backup = Backup::new();
+    backup.paced(20_000 * MS, 90 * MS, MS);
+    assert!(backup.wishes());
+    for _ in 0..400 {
+        let frame = backup.request(1);
+        backup.order(&frame, MS);
+    }
+    assert!(!backup.wishes());
+}
+
 // "… the backup bears twice as much …"
 #[test]
 fn primaries_that_cannot_all_be_faulty_double_what_is_borne() {
@@ -291,22 +329,26 @@ fn primaries_that_cannot_all_be_faulty_double_what_is_borne() {
     assert_eq!((backup.wishes(), bears(&backup)), (true, 2));
 }
 
-// PBFT-P5 (guard)
+// PBFT-V17 (guard)
 #[test]
-fn a_view_is_left_when_one_correct_replica_at_least_finds_its_primary_wanting() {
-    covers!("PBFT-P5");
+fn a_view_is_left_when_one_correct_replica_at_least_wishes_it() {
+    covers!("PBFT-V17");
     let mut backup = Backup::new();
     backup.request(1);
     // Of f there may be none correct, however often they say it.
     for _ in 0..3 {
         backup.status(2, 0, true, true);
     }
-    // Nor is it this view's primary that these find wanting.
+    // Nor is it this view's primary that these would rather not have.
     backup.status(1, 1, true, true);
     backup.status(1, 0, false, true);
     backup.status(0, 0, true, false);
     assert!(backup.net.node(ME).pbft.active);
+    // What was taken back does not count.
+    backup.status(2, 0, true, false);
     backup.status(1, 0, true, true);
+    assert!(backup.net.node(ME).pbft.active);
+    backup.status(2, 0, true, true);
     let pbft = &backup.net.node(ME).pbft;
     assert_eq!((pbft.view, pbft.active), (View(1), false));
 }
