@@ -53,7 +53,7 @@ impl Shown {
 
     /// Operations per second beside another's, pair by pair.
     fn beside(&self, other: &Self) -> Interval {
-        Interval::of(self.rounds.iter().zip(&other.rounds).map(|(own, other)| own.rate / other.rate))
+        Interval::of(self.rounds.iter().zip(&other.rounds).map(|(own, other)| own.rate / other.rate.max(1.0)))
     }
 }
 
