@@ -10,18 +10,23 @@ pub const COMMAND: Command = Command {
     words: "",
     summary: "attack a real cluster in ways that nobody can prove: what honest clients still get done",
     details: "
-Builds crates/bench (release) with the feature `adversaries` and runs it: groups of three replica processes with
+Builds crates/bench (release) with the feature `adversaries` and runs it: groups that bear one faulty replica with
 honest clients that load them, in turns without and with one attacker, each time from the group's start on:
 
   slow          a primary that delays every proposal to just under the time-out
   unfair        a primary that takes one client's requests in just under the time-out
-  withholding   a primary that shows its proposals to one backup only, and answers no client
+  withholding   a primary that leaves f backups out when it proposes, and answers no client
   forger        a client that sends nothing but frames that it did not sign
   fetcher       a replica, in the place of the one that the group bears, that asks for the state without end
 
 It holds where honest clients, all of them together and the one that is served least, get at least half of the
 operations done that they get done without an attacker.",
     options: &[
+        Opt {
+            name: "--protocol",
+            value: "minbft|pbft",
+            help: "how the replicas agree; minbft where not given",
+        },
         Opt { name: "--seconds", value: "<n>", help: "of each run; 15 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "runs of each kind, in turns with those without; 3 where not given" },
         Opt { name: "--kind", value: "<kind>", help: "one of the above; all where not given" },
@@ -49,6 +54,9 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let (seconds, rounds) = (number("--seconds", 15)?, number("--rounds", 3)?);
     for (name, default) in [("--connections", 16), ("--outstanding", 1000), ("--rate", 50_000_000)] {
         number(name, default)?;
+    }
+    if let Some(protocol) = arguments.all("--protocol").pop() {
+        words.extend(["--protocol".to_string(), protocol]);
     }
     let kinds = arguments.all("--kind").join(",");
     if !kinds.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|cost|gates [null|kv]|open [null|kv]|plots",
+    words: "null|large|peers|cost|protocols|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes (3f+1 with --protocol pbft) that serve nothing,
@@ -35,6 +35,10 @@ There is no claim about it; it is well where everything could be measured.
 `cost` counts what an operation takes of the servers (system calls by name, wake-ups, allocations, checks of
 signatures, trusted calls), measures what each of these costs by itself, and holds where the sum comes to within 20 %
 of the processor time that was measured. docs/internals/cost.md reads it. It counts with `perf`, as root.
+`protocols` measures every agreement protocol that is served beside PBFT, in turns in the same run, at f = 1 and f = 2 with
+requests and replies of 0 and 4 KB: throughput, one client alone, and what an operation takes of processors, bytes,
+messages, trusted calls, MACs and signatures, beside what the papers predict. It holds where MinBFT orders at least
+1.10 times what PBFT does and a batch takes the messages that the papers have. `--rounds` is the number of pairs (10).
 What was measured is written to bench/results, that of gates and open as a picture too; `plots` draws those again.",
     options: &[
         Opt {
@@ -82,14 +86,15 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["large"] => return large(arguments),
         ["peers"] => return peers::run(arguments),
         ["cost"] => return cost(arguments),
+        ["protocols"] => return protocols(arguments),
         ["gates"] => return gates(arguments, None),
         ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
         ["open"] => return open(arguments, "null"),
         ["open", service @ ("null" | "kv")] => return open(arguments, service),
         ["plots"] => return plots(),
         _ => {
-            return Err("say which benchmark: null, large, peers, cost, gates [null|kv], open [null|kv] or \
-                        plots"
+            return Err("say which benchmark: null, large, peers, cost, protocols, gates [null|kv], open \
+                        [null|kv] or plots"
                 .to_string());
         }
     }
@@ -215,6 +220,29 @@ fn cost(arguments: &Arguments) -> Result<Report, String> {
     let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(8)) + OVERHEAD * 3;
     let report = heard(words.map(str::to_string).into(), &HONEST, limit)?;
     keep(&report, "cost")?;
+    Ok(report)
+}
+
+/// Every protocol beside PBFT.
+fn protocols(arguments: &Arguments) -> Result<Report, String> {
+    let mut words: Vec<String> = ["protocols", "--json"].map(str::to_string).into();
+    let pairs = arguments.number("--rounds", 10)?;
+    let seconds = arguments.number("--seconds", 0)?;
+    words.extend(["--pairs".to_string(), pairs.to_string()]);
+    if seconds > 0 {
+        words.extend(["--millis".to_string(), seconds.saturating_mul(1000).to_string()]);
+    }
+    for name in ["--f", "--connections", "--outstanding"] {
+        if let Some(given) = arguments.all(name).pop() {
+            words.extend([name.to_string(), given]);
+        }
+    }
+    // Six cells of at most four protocols, each round of many requests and of one; and a round that is not counted.
+    let round = Duration::from_secs(seconds.max(2).saturating_add(4));
+    let limit =
+        round * u32::try_from(pairs.saturating_add(1).saturating_mul(24)).unwrap_or(u32::MAX) + OVERHEAD * 6;
+    let report = heard(words, &HONEST, limit)?;
+    keep(&report, "protocols")?;
     Ok(report)
 }
 

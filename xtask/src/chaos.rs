@@ -10,13 +10,15 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "chaos",
-    words: "minbft",
+    words: "[minbft|pbft]",
     summary: "break a cluster of real processes under load; have the history judged",
     details: "
 Builds crates/troth with the features `faults` and `demo-adversary`, crates/chaos (both in a profile of
 their own, chaos) and crates/chaos/judge, a Go module, and runs them: 2f+1 replicas with durability
 `always`, each with its hardened trusted process, every connection through a relay, and clients that get,
-put and compare-and-swap a few keys.
+put and compare-and-swap a few keys. With pbft there are 3f+1 replicas and nothing trusted, so no process of
+that kind is killed; and as none that lost its log comes back, disks are wiped once, in the end, of f replicas
+that must refuse to start and without which the others must serve. Which faults a run has it says.
 Replicas and trusted processes are killed with SIGKILL, or die in the middle of a sync and lose a random
 part of what was not synced, torn writes among it; disks are wiped, whose processes must then refuse to
 start and are readmitted by `troth admin`; replicas are stopped and resumed, find their disks full, have
@@ -37,6 +39,11 @@ same course must end as not caught (exit 1).
 The seed chooses faults and operations; what the processes do meanwhile is theirs, so a seed makes a
 failure likely again and not certain. Needs `go`, 1.26 or newer.",
     options: &[
+        Opt {
+            name: "--protocol",
+            value: "minbft|pbft",
+            help: "how the replicas agree, where no word says it; minbft where not given",
+        },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--minutes", value: "<n>", help: "minutes of faults; 2 where not given" },
         Opt { name: "--seed", value: "<n>", help: "what chooses; one by chance where not given" },
@@ -55,7 +62,7 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
         Opt {
             name: "--trusted-home",
             value: "<home>",
-            help: "process or in-process: where trusted components live; process where not given",
+            help: "process or in-process: where trusted components live; process where not given; not with pbft",
         },
     ],
     run,
@@ -69,10 +76,13 @@ const PROFILE: &str = "chaos";
 const JUDGE: &str = "crates/chaos/judge";
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
-    if arguments.words != ["minbft"] {
-        return Err("there is one protocol so far: minbft".to_string());
-    }
-    let mut words = vec!["--json".to_string()];
+    let named = [arguments.words.as_slice(), arguments.all("--protocol").as_slice()].concat();
+    let protocol = match named.as_slice() {
+        [] => "minbft",
+        [protocol] => protocol,
+        _ => return Err("say one protocol: minbft or pbft".to_string()),
+    };
+    let mut words = ["--json", "--protocol", protocol].map(str::to_string).to_vec();
     let mut number = |name: &str, default| -> Result<u64, String> {
         let number = arguments.number(name, default)?;
         words.extend([name.to_string(), number.to_string()]);

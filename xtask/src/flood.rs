@@ -10,7 +10,7 @@ pub const COMMAND: Command = Command {
     words: "",
     summary: "flood a real cluster: what honest clients still get done, and what memory the replicas take",
     details: "
-Builds crates/bench (release) and runs it: three replica processes, honest clients that load them, and in turns
+Builds crates/bench (release) and runs it: a group that bears one faulty replica, honest clients that load them, and in turns
 with a baseline one that floods: a replica with its real keys in the place of the one that the group bears
 (questions, repetitions, wrong signatures, garbage), a client with its real keys (frames beyond its window, wrong
 signatures, repetitions, reads, garbage), and 5,000 idle connections to each replica, half of them clients'.
@@ -21,6 +21,11 @@ It holds where honest clients get at least 80 % of the operations per second of 
 replica ever has more resident than the bound that its configuration allows (`memory_bound` in `/status`;
 docs/internals/bounds.md says what is in it).",
     options: &[
+        Opt {
+            name: "--protocol",
+            value: "minbft|pbft",
+            help: "how the replicas agree; minbft where not given",
+        },
         Opt { name: "--seconds", value: "<n>", help: "of each flood and of each baseline; 60 where not given" },
         Opt { name: "--kind", value: "<kind>", help: "peer, client, idle; all where not given" },
         Opt { name: "--connections", value: "<n>", help: "honest clients; 16 where not given" },
@@ -49,7 +54,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     for (name, default) in [("--connections", 16), ("--idle", 5000), ("--times", 10)] {
         number(name, default)?;
     }
-    for name in ["--kind", "--durability"] {
+    for name in ["--kind", "--durability", "--protocol"] {
         let given = arguments.all(name).join(",");
         if !given.is_empty() {
             words.extend([name.to_string(), given]);

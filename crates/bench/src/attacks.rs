@@ -10,13 +10,14 @@ use crate::load::{Controls, Load};
 use crate::marks::ask;
 use crate::null::{OVERHEAD, links};
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use crate::report::median;
 use bytes::Bytes;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
+use troth_node::config::{ClientSecret, Cluster, Durability};
 use troth_types::{ClientId, ReplicaId};
 
 /// The share of the throughput without an attacker that the project claims, for all clients and for each.
@@ -93,19 +94,24 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
         .fold(f64::INFINITY, f64::min);
     let verdict = if good { "holds" } else { "does not hold" };
     let summary = format!(
-        "of {} attacks the worst leaves honest clients {worst:.2} of the throughput: the claim of at least {CLAIM} {verdict}",
+        "{}: of {} attacks the worst leaves honest clients {worst:.2} of the throughput: the claim of at least {CLAIM} {verdict}",
+        plan.protocol,
         rows.len()
     );
     println!("{summary}");
     if plan.json {
-        println!("{}", json!({ "ok": good, "summary": summary, "attacks": rows }));
+        println!(
+            "{}",
+            json!({ "ok": good, "summary": summary, "protocol": plan.protocol.name(), "attacks": rows })
+        );
     }
     Ok(good)
 }
 
 /// One group from its start on, loaded for so long.
 async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failure> {
-    let scratch = Scratch::new(1, plan.clients.connections + 1, Durability::Memory, TrustedHome::InProcess)?;
+    let agreed = Agreed::in_process(plan.protocol, 1);
+    let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let dir = scratch.layout.root().to_string_lossy().into_owned();
     let (mut replicas, mut others) = (Vec::new(), Vec::new());

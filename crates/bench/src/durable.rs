@@ -7,6 +7,7 @@ use crate::cli::Plan;
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, links, round, start_replicas};
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use crate::report::{Round, load_average, median};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -95,7 +96,7 @@ async fn measure(plan: &Plan) -> Result<(Vec<Measured>, Vec<f64>), Failure> {
 
 async fn start(plan: &Plan, durability: Durability, home: TrustedHome) -> Result<Measured, Failure> {
     // The last client is the one that is alone.
-    let scratch = Scratch::new(plan.f, plan.clients.connections + 1, durability, home)?;
+    let scratch = Scratch::new(Agreed::minbft(plan.f, home), plan.clients.connections + 1, durability)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = start_replicas(&scratch, &cluster).await?;
     let addresses: Vec<(String, ReplicaId)> =

@@ -9,6 +9,7 @@ use crate::load::{Controls, Load, Operations};
 use crate::marks::ask;
 use crate::null::links;
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use crate::report::percentile;
 use bytes::Bytes;
 use serde_json::json;
@@ -89,7 +90,12 @@ struct Stage {
 impl Stage {
     async fn new() -> Result<Self, Failure> {
         let clients = 2 * FILLERS + 8;
-        let scratch = Scratch::serving(Service::Kv, 1, clients, Durability::Always, TrustedHome::InProcess)?;
+        let scratch = Scratch::serving(
+            Service::Kv,
+            Agreed::minbft(1, TrustedHome::InProcess),
+            clients,
+            Durability::Always,
+        )?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let mut stage = Self { scratch, cluster, servers: vec![None, None, None], clients: 0 };
         for replica in stage.cluster.group.all() {

@@ -7,7 +7,7 @@
 //! | `durable` | the same for durability `always`: beside memory, and beside the disk's own sync |
 //! | `attacks` | honest load in a group with an attacker that nobody can prove to be one |
 //! | `flood` | honest load while a replica, a client or idle connections flood the group |
-//! | `protocol` | how the replicas of a measured group agree |
+//! | `protocol` | what a measured group is |
 //! | `processes` | the servers as child processes that never outlive this one |
 //! | `direct` | the unreplicated service |
 //! | `caller` | one client: the quorum-counting one, and one that believes its only server |
@@ -16,11 +16,12 @@
 //! | `large` | a state of millions of keys |
 //! | `hub` | connections read in one place, one wake-up for all |
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
+//! | `protocols` | every agreement protocol beside PBFT |
 //! | `peers` | durable writes beside etcd's and ZooKeeper's |
 //! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
 //! | `allocations` | the allocator of `troth`, with a count |
-//! | `syscalls` | system calls of any kind, by `perf` |
+//! | `syscalls` | system calls of any kind and instructions, by `perf` |
 //! | `marks`, `report` | what is read before and after a round, and what follows from it |
 #![deny(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
@@ -42,6 +43,7 @@ mod open;
 mod peers;
 mod processes;
 mod protocol;
+mod protocols;
 mod report;
 mod suite;
 mod syscalls;
@@ -53,11 +55,10 @@ mod tests;
 
 use clap::Parser;
 use cli::{Cli, Command, DurabilityName};
-use protocol::ProtocolName;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
-use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
+use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 
 /// Why a measurement could not be made, for people.
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         }
         Command::Null(plan) => match plan.durability {
             DurabilityName::Memory => null::run(&plan),
-            DurabilityName::Always if plan.protocol == ProtocolName::Pbft => Err(
+            DurabilityName::Always if plan.protocol != Protocol::MinBft => Err(
                 "what durability costs is measured of minbft alone: leave --protocol or --durability away"
                     .into(),
             ),
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Large(plan) => large::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Cost(plan) => cost::run(&plan),
+        Command::Protocols(plan) => protocols::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),
         Command::Attacks(plan) => attacks::run(&plan),
@@ -117,6 +119,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
         until_stdin_ends: true,
         trusted_command,
         trusted_delay: Duration::from_micros(server.trusted_delay),
+        null_result: server.result_bytes,
         ..Options::default()
     };
     #[cfg(feature = "adversaries")]

@@ -7,7 +7,9 @@ use crate::cli::Plan;
 use crate::load::{Controls, Load};
 use crate::marks::Mark;
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use crate::report::{Round, report};
+use crate::syscalls::{self, Event};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::task::LocalSet;
@@ -38,8 +40,8 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
-    let home = plan.protocol.components();
-    let scratch = Scratch::new(plan.f, plan.clients.connections, Durability::Memory, home)?;
+    let agreed = Agreed::in_process(plan.protocol, plan.f);
+    let scratch = Scratch::new(agreed, plan.clients.connections, Durability::Memory)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let delay = plan.trusted_delay.to_string();
     let replicas = start_replicas_with(&scratch, &cluster, &["--trusted-delay", &delay]).await?;
@@ -77,7 +79,7 @@ pub(crate) async fn start_replicas(scratch: &Scratch, cluster: &Cluster) -> Resu
 }
 
 /// The same with these words more for each of them.
-async fn start_replicas_with(
+pub(crate) async fn start_replicas_with(
     scratch: &Scratch,
     cluster: &Cluster,
     more: &[&str],
@@ -137,7 +139,7 @@ pub(crate) async fn round<C: Caller>(
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         controls.keep.set(false);
         let after = Mark::take(servers, &controls).await?;
-        let calls = crate::syscalls::per_operation(servers, &controls).await?;
+        let calls = syscalls::per_operation(Event::Calls, servers, &controls).await?;
         controls.go_on.set(false);
         Ok((before, after, calls))
     };

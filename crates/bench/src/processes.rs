@@ -2,6 +2,7 @@
 //! standard input, whose other end only this process holds.
 
 use crate::Failure;
+use crate::protocol::Agreed;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Auth, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make};
+use troth_node::config::{Auth, Durability, Layout, Plan, Service, TrustedHome, free_ports, make};
 use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
@@ -35,43 +36,32 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// A new cluster that serves nothing, on free ports of 127.0.0.1.
-    pub(crate) fn new(
-        faults: u16,
-        clients: u16,
-        durability: Durability,
-        trusted_home: TrustedHome,
-    ) -> Result<Self, Failure> {
-        Self::serving(Service::Null, faults, clients, durability, trusted_home)
+    pub(crate) fn new(agreed: Agreed, clients: u16, durability: Durability) -> Result<Self, Failure> {
+        Self::serving(Service::Null, agreed, clients, durability)
     }
 
     /// A new cluster of a service, on free ports of 127.0.0.1.
     pub(crate) fn serving(
         service: Service,
-        faults: u16,
+        agreed: Agreed,
         clients: u16,
         durability: Durability,
-        trusted_home: TrustedHome,
     ) -> Result<Self, Failure> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("troth-bench-{}-{number}", std::process::id()));
-        // What has no components to trust runs the protocol that needs none.
-        let protocol = match trusted_home {
-            TrustedHome::InProcess | TrustedHome::Process => Protocol::MinBft,
-            TrustedHome::Nowhere => Protocol::Pbft,
-        };
-        let replicas = usize::from(protocol.replicas(faults));
+        let replicas = usize::from(agreed.replicas());
         let addresses: Vec<String> =
             free_ports(2 * replicas + 2)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let mut pairs = addresses.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {
-            protocol,
+            protocol: agreed.protocol,
             auth: Auth::Signed,
-            faults,
+            faults: agreed.faults,
             service,
-            trusted: trusted_home.usual_kind(),
-            trusted_home,
+            trusted: agreed.kind(),
+            trusted_home: agreed.home,
             durability,
             clients,
             addresses: pairs.collect(),
@@ -79,8 +69,8 @@ impl Scratch {
         };
         let scratch = Self { layout: Layout::new(root), direct };
         make(&scratch.layout, &plan)?;
-        if trusted_home == TrustedHome::Process && std::fs::metadata(scratch.layout.root())?.uid() == 0 {
-            for replica in (0..protocol.replicas(faults)).map(ReplicaId) {
+        if agreed.home == TrustedHome::Process && std::fs::metadata(scratch.layout.root())?.uid() == 0 {
+            for replica in (0..agreed.replicas()).map(ReplicaId) {
                 scratch.give(replica)?;
             }
         }

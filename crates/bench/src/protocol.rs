@@ -1,32 +1,40 @@
-//! Which agreement protocol a measured group runs.
+//! What a measured group is: its agreement protocol, its size, and where its trusted components live.
 
-use clap::ValueEnum;
-use troth_node::config::{Protocol, TrustedHome};
+use troth_node::config::{Protocol, TrustedHome, TrustedKind};
 
-/// How the replicas of the measured group agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolName {
-    /// 2f+1 replicas, each with a trusted component in its process.
-    #[value(name = "minbft")]
-    MinBft,
-    /// 3f+1 replicas, nothing trusted.
-    Pbft,
+/// A group to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    pub(crate) protocol: Protocol,
+    pub(crate) faults: u16,
+    /// Where its components live; nowhere where the protocol has none.
+    pub(crate) home: TrustedHome,
 }
 
-impl ProtocolName {
-    /// The same in the configuration.
-    pub(crate) fn protocol(self) -> Protocol {
-        match self {
-            Self::MinBft => Protocol::MinBft,
-            Self::Pbft => Protocol::Pbft,
-        }
+impl Agreed {
+    /// With components at this home, where the protocol has any.
+    pub(crate) fn new(protocol: Protocol, faults: u16, home: TrustedHome) -> Self {
+        let (_, home) = protocol.components(home.usual_kind(), home);
+        Self { protocol, faults, home }
     }
 
-    /// Where the components of such a group live.
-    pub(crate) fn components(self) -> TrustedHome {
-        match self {
-            Self::MinBft => TrustedHome::InProcess,
-            Self::Pbft => TrustedHome::Nowhere,
-        }
+    /// MinBFT, with components at this home.
+    pub(crate) fn minbft(faults: u16, home: TrustedHome) -> Self {
+        Self::new(Protocol::MinBft, faults, home)
+    }
+
+    /// With components in the replicas' processes, where it has any.
+    pub(crate) fn in_process(protocol: Protocol, faults: u16) -> Self {
+        Self::new(protocol, faults, TrustedHome::InProcess)
+    }
+
+    /// How its components certify.
+    pub(crate) fn kind(self) -> TrustedKind {
+        self.home.usual_kind()
+    }
+
+    /// How many replicas it has.
+    pub(crate) fn replicas(self) -> u16 {
+        self.protocol.replicas(self.faults)
     }
 }

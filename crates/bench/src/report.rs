@@ -78,7 +78,7 @@ const COUNTED: [Column; 1] = [("system calls per operation, servers", "system_ca
 
 /// What is shown of every round.
 fn always() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().chain(COUNTED.iter().filter(|_| crate::syscalls::available()))
+    COLUMNS.iter().chain(COUNTED.iter().filter(|_| crate::syscalls::available(crate::syscalls::Event::Calls)))
 }
 
 /// What is shown of a round of servers that may be durable.
@@ -161,7 +161,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
     println!();
     println!(
         "null service, {}, f = {}, {} clients, {} requests outstanding, {} bytes each, {} rounds of {} s; load average {}",
-        plan.protocol.protocol().name(),
+        plan.protocol.name(),
         plan.f,
         plan.clients.connections,
         plan.clients.outstanding,
@@ -198,7 +198,7 @@ pub(crate) fn report(plan: &Plan, replicated: &[Round], direct: &[Round]) -> boo
                 .into()
         };
         let result = json!({
-            "service": "null", "protocol": plan.protocol.protocol().name(), "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
+            "service": "null", "protocol": plan.protocol.name(), "f": plan.f, "connections": plan.clients.connections, "outstanding": plan.clients.outstanding,
             "operation_bytes": plan.bytes, "seconds": plan.seconds, "rounds": plan.rounds,
             "load_average": load, "view_changes": view_changes,
             "replicated": variant(replicated), "unreplicated": variant(direct),

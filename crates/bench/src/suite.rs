@@ -10,6 +10,7 @@
 use crate::Failure;
 use crate::cli::{Clients, SuitePlan};
 use crate::null::{OVERHEAD, WARM_UP};
+use crate::protocol::Agreed;
 use crate::report::{Round, columns, load_average, median};
 use crate::variants::{IN_PROCESS, OWN_PROCESS, Setup, plain, replicated};
 use crate::yardsticks::Yardsticks;
@@ -140,11 +141,11 @@ async fn measure(plan: &SuitePlan, cell: Cell) -> Result<Shown, Failure> {
     let mut running = Vec::new();
     let wider = matches!(cell.gate, Gate::Processor(_));
     if wider {
-        running.push(replicated(cell.setup, "f = 2", 2, TrustedHome::Process).await?);
-        running.push(replicated(cell.setup, "f = 1", 1, TrustedHome::Process).await?);
+        running.push(replicated(cell.setup, "f = 2", Agreed::minbft(2, TrustedHome::Process)).await?);
+        running.push(replicated(cell.setup, "f = 1", Agreed::minbft(1, TrustedHome::Process)).await?);
     } else {
-        running.push(replicated(cell.setup, OWN_PROCESS, 1, TrustedHome::Process).await?);
-        running.push(replicated(cell.setup, IN_PROCESS, 1, TrustedHome::InProcess).await?);
+        running.push(replicated(cell.setup, OWN_PROCESS, Agreed::minbft(1, TrustedHome::Process)).await?);
+        running.push(replicated(cell.setup, IN_PROCESS, Agreed::minbft(1, TrustedHome::InProcess)).await?);
         running.push(plain(cell.setup).await?);
     }
     for number in 0..plan.rounds as usize {

@@ -7,6 +7,7 @@ use crate::cli::Clients;
 use crate::load::{Load, Operations};
 use crate::null::{links, round, start_direct, start_replicas};
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use crate::report::Round;
 use bytes::Bytes;
 use troth_auth::Ed25519Signer;
@@ -60,13 +61,8 @@ impl Running {
 }
 
 /// Starts a cluster.
-pub(crate) async fn replicated(
-    setup: Setup,
-    name: &'static str,
-    faults: u16,
-    home: TrustedHome,
-) -> Result<Running, Failure> {
-    let scratch = Scratch::serving(setup.service, faults, setup.clients.connections, setup.durability, home)?;
+pub(crate) async fn replicated(setup: Setup, name: &'static str, agreed: Agreed) -> Result<Running, Failure> {
+    let scratch = Scratch::serving(setup.service, agreed, setup.clients.connections, setup.durability)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = start_replicas(&scratch, &cluster).await?;
     let addresses: Vec<(String, ReplicaId)> =
@@ -80,8 +76,8 @@ pub(crate) async fn replicated(
 
 /// Starts the unreplicated service.
 pub(crate) async fn plain(setup: Setup) -> Result<Running, Failure> {
-    let (clients, home) = (setup.clients.connections, TrustedHome::InProcess);
-    let scratch = Scratch::serving(setup.service, 1, clients, setup.durability, home)?;
+    let (clients, agreed) = (setup.clients.connections, Agreed::minbft(1, TrustedHome::InProcess));
+    let scratch = Scratch::serving(setup.service, agreed, clients, setup.durability)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = vec![start_direct(&scratch).await?];
     let only = [(scratch.direct.0.clone(), ReplicaId(0))];

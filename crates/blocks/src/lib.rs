@@ -8,6 +8,7 @@ mod doubt;
 mod frames;
 mod gate;
 mod pace;
+mod patience;
 mod pool;
 mod voters;
 
@@ -17,6 +18,7 @@ pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
 pub use pace::{Look, Pace};
+pub use patience::{Lateness, OrderedAt, Patience, Shown};
 pub use pool::{Admitted, RequestPool};
 pub use voters::Voters;
 

@@ -40,12 +40,12 @@ fn rate(requests: u64, time: Duration) -> f64 {
 }
 
 impl Stage<'_> {
-    /// Both, one after the other.
+    /// Both, one after the other; the latter where the group readmits.
     pub(crate) async fn catch_up(&mut self) -> Result<(), Trouble> {
         self.load.flood(FLOOD);
         self.pass(BEFORE, None).await?;
         self.after_long_absence().await?;
-        self.with_an_empty_disk().await
+        if self.plan.protocol.readmits() { self.with_an_empty_disk().await } else { Ok(()) }
     }
 
     /// A backup is down for many requests.

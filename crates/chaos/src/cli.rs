@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
+use troth_node::config::Protocol;
 
 /// Breaks a cluster of real processes under load and has the history judged.
 ///
@@ -9,7 +10,10 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "troth-chaos")]
 pub(crate) struct Plan {
-    /// Faulty replicas to bear; 2f+1 run, and at most f are broken at a time.
+    /// How the replicas agree.
+    #[arg(long, default_value_t)]
+    pub(crate) protocol: Protocol,
+    /// Faulty replicas to bear; 2f+1 run with minbft, 3f+1 with pbft, and at most f are broken at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
     pub(crate) f: u16,
     /// Minutes of faults; starting, the last recovery and the judgement come on top.
@@ -27,9 +31,9 @@ pub(crate) struct Plan {
     /// Seconds after the end of a fault within which the cluster must serve again.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) recover_within: u64,
-    /// Where the trusted components live.
-    #[arg(long, value_enum, default_value = "process")]
-    pub(crate) trusted_home: Home,
+    /// Where the trusted components live; in processes of their own where not given. Not with pbft.
+    #[arg(long, value_enum)]
+    pub(crate) trusted_home: Option<Home>,
     /// Instead of faults by chance, this one course of events, with figures.
     #[arg(long, value_enum, conflicts_with = "plant")]
     pub(crate) scenario: Option<Scenario>,
@@ -95,6 +99,11 @@ pub(crate) enum Plant {
 }
 
 impl Plant {
+    /// Whether it is one of trusted components.
+    pub(crate) fn is_of_components(self) -> bool {
+        matches!(self, Self::SkipTrustedSync | Self::CertifyBeforeBody)
+    }
+
     /// The word of the command line, which is that of `troth` too.
     pub(crate) fn name(self) -> &'static str {
         match self {

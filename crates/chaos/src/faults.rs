@@ -5,6 +5,7 @@ use crate::processes::Part;
 use crate::random::Random;
 use crate::relay::Weather;
 use std::time::Duration;
+use troth_node::config::{Cluster, TrustedHome};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +67,57 @@ pub(crate) const KINDS: [Kind; 16] = [
     Kind::LoseEverything,
 ];
 
+/// What there is to break in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Breakable {
+    pub(crate) replicas: u16,
+    /// How many may be broken at a time.
+    pub(crate) faults: u16,
+    /// Whether trusted components run in processes of their own.
+    pub(crate) apart: bool,
+    /// Whether a replica that lost all it kept comes back.
+    pub(crate) readmits: bool,
+}
+
+impl Breakable {
+    /// Of this group.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let group = &cluster.group;
+        let few = |count: usize| u16::try_from(count).expect("a group is small");
+        Self {
+            replicas: few(group.n()),
+            faults: few(group.f()),
+            apart: cluster.trusted_home == TrustedHome::Process,
+            readmits: cluster.protocol.readmits(),
+        }
+    }
+
+    /// Why a kind of fault is none here, where that is so.
+    pub(crate) fn spared(self, kind: Kind) -> Option<&'static str> {
+        match kind {
+            Kind::KillTrusted | Kind::KillBoth if !self.apart => Some("no trusted process"),
+            // What follows would be one fault too many: it is what a run ends with.
+            Kind::Wipe if !self.readmits => Some("no way back but once, in the end"),
+            _ => None,
+        }
+    }
+
+    /// The kinds of faults that it can take again and again.
+    pub(crate) fn kinds(self) -> Vec<Kind> {
+        KINDS.into_iter().filter(|kind| self.spared(*kind).is_none()).collect()
+    }
+
+    /// In words.
+    pub(crate) fn describe(self) -> String {
+        let names: Vec<&str> = self.kinds().into_iter().map(Kind::name).collect();
+        let spared = KINDS.into_iter().filter_map(|kind| Some((kind, self.spared(kind)?)));
+        let spared: Vec<String> = spared.map(|(kind, why)| format!("{} ({why})", kind.name())).collect();
+        let without =
+            if spared.is_empty() { String::new() } else { format!("; without {}", spared.join(", ")) };
+        format!("faults: {}{without}", names.join(", "))
+    }
+}
+
 /// How far a clock is off: ten minutes.
 const OFF_MS: i64 = 600_000;
 
@@ -126,37 +178,35 @@ pub(crate) struct Fault {
 pub(crate) struct Schedule {
     random: Random,
     round: Vec<Kind>,
-    replicas: u16,
-    faults: u16,
+    group: Breakable,
     /// The only ones that ever lie, f of them. Were there more, two that lie at different times could tell
     /// a client that has waited long the same lie, and f+1 would have told it.
     traitors: Vec<u16>,
 }
 
 impl Schedule {
-    /// For a group of 2f+1.
-    pub(crate) fn new(seed: u64, faults: u16) -> Self {
+    /// For this group.
+    pub(crate) fn new(seed: u64, group: Breakable) -> Self {
         let mut random = Random::stream(seed, 0);
-        let replicas = 2 * faults + 1;
-        let mut traitors: Vec<u16> = (0..replicas).collect();
+        let mut traitors: Vec<u16> = (0..group.replicas).collect();
         random.shuffle(&mut traitors);
-        traitors.truncate(faults.into());
-        Self { random, round: Vec::new(), replicas, faults, traitors }
+        traitors.truncate(group.faults.into());
+        Self { random, round: Vec::new(), group, traitors }
     }
 
     /// The next fault.
     pub(crate) fn next(&mut self) -> Fault {
         if self.round.is_empty() {
-            self.round.extend(KINDS);
+            self.round.extend(self.group.kinds());
             self.random.shuffle(&mut self.round);
         }
         let kind = self.round.pop().expect("just filled");
-        let mut replicas: Vec<u16> = (0..self.replicas).collect();
+        let mut replicas: Vec<u16> = (0..self.group.replicas).collect();
         self.random.shuffle(&mut replicas);
         let other = replicas.last().copied().expect("a group has three or more");
-        let some = self.random.range(1, self.faults.into());
+        let some = self.random.range(1, self.group.faults.into());
         let broken = match kind {
-            Kind::Everything | Kind::LoseEverything => u64::from(self.replicas),
+            Kind::Everything | Kind::LoseEverything => u64::from(self.group.replicas),
             Kind::Reset | Kind::Lie => 0,
             Kind::Split | Kind::Clock => 1,
             _ => some,
@@ -175,6 +225,8 @@ impl Schedule {
         );
         let parts = match (kind, self.random.range(0, 2)) {
             (Kind::Kill, _) | (Kind::Lose | Kind::Wipe, 0) => vec![Part::Replica],
+            // Without a process of its own a component has a disk of its own all the same.
+            _ if !self.group.apart && kind != Kind::Wipe => vec![Part::Replica],
             (Kind::KillTrusted, _) | (Kind::Lose | Kind::Wipe, 1) => vec![Part::Trusted],
             _ => vec![Part::Trusted, Part::Replica],
         };
@@ -199,7 +251,7 @@ impl Schedule {
         if kind.hits_all() || (kind != Kind::Lie && self.random.range(0, 1) == 0) {
             return Vec::new();
         }
-        let left = usize::from(self.faults) - victims.len();
+        let left = usize::from(self.group.faults) - victims.len();
         let most = if kind == Kind::Lie { usize::try_from(most).expect("at most f") } else { left };
         self.traitors
             .iter()

@@ -27,20 +27,26 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// A new cluster of keys and values with durability `always`, and the relay in front of it.
-    pub(crate) async fn make(faults: u16, clients: u16, home: TrustedHome) -> Result<(Self, Relay), Failure> {
+    pub(crate) async fn make(
+        protocol: Protocol,
+        faults: u16,
+        clients: u16,
+        home: TrustedHome,
+    ) -> Result<(Self, Relay), Failure> {
         let scratch = std::env::temp_dir().join(format!("troth-chaos-{}", std::process::id()));
         std::fs::create_dir(&scratch).map_err(|why| {
             format!("cannot make {}: {why}\n  mend: remove it if nothing runs from it", scratch.display())
         })?;
-        let replicas = 2 * usize::from(faults) + 1;
+        let replicas = usize::from(protocol.replicas(faults));
+        let (trusted, home) = protocol.components(home.usual_kind(), home);
         let real: Vec<String> =
             free_ports(2 * replicas)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let plan = Plan {
-            protocol: Protocol::MinBft,
+            protocol,
             auth: Auth::Signed,
             faults,
             service: Service::Kv,
-            trusted: home.usual_kind(),
+            trusted,
             trusted_home: home,
             durability: Durability::Always,
             clients,

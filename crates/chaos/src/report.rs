@@ -7,11 +7,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use troth_node::config::Protocol;
 
 /// What a run found.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
+    pub(crate) protocol: Protocol,
     pub(crate) f: u16,
     pub(crate) seconds: u64,
     pub(crate) operations: usize,
@@ -61,6 +63,7 @@ impl Report {
             "ok": self.good(),
             "summary": self.summary(),
             "seed": self.seed,
+            "protocol": self.protocol.name(),
             "f": self.f,
             "seconds": self.seconds,
             "operations": self.operations,
@@ -74,6 +77,7 @@ impl Report {
                 "found_the_disk_full": self.effects.full,
                 "liars": self.effects.liars,
                 "readmitted": self.effects.readmitted,
+                "gone_for_good": self.effects.gone,
             },
             "slowest_recovery_ms": millis(self.slowest),
             "slowest_return_ms": millis(self.slowest_return),
@@ -121,7 +125,7 @@ impl Report {
         let faults: u32 = self.faults.values().sum();
         format!(
             "{}{} operations, {} writes acknowledged, {} lost, {} unknown, {faults} faults, slowest recovery \
-             {:.1} s, all replicas back after {:.1} s at most, {}; {} (seed {}, f {})",
+             {:.1} s, all replicas back after {:.1} s at most, {}; {} ({}, seed {}, f {})",
             self.scenario.map_or(String::new(), |scenario| format!(
                 "{}: {}; ",
                 scenario.name(),
@@ -135,6 +139,7 @@ impl Report {
             self.slowest_return.as_secs_f64(),
             self.verdict,
             if self.good() { "everything held" } else { "NOT everything held" },
+            self.protocol,
             self.seed,
             self.f
         )

@@ -3,7 +3,7 @@
 
 use crate::Failure;
 use crate::cli::{Home, Plan, Plant};
-use crate::faults::Schedule;
+use crate::faults::{Breakable, Schedule};
 use crate::history::{self, Outcome};
 use crate::judge;
 use crate::load::Load;
@@ -33,13 +33,16 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 }
 
 async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
-    let home = match plan.trusted_home {
-        Home::Process => TrustedHome::Process,
-        Home::InProcess => TrustedHome::InProcess,
-    };
-    let (machines, relay) = Machines::make(plan.f, plan.clients, home).await?;
-    let scratch = machines.scratch().display();
-    println!("seed {seed}, {} replicas, {} clients, files in {scratch}", 2 * plan.f + 1, plan.clients);
+    let home = home(plan)?;
+    let (machines, relay) = Machines::make(plan.protocol, plan.f, plan.clients, home).await?;
+    let group = Breakable::of(&machines.cluster);
+    println!(
+        "seed {seed}, {}, {} replicas, {} clients, files in {}",
+        plan.protocol,
+        group.replicas,
+        plan.clients,
+        machines.scratch().display()
+    );
     let planted = plan.plant.filter(|plant| *plant != Plant::Nothing);
     let processes = Processes::start(&plan.troth, &machines, planted.map(Plant::name))?;
     let load = Load::start(plan, seed, &machines, START).await?;
@@ -49,7 +52,10 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     let played = match (plan.plant, plan.scenario) {
         (Some(plant), _) => stage.catch(plant, seed).await.map(|found| caught = found),
         (None, Some(scenario)) => stage.play(scenario, seed).await,
-        (None, None) => stage.break_things(Schedule::new(seed, plan.f)).await,
+        (None, None) => {
+            println!("{}", group.describe());
+            stage.break_things(Schedule::new(seed, group), group).await
+        }
     };
     let held = match played {
         Ok(()) if caught.is_none() => stage.come_to_rest().await,
@@ -61,6 +67,20 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     }
     stage.relay.clear();
     judgement(stage, &machines, seed, held, caught)
+}
+
+/// Where trusted components live, and whether what was asked for can be.
+fn home(plan: &Plan) -> Result<TrustedHome, Failure> {
+    if !plan.protocol.has_components() {
+        let of_components = plan.trusted_home.is_some() || plan.plant.is_some_and(Plant::is_of_components);
+        if of_components {
+            return Err(format!("the replicas of {} have no trusted components", plan.protocol).into());
+        }
+    }
+    Ok(match plan.trusted_home {
+        Some(Home::InProcess) => TrustedHome::InProcess,
+        Some(Home::Process) | None => TrustedHome::Process,
+    })
 }
 
 /// Ends the cluster and judges what happened.
@@ -113,6 +133,7 @@ fn judgement(
     }
     Ok(Report {
         seed,
+        protocol: plan.protocol,
         f: plan.f,
         seconds: stage.began.elapsed().as_secs(),
         operations: history.records().len(),

@@ -1,16 +1,16 @@
 //! A run under way: time passes, faults come and go, and what must hold meanwhile is looked at.
 
 use crate::cli::Plan;
-use crate::faults::{Fault, Kind, Schedule};
+use crate::faults::{Breakable, Fault, Kind, Schedule};
 use crate::load::Load;
 use crate::machines::Machines;
-use crate::processes::{Ended, Processes};
+use crate::processes::{Ended, Part, Processes};
 use crate::readmission::Operator;
 use crate::relay::{Relay, Weather};
 use crate::status;
 use crate::strike::Effects;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Between two looks at what is waited for.
@@ -22,6 +22,8 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// After which a recovery is slow: everything killed and started again must serve within it. Said, and
 /// in the result; a failure is only what takes longer than `--recover-within`.
 const SLOW: Duration = Duration::from_secs(10);
+/// How long the group does without what is gone for good.
+const WITHOUT: Duration = Duration::from_secs(5);
 /// How often a fault must come until one that never did anything is an error.
 const OFTEN: u32 = 3;
 
@@ -72,6 +74,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) slow: Vec<String>,
     /// What a scenario measured.
     pub(crate) figures: Map<String, Value>,
+    /// Replicas that are missing for good.
+    gone: BTreeSet<u16>,
     /// Where the replicas say how they are.
     pub(crate) addresses: Vec<String>,
 }
@@ -100,12 +104,17 @@ impl<'a> Stage<'a> {
             slowest_return: Duration::ZERO,
             slow: Vec::new(),
             figures: Map::new(),
+            gone: BTreeSet::new(),
             addresses: status::addresses(machines),
         }
     }
 
     /// Faults until the time is over. An error says what did not hold.
-    pub(crate) async fn break_things(&mut self, mut schedule: Schedule) -> Result<(), Trouble> {
+    pub(crate) async fn break_things(
+        &mut self,
+        mut schedule: Schedule,
+        group: Breakable,
+    ) -> Result<(), Trouble> {
         let over = self.began + Duration::from_secs(60 * self.plan.minutes);
         while Instant::now() < over {
             let mut fault = schedule.next();
@@ -119,7 +128,34 @@ impl<'a> Stage<'a> {
             self.bear(&fault).await?;
             self.recover(&fault).await?;
         }
+        if !group.readmits {
+            self.lose_for_good(group).await?;
+        }
         self.effective()
+    }
+
+    /// Wipes as many disks as replicas may be faulty. They must refuse to start, and the group must do without them
+    /// from then on.
+    async fn lose_for_good(&mut self, group: Breakable) -> Result<(), Trouble> {
+        let primary = status::primary(&self.addresses).await.unwrap_or(0);
+        let victims = (0..group.faults).map(|more| (primary + more) % group.replicas);
+        for victim in victims {
+            self.recent.push(format!("wiped disk of {victim} for good"));
+            self.processes.kill(&[victim], self.processes.parts())?;
+            self.processes.wipe(victim, &[Part::Replica])?;
+            self.processes.must_refuse(victim).await?;
+            self.gone.insert(victim);
+            self.effects.gone += 1;
+        }
+        let (since, healed) = (self.load.shared.history.borrow().now(), Instant::now());
+        while self.load.shared.history.borrow().answered() < since {
+            self.pass(LOOK, None).await?;
+            if healed.elapsed() > Duration::from_secs(self.plan.recover_within) {
+                return Err(Trouble::Said(format!("no operation was answered without {:?}", self.gone)));
+            }
+        }
+        self.slowest = self.slowest.max(healed.elapsed());
+        self.pass(WITHOUT, None).await
     }
 
     /// One fault, from its beginning to its end.
@@ -184,12 +220,11 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Whether every replica answers, votes and has executed so much.
+    /// Whether every replica that is not gone for good answers, votes and has executed so much.
     pub(crate) async fn all_back(&self, goal: u64) -> bool {
-        status::all(&self.addresses)
-            .await
-            .iter()
-            .all(|told| told.as_ref().is_ok_and(|told| told.votes && told.executed >= goal))
+        let all = status::all(&self.addresses).await;
+        let mut there = (0u16..).zip(&all).filter(|(replica, _)| !self.gone.contains(replica));
+        there.all(|(_, told)| told.as_ref().is_ok_and(|told| told.votes && told.executed >= goal))
     }
 
     /// A fault that never did what it is for shows nothing.

@@ -25,6 +25,8 @@ pub(crate) struct Effects {
     pub(crate) liars: u64,
     /// Replicas that lost all that they kept, refused to start and were readmitted.
     pub(crate) readmitted: u64,
+    /// Replicas that lost it, refused to start and are missing from then on.
+    pub(crate) gone: u64,
 }
 
 impl Fault {

@@ -114,7 +114,7 @@ impl LinkReader {
     /// What came in so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { records: self.next_record, ..self.counters }
     }
 
     /// The socket, to look at its options.

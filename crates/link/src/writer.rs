@@ -120,7 +120,7 @@ impl LinkWriter {
     /// What went out so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { records: self.next_record, ..self.counters }
     }
 
     /// Gives up the written prefix. A reader that is slow without ever standing still keeps the buffer

@@ -211,11 +211,11 @@ impl Outgoing {
     }
 
     /// Writes what is queued as far as the socket takes it without waiting; the rest is written by
-    /// the connection's task. Returns bytes and calls.
-    pub(crate) fn flush(&self) -> (u64, u64) {
+    /// the connection's task. Returns what went out.
+    pub(crate) fn flush(&self) -> troth_link::Counters {
         self.dirty.set(false);
         if self.behind.get() {
-            return (0, 0);
+            return troth_link::Counters::default();
         }
         let before = self.writer.borrow().counters();
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
@@ -227,7 +227,12 @@ impl Outgoing {
             }
         }
         let after = self.writer.borrow().counters();
-        (after.bytes - before.bytes, after.calls - before.calls)
+        troth_link::Counters {
+            messages: after.messages - before.messages,
+            bytes: after.bytes - before.bytes,
+            records: after.records - before.records,
+            calls: after.calls - before.calls,
+        }
     }
 
     /// A flush may be dropped and begun again: it goes on where it stopped.
@@ -445,6 +450,7 @@ async fn read<A: Agreement, X: Execution>(
             let counters = &mut shared.engine.borrow_mut().counters;
             counters.reads += now.calls - seen.calls;
             counters.bytes_in += now.bytes - seen.bytes;
+            counters.opened += now.records - seen.records;
         }
         seen = now;
         shared.inbox.wake();

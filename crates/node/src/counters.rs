@@ -18,6 +18,10 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes written to connections, as on the wire.
     pub bytes_out: u64,
+    /// Records of connections opened, each with one authenticator.
+    pub opened: u64,
+    /// Records of connections sealed, each with one authenticator.
+    pub sealed: u64,
     /// Messages received from replicas.
     pub peer_messages_in: u64,
     /// Messages queued for replicas, per receiver.
@@ -80,7 +84,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 34] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 36] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -88,6 +92,8 @@ impl Counters {
             ("writes", "Write system calls on connections", self.writes),
             ("read_bytes", "Bytes read from connections", self.bytes_in),
             ("written_bytes", "Bytes written to connections", self.bytes_out),
+            ("opened_records", "Records of connections opened", self.opened),
+            ("sealed_records", "Records of connections sealed", self.sealed),
             ("peer_messages_received", "Messages received from replicas", self.peer_messages_in),
             ("peer_messages_sent", "Messages queued for replicas", self.peer_messages_out),
             ("client_messages_received", "Messages received from clients", self.client_messages_in),

@@ -191,9 +191,10 @@ impl Links {
             }
         }
         for link in self.dirty.drain(..) {
-            let (bytes, calls) = link.flush();
-            counters.bytes_out += bytes;
-            counters.writes += calls;
+            let written = link.flush();
+            counters.bytes_out += written.bytes;
+            counters.writes += written.calls;
+            counters.sealed += written.records;
         }
     }
 

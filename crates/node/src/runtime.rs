@@ -45,6 +45,8 @@ pub struct Options {
     /// What every call of the trusted component takes at least, as if it were a slower one; zero for as long as it
     /// takes.
     pub trusted_delay: Duration,
+    /// Bytes of each result of the null service.
+    pub null_result: usize,
     /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their
     /// inputs can then leave none behind, however it ends itself.
     pub until_stdin_ends: bool,
@@ -114,7 +116,8 @@ impl Start<'_> {
                 run::<A, _>(self, begin(executor(cluster, troth_kv::Kv::default()), genesis)).await
             }
             Service::Null => {
-                run::<A, _>(self, begin(executor(cluster, troth_kv::Null::default()), genesis)).await
+                let app = troth_kv::Null::new(self.options.null_result);
+                run::<A, _>(self, begin(executor(cluster, app), genesis)).await
             }
         }
     }

@@ -153,26 +153,6 @@ pub(crate) enum ServiceName {
     Null,
 }
 
-/// How the replicas of a new group agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolName {
-    /// 2f+1 replicas, each with a trusted component.
-    #[value(name = "minbft")]
-    MinBft,
-    /// 3f+1 replicas, nothing trusted.
-    Pbft,
-}
-
-impl ProtocolName {
-    /// The same in the configuration.
-    pub(crate) fn protocol(self) -> Protocol {
-        match self {
-            Self::MinBft => Protocol::MinBft,
-            Self::Pbft => Protocol::Pbft,
-        }
-    }
-}
-
 /// By what clients' requests show whose they are.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum AuthName {
@@ -222,9 +202,10 @@ pub(crate) struct Init {
 /// What a new cluster is made of.
 #[derive(Args, Debug)]
 pub(crate) struct Shape {
-    /// How the replicas agree; minbft where absent, and with `troth restore` as the backup's group did.
-    #[arg(long, value_enum)]
-    pub(crate) protocol: Option<ProtocolName>,
+    /// How the replicas agree: minbft (2f+1 replicas, each with a trusted component) or pbft (3f+1, nothing trusted);
+    /// minbft where absent, and with `troth restore` as the backup's group did.
+    #[arg(long)]
+    pub(crate) protocol: Option<Protocol>,
     /// By what clients' requests show whose they are; signed where absent. Mac only with pbft.
     #[arg(long, value_enum)]
     pub(crate) auth: Option<AuthName>,
@@ -375,9 +356,9 @@ impl Adversary {
 pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// How the replicas of a new cluster agree; minbft where absent.
-    #[arg(long, value_enum)]
-    pub(crate) protocol: Option<ProtocolName>,
+    /// How the replicas of a new cluster agree, minbft or pbft; minbft where absent.
+    #[arg(long)]
+    pub(crate) protocol: Option<Protocol>,
     /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft, 3f+1 with pbft.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
@@ -394,9 +375,9 @@ pub(crate) struct Status {
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// How the replicas agree.
-    #[arg(long, value_enum, default_value = "minbft")]
-    pub(crate) protocol: ProtocolName,
+    /// How the replicas agree, minbft or pbft.
+    #[arg(long, default_value_t)]
+    pub(crate) protocol: Protocol,
     /// Keep the replicas' logs and configuration, and say where.
     #[arg(long)]
     pub(crate) keep: bool,

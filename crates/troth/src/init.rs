@@ -1,6 +1,6 @@
 //! `troth init`.
 
-use crate::cli::{AuthName, DurabilityName, HomeName, Init, ProtocolName, ServiceName, Shape, TrustedName};
+use crate::cli::{AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
@@ -22,7 +22,7 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
         ServiceName::Null => Service::Null,
     };
     let layout = Layout::new(&init.dir.dir);
-    let protocol = init.shape.protocol.map_or(Protocol::default(), ProtocolName::protocol);
+    let protocol = init.shape.protocol.unwrap_or_default();
     create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| make(&layout, plan))
 }
 

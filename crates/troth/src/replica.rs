@@ -39,6 +39,7 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         trusted_socket: replica.trusted_socket.clone(),
         trusted_command: trusted_command(replica, log)?,
         trusted_delay: Duration::from_micros(replica.trusted_delay),
+        null_result: 0,
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),

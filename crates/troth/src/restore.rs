@@ -1,6 +1,6 @@
 //! `troth restore`: a new cluster that begins with the content of a backup.
 
-use crate::cli::{Dir, ProtocolName, Shape};
+use crate::cli::{Dir, Shape};
 use crate::failure::{Failure, NO};
 use crate::init::create;
 use crate::print::{note, say};
@@ -55,7 +55,7 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
         );
     }
     let layout = Layout::new(&restore.dir.dir);
-    let protocol = restore.shape.protocol.map_or(backup.cluster.protocol, ProtocolName::protocol);
+    let protocol = restore.shape.protocol.unwrap_or(backup.cluster.protocol);
     let as_before = backup.cluster.auth;
     let auth = if protocol.takes_authenticators() { as_before } else { Auth::Signed };
     create(&layout, &restore.shape, backup.cluster.service, (protocol, auth), |plan| {

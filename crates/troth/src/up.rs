@@ -1,6 +1,6 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
-use crate::cli::{ProtocolName, Up};
+use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
 use crate::print::say;
 use crate::processes::Processes;
@@ -33,7 +33,7 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         clear(&layout)?;
     }
     if !layout.cluster().exists() {
-        make_ours(&layout, protocol(up).unwrap_or_default(), up.f.unwrap_or(1))?;
+        make_ours(&layout, up.protocol.unwrap_or_default(), up.f.unwrap_or(1))?;
     }
     let mut result = serve(&layout, up, &signals);
     if ours.exists() {
@@ -96,13 +96,9 @@ fn keep_logs(root: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(kept)
 }
 
-fn protocol(up: &Up) -> Option<Protocol> {
-    up.protocol.map(ProtocolName::protocol)
-}
-
 fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     let cluster = session::present(layout)?;
-    if let Some(wanted) = protocol(up).filter(|wanted| *wanted != cluster.protocol) {
+    if let Some(wanted) = up.protocol.filter(|wanted| *wanted != cluster.protocol) {
         let problem = format!(
             "{} is of a group whose protocol is {}, not {}; leave --protocol away, or give another --dir",
             layout.cluster().display(),

@@ -5,8 +5,8 @@ use crate::{Bound, Target};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use troth_node::config::{
-    ClientSecret, Cluster, Durability, Known, Layout, Plan, Protocol, ReplicaKeys, ReplicaSecret, Service,
-    TrustedHome, TrustedKind, TrustedSecret, hex, make,
+    Auth, ClientSecret, Cluster, Durability, Known, Layout, Plan, Protocol, ReplicaKeys, ReplicaSecret,
+    Service, TrustedHome, TrustedKind, TrustedSecret, hex, make,
 };
 use troth_types::{ClientId, ReplicaId};
 
@@ -34,6 +34,7 @@ fn made() -> &'static Made {
         let address = |at: u16| (format!("127.0.0.1:{}", 4700 + at), format!("127.0.0.1:{}", 4800 + at));
         let plan = Plan {
             protocol: Protocol::MinBft,
+            auth: Auth::Signed,
             faults: 1,
             service: Service::Kv,
             trusted: TrustedKind::Ed25519,

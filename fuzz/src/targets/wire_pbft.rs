@@ -64,6 +64,7 @@ fn seeds() -> Vec<Vec<u8>> {
         executed: Seq(5),
         slots: vec![7, 3, 1],
         changes: 5,
+        wishes: true,
     };
     vec![
         seed(GROUP, &stable),

@@ -11,6 +11,7 @@ use crate::cli::{Clients, CostPlan, ServiceName};
 use crate::load::Controls;
 use crate::marks::Mark;
 use crate::null::{DRAIN, OVERHEAD, WARM_UP};
+use crate::protocol::Agreed;
 use crate::report::load_average;
 use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, replicated};
 use events::Events;
@@ -106,7 +107,7 @@ async fn measure(plan: &CostPlan) -> Result<Vec<Account>, Failure> {
                 bytes: 0,
                 clients,
             };
-            let mut running = replicated(setup, name, 1, home).await?;
+            let mut running = replicated(setup, name, Agreed::minbft(1, home)).await?;
             counted.push((name, home, clients, count(&mut running, plan.seconds).await?));
         }
     }

@@ -1,6 +1,7 @@
 //! A process that floods: at a given rate where it is let, and as fast as it is let where it is not.
 
-use super::junk::{ClientJunk, Junk, PeerJunk};
+use super::junk::{ClientJunk, Junk};
+use super::peer::PeerJunk;
 use super::until_stdin_ends;
 use crate::Failure;
 use crate::cli::{FloodKind, Flooder};
@@ -13,7 +14,9 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
 use troth_link::{Identity, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, connect};
-use troth_node::config::{ClientSecret, Cluster, Layout, ReplicaSecret};
+use troth_minbft::MinBft;
+use troth_node::config::{ClientSecret, Cluster, Layout, Protocol, ReplicaSecret};
+use troth_pbft::Pbft;
 use troth_types::{ClientId, ReplicaId};
 
 /// Between two rounds of sending.
@@ -89,10 +92,12 @@ fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster) -> Result<Arms, Fa
         let me = ReplicaId(u16::try_from(flooder.own)?);
         let secret = ReplicaSecret::load(&layout.replica_secret(me), cluster)?;
         let identity = Identity::new(PeerId::Replica(me), secret.link);
-        return Ok((
-            identity,
-            Rc::new(RefCell::new(PeerJunk::new(cluster.group, me, secret.host, flooder.kind))),
-        ));
+        let (group, kind) = (cluster.group, flooder.kind);
+        let junk: Rc<RefCell<dyn Junk>> = match cluster.protocol {
+            Protocol::MinBft => Rc::new(RefCell::new(PeerJunk::<MinBft>::new(group, me, secret.host, kind))),
+            Protocol::Pbft => Rc::new(RefCell::new(PeerJunk::<Pbft>::new(group, me, secret.host, kind))),
+        };
+        return Ok((identity, junk));
     }
     let secret = ClientSecret::load(&layout.client_secret(ClientId(flooder.own)), cluster)?;
     let identity = Identity::new(PeerId::Client(secret.client), secret.link);

@@ -5,17 +5,10 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::{Ed25519Signer, Signer};
-use troth_core::PeerMessage;
-use troth_minbft::{Body, Message, RequestViewChange, SignedRequest, Status};
-use troth_types::{
-    ClientId, Digest, Frame, FrameDraft, Group, Read, ReplicaId, Seq, Signature, StateFetch, ToReplica, View,
-    Wire,
-};
+use troth_types::{ClientId, Frame, FrameDraft, Group, Read, Signature, ToReplica, Wire};
 
 /// Messages and digests heard that are remembered.
-const REMEMBERED: usize = 256;
-/// Of what a flooding replica hears, it looks at one in so many.
-const LOOKS_AT: u64 = 8;
+pub(super) const REMEMBERED: usize = 256;
 /// Bytes of garbage in one message.
 const GARBAGE: usize = 8192;
 /// Bytes of an operation of a flooding client.
@@ -30,7 +23,7 @@ pub(super) trait Junk {
 }
 
 /// Garbage that begins like a message.
-fn garbage(number: u64, kind: u8) -> Bytes {
+pub(super) fn garbage(number: u64, kind: u8) -> Bytes {
     let mut bytes = vec![kind, u8::try_from(number % 7).expect("below 7")];
     let mut state = number | 1;
     while bytes.len() < GARBAGE {
@@ -40,118 +33,16 @@ fn garbage(number: u64, kind: u8) -> Bytes {
     Bytes::from(bytes)
 }
 
-fn frame(group: Group, client: ClientId, number: u64, signer: Option<&Ed25519Signer>) -> Arc<Frame> {
+pub(super) fn frame(
+    group: Group,
+    client: ClientId,
+    number: u64,
+    signer: Option<&Ed25519Signer>,
+) -> Arc<Frame> {
     let operation = garbage(number, 0).slice(..OPERATION);
     let draft = FrameDraft { group: group.id(), client, number, events_seen: 0, operations: vec![operation] };
     let signature = signer.map_or(Signature([7; 64]), |signer| signer.sign(&draft.signing_digest()));
     Arc::new(draft.sign(signature))
-}
-
-/// A replica that asks for everything and repeats what is old.
-pub(super) struct PeerJunk {
-    group: Group,
-    me: ReplicaId,
-    host: Ed25519Signer,
-    kind: FloodKind,
-    told: u64,
-    heard: u64,
-    old: VecDeque<Bytes>,
-    frames: VecDeque<Digest>,
-    stable: Option<(Seq, Digest)>,
-}
-
-impl PeerJunk {
-    pub(super) fn new(group: Group, me: ReplicaId, host: Ed25519Signer, kind: FloodKind) -> Self {
-        let (old, frames) = (VecDeque::new(), VecDeque::new());
-        Self { group, me, host, kind, told: 0, heard: 0, old, frames, stable: None }
-    }
-
-    fn status(&self) -> Bytes {
-        let status = Status {
-            view: View(0),
-            processed: vec![0; self.group.n()],
-            stable: Seq(0),
-            executed: Seq(0),
-            round: self.told,
-            wants: None,
-        };
-        PeerMessage::Protocol(Message::Status(status)).to_wire()
-    }
-
-    fn request_view_change(&self) -> Bytes {
-        let request = RequestViewChange { to: View(self.told) };
-        let digest = Body::RequestViewChange(request.clone()).digest(self.group.id(), self.me);
-        let signature = self.host.sign(&digest);
-        let signed = SignedRequest { from: self.me, request, digest, signature };
-        PeerMessage::Protocol(Message::RequestViewChange(Arc::new(signed))).to_wire()
-    }
-
-    fn fetch_frames(&self) -> Bytes {
-        PeerMessage::<Message>::FetchFrames(self.frames.iter().copied().collect()).to_wire()
-    }
-
-    fn fetch_state(&self) -> Bytes {
-        let (seq, digest) = self.stable.unwrap_or((Seq(64), Digest::ZERO));
-        PeerMessage::<Message>::FetchState(StateFetch { seq, digest, path: Bytes::new() }).to_wire()
-    }
-
-    fn frames(&self) -> Bytes {
-        let frames = (0..8).map(|more| frame(self.group, ClientId(1), self.told * 8 + more, None));
-        PeerMessage::<Message>::Frames(frames.collect()).to_wire()
-    }
-
-    /// An old certified message, as it was or with a byte changed.
-    fn old(&self, changed: bool) -> Bytes {
-        let Some(old) = self.old.get(self.told as usize % self.old.len().max(1)) else {
-            return garbage(self.told, 0);
-        };
-        if !changed {
-            return old.clone();
-        }
-        let mut bytes = old.to_vec();
-        let last = bytes.len() - 1;
-        bytes[last / 2] ^= 0x5a;
-        Bytes::from(bytes)
-    }
-}
-
-impl Junk for PeerJunk {
-    fn next(&mut self) -> Bytes {
-        self.told += 1;
-        if self.kind == FloodKind::Fetcher {
-            return self.fetch_state();
-        }
-        match self.told % 8 {
-            0 => self.status(),
-            1 => self.old(false),
-            2 => self.fetch_frames(),
-            3 => self.old(true),
-            4 => self.fetch_state(),
-            5 => self.request_view_change(),
-            6 => self.frames(),
-            _ => garbage(self.told, 0),
-        }
-    }
-
-    fn hear(&mut self, message: &Bytes) {
-        self.heard += 1;
-        if !self.heard.is_multiple_of(LOOKS_AT) {
-            return;
-        }
-        let Ok(PeerMessage::Protocol(Message::Certified(certified))) =
-            PeerMessage::<Message>::from_wire(message)
-        else {
-            return;
-        };
-        match &certified.body {
-            Body::Prepare(prepare) => self.frames.extend(prepare.batch.frames.iter().copied()),
-            Body::Checkpoint(checkpoint) => self.stable = Some((checkpoint.seq, checkpoint.digest)),
-            _ => {}
-        }
-        self.old.push_back(message.clone());
-        self.old.drain(..self.old.len().saturating_sub(REMEMBERED));
-        self.frames.drain(..self.frames.len().saturating_sub(REMEMBERED));
-    }
 }
 
 /// A client that wants everything at once, signs wrongly and repeats itself.

@@ -7,6 +7,7 @@
 
 pub(crate) mod flooder;
 mod junk;
+mod peer;
 mod report;
 pub(crate) mod silent;
 
@@ -16,13 +17,14 @@ use crate::cli::{FloodKind, FloodPlan};
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, links, round};
 use crate::processes::{Scratch, Server};
+use crate::protocol::Agreed;
 use bytes::Bytes;
 use report::{Flooded, Outcome, Phase};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{ClientSecret, Cluster, TrustedHome};
+use troth_node::config::{ClientSecret, Cluster};
 use troth_types::{ClientId, ReplicaId};
 
 /// A time that no handshake takes.
@@ -86,7 +88,8 @@ impl Stage {
         // One more client floods or connects during the flood; of idle connections half are clients'.
         let more = if kind == FloodKind::Idle { plan.idle.div_ceil(2) + 1 } else { 1 };
         let durability = plan.durability.into();
-        let scratch = Scratch::new(1, plan.clients.connections + more, durability, TrustedHome::InProcess)?;
+        let agreed = Agreed::in_process(plan.protocol, 1);
+        let scratch = Scratch::new(agreed, plan.clients.connections + more, durability)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let faulty = ReplicaId(2);
         let honest = cluster.group.all().filter(|replica| !kind.is_replica() || *replica != faulty);

@@ -177,11 +177,18 @@ pub(crate) fn report(plan: &FloodPlan, flooded: &[Flooded]) -> bool {
     }
     let parts: Vec<String> = flooded.iter().map(Flooded::summary).collect();
     let verdict = if holds { "holds" } else { "does NOT hold" };
-    let summary =
-        format!("{verdict}: honest throughput under flood, {} s each; {}", plan.seconds, parts.join("; "));
+    let summary = format!(
+        "{}: {verdict}: honest throughput under flood, {} s each; {}",
+        plan.protocol,
+        plan.seconds,
+        parts.join("; ")
+    );
     if plan.json {
         let floods: Vec<Value> = flooded.iter().map(Flooded::json).collect();
-        println!("{}", json!({ "ok": holds, "summary": summary, "seconds": plan.seconds, "floods": floods }));
+        println!(
+            "{}",
+            json!({ "ok": holds, "summary": summary, "protocol": plan.protocol.name(), "seconds": plan.seconds, "floods": floods })
+        );
     } else {
         println!("{summary}");
     }

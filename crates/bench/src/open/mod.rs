@@ -23,6 +23,7 @@ use crate::load::{Controls, Load};
 use crate::marks::Mark;
 use crate::null::{DRAIN, OVERHEAD, WARM_UP};
 use crate::processes::Server;
+use crate::protocol::Agreed;
 use crate::report::{Round, median, percentile};
 use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, plain, replicated};
 use schedule::Met;
@@ -91,8 +92,12 @@ async fn measure(plan: &OpenPlan) -> Result<Vec<Variant>, Failure> {
     for variant in <VariantName as clap::ValueEnum>::value_variants() {
         if plan.variant.is_empty() || plan.variant.contains(variant) {
             running.push(match variant {
-                VariantName::OwnProcess => replicated(setup, OWN_PROCESS, 1, TrustedHome::Process).await?,
-                VariantName::InProcess => replicated(setup, IN_PROCESS, 1, TrustedHome::InProcess).await?,
+                VariantName::OwnProcess => {
+                    replicated(setup, OWN_PROCESS, Agreed::minbft(1, TrustedHome::Process)).await?
+                }
+                VariantName::InProcess => {
+                    replicated(setup, IN_PROCESS, Agreed::minbft(1, TrustedHome::InProcess)).await?
+                }
                 VariantName::Unreplicated => plain(setup).await?,
             });
         }

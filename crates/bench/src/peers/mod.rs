@@ -15,6 +15,7 @@ mod peer;
 use crate::Failure;
 use crate::cli::PeersPlan;
 use crate::null::{OVERHEAD, WARM_UP};
+use crate::protocol::Agreed;
 use crate::report::load_average;
 use crate::suite::{Cell, WRITES, WRITES_ALONE};
 use crate::variants::{Running, replicated};
@@ -116,8 +117,10 @@ async fn measure_cell(
     let (own, inside) = ("Troth, component apart", "Troth, component in process");
     let names = [own.to_owned(), inside.to_owned(), zookeeper.name.clone(), etcd.name.clone()];
     let mut sides = [
-        Side::Troth(Box::new(replicated(cell.setup, own, 1, TrustedHome::Process).await?)),
-        Side::Troth(Box::new(replicated(cell.setup, inside, 1, TrustedHome::InProcess).await?)),
+        Side::Troth(Box::new(replicated(cell.setup, own, Agreed::minbft(1, TrustedHome::Process)).await?)),
+        Side::Troth(Box::new(
+            replicated(cell.setup, inside, Agreed::minbft(1, TrustedHome::InProcess)).await?,
+        )),
         Side::Peer(zookeeper),
         Side::Peer(etcd),
     ];

@@ -3,4 +3,5 @@ mod allocations;
 mod cost;
 mod open;
 mod peers;
+mod protocols;
 mod report;

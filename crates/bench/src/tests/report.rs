@@ -2,7 +2,7 @@
 
 use crate::marks::{cpu_of, parent_of};
 use crate::report::{median, percentile};
-use crate::syscalls::counted;
+use crate::syscalls::{Event, counted};
 
 #[test]
 fn percentiles_count_every_operation() {
@@ -32,8 +32,13 @@ fn processor_time_is_found_behind_any_name() {
 
 #[test]
 fn system_calls_are_read_from_what_perf_prints() {
-    assert_eq!(counted("48213,,raw_syscalls:sys_enter,1500123456,100.00,,\n"), Some(48_213));
-    assert_eq!(counted("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);
-    assert_eq!(counted("event syntax error: 'raw_syscalls:sys_enter'\n"), None);
-    assert_eq!(counted(""), None);
+    assert_eq!(counted(Event::Calls, "48213,,raw_syscalls:sys_enter,1500123456,100.00,,\n"), Some(48_213));
+    assert_eq!(counted(Event::Calls, "<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);
+    assert_eq!(counted(Event::Calls, "event syntax error: 'raw_syscalls:sys_enter'\n"), None);
+    assert_eq!(counted(Event::Calls, ""), None);
+    assert_eq!(
+        counted(Event::Instructions, "912345678,,instructions,500123456,100.00,,\n"),
+        Some(912_345_678)
+    );
+    assert_eq!(counted(Event::Instructions, "<not supported>,,instructions,0,100.00,,\n"), None);
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::{Home, Plan, Plant, Scenario};
 use clap::Parser as _;
+use troth_node::config::Protocol;
 
 fn parse(words: &[&str]) -> Result<Plan, clap::Error> {
     let needed = ["troth-chaos", "--troth", "t", "--judge", "j"];
@@ -13,7 +14,10 @@ fn the_defaults_are_a_short_run() {
     let plan = parse(&[]).unwrap();
     assert_eq!((plan.f, plan.minutes, plan.seed, plan.clients, plan.outstanding), (1, 2, None, 8, 4));
     assert!(!plan.json);
-    assert_eq!((plan.trusted_home, plan.scenario, plan.plant), (Home::Process, None, None));
+    assert_eq!((plan.trusted_home, plan.scenario, plan.plant), (None, None, None));
+    assert_eq!(plan.protocol, Protocol::MinBft);
+    assert_eq!(parse(&["--protocol", "pbft"]).unwrap().protocol, Protocol::Pbft);
+    assert_eq!(parse(&["--trusted-home", "in-process"]).unwrap().trusted_home, Some(Home::InProcess));
     assert_eq!(parse(&["--scenario", "catch-up"]).unwrap().scenario, Some(Scenario::CatchUp));
     assert_eq!(parse(&["--plant", "skip-log-sync"]).unwrap().plant, Some(Plant::SkipLogSync));
     let plan = parse(&["--f", "2", "--minutes", "10", "--seed", "7", "--json"]).unwrap();
@@ -35,6 +39,7 @@ fn what_makes_no_run_is_refused() {
         &["--plant", "other"],
         &["--plant", "skip-log-sync", "--scenario", "catch-up"],
         &["--trusted-home", "other"],
+        &["--protocol", "other"],
         &["minbft"],
     ] {
         assert!(parse(words).is_err(), "{words:?}");

@@ -1,13 +1,27 @@
 //! The schedule: what a seed chooses.
 
-use crate::faults::{Fault, KINDS, Kind, Schedule};
+use crate::faults::{Breakable, Fault, KINDS, Kind, Schedule};
 use crate::processes::Part;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn faults(seed: u64, f: u16, count: usize) -> Vec<Fault> {
-    let mut schedule = Schedule::new(seed, f);
+/// 2f+1 replicas with trusted processes, which are readmitted.
+fn hybrid(f: u16) -> Breakable {
+    Breakable { replicas: 2 * f + 1, faults: f, apart: true, readmits: true }
+}
+
+/// 3f+1 replicas, and nothing else.
+fn general(f: u16) -> Breakable {
+    Breakable { replicas: 3 * f + 1, faults: f, apart: false, readmits: false }
+}
+
+fn of(group: Breakable, seed: u64, count: usize) -> Vec<Fault> {
+    let mut schedule = Schedule::new(seed, group);
     (0..count).map(|_| schedule.next()).collect()
+}
+
+fn faults(seed: u64, f: u16, count: usize) -> Vec<Fault> {
+    of(hybrid(f), seed, count)
 }
 
 #[test]
@@ -90,4 +104,33 @@ fn a_reset_breaks_again_and_again_and_ends() {
     assert!(fault.breaks_clients(Duration::ZERO));
     assert!(!fault.breaks_clients(Duration::from_millis(100)));
     assert!(!fault.breaks_clients(fault.lasts));
+}
+
+#[test]
+fn a_group_without_components_gets_every_fault_that_it_can_come_back_from() {
+    let group = general(1);
+    let without = [Kind::KillTrusted, Kind::KillBoth, Kind::Wipe];
+    assert!(without.iter().all(|kind| group.spared(*kind).is_some() && hybrid(1).spared(*kind).is_none()));
+    let kinds = group.kinds();
+    assert_eq!(kinds.len(), KINDS.len() - without.len());
+    for round in of(group, 3, 5 * kinds.len()).chunks(kinds.len()) {
+        let struck: BTreeSet<Kind> = round.iter().map(|fault| fault.kind).collect();
+        assert_eq!(struck, kinds.iter().copied().collect());
+    }
+    let said = group.describe();
+    assert!(said.contains("lose") && said.contains("without kill-trusted (no trusted process)"), "{said}");
+}
+
+#[test]
+fn of_3f_plus_1_at_most_f_are_broken_and_any_of_them() {
+    for f in 1..=3 {
+        let all = of(general(f), 11, 600);
+        let single = all.iter().filter(|fault| !fault.kind.hits_all());
+        let broken = single.map(|fault| fault.victims.len() + fault.liars.len());
+        assert_eq!(broken.max(), Some(usize::from(f)));
+        let ever: BTreeSet<u16> = all.iter().flat_map(|fault| fault.victims.iter().copied()).collect();
+        assert_eq!(ever, (0..3 * f + 1).collect());
+        // There is one process of each.
+        assert!(all.iter().all(|fault| fault.parts == [Part::Replica]), "parts");
+    }
 }

@@ -156,6 +156,23 @@ pub struct Cluster {
     pub genesis: Option<Digest>,
 }
 
+/// A protocol's parameters with this cluster's timing and limits, which all protocols name alike.
+macro_rules! parameters {
+    ($cluster:expr, $default:expr) => {{
+        let (timing, mut config) = (&$cluster.timing, $default);
+        config.interval = timing.checkpoint_interval;
+        config.window = timing.window;
+        config.pipeline = timing.pipeline;
+        config.slower_by = timing.primary_slower_by;
+        config.request_timeout = timing.suspect_after_ms * 1000;
+        config.view_timeout = timing.view_timeout_ms * 1000;
+        config.status_interval = timing.status_interval_ms * 1000;
+        config.clock_bound = timing.clock_bound_ms * 1000;
+        config.limits = $cluster.limits;
+        config
+    }};
+}
+
 impl Cluster {
     /// Reads and checks a `cluster.toml`.
     ///
@@ -208,34 +225,13 @@ impl Cluster {
     /// The parameters of MinBFT.
     #[must_use]
     pub fn minbft(&self) -> troth_minbft::Config {
-        let timing = &self.timing;
-        let mut config = troth_minbft::Config::DEFAULT;
-        config.interval = timing.checkpoint_interval;
-        config.window = timing.window;
-        config.pipeline = timing.pipeline;
-        config.slower_by = timing.primary_slower_by;
-        config.request_timeout = timing.suspect_after_ms * 1000;
-        config.view_timeout = timing.view_timeout_ms * 1000;
-        config.status_interval = timing.status_interval_ms * 1000;
-        config.clock_bound = timing.clock_bound_ms * 1000;
-        config.limits = self.limits;
-        config
+        parameters!(self, troth_minbft::Config::DEFAULT)
     }
 
     /// The parameters of PBFT.
     #[must_use]
     pub fn pbft(&self) -> troth_pbft::Config {
-        let timing = &self.timing;
-        let mut config = troth_pbft::Config::DEFAULT;
-        config.interval = timing.checkpoint_interval;
-        config.window = timing.window;
-        config.pipeline = timing.pipeline;
-        config.request_timeout = timing.suspect_after_ms * 1000;
-        config.view_timeout = timing.view_timeout_ms * 1000;
-        config.status_interval = timing.status_interval_ms * 1000;
-        config.clock_bound = timing.clock_bound_ms * 1000;
-        config.limits = self.limits;
-        config
+        parameters!(self, troth_pbft::Config::DEFAULT)
     }
 
     /// Who a replica's trusted component of an epoch is.

@@ -26,7 +26,7 @@ pub use home::TrustedHome;
 pub use known::Known;
 pub use layout::Layout;
 pub use make::{MakeError, Plan, free_ports, make};
-pub use protocol::Protocol;
+pub use protocol::{Protocol, UnknownProtocol};
 pub use renew::ReplicaKeys;
 pub use restored::make_restored;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};

@@ -1,6 +1,8 @@
 //! Which agreement protocol a group runs, and what that asks of the rest of its configuration.
 
 use super::{TrustedHome, TrustedKind};
+use std::fmt;
+use std::str::FromStr;
 use troth_core::Agreement;
 use troth_minbft::MinBft;
 use troth_pbft::Pbft;
@@ -44,6 +46,15 @@ impl Protocol {
         match self {
             Self::MinBft => false,
             Self::Pbft => true,
+        }
+    }
+
+    /// Whether a replica that lost what it kept comes back under the operator's word.
+    #[must_use]
+    pub fn readmits(self) -> bool {
+        match self {
+            Self::MinBft => true,
+            Self::Pbft => false,
         }
     }
 
@@ -91,5 +102,31 @@ impl Protocol {
             Self::MinBft => "an odd number of [[replica]] tables, three or more",
             Self::Pbft => "3f+1 [[replica]] tables: 4, 7, 10, …",
         }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// No agreement protocol has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownProtocol;
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "say one of {}", Protocol::ALL.map(Protocol::name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
+        Self::ALL.into_iter().find(|protocol| protocol.name() == name).ok_or(UnknownProtocol)
     }
 }

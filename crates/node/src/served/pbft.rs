@@ -108,6 +108,7 @@ fn other_status(liar: &Liar, status: &Status, to: ReplicaId) -> Status {
         executed: Seq(claim * 2),
         slots: Vec::new(),
         changes: u128::from(claim),
+        wishes: claim.is_multiple_of(3),
     }
 }
 

@@ -264,3 +264,29 @@ fn how_often_is_synced_is_read_within_bounds_and_only_where_it_goes_by_the_clock
     let error = read().expect_err("there is none");
     assert!(error.mend.contains("\"always\" or \"interval\" or \"memory\""), "{error}");
 }
+
+#[test]
+fn a_protocol_is_known_by_the_name_that_it_has_in_the_configuration() {
+    for protocol in Protocol::ALL {
+        assert_eq!(protocol.name().parse(), Ok(protocol));
+        assert_eq!(protocol.to_string(), protocol.name());
+    }
+    let refused = "raft".parse::<Protocol>().unwrap_err();
+    assert_eq!(refused.to_string(), "say one of minbft, pbft");
+}
+
+#[test]
+fn every_protocol_gets_the_timing_and_limits_that_the_configuration_has() {
+    let scratch = Scratch::new("timing");
+    let layout = Layout::new(&scratch.0);
+    make(&layout, &plan(TrustedKind::Hmac)).unwrap();
+    let mut cluster = Cluster::load(&layout.cluster()).unwrap();
+    cluster.timing.primary_slower_by = 7;
+    cluster.timing.window = 512;
+    cluster.timing.view_timeout_ms = 1234;
+    cluster.limits.batch_frames = 99;
+    let (minbft, pbft) = (cluster.minbft(), cluster.pbft());
+    assert_eq!((minbft.slower_by, minbft.window, minbft.view_timeout), (7, 512, 1_234_000));
+    assert_eq!((pbft.slower_by, pbft.window, pbft.view_timeout), (7, 512, 1_234_000));
+    assert_eq!((minbft.limits.batch_frames, pbft.limits.batch_frames), (99, 99));
+}

@@ -275,7 +275,7 @@ impl MinBft {
             let Some(ordered) = self.ordered(seq, &batch) else { return };
             self.delivered = seq;
             if let Some(slot) = self.slots.remove(&seq) {
-                self.proposed_at.push_back((seq, slot.at));
+                self.proposed_at.note(seq, slot.at);
             }
             cx.deliver(ordered);
             rule!("MINBFT-E1");
@@ -322,7 +322,7 @@ impl MinBft {
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         self.awaited = self.awaited.filter(|awaited| *awaited > reached.seq);
-        let proposed = self.take_proposed_at(reached.seq);
+        let proposed = self.proposed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in outcome.done.iter().enumerate() {
             if let Some(digest) = self.pool.done(*client, *number, proposed) {

@@ -8,49 +8,22 @@ use crate::fetching::SOON;
 use crate::message::Certified;
 use crate::state::{MinBft, Timer};
 use std::collections::BTreeSet;
-use troth_blocks::Look;
+use troth_blocks::{Look, Patience, Shown};
 use troth_core::{Cx, To, rule};
 use troth_types::{Digest, Seq, Time};
-
-/// Looks at a primary in the time after which the oldest request makes it suspected.
-const LOOKS: u64 = 4;
-/// Looks that a new primary is spared: it begins with what the last one left.
-const SPARED: u64 = 2;
-/// The part of the request time-out that no primary is blamed for.
-const LEAST: u64 = 256;
-/// The part of it that a single request may wait while others overtake it.
-const OVERTAKEN: u64 = 20;
-/// So many times what requests may typically wait.
-const SINGLE: u64 = 8;
-/// Clients of whom one does not make the middle.
-const SEVERAL: usize = 3;
-/// The most batches that a primary has time for: what it does not order is its own backlog, too.
-const MOST_ROUNDS: usize = 8;
-/// Requests shown at once.
-const MOST_SHOWN: usize = 64;
-
-/// The oldest requests, shown to the primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    /// Requests up to this place in the order of arrival.
-    up_to: u64,
-    at: Time,
-    /// Whether they were shown twice: once may have been lost.
-    again: bool,
-}
 
 impl MinBft {
     /// Looks at the primary now and then while anything waits or was ordered.
     pub(crate) fn watch_pace(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.looking && self.active() && !self.pool.is_empty() {
             self.looking = true;
-            cx.set_timer(Timer::Pace, self.after(cx, self.config.request_timeout / LOOKS));
+            cx.set_timer(Timer::Pace, self.after(cx, self.patience().between_looks()));
         }
     }
 
     /// A view begins: its primary is as if everything had come just now.
     pub(crate) fn begin_pace(&mut self, cx: &Cx<'_, Self>) {
-        self.pace.begin(self.after(cx, SPARED * self.config.request_timeout / LOOKS));
+        self.pace.begin(self.after(cx, self.patience().spared()));
         self.proposed_at.clear();
         self.shown = None;
         self.asked_up_to = Seq(0);
@@ -80,13 +53,9 @@ impl MinBft {
         let waited = self.pool.typical_wait(cx.now(), |digest| proposed.contains(digest));
         let waiting = self.pool.len().saturating_sub(proposed.len());
         let bytes = self.pool.bytes().saturating_sub(self.frames.bytes(&proposed));
-        let rounds = 1 + waiting / self.config.limits.batch_frames + bytes / self.config.batch_bytes();
-        let times = rounds.min(MOST_ROUNDS) as u64 * self.config.slower_by;
-        // Frames that the primary alone was shown are asked of it (R9) before anybody can commit.
-        let fetched = self.config.status_interval / SOON;
-        let alone = waited.is_some_and(|(_, clients)| clients < SEVERAL);
-        let shown = if alone { self.config.request_timeout / OVERTAKEN } else { 0 };
-        let least = self.config.request_timeout / LEAST + fetched + shown;
+        let (limits, most) = (&self.config.limits, self.config.batch_bytes());
+        let times = self.patience().agreements(waiting, bytes, limits, most);
+        let least = self.patience().least(waited.map(|(_, clients)| clients));
         rule!("MINBFT-P2");
         let look = self.pace.look(cx.now(), waited.map(|(waited, _)| waited), times, least);
         if look == Look::TooSlow {
@@ -104,30 +73,25 @@ impl MinBft {
         batches.flat_map(|batch| batch.frames.iter())
     }
 
-    /// When a batch that is executed was proposed. What a view started with was proposed before it came here.
-    pub(crate) fn take_proposed_at(&mut self, seq: Seq) -> Time {
-        while let Some((first, at)) = self.proposed_at.front().copied() {
-            if first > seq {
-                break;
-            }
-            self.proposed_at.pop_front();
-            if first == seq {
-                return at;
-            }
+    /// What is borne of a primary.
+    fn patience(&self) -> Patience {
+        Patience {
+            request_timeout: self.config.request_timeout,
+            slower_by: self.config.slower_by,
+            // Frames that the primary alone was shown are asked of it (R9) before anybody can commit.
+            fetched: self.config.status_interval / SOON,
         }
-        Time(0)
     }
 
     /// How long a request may wait while others that came later are proposed.
     pub(crate) fn overtaking_patience(&self) -> u64 {
-        let usual = self.pace.agreement().unwrap_or(0).saturating_mul(self.config.slower_by * SINGLE);
-        let bears = self.pace.doubt().bears((self.config.request_timeout / OVERTAKEN).max(usual));
+        let bears = self.pace.doubt().bears(self.patience().overtaken(self.pace.agreement()));
         bears.min(self.request_patience())
     }
 
     /// Whether a request, by its place in the order of arrival, was shown to the primary of this view.
     pub(crate) fn is_shown(&self, request: Option<u64>) -> bool {
-        self.shown.is_some_and(|shown| request.is_some_and(|order| order <= shown.up_to))
+        self.shown.is_some_and(|shown| request.is_some_and(|order| shown.has(order)))
     }
 
     /// Shows the oldest pending frames to the primary: their clients may have sent them to some only. From then on it
@@ -138,16 +102,11 @@ impl MinBft {
         }
         let half = self.overtaking_patience() / 2;
         let until = Time(cx.now().0.saturating_sub(half));
-        let oldest: Vec<_> = self.pool.waiting_since(until, MOST_SHOWN).collect();
-        let Some((up_to, _)) = oldest.last().copied() else { return };
+        let oldest: Vec<_> = self.pool.waiting_since(until, Shown::MOST).collect();
+        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else { return };
         let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
         cx.show_frames(To::One(self.primary()), frames.collect());
-        let again =
-            self.shown.is_some_and(|shown| oldest.first().is_some_and(|(order, _)| *order <= shown.up_to));
-        // Of those that were shown before, the first time counts.
-        let at = self.shown.filter(|_| again).map_or(cx.now(), |shown| shown.at);
-        let up_to = self.shown.filter(|_| again).map_or(up_to, |shown| shown.up_to);
-        self.shown = Some(Shown { up_to, at, again });
+        self.shown = Some(shown);
         cx.set_timer(Timer::Overtaken, self.after(cx, half));
     }
 
@@ -158,7 +117,7 @@ impl MinBft {
         if !self.active() || self.is_primary() {
             return;
         }
-        if order > shown.up_to {
+        if !shown.has(order) {
             // All of them were ordered, and others have become the oldest.
             self.shown = None;
             return self.show_oldest(cx);

@@ -2,13 +2,12 @@
 
 use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, SignedRequest, StableProof};
-use crate::pace::Shown;
 use crate::peer::{Logged, Peer};
 use crate::place::Place;
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, Offered, Pace, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, Offered, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, Time, View};
@@ -150,7 +149,7 @@ pub struct MinBft {
     /// The timer of the next look at the primary is set.
     pub(crate) looking: bool,
     /// When the batches were proposed that are handed to the executor.
-    pub(crate) proposed_at: VecDeque<(Seq, Time)>,
+    pub(crate) proposed_at: OrderedAt,
     /// The oldest requests, as they were shown to the primary.
     pub(crate) shown: Option<Shown>,
     pub(crate) stable: (Seq, Digest),
@@ -231,7 +230,7 @@ impl MinBft {
             timed: None,
             pace: Pace::default(),
             looking: false,
-            proposed_at: VecDeque::new(),
+            proposed_at: OrderedAt::default(),
             shown: None,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),

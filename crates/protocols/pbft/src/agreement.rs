@@ -35,8 +35,7 @@ impl Agreement for Pbft {
             self.watch_deadline(cx);
             self.progress(cx);
         }
-        let at = self.after(cx, self.config.status_interval);
-        cx.set_timer(Timer::Status, at);
+        self.watch_status(cx);
     }
 
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
@@ -94,6 +93,8 @@ impl Agreement for Pbft {
             Timer::Deadline => {}
             Timer::Overdue => self.on_overdue(cx),
             Timer::Fetch => self.on_fetch_timer(cx),
+            Timer::Pace => self.on_pace_timer(cx),
+            Timer::Overtaken => self.on_overtaken_timer(cx),
         }
         self.progress(cx);
     }
@@ -163,8 +164,8 @@ impl Agreement for Pbft {
             votes: true,
             accused: self.group.all().filter(|replica| self.accused.contains(*replica)).collect(),
             suspicions: self.suspicions,
-            primary_wait: None,
-            agreement: None,
+            primary_wait: self.pace.waited(),
+            agreement: self.pace.agreement(),
         }
     }
 

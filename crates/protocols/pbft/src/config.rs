@@ -14,6 +14,9 @@ pub struct Config {
     pub window: u64,
     /// Batches that the primary may have under way.
     pub pipeline: u64,
+    /// How many times as long as the others take to agree requests may typically wait until a backup finds the primary
+    /// slow.
+    pub slower_by: u64,
     /// Microseconds until a replica that waits for the execution of a request leaves the view.
     pub request_timeout: u64,
     /// Microseconds until a replica that waits for a NEW-VIEW, and knows that a quorum does, wants the next view.
@@ -35,6 +38,7 @@ impl Config {
         interval: 64,
         window: 256,
         pipeline: 4,
+        slower_by: 4,
         request_timeout: 1_000_000,
         view_timeout: 1_000_000,
         status_interval: 100_000,
@@ -60,6 +64,9 @@ impl Config {
     pub fn check(&self) -> Result<(), &'static str> {
         // A window of less than two intervals stalls at its edge (F-P8).
         troth_blocks::check_window(self.interval, self.window, self.pipeline)?;
+        if self.slower_by == 0 {
+            return Err("a primary must be allowed to take as long as the others");
+        }
         // Q, with all that it may hold of each number, fits a VIEW-CHANGE that everybody decodes.
         if self.window > MAX_WINDOW {
             return Err("the window must be at most 8192 batches");

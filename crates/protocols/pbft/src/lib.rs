@@ -16,6 +16,7 @@ mod config;
 mod message;
 mod new_view;
 mod normal;
+mod pace;
 mod recovery;
 mod retransmission;
 mod signed;

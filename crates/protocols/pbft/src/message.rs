@@ -152,6 +152,8 @@ pub struct Status {
     pub slots: Vec<u8>,
     /// Bits of the replicas whose VIEW-CHANGE for its view it has.
     pub changes: u128,
+    /// Whether it works in the view and would rather have the next one's primary.
+    pub wishes: bool,
 }
 
 impl Status {

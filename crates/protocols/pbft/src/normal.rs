@@ -5,7 +5,7 @@ use crate::state::Pbft;
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time, View};
+use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
 pub const MOST_PRE_PREPARED: usize = 16;
@@ -190,6 +190,7 @@ impl Pbft {
         }
         if let Some(slot) = self.slot(vote.seq) {
             slot.commits.entry(from).or_insert(vote.digest);
+            self.time_commit(cx, vote.seq, from, vote.digest);
         }
     }
 
@@ -256,6 +257,7 @@ impl Pbft {
         rule!("PBFT-R2");
         cx.persist(Record::Prepared(entry));
         cx.broadcast(Message::Commit(self.vote(seq, digest)));
+        self.time_agreement(cx, seq, digest);
     }
 
     /// Executes what committed, in order.
@@ -284,6 +286,7 @@ impl Pbft {
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         let Some(ordered) = self.ordered(seq, &batch) else { return };
         self.delivered = seq;
+        self.committed_at.note(seq, cx.now());
         // What it did not vote for it executes all the same, and must be able to execute again.
         for frame in self.frames.log(&batch.frames) {
             cx.remember(Record::Frame(frame.into_inner()));
@@ -316,9 +319,10 @@ impl Pbft {
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
+        let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in outcome.done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, Time(0)) {
+            if let Some(digest) = self.pool.done(*client, *number, committed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {
@@ -344,6 +348,12 @@ impl Pbft {
         self.decided = self.decided.split_off(&below.next());
         self.frames.stable(below);
         self.drop_doubtful();
+        // A log that is executed again holds more than a window: to look at all of it for each of its checkpoints would
+        // take most of a start.
+        let again = u64::try_from(self.decided.len()).is_ok_and(|decided| decided > self.config.window);
+        if again && self.batches.len() <= 2 * self.batches_kept {
+            return;
+        }
         let mut named: BTreeMap<Digest, Batch> = BTreeMap::new();
         let pre_prepared = self.pre_prepared.values().flat_map(|at| at.keys().copied());
         let in_slots =
@@ -358,6 +368,7 @@ impl Pbft {
                 named.insert(digest, batch);
             }
         }
+        self.batches_kept = named.len();
         self.batches = named;
     }
 }

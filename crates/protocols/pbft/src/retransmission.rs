@@ -21,12 +21,13 @@ const SELDOM: u64 = 4;
 const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
 /// was has come by then.
-const SOON: u64 = 32;
+pub(crate) const SOON: u64 = 32;
 
 impl Pbft {
     /// Compares notes, and asks for what is missing.
     pub(crate) fn on_status_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.round += 1;
+        self.lateness.note(self.status_due, cx.now());
         if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
@@ -43,17 +44,23 @@ impl Pbft {
         // A proposal may have waited for nothing but a clock.
         self.touch_all();
         self.progress(cx);
-        let at = self.after(cx, self.config.status_interval);
-        cx.set_timer(Timer::Status, at);
+        self.watch_status(cx);
+    }
+
+    /// Compares notes again after a while.
+    pub(crate) fn watch_status(&mut self, cx: &mut Cx<'_, Self>) {
+        self.status_due = self.after(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, self.status_due);
     }
 
     /// Whether anything is under way that a lost message could hold up.
     fn busy(&self) -> bool {
         let beyond_stable = !self.slots.is_empty() || self.delivered > self.stable.0;
-        !self.pool.is_empty() || !self.active || beyond_stable || self.delivered < self.stable.0
+        let behind = self.delivered < self.stable.0;
+        !self.pool.is_empty() || !self.active || self.wishes() || beyond_stable || behind
     }
 
-    fn status_message(&self) -> Status {
+    pub(crate) fn status_message(&self) -> Status {
         let from = self.delivered.next();
         let last = self.slots.last_key_value().map_or(Seq(0), |(last, _)| *last);
         let told = (from.0..=last.0).take(MOST_TOLD).map(|seq| match self.slots.get(&Seq(seq)) {
@@ -67,7 +74,8 @@ impl Pbft {
         let slots = if self.active { told.collect() } else { Vec::new() };
         let changes = self.present_changes().fold(0, |bits, message| bits | 1u128 << message.from.0);
         let (stable, executed) = (self.stable.0, self.delivered);
-        Status { view: self.view, active: self.active, stable, executed, slots, changes }
+        let wishes = self.wishes();
+        Status { view: self.view, active: self.active, stable, executed, slots, changes, wishes }
     }
 
     /// Sends again what the sender lacks.
@@ -75,13 +83,12 @@ impl Pbft {
         if from == self.me {
             return;
         }
+        self.note_wish(from, status);
         rule!("PBFT-R6");
-        let now = cx.now();
-        let answered = self.answered.get(&from);
-        if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
+        if self.was_just_now(cx, self.answered.get(&from)) {
             return cx.ignore(from, "its last status was answered just now");
         }
-        self.answered.insert(from, now);
+        self.answered.insert(from, cx.now());
         let to = To::One(from);
         rule!("PBFT-R7");
         if status.stable < self.stable.0 {
@@ -147,13 +154,23 @@ impl Pbft {
         wanted.into_iter().filter(|digest| self.batch(digest).is_none()).take(MAX_BATCHES).collect()
     }
 
+    /// Whether an answer was given so short a time ago that another one is too soon.
+    fn was_just_now(&self, cx: &Cx<'_, Self>, answered: Option<&Time>) -> bool {
+        answered.is_some_and(|at| cx.now().0 < at.0 + self.config.status_interval / SELDOM)
+    }
+
     /// Shows batches that somebody asks for.
-    pub(crate) fn on_fetch_batches(&self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
+    pub(crate) fn on_fetch_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
+        rule!("PBFT-R12");
+        if self.was_just_now(cx, self.shown_batches.get(&from)) {
+            return cx.ignore(from, "it was shown batches just now");
+        }
         let mut asked: Vec<&Digest> = digests.iter().take(MAX_BATCHES).collect();
         asked.sort_unstable();
         asked.dedup();
         let found: Vec<Batch> = asked.into_iter().filter_map(|digest| self.batch(digest)).collect();
         if !found.is_empty() && from != self.me {
+            self.shown_batches.insert(from, cx.now());
             cx.send(To::One(from), Message::Batches(found));
         }
     }

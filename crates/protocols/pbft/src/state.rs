@@ -5,7 +5,7 @@ use crate::choose::null;
 use crate::message::{Entry, Signed, StableProof, Vote};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_types::{Batch, ClientId, Digest, Frame, Group, ReplicaId, Seq, Time, View};
 
@@ -15,9 +15,9 @@ const LEAST_AHEAD: u64 = 4;
 /// Names of PBFT's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// The oldest pending request has waited half its time: show it to the primary.
+    /// The oldest pending request has waited for a while: show it to the primary.
     Forward,
-    /// The oldest pending request has waited too long: leave the view.
+    /// The oldest pending request has waited too long: wish for the next view.
     Request,
     /// The NEW-VIEW has not come: leave for the next view.
     NewView,
@@ -27,10 +27,14 @@ pub enum Timer {
     Behind,
     /// The application's deadline is due.
     Deadline,
-    /// The application's deadline was due a request's patience ago: leave the view.
+    /// The application's deadline was due a request's patience ago: wish for the next view.
     Overdue,
     /// Frames or batches that somebody named have not come: ask for them.
     Fetch,
+    /// Look at how long requests waited.
+    Pace,
+    /// The oldest pending request was shown to the primary a while ago: see whether others overtake it.
+    Overtaken,
 }
 
 /// One sequence number of the present view (the paper's log).
@@ -106,6 +110,8 @@ pub struct Pbft {
     pub(crate) pre_prepared: BTreeMap<Seq, BTreeMap<Digest, View>>,
     /// The batches that P, Q and the slots name, as far as they are here.
     pub(crate) batches: BTreeMap<Digest, Batch>,
+    /// How many they were when those were let go last that nothing names any more.
+    pub(crate) batches_kept: usize,
     /// The last batch handed to the executor, and what the executor reached.
     pub(crate) delivered: Seq,
     pub(crate) reached: Reached,
@@ -123,6 +129,26 @@ pub struct Pbft {
     pub(crate) fetching: bool,
     /// The pending request that the timers run for.
     pub(crate) timed: Option<u64>,
+    /// How fast batches are agreed on.
+    pub(crate) pace: Pace,
+    /// The timer of the next look at the primary is set, and for when.
+    pub(crate) looking: bool,
+    pub(crate) look_due: Time,
+    /// For when the timer of the next status is set.
+    pub(crate) status_due: Time,
+    /// How late this replica comes to its timers.
+    pub(crate) lateness: Lateness,
+    /// When the batches committed that are handed to the executor.
+    pub(crate) committed_at: OrderedAt,
+    /// The oldest requests, as they were shown to the primary.
+    pub(crate) shown: Option<Shown>,
+    /// Whether it finds the primary of the view wanting; whether the request that the timers run for has waited too long;
+    /// and whether the application's deadline has.
+    pub(crate) wanting: bool,
+    pub(crate) impatient: bool,
+    pub(crate) overdue: bool,
+    /// Who of the others would rather have the next view's primary.
+    pub(crate) wished_by: Voters,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Signed>>>,
@@ -147,6 +173,8 @@ pub struct Pbft {
     pub(crate) accused: Voters,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
+    /// When each replica was shown batches last.
+    pub(crate) shown_batches: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
@@ -172,6 +200,7 @@ impl Pbft {
             prepared: BTreeMap::new(),
             pre_prepared: BTreeMap::new(),
             batches: BTreeMap::new(),
+            batches_kept: 0,
             delivered: Seq(0),
             reached: Reached::default(),
             decided: BTreeMap::new(),
@@ -182,6 +211,17 @@ impl Pbft {
             distrusted: BTreeSet::new(),
             fetching: false,
             timed: None,
+            pace: Pace::default(),
+            looking: false,
+            look_due: Time(0),
+            status_due: Time(0),
+            lateness: Lateness::default(),
+            committed_at: OrderedAt::default(),
+            shown: None,
+            wanting: false,
+            impatient: false,
+            overdue: false,
+            wished_by: Voters::NONE,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),
@@ -196,6 +236,7 @@ impl Pbft {
             back_off: BackOff::default(),
             accused: Voters::NONE,
             answered: BTreeMap::new(),
+            shown_batches: BTreeMap::new(),
             suspicions: 0,
             round: 0,
             behind: false,
@@ -232,6 +273,11 @@ impl Pbft {
         rule!("PBFT-R11");
         let under_way = self.delivered.max(self.started.end).max(self.stable.0);
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
+    }
+
+    /// Whether it has yet to execute what it knows to be stable.
+    pub(crate) fn lags(&self) -> bool {
+        self.repairing || self.delivered < self.stable.0
     }
 
     /// A local time in the future.
@@ -275,6 +321,7 @@ impl Pbft {
 
     /// After any event: whatever this replica may do now.
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
+        self.follow_wishes(cx);
         self.join_later_view(cx);
         self.try_new_view(cx);
         self.try_vote(cx);
@@ -282,6 +329,7 @@ impl Pbft {
         self.try_checkpoint(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);
+        self.watch_pace(cx);
         self.watch_fetch(cx);
     }
 }

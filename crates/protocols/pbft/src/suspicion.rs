@@ -1,24 +1,31 @@
 //! PBFT §4.4, "View changes": the timers that start one (§4.5.2, "Liveness").
 
+use crate::message::{Message, Status};
 use crate::state::{Pbft, Timer};
 use troth_core::{Cx, To, rule};
-
-/// Frames shown to the primary at once.
-const MOST_SHOWN: usize = 64;
+use troth_types::ReplicaId;
 
 impl Pbft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
-    /// else: progress of other requests does not help one that is starved (F-P5).
+    /// else: progress of other requests does not help one that is starved (F-P5). One that has yet to execute what is
+    /// stable waits for itself: what it waits for may have been executed there.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V1");
-        let oldest = if self.active { self.pool.oldest().map(|(order, _)| order) } else { None };
+        let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
         if oldest == self.timed {
             return;
         }
         self.timed = oldest;
+        // What was waited for is executed, or nobody waits here any more.
+        self.impatient = false;
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
+            let came = self.pool.oldest_came().unwrap_or_default();
+            if oldest.zip(self.shown).is_some_and(|(oldest, shown)| shown.has(oldest)) {
+                cx.cancel_timer(Timer::Forward);
+            } else {
+                cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
+            }
             cx.set_timer(Timer::Request, self.after(cx, patience));
         } else {
             cx.cancel_timer(Timer::Forward);
@@ -26,23 +33,9 @@ impl Pbft {
         }
     }
 
-    /// Shows the oldest pending frames to the primary: their clients may have sent them to some only.
-    pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active || self.is_primary() {
-            return;
-        }
-        let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
-        let frames = oldest.filter_map(|(_, digest)| self.frames.get(&digest).cloned()).collect();
-        cx.show_frames(To::One(self.primary()), frames);
-        // They may be lost on the way: one that waits alone would leave alone.
-        if self.timed.is_some() {
-            let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 8));
-        }
-    }
-
     /// Runs the timers for the application's deadline, which has nobody who asks for it.
     pub(crate) fn watch_deadline(&mut self, cx: &mut Cx<'_, Self>) {
+        self.overdue = false;
         let Some(deadline) = self.reached.deadline else {
             cx.cancel_timer(Timer::Deadline);
             return cx.cancel_timer(Timer::Overdue);
@@ -56,10 +49,11 @@ impl Pbft {
 
     /// The deadline has been due for long.
     pub(crate) fn on_overdue(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.deadline_due(cx) {
-            self.suspect(cx, "it lets no agreed time pass");
+        if self.active && !self.lags() && self.deadline_due(cx) {
+            self.overdue = true;
+            self.wish(cx, "it lets no agreed time pass");
         } else if self.active {
-            // The clock was set back meanwhile.
+            // The clock was set back meanwhile, or it is behind.
             self.watch_deadline(cx);
         }
     }
@@ -67,7 +61,8 @@ impl Pbft {
     /// The oldest pending request has waited too long.
     pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
         if self.active && self.timed.is_some() {
-            self.suspect(cx, "the oldest request waits too long");
+            self.impatient = true;
+            self.wish(cx, "the oldest request waits too long");
         }
     }
 
@@ -88,14 +83,47 @@ impl Pbft {
     /// The NEW-VIEW has not come in time.
     pub(crate) fn on_new_view_timeout(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.active {
-            self.suspect(cx, "no valid NEW-VIEW in time");
+            self.suspicions += 1;
+            cx.suspect(self.primary(), "no valid NEW-VIEW in time");
+            self.leave_view(cx, self.view.next());
         }
     }
 
-    /// Leaves for the next view.
-    fn suspect(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
+    /// Says that it would rather have another primary, and goes on with this one: who left alone would be missing to the
+    /// others, who have no reason to follow where it was this replica that stood still.
+    pub(crate) fn wish(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
+        rule!("PBFT-V16");
         self.suspicions += 1;
         cx.suspect(self.primary(), reason);
-        self.leave_view(cx, self.view.next());
+        cx.send(To::Others, Message::Status(self.status_message()));
+    }
+
+    /// Whether this replica would rather have another primary.
+    pub(crate) fn wishes(&self) -> bool {
+        self.wanting || self.impatient || self.overdue
+    }
+
+    /// What somebody's last status says of the primary of this view.
+    pub(crate) fn note_wish(&mut self, from: ReplicaId, status: &Status) {
+        if status.view != self.view || !status.active {
+            return;
+        }
+        if status.wishes {
+            self.wished_by.insert(from);
+        } else {
+            self.wished_by.remove(from);
+        }
+    }
+
+    /// Leaves the view where f+1 wish it, one of whom is correct.
+    pub(crate) fn follow_wishes(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("PBFT-V17");
+        let mut all = self.wished_by;
+        if self.wishes() {
+            all.insert(self.me);
+        }
+        if self.active && all.count() >= self.group.weak() {
+            self.leave_view(cx, self.view.next());
+        }
     }
 }

@@ -179,6 +179,7 @@ impl Wire for Status {
         self.executed.encode(out);
         put_list(out, &self.slots);
         self.changes.encode(out);
+        self.wishes.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
@@ -188,6 +189,7 @@ impl Wire for Status {
             executed: Wire::decode(reader)?,
             slots: reader.list("slots of a status", 2 * MAX_WINDOW)?,
             changes: Wire::decode(reader)?,
+            wishes: Wire::decode(reader)?,
         })
     }
 }

@@ -30,6 +30,7 @@ fn config(options: &Options) -> Config {
         view_timeout: options.view_timeout,
         status_interval: options.status_interval,
         clock_bound: 2_000_000,
+        slower_by: Config::DEFAULT.slower_by,
         limits: limits(options),
         literal,
     }

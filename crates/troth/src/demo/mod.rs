@@ -140,7 +140,7 @@ fn stopped() -> Failure {
 }
 
 async fn show(demo: &Demo) -> Result<u64, Failure> {
-    let protocol = demo.protocol.protocol();
+    let protocol = demo.protocol;
     let steps = steps(protocol);
     announce(0, &steps);
     let mut stage = Stage::set(protocol, demo.keep).await?;

@@ -78,6 +78,7 @@ pub(super) struct Node {
     pub(super) trail: Vec<&'static str>,
     pub(super) notes: Vec<Note>,
     pub(super) frames_asked: Vec<(To, Vec<Digest>)>,
+    pub(super) frames_shown: Vec<(ReplicaId, usize)>,
     pub(super) transfers: Vec<(Seq, Digest, Vec<ReplicaId>)>,
     pub(super) repairs: Vec<(Seq, Digest)>,
     /// It hears and does nothing.
@@ -164,7 +165,10 @@ impl Net {
                 }
                 Effect::Remember(record) => node.records.push(record),
                 Effect::FetchFrames { to, digests } => node.frames_asked.push((to, digests)),
-                Effect::ShowFrames { to: To::One(to), frames } => self.shown.push((to, frames)),
+                Effect::ShowFrames { to: To::One(to), frames } => {
+                    node.frames_shown.push((to, frames.len()));
+                    self.shown.push((to, frames));
+                }
                 Effect::ShowFrames { to: To::Others, .. } => unreachable!("frames are shown to the primary"),
                 Effect::Deliver(ordered) => {
                     let (reached, outcome) = node.execute(ordered);
@@ -224,6 +228,11 @@ impl Net {
         self.step(r(replica), |pbft, cx| pbft.on_timer(cx, timer));
     }
 
+    /// A replica leaves its view for the next.
+    pub(super) fn leave(&mut self, replica: u16) {
+        self.step(r(replica), |pbft, cx| pbft.leave_view(cx, pbft.view.next()));
+    }
+
     /// Orders a frame everywhere.
     pub(super) fn order(&mut self, frame: &VerifiedFrame) {
         let all: Vec<u16> = self.group.all().map(|replica| replica.0).collect();
@@ -280,6 +289,7 @@ impl Node {
             trail: Vec::new(),
             notes: Vec::new(),
             frames_asked: Vec::new(),
+            frames_shown: Vec::new(),
             transfers: Vec::new(),
             repairs: Vec::new(),
             down: false,

@@ -5,6 +5,7 @@ mod checkpoint;
 mod choose;
 mod harness;
 mod normal;
+mod pace;
 mod recovery;
 mod status;
 mod view_change;

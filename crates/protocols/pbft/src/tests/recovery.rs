@@ -38,7 +38,7 @@ fn one_that_was_leaving_sends_the_same_view_change_again() {
     covers!("PBFT-R9");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), [2]);
-    net.fire(2, Timer::Request);
+    net.leave(2);
     let before = net.node(2).pbft.changes.clone();
     net.restart(2);
     assert_eq!(net.node(2).view(), View(1));
@@ -77,7 +77,7 @@ fn frames_that_were_promised_outlive_a_restart_amid_a_view_change() {
     net.request(&one, 0..4);
     net.run_where(|flight| flight.from == flight.to || !matches!(flight.message, Message::Commit(_)));
     for replica in 0..4 {
-        net.fire(replica, Timer::Request);
+        net.leave(replica);
     }
     net.run_where(|_| false);
     for replica in 0..4 {

@@ -78,6 +78,7 @@ fn a_status_is_answered_a_few_times_in_an_interval_and_no_more() {
         executed: Seq(0),
         slots: Vec::new(),
         changes: 0,
+        wishes: false,
     };
     net.tell(3, 0, Message::Status(status.clone()));
     let first = net.wire.len();
@@ -89,4 +90,22 @@ fn a_status_is_answered_a_few_times_in_an_interval_and_no_more() {
     net.tell(3, 0, Message::Status(status));
     assert!(net.wire.len() > first);
     assert!(net.wire.iter().all(|flight| flight.to == r(3)));
+}
+
+#[test]
+fn batches_are_shown_a_few_times_in_an_interval_and_no_more() {
+    covers!("PBFT-R12");
+    let mut net = Net::new(1);
+    net.order(&frame(1, 1));
+    let known = *net.node(0).pbft.batches.keys().next().expect("it was executed");
+    let ask = |net: &mut Net, digest: Digest| {
+        net.tell(3, 0, Message::FetchBatches(vec![digest]));
+        net.sent(0, |message| matches!(message, Message::Batches(_)))
+    };
+    // What is not here costs no answer, and takes none away from what is.
+    assert_eq!(ask(&mut net, Digest([9; 32])), 0);
+    assert_eq!(ask(&mut net, known), 1);
+    assert_eq!(ask(&mut net, known), 1, "it was shown just now");
+    net.now += SMALL.status_interval / 4;
+    assert_eq!(ask(&mut net, known), 2);
 }

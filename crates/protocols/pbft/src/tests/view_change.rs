@@ -91,7 +91,7 @@ fn nothing_of_a_view_counts_for_one_that_left_it() {
     let one = frame(1, 1);
     net.request(&one, [1]);
     net.node_mut(1).trail.clear();
-    net.fire(1, Timer::Request);
+    net.leave(1);
     assert_eq!(net.node(1).trail, ["persist", "sign"]);
     assert!(net.node(1).records.contains(&Record::Leaving(to_view(1))));
     let proposal = PrePrepare { view: View(0), seq: Seq(1), batch: batch(&[&one]) };
@@ -106,7 +106,7 @@ fn a_view_change_tells_what_prepared_and_what_was_pre_prepared() {
     let one = frame(1, 1);
     net.request(&one, 0..4);
     net.run_where(|flight| !matches!(flight.message, Message::Commit(_)));
-    net.fire(2, Timer::Request);
+    net.leave(2);
     let entry = Entry { seq: Seq(1), digest: batch_at(&net, 2, 1), view: View(0) };
     let mine = net.node(2).pbft.changes[&r(2)].view_change().cloned();
     let expected = ViewChange { prepared: vec![entry], pre_prepared: vec![entry], ..to_view(1) };
@@ -250,7 +250,11 @@ fn a_primary_that_lets_no_agreed_time_pass_is_left() {
     assert!(net.node(1).timers.contains_key(&Timer::Deadline));
     net.now += 2_000_000;
     net.fire(1, Timer::Overdue);
-    assert_eq!(net.node(1).view(), View(1));
+    assert_eq!((net.node(1).pbft.wishes(), net.node(1).view()), (true, View(0)));
+    net.node_mut(2).pbft.overdue = true;
+    net.fire(2, Timer::Status);
+    net.run();
+    assert_eq!(net.node(1).view(), View(1), "f+1 wish it");
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn a_view_change_is_sent_until_it_has_come() {
     net.request(&frame(1, 1), 1..4);
     net.node_mut(0).down = true;
     for replica in 1..4 {
-        net.fire(replica, Timer::Request);
+        net.leave(replica);
     }
     net.run_where(|_| false);
     for _ in 0..2 {
@@ -292,4 +296,59 @@ fn a_view_change_is_sent_until_it_has_come() {
     net.fire(1, Timer::Status);
     net.wire.retain(|flight| is_view_change(&flight.message) || is_new_view(&flight.message));
     assert!(net.wire.is_empty(), "whoever has it is not sent it");
+}
+
+#[test]
+fn one_that_is_behind_waits_for_itself_and_leaves_no_view() {
+    covers!("PBFT-V1");
+    let mut net = Net::new(1);
+    net.node_mut(3).down = true;
+    for number in 1..=SMALL.interval {
+        net.order(&frame(number, 1));
+    }
+    net.node_mut(3).down = false;
+    // It hears of a request that the others executed long ago, and only then that it is behind.
+    net.request(&frame(1, 1), [3]);
+    assert!(net.node(3).timers.contains_key(&Timer::Request));
+    let proof = Message::Stable(net.node(0).pbft.stable_proof.clone());
+    net.tell(0, 3, proof);
+    assert!(!net.node(3).timers.contains_key(&Timer::Request), "what it waits for may be in what it lacks");
+    // With the state that it lacked the time runs, from its beginning.
+    let (seq, digest) = net.node(0).pbft.stable;
+    net.install(3, seq, digest);
+    let due = net.node(3).timers[&Timer::Request];
+    assert_eq!(due.0, net.now + SMALL.request_timeout);
+}
+
+#[test]
+fn one_that_waits_in_vain_says_so_and_goes_on_until_it_is_served() {
+    covers!("PBFT-V16");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    // Its clock went on while it stood still: what it waits for was ordered meanwhile.
+    net.request(&one, 0..4);
+    let late: Vec<Flight> = net.wire.iter().filter(|flight| flight.to == r(3)).cloned().collect();
+    net.run_where(|flight| flight.to != r(3));
+    net.fire(3, Timer::Request);
+    assert!(net.node(3).pbft.wishes());
+    let told = |net: &Net| {
+        let says = |message: &Message| matches!(message, Message::Status(status) if status.wishes);
+        net.sent(3, says)
+    };
+    assert_eq!(told(&net), 3);
+    net.run();
+    assert!(net.node(0).pbft.active, "one alone moves nobody");
+    for flight in late {
+        net.tell(flight.from.0, 3, flight.message);
+    }
+    for _ in 0..3 {
+        net.now += SMALL.status_interval;
+        for replica in 0..4 {
+            net.fire(replica, Timer::Status);
+        }
+        net.run();
+    }
+    assert_eq!(net.node(3).history(), [one.digest()], "it takes part");
+    assert_eq!((net.node(3).pbft.wishes(), net.node(3).view()), (false, View(0)));
+    assert!(!net.node(0).pbft.wished_by.contains(r(3)), "and takes its word back");
 }

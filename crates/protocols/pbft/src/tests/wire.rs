@@ -36,6 +36,7 @@ fn samples(net: &Net) -> Vec<Message> {
         executed: Seq(5),
         slots: vec![0, 7],
         changes: 5,
+        wishes: true,
     };
     vec![
         Message::PrePrepare(PrePrepare { view: View(3), seq: Seq(9), batch: batch(&[&frame(1, 1)]) }),

@@ -1,8 +1,13 @@
 //! The command line.
 
-use crate::protocol::ProtocolName;
+mod hostile;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "adversaries")]
+pub(crate) use hostile::TyrannyName;
+pub(crate) use hostile::{Attack, AttackPlan, FloodKind, FloodPlan, Flooder};
 use std::path::PathBuf;
+use troth_node::config::Protocol;
 use troth_types::ReplicaId;
 
 /// Measures a cluster beside the same service unreplicated.
@@ -25,6 +30,8 @@ pub(crate) enum Command {
     Suite(SuitePlan),
     /// Measure latencies of requests that arrive whether or not others are answered, at several rates.
     Open(OpenPlan),
+    /// Measure every protocol beside PBFT.
+    Protocols(ProtocolsPlan),
     /// Measure a state of millions of keys.
     Large(LargePlan),
     /// Measure durable writes beside etcd's and ZooKeeper's.
@@ -73,8 +80,8 @@ impl Clients {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Plan {
     /// How the replicas agree.
-    #[arg(long, value_enum, default_value = "minbft")]
-    pub(crate) protocol: ProtocolName,
+    #[arg(long, default_value_t)]
+    pub(crate) protocol: Protocol,
     /// Faulty replicas to bear; 2f+1 run with minbft, 3f+1 with pbft.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: u16,
@@ -105,34 +112,28 @@ pub(crate) struct Plan {
 impl Plan {
     /// Whether a delay of the trusted component is measured here.
     pub(crate) fn delays_something(&self) -> bool {
-        self.protocol == ProtocolName::MinBft && self.durability == DurabilityName::Memory
+        self.protocol == Protocol::MinBft && self.durability == DurabilityName::Memory
     }
 }
 
-/// How a group is flooded, and for how long.
+/// For how long every protocol is measured.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct FloodPlan {
-    /// Seconds of each flood, and as many of its baseline.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=600))]
-    pub(crate) seconds: u64,
-    /// Which floods; all where not given.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub(crate) kind: Vec<FloodKind>,
-    /// Who asks.
+pub(crate) struct ProtocolsPlan {
+    /// Faulty replicas to bear, each by itself; 1 and 2 where not given.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=3))]
+    pub(crate) f: Vec<u16>,
+    /// Who asks, where many do.
     #[command(flatten)]
     pub(crate) clients: Clients,
-    /// Bytes of one honest operation.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
-    pub(crate) bytes: u32,
-    /// How many times the bytes that an honest replica reads are sent to each.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) times: u64,
-    /// Idle connections to each replica.
-    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u16).range(2..=6000))]
-    pub(crate) idle: u16,
-    /// What the replicas keep.
-    #[arg(long, value_enum, default_value = "memory")]
-    pub(crate) durability: DurabilityName,
+    /// Rounds of each protocol, in turns.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=40))]
+    pub(crate) pairs: u32,
+    /// Milliseconds measured per round with many requests outstanding.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub(crate) millis: u64,
+    /// Milliseconds measured per round with one client alone.
+    #[arg(long, default_value_t = 700, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub(crate) alone_millis: u64,
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -251,157 +252,6 @@ pub(crate) enum ServiceName {
     Kv,
 }
 
-/// Which attacks are measured, and for how long.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct AttackPlan {
-    /// Seconds of each attack, from the group's start on, and as many without.
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(2..=600))]
-    pub(crate) seconds: u64,
-    /// Rounds with and without, in turns.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
-    pub(crate) rounds: u32,
-    /// Which attacks; all where not given.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub(crate) kind: Vec<Attack>,
-    /// Who asks.
-    #[command(flatten)]
-    pub(crate) clients: Clients,
-    /// Bytes of one honest operation.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=65_536))]
-    pub(crate) bytes: u32,
-    /// Bytes per second that a flooding attacker offers to each honest replica.
-    #[arg(long, default_value_t = 50_000_000)]
-    pub(crate) rate: u64,
-    /// End with the result as one JSON object on the last line.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Who attacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Attack {
-    /// A primary that delays every proposal to just under the time-out.
-    Slow,
-    /// A primary that takes one client's requests in just under the time-out.
-    Unfair,
-    /// A primary that shows its proposals to f backups only, and answers no client.
-    Withholding,
-    /// A client whose signatures are good for nobody.
-    Forger,
-    /// A replica that asks for the state without end.
-    Fetcher,
-}
-
-impl Attack {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Slow, Self::Unfair, Self::Withholding, Self::Forger, Self::Fetcher];
-
-    /// Its name on the command line and in the result.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Slow => "slow",
-            Self::Unfair => "unfair",
-            Self::Withholding => "withholding",
-            Self::Forger => "forger",
-            Self::Fetcher => "fetcher",
-        }
-    }
-
-    /// How it is told to a replica, where it is a primary's.
-    pub(crate) fn tyranny(self) -> Option<&'static str> {
-        matches!(self, Self::Slow | Self::Unfair | Self::Withholding).then(|| self.name())
-    }
-
-    /// The flood that it is, where it is one.
-    pub(crate) fn floods(self) -> Option<FloodKind> {
-        match self {
-            Self::Forger => Some(FloodKind::Forger),
-            Self::Fetcher => Some(FloodKind::Fetcher),
-            _ => None,
-        }
-    }
-}
-
-/// How a primary serves badly.
-#[cfg(feature = "adversaries")]
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum TyrannyName {
-    /// See [`Attack::Slow`].
-    Slow,
-    /// See [`Attack::Unfair`]; it is the first client that suffers.
-    Unfair,
-    /// See [`Attack::Withholding`].
-    Withholding,
-}
-
-#[cfg(feature = "adversaries")]
-impl From<TyrannyName> for troth_node::Tyranny {
-    fn from(name: TyrannyName) -> Self {
-        match name {
-            TyrannyName::Slow => Self::Slow,
-            TyrannyName::Unfair => Self::Unfair(troth_types::ClientId(1)),
-            TyrannyName::Withholding => Self::Withholding,
-        }
-    }
-}
-
-/// Who floods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FloodKind {
-    /// A replica with its real keys, in the place of one that the group bears.
-    Peer,
-    /// A client with its real keys.
-    Client,
-    /// Connections on which nothing comes: half of them of clients, half of nobody.
-    Idle,
-    /// A client that sends nothing but frames that it did not sign.
-    Forger,
-    /// A replica that sends nothing but questions for the state.
-    Fetcher,
-}
-
-impl FloodKind {
-    /// Whether a replica's keys are used, in its place.
-    pub(crate) fn is_replica(self) -> bool {
-        matches!(self, Self::Peer | Self::Fetcher)
-    }
-
-    /// Its name on the command line and in the result.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Peer => "peer",
-            Self::Client => "client",
-            Self::Idle => "idle",
-            Self::Forger => "forger",
-            Self::Fetcher => "fetcher",
-        }
-    }
-}
-
-/// Who floods whom.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Flooder {
-    /// The cluster's directory.
-    #[arg(long)]
-    pub(crate) dir: PathBuf,
-    /// As what.
-    #[arg(long, value_enum)]
-    pub(crate) kind: FloodKind,
-    /// Whose keys: a replica's or a client's number; of idle clients, the first.
-    #[arg(long)]
-    pub(crate) own: u64,
-    /// Where to, each with the replica whose key answers there: `address=replica`.
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) to: Vec<String>,
-    /// Bytes per second to each.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) rate: u64,
-    /// Idle connections to each.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) count: u16,
-}
-
 /// See [`troth_node::config::Durability`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityName {
@@ -485,6 +335,9 @@ pub(crate) struct Server {
     /// What every call of the trusted component takes at least, in microseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) trusted_delay: u64,
+    /// Bytes of each result of the null service.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) result_bytes: usize,
     /// Serve badly as primary.
     #[cfg(feature = "adversaries")]
     #[arg(long, value_enum)]

@@ -1,0 +1,157 @@
+//! Slow and unfair primaries (not in the paper; ADR 3): a primary that orders just in time for nobody's timer.
+//!
+//! A backup times how long requests wait until they are ordered, and how long the others take to commit to what
+//! prepared. A correct primary is about as fast as the others are; one under which everything takes much longer is found
+//! wanting, and so is one that lets a request wait while it orders others that came later. Who finds it wanting goes on
+//! with it until f+1 do.
+
+use crate::retransmission::SOON;
+use crate::state::{Pbft, Timer};
+use std::collections::BTreeSet;
+use troth_blocks::{Look, Patience, Shown, Voters};
+use troth_core::{Cx, To, rule};
+use troth_types::{Digest, ReplicaId, Seq, Time};
+
+/// PRE-PREPARE, PREPARE and COMMIT: of the three phases of a batch the last one is timed.
+const PHASES: u64 = 3;
+
+impl Pbft {
+    /// Looks at the primary now and then while anything waits.
+    pub(crate) fn watch_pace(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.looking && self.active && !self.pool.is_empty() {
+            self.looking = true;
+            self.look_due = self.after(cx, self.patience().between_looks());
+            cx.set_timer(Timer::Pace, self.look_due);
+        }
+    }
+
+    /// A view begins: its primary is as if everything had come just now.
+    pub(crate) fn begin_pace(&mut self, cx: &Cx<'_, Self>) {
+        self.pace.begin(self.after(cx, self.patience().spared()));
+        self.committed_at.clear();
+    }
+
+    /// A view ends, with what was thought of its primary.
+    pub(crate) fn forget_pace(&mut self, cx: &mut Cx<'_, Self>) {
+        (self.wanting, self.impatient, self.overdue) = (false, false, false);
+        self.wished_by = Voters::NONE;
+        self.shown = None;
+        self.looking = false;
+        cx.cancel_timer(Timer::Pace);
+        cx.cancel_timer(Timer::Overtaken);
+    }
+
+    /// A batch prepared here: from now on this replica times how long the others take to commit to it. Backups that
+    /// committed before count.
+    pub(crate) fn time_agreement(&mut self, cx: &Cx<'_, Self>, seq: Seq, digest: Digest) {
+        let Some(slot) = self.slots.get(&seq) else { return };
+        let primary = self.primary();
+        let before = slot.commits.iter().filter(|(by, voted)| **by != primary && **voted == digest);
+        self.pace.prepared(seq, cx.now(), before.map(|(by, _)| *by));
+    }
+
+    /// Somebody committed to a batch.
+    pub(crate) fn time_commit(&mut self, cx: &Cx<'_, Self>, seq: Seq, by: ReplicaId, digest: Digest) {
+        let proposed = self.slots.get(&seq).and_then(|slot| slot.proposal.as_ref());
+        if by != self.primary() && proposed.is_some_and(|(known, _)| *known == digest) {
+            self.pace.committed(seq, by, cx.now(), self.group.weak());
+        }
+    }
+
+    /// Takes stock of how long requests waited.
+    pub(crate) fn on_pace_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.looking = false;
+        self.lateness.note(self.look_due, cx.now());
+        // One that is behind or repairs itself waits for itself.
+        if !self.active || self.is_primary() || self.behind || self.lags() {
+            return self.pool.forget_waits();
+        }
+        rule!("PBFT-P1");
+        // What is proposed and not ordered waits like everything else: nobody is ordered for by a proposal alone.
+        let waited = self.pool.typical_wait(cx.now(), |_| false);
+        let (limits, most) = (&self.config.limits, self.config.batch_bytes());
+        let times = PHASES * self.patience().agreements(self.pool.len(), self.pool.bytes(), limits, most);
+        // No phase is faster than this replica comes to what is due, whoever else is.
+        let own = times.saturating_mul(self.lateness.take());
+        let least = self.patience().least(waited.map(|(_, clients)| clients)).saturating_add(own);
+        rule!("PBFT-P2");
+        let look = self.pace.look(cx.now(), waited.map(|(waited, _)| waited), times, least);
+        if look == Look::TooSlow {
+            self.find_wanting(cx, "it orders more slowly than the others agree");
+        } else if look == Look::Good {
+            self.wanting = false;
+        }
+    }
+
+    /// What is borne of a primary.
+    fn patience(&self) -> Patience {
+        Patience {
+            request_timeout: self.config.request_timeout,
+            slower_by: self.config.slower_by,
+            // Frames that the primary alone was shown are asked of it (R5) before anybody can vote.
+            fetched: self.config.status_interval / SOON,
+        }
+    }
+
+    /// How long a request may wait while others that came later are ordered.
+    pub(crate) fn overtaking_patience(&self) -> u64 {
+        let phase = self.pace.agreement().map(|phase| phase.saturating_add(self.lateness.mean()));
+        let agreement = phase.map(|phase| phase.saturating_mul(PHASES));
+        let bears = self.pace.doubt().bears(self.patience().overtaken(agreement));
+        bears.min(self.back_off.of(self.config.request_timeout))
+    }
+
+    /// Shows the oldest pending frames to the primary, again and again: their clients may have sent them to some only,
+    /// and what was shown may be lost on the way. From then on the primary has no reason to let them wait.
+    pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active || self.is_primary() {
+            return;
+        }
+        let half = self.overtaking_patience() / 2;
+        let until = Time(cx.now().0.saturating_sub(half));
+        let oldest: Vec<_> = self.pool.waiting_since(until, Shown::MOST).collect();
+        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else { return };
+        let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
+        cx.show_frames(To::One(self.primary()), frames.collect());
+        self.shown = Some(shown);
+        cx.set_timer(Timer::Overtaken, self.after(cx, half));
+    }
+
+    /// The oldest requests were shown to the primary a while ago.
+    pub(crate) fn on_overtaken_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        let Some(shown) = self.shown else { return };
+        let Some((order, digest)) = self.pool.oldest() else { return };
+        if !self.active || self.is_primary() {
+            return;
+        }
+        if !shown.has(order) {
+            // All of them were ordered, and others have become the oldest.
+            self.shown = None;
+            return self.show_oldest(cx);
+        }
+        let overtaken = self.pool.newest_proposed() > shown.at && !self.proposed_frames().contains(&digest);
+        if overtaken && shown.again && self.pace.agreement().is_some() {
+            rule!("PBFT-P3");
+            self.find_wanting(cx, "it leaves a request out that others overtake");
+        }
+        self.show_oldest(cx);
+    }
+
+    /// Frames of batches that this replica voted for in this view and that are not executed yet.
+    fn proposed_frames(&self) -> BTreeSet<Digest> {
+        let open = self.slots.range(self.delivered.next()..).filter(|(_, slot)| slot.pre_prepared);
+        let batches = open.filter_map(|(_, slot)| slot.proposal.as_ref());
+        batches.flat_map(|(_, batch)| batch.frames.iter().copied()).collect()
+    }
+
+    /// It would rather have another primary, until a look finds this one good.
+    fn find_wanting(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
+        if self.wanting {
+            return;
+        }
+        rule!("PBFT-P4");
+        self.pace.blame(self.primary(), self.group.weak());
+        self.wanting = true;
+        self.wish(cx, reason);
+    }
+}
