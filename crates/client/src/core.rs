@@ -36,7 +36,7 @@ pub(crate) struct Pending {
 /// at [`ClientCore::next_wake`].
 ///
 /// A result is accepted when f+1 distinct replicas agree on it, at least one of which is correct;
-/// a fast read when all replicas do. Whatever up to f replicas send can delay an answer, never
+/// a fast read when as many do as [`Acceptance`](crate::Acceptance) demands. Whatever up to f replicas send can delay an answer, never
 /// change one, and never make this machine grow beyond [`Bounds`](crate::Bounds) and its window.
 ///
 /// Frame numbers share `number % client_window` slots with the replicas' tables, where a number
@@ -71,6 +71,7 @@ pub struct ClientCore {
     pub(crate) debts: Vec<u32>,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
+    pub(crate) fast_reads: u64,
     pub(crate) outputs: VecDeque<Output>,
 }
 
@@ -106,6 +107,7 @@ impl ClientCore {
             pace: Pace::default(),
             debts: vec![0; group.n()],
             confirmed: Seq::default(),
+            fast_reads: 0,
             outputs: VecDeque::new(),
             config,
         }
@@ -123,7 +125,7 @@ impl ClientCore {
         Ok(ticket)
     }
 
-    /// Has an operation that changes nothing answered: from the current state where all replicas
+    /// Has an operation that changes nothing answered: from the current state where enough replicas
     /// agree, else ordered like any other. The ticket ends with exactly one result.
     ///
     /// # Errors
@@ -131,7 +133,7 @@ impl ClientCore {
     pub fn read(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
         let operations = vec![operation];
         self.admit(now, &operations)?;
-        let hopeful = self.links.all_up()
+        let hopeful = self.links.are_up(self.config.acceptance.reads)
             && self.inbox.delivered().is_some()
             && self.reads.len() < self.config.bounds.reads;
         if !hopeful {
@@ -145,11 +147,12 @@ impl ClientCore {
         let operation = operations.into_iter().next().expect("one was put in");
         let group = self.config.group;
         let message = Read { client: self.config.client, number, operation: operation.clone() };
-        for to in group.all() {
+        for to in group.all().filter(|to| self.links.is_up(*to)) {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        self.reads.insert(number, FastRead::new(&group, ticket, operation, number, give_up_at));
+        let needed = self.config.acceptance.reads;
+        self.reads.insert(number, FastRead::new(&group, needed, ticket, operation, number, give_up_at));
         Ok(ticket)
     }
 
@@ -199,6 +202,12 @@ impl ClientCore {
     #[must_use]
     pub fn confirmed(&self) -> Seq {
         self.confirmed
+    }
+
+    /// Reads that were answered without being ordered.
+    #[must_use]
+    pub fn fast_reads(&self) -> u64 {
+        self.fast_reads
     }
 
     /// Submissions without an outcome.

@@ -32,6 +32,10 @@ pub struct Report {
     pub accusations: u64,
     pub events: u64,
     pub reads: u64,
+    pub fast_reads: u64,
+    pub seeds_with_fast_reads: u64,
+    pub undone: u64,
+    pub seeds_with_undone: u64,
     pub undecided: u64,
     pub longest_healing: u64,
     pub violations: u64,
@@ -66,6 +70,10 @@ impl Report {
         self.accusations += outcome.accusations;
         self.events += outcome.events;
         self.reads += outcome.reads;
+        self.fast_reads += outcome.fast_reads;
+        self.seeds_with_fast_reads += u64::from(outcome.fast_reads > 0);
+        self.undone += outcome.undone;
+        self.seeds_with_undone += u64::from(outcome.undone > 0);
         self.undecided += outcome.undecided;
         self.longest_healing = self.longest_healing.max(outcome.healing);
     }
@@ -91,6 +99,10 @@ impl Report {
         self.accusations += other.accusations;
         self.events += other.events;
         self.reads += other.reads;
+        self.fast_reads += other.fast_reads;
+        self.seeds_with_fast_reads += other.seeds_with_fast_reads;
+        self.undone += other.undone;
+        self.seeds_with_undone += other.seeds_with_undone;
         self.undecided += other.undecided;
         self.longest_healing = self.longest_healing.max(other.longest_healing);
         self.violations += other.violations;
@@ -179,10 +191,18 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "  faulty accused {}, events {}, fast or fallen-back reads {}, longest healing {} ms, histories too long {}",
+            "  batches undone        {:>9}  in {:>5.1}% of seeds",
+            self.undone,
+            share(self.seeds_with_undone)
+        );
+        let _ = writeln!(
+            out,
+            "  faulty accused {}, events {}, reads {}, not ordered {} (in {:.1}% of seeds), longest healing {} ms, histories too long {}",
             self.accusations,
             self.events,
             self.reads,
+            self.fast_reads,
+            share(self.seeds_with_fast_reads),
             self.longest_healing / 1000,
             self.undecided
         );
@@ -213,6 +233,11 @@ impl Report {
             "effective": self.effective,
             "seeds_with_effective": self.seeds_with_effective,
             "accusations": self.accusations,
+            "reads": self.reads,
+            "fast_reads": self.fast_reads,
+            "seeds_with_fast_reads": self.seeds_with_fast_reads,
+            "undone": self.undone,
+            "seeds_with_undone": self.seeds_with_undone,
             "longest_healing_ms": self.longest_healing / 1000,
             "undecided": self.undecided,
             "violations": self.violations,

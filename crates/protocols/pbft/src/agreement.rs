@@ -116,10 +116,12 @@ impl Agreement for Pbft {
         self.frames.get(digest).cloned()
     }
 
-    /// Not without tentative execution: a client takes f+1 answers for an ordered request, and those need not share a
-    /// correct replica with the 2f+1 of a read (protocols.md §2.7).
     fn may_answer_reads(&self) -> bool {
-        false
+        self.config.fast_reads && !self.repairing
+    }
+
+    fn reads_from(&self) -> Seq {
+        self.vouched_up_to()
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
@@ -178,7 +180,7 @@ impl Agreement for Pbft {
             })
             .collect();
         format!(
-            "{} view {} active {} primary {} proposed {} delivered {} stable {} start {} slots {slots:?} \
+            "{} view {} active {} primary {} proposed {} delivered {} tentative {} stable {} start {} slots {slots:?} \
              changes {changes:?} lacking {:?} missing {:?} pending {}",
             self.me,
             self.view,
@@ -186,6 +188,7 @@ impl Agreement for Pbft {
             self.primary(),
             self.proposed,
             self.delivered,
+            self.tentative.len(),
             self.stable.0,
             self.started.end,
             self.lacking,
@@ -196,6 +199,12 @@ impl Agreement for Pbft {
 
     fn invariants(&self) {
         assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
+        let tentative = self.tentative.keys().copied();
+        assert!(
+            tentative.eq((self.delivered.0 + 1..).map(Seq).take(self.tentative.len())),
+            "it follows what is final"
+        );
+        assert!(self.tentative.is_empty() || self.active, "what is tentative ends with its view");
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
         let prepared = u64::try_from(self.prepared.len()).expect("a length fits");

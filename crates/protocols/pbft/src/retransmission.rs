@@ -147,12 +147,22 @@ impl Pbft {
     }
 
     /// Shows batches that somebody asks for.
-    pub(crate) fn on_fetch_batches(&self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
+    pub(crate) fn on_fetch_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
+        if from == self.me {
+            return;
+        }
+        rule!("PBFT-R12");
+        let now = cx.now();
+        let shown = self.shown.get(&from);
+        if shown.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
+            return cx.ignore(from, "it was shown batches just now");
+        }
+        self.shown.insert(from, now);
         let mut asked: Vec<&Digest> = digests.iter().take(MAX_BATCHES).collect();
         asked.sort_unstable();
         asked.dedup();
         let found: Vec<Batch> = asked.into_iter().filter_map(|digest| self.batch(digest)).collect();
-        if !found.is_empty() && from != self.me {
+        if !found.is_empty() {
             cx.send(To::One(from), Message::Batches(found));
         }
     }

@@ -3,6 +3,7 @@
 use crate::Config;
 use crate::choose::null;
 use crate::message::{Entry, Signed, StableProof, Vote};
+use crate::tentative::Tentative;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
@@ -106,9 +107,11 @@ pub struct Pbft {
     pub(crate) pre_prepared: BTreeMap<Seq, BTreeMap<Digest, View>>,
     /// The batches that P, Q and the slots name, as far as they are here.
     pub(crate) batches: BTreeMap<Digest, Batch>,
-    /// The last batch handed to the executor, and what the executor reached.
+    /// The last batch whose place is final and that was handed to the executor, and what the executor reached.
     pub(crate) delivered: Seq,
     pub(crate) reached: Reached,
+    /// What was executed beyond, before it committed, in order.
+    pub(crate) tentative: BTreeMap<Seq, Tentative>,
     /// The batches executed above the stable checkpoint.
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
@@ -141,6 +144,8 @@ pub struct Pbft {
     pub(crate) accused: Voters,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
+    /// When each replica was shown batches that it asked for last.
+    pub(crate) shown: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
@@ -168,6 +173,7 @@ impl Pbft {
             batches: BTreeMap::new(),
             delivered: Seq(0),
             reached: Reached::default(),
+            tentative: BTreeMap::new(),
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
@@ -187,6 +193,7 @@ impl Pbft {
             back_off: BackOff::default(),
             accused: Voters::NONE,
             answered: BTreeMap::new(),
+            shown: BTreeMap::new(),
             suspicions: 0,
             round: 0,
             behind: false,
@@ -270,6 +277,7 @@ impl Pbft {
         self.try_new_view(cx);
         self.try_vote(cx);
         self.try_execute(cx);
+        self.try_tentatively(cx);
         self.try_checkpoint(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);

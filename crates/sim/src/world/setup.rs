@@ -92,7 +92,16 @@ impl<P: Protocol> World<P> {
         let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
         let clients = (1..=options.clients as u64)
-            .map(|id| Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id))))
+            .map(|id| {
+                Client::new(
+                    options,
+                    group,
+                    P::acceptance(&group),
+                    limits,
+                    ClientId(id),
+                    client_signer(ClientId(id)),
+                )
+            })
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
             .map(|index| ClientId(options.clients as u64 + index))

@@ -5,6 +5,8 @@ mod choose;
 mod harness;
 mod normal;
 mod recovery;
+mod replies;
 mod status;
+mod tentative;
 mod view_change;
 mod wire;

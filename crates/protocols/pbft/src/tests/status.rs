@@ -90,3 +90,22 @@ fn a_status_is_answered_a_few_times_in_an_interval_and_no_more() {
     assert!(net.wire.len() > first);
     assert!(net.wire.iter().all(|flight| flight.to == r(3)));
 }
+
+#[test]
+fn one_replica_is_not_shown_batches_without_end() {
+    covers!("PBFT-R12");
+    let mut net = Net::new(1);
+    net.order(&frame(1, 1));
+    let digest = net.node(0).pbft.decided[&Seq(1)].digest();
+    let batches = |net: &Net| net.sent(0, |message| matches!(message, Message::Batches(_)));
+    net.now += SMALL.status_interval;
+    for _ in 0..9 {
+        net.tell(2, 0, Message::FetchBatches(vec![digest]));
+    }
+    assert_eq!(batches(&net), 1);
+    net.tell(3, 0, Message::FetchBatches(vec![digest]));
+    assert_eq!(batches(&net), 2, "another one is another matter");
+    net.now += SMALL.status_interval / 4;
+    net.tell(2, 0, Message::FetchBatches(vec![digest]));
+    assert_eq!(batches(&net), 3);
+}
