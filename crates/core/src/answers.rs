@@ -71,8 +71,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The reply to what was executed before, with the events that the client lacks where it asks for all.
     fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
         if full {
+            // Of batches whose place is not final there are some in the outbox, and none to be seen.
+            let committed = self.execution.committed();
             let events = self.execution.events_after(reply.client, events_seen);
-            out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+            let events = events.into_iter().filter(|event| event.seq <= committed);
+            out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
         }
         out.push(Output::Client(self.reply(reply, full)));
     }

@@ -33,9 +33,9 @@ impl Application for Cell {
 
 const GROUP: GroupId = GroupId(*b"tests-of-pbft---");
 
-fn write(number: u64) -> VerifiedFrame {
+fn write_of(client: u64, number: u64) -> VerifiedFrame {
     let operations = vec![Bytes::from(format!("value {number}"))];
-    let draft = FrameDraft { group: GROUP, client: ClientId(1), number, events_seen: 0, operations };
+    let draft = FrameDraft { group: GROUP, client: ClientId(client), number, events_seen: 0, operations };
     Verified::made_here(Arc::new(draft.sign(Signature([1; 64]))))
 }
 
@@ -77,10 +77,14 @@ impl One {
 
     /// The batch of this write prepares here.
     fn prepare(&mut self, seq: u64) -> Vec<ToClient> {
-        let frame = write(seq);
+        self.prepare_of(1, seq)
+    }
+
+    fn prepare_of(&mut self, client: u64, seq: u64) -> Vec<ToClient> {
+        let frame = write_of(client, seq);
         let mut said = self.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
         let batch = batch(&[&frame]);
-        let vote = vote(seq);
+        let vote = vote(client, seq);
         said.extend(self.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(seq), batch })));
         for from in [2, 3] {
             said.extend(self.hear(from, Message::Prepare(vote)));
@@ -89,11 +93,22 @@ impl One {
     }
 
     fn commit(&mut self, seq: u64) -> Vec<ToClient> {
-        [0, 2, 3].into_iter().flat_map(|from| self.hear(from, Message::Commit(vote(seq)))).collect()
+        self.commit_of(1, seq)
+    }
+
+    fn commit_of(&mut self, client: u64, seq: u64) -> Vec<ToClient> {
+        let commit = Message::Commit(vote(client, seq));
+        [0, 2, 3].into_iter().flat_map(|from| self.hear(from, commit.clone())).collect()
     }
 
     fn read(&mut self, number: u64) -> Vec<ToClient> {
         self.input(Input::Read(Read { client: ClientId(5), number, operation: Bytes::new() }))
+    }
+
+    /// The client that is told of every write asks once more for a write of its own.
+    fn told_again(&mut self) -> Vec<ToClient> {
+        let repeated = Repeated { client: ClientId(9), number: 1, events_seen: 0, full: true };
+        self.input(Input::Repeated(repeated))
     }
 
     fn again(&mut self, number: u64) -> Vec<ToClient> {
@@ -106,8 +121,8 @@ fn env() -> Env {
     Env { now: Time(1_000), wall: Time(WALL) }
 }
 
-fn vote(seq: u64) -> Vote {
-    Vote { view: View(0), seq: Seq(seq), digest: batch(&[&write(seq)]).digest() }
+fn vote(client: u64, seq: u64) -> Vote {
+    Vote { view: View(0), seq: Seq(seq), digest: batch(&[&write_of(client, seq)]).digest() }
 }
 
 /// What a client is told, in short: `t1` and `r1` a tentative and a final reply to write 1, `e1` an event, `=1` the
@@ -156,6 +171,18 @@ fn replies_come_at_once_and_say_that_they_are_tentative_and_events_wait() {
     assert_eq!(told(&one.again(2)), ["t2"]);
     assert_eq!(told(&one.commit(2)), ["e2"]);
     assert_eq!(one.0.execution().executed(), Seq(2));
+}
+
+#[test]
+fn events_that_are_repeated_are_those_of_final_batches() {
+    covers!("PBFT-E2");
+    let mut one = One::new();
+    one.prepare_of(9, 1);
+    one.commit_of(9, 1);
+    one.prepare(2);
+    assert_eq!(told(&one.told_again()), ["e1", "r1"]);
+    one.commit(2);
+    assert_eq!(told(&one.told_again()), ["e1", "e2", "r1"]);
 }
 
 #[test]
