@@ -114,9 +114,9 @@ impl Report {
 
     /// What occurs in fewer than a fifth of the seeds, or seeds that order too little: then the run
     /// shows less than it claims. Only runs of some size are judged, and readmissions only where the protocol `replaces`
-    /// machines.
+    /// machines, what is undone only where something is executed tentatively.
     #[must_use]
-    pub fn rare(&self, replaces: bool) -> Option<String> {
+    pub fn rare(&self, replaces: bool, tentative: bool) -> Option<String> {
         if let Some(seed) = self.vacuous_seed {
             return Some(format!(
                 "{} seeds order fewer than {MIN_REQUESTS} requests, seed {seed} first",
@@ -133,8 +133,14 @@ impl Report {
             ("restarts", self.seeds_with_restarts),
             ("readmissions", self.seeds_with_readmissions),
             ("effective adversary actions", self.seeds_with_effective),
+            ("batches undone", self.seeds_with_undone),
+            ("reads not ordered", self.seeds_with_fast_reads),
         ];
-        let expected = |name: &str| replaces || name != "readmissions";
+        let expected = |name: &str| match name {
+            "readmissions" => replaces,
+            "batches undone" | "reads not ordered" => tentative,
+            _ => true,
+        };
         let rare = counts.iter().find(|(name, count)| expected(name) && count * 5 < self.seeds)?;
         Some(format!("{} occur in only {} of {} seeds", rare.0, rare.1, self.seeds))
     }
