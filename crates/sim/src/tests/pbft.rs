@@ -1,4 +1,4 @@
-//! PBFT's worlds: batches are undone and reads answered there, and its published read rules are found out.
+//! PBFT's worlds: batches are undone and reads answered there, and its published read rule is found out.
 
 use crate::Overrides;
 use crate::pbft::PbftWorld;
@@ -19,13 +19,8 @@ fn twenty_seeds_hold_and_undo_batches_and_answer_reads() {
 }
 
 #[test]
-fn the_published_read_rules_are_found_out() {
-    // Any seed would do that shows it; these do so early.
-    for (literal, seeds) in [("READ-EXECUTED", 0..12), ("READ-FINAL", 370..380)] {
-        let overrides = Overrides { literal: Some(literal.to_owned()), ..Overrides::default() };
-        let found = seeds
-            .filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation)
-            .find(|violation| violation.property == "linearizability");
-        assert!(found.is_some(), "{literal}");
-    }
+fn the_published_read_rule_is_found_out() {
+    let overrides = Overrides { literal: Some("READ-EXECUTED".to_owned()), ..Overrides::default() };
+    let mut violations = (0..60).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
+    assert!(violations.any(|violation| violation.property == "linearizability"));
 }
