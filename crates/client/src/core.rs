@@ -141,8 +141,7 @@ impl ClientCore {
             self.queue.push(ticket, operations);
             return Ok(ticket);
         }
-        let number = self.next_read;
-        self.next_read += 1;
+        let number = self.read_number();
         let ticket = self.ticket(Stage::Reading(number));
         let operation = operations.into_iter().next().expect("one was put in");
         let group = self.config.group;
@@ -154,6 +153,18 @@ impl ClientCore {
         let needed = self.config.acceptance.reads;
         self.reads.insert(number, FastRead::new(&group, needed, ticket, operation, number, give_up_at));
         Ok(ticket)
+    }
+
+    /// A number for a read of which somebody sends the result who is there and owes nothing, if anybody does.
+    fn read_number(&mut self) -> u64 {
+        let good = |number: &u64| {
+            let designated = self.config.group.designated(self.config.client, *number);
+            self.links.is_up(designated) && self.debts[usize::from(designated.0)] == 0
+        };
+        let mut turns = self.next_read..self.next_read + self.config.group.n() as u64;
+        let number = turns.find(good).unwrap_or(self.next_read);
+        self.next_read = number + 1;
+        number
     }
 
     /// The next thing for the host to do. Frames are made here, when the machine has nothing else

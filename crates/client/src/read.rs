@@ -87,10 +87,19 @@ impl FastRead {
         self.standing(group.designated(client, self.number))
     }
 
-    fn standing(&mut self, designated: ReplicaId) -> Standing {
+    /// What enough replicas answered.
+    fn agreed(&self) -> Option<(Digest, u64)> {
         let count = |word: &(Digest, u64)| self.words.all().filter(|other| **other == Some(*word)).count();
-        let agreed = self.words.all().flatten().find(|word| count(word) >= self.needed).copied();
-        let Some((digest, events_up_to)) = agreed else {
+        self.words.all().flatten().find(|word| count(word) >= self.needed).copied()
+    }
+
+    /// Whether nothing is missing but the result, from the one that was to send it.
+    pub(crate) fn lacks_result(&self) -> bool {
+        self.events_up_to.is_none() && self.agreed().is_some()
+    }
+
+    fn standing(&mut self, designated: ReplicaId) -> Standing {
+        let Some((digest, events_up_to)) = self.agreed() else {
             return if self.attainable() >= self.needed { Standing::Open } else { Standing::Split };
         };
         if self.body.as_ref().is_some_and(|(of, _)| *of == digest) {

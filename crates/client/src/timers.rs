@@ -120,10 +120,19 @@ impl ClientCore {
         }
     }
 
+    fn owes(&mut self, replica: ReplicaId) {
+        let debt = &mut self.debts[usize::from(replica.0)];
+        *debt = (*debt + OWED).min(MOST_OWED);
+    }
+
     fn give_up_reads(&mut self) {
         while let Some((&number, read)) = self.reads.first_key_value() {
             if read.give_up_at > self.now {
                 break;
+            }
+            if read.lacks_result() {
+                let designated = self.config.group.designated(self.config.client, number);
+                self.owes(designated);
             }
             self.order_read(number);
         }
@@ -141,8 +150,7 @@ impl ClientCore {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
             let designated = self.config.group.designated(self.config.client, number);
             if flight.lacks_results() && flight.is_silent(designated) && !flight.is_hastened() {
-                let debt = &mut self.debts[usize::from(designated.0)];
-                *debt = (*debt + OWED).min(MOST_OWED);
+                self.owes(designated);
             }
             flight.sent_again = true;
             if let Some(one) = flight.whom_to_ask(&self.config.group, designated)

@@ -124,3 +124,33 @@ fn a_read_needs_2f_plus_1_connections() {
     let seen = scene.drain();
     assert_eq!((seen.reads.len(), seen.frames.len()), (0, 2));
 }
+
+#[test]
+fn the_result_of_a_read_is_to_come_from_one_that_is_there_and_owes_nothing() {
+    let mut scene = Scene::pbft();
+    scene.core.on_connection(scene.now, ReplicaId(2), false);
+    for _ in 0..8 {
+        scene.core.read(scene.now, Bytes::from_static(b"get")).unwrap();
+    }
+    let numbers: Vec<u64> = scene.drain().reads.iter().map(|(_, read)| read.number).collect();
+    assert!(numbers.iter().all(|number| scene.group.designated(CLIENT, *number) != ReplicaId(2)));
+
+    let mut scene = Scene::pbft();
+    scene.core.read(scene.now, Bytes::from_static(b"get")).unwrap();
+    scene.drain();
+    let silent = scene.group.designated(CLIENT, 1);
+    let digest = || ReplyBody::Digest(Reply::results_digest(&texts(&["5"])));
+    for replica in (0..4).map(ReplicaId).filter(|replica| *replica != silent) {
+        scene.say(replica.0, read_reply(1, 0, digest()));
+    }
+    assert!(scene.drain().done.is_empty());
+    scene.wait(crate::Timing::DEFAULT.read_wait);
+    assert!(!scene.drain().frames.is_empty(), "it is ordered");
+    for _ in 0..8 {
+        scene.core.read(scene.now, Bytes::from_static(b"get")).unwrap();
+    }
+    let numbers: Vec<u64> = scene.drain().reads.iter().map(|(_, read)| read.number).collect();
+    assert!(
+        numbers.len() == 32 && numbers.iter().all(|number| scene.group.designated(CLIENT, *number) != silent)
+    );
+}

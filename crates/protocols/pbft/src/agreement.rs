@@ -205,6 +205,13 @@ impl Agreement for Pbft {
             "it follows what is final"
         );
         assert!(self.tentative.is_empty() || self.active, "what is tentative ends with its view");
+        // F-P3: whoever was left out gets from here what was executed here, until it is stable.
+        let executed =
+            self.decided.range(self.stable.0.next()..).take_while(|(seq, _)| **seq <= self.delivered);
+        for (seq, batch) in executed {
+            let whole = batch.frames.iter().all(|frame| self.frames.get(frame).is_some());
+            assert!(whole && self.batch(&batch.digest()).is_some(), "{seq} was executed and cannot be shown");
+        }
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
         let prepared = u64::try_from(self.prepared.len()).expect("a length fits");
