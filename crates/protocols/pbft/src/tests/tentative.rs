@@ -31,7 +31,7 @@ fn what_prepared_is_executed_before_it_commits() {
     covers!("PBFT-E2");
     let mut net = Net::new(1);
     let one = frame(1, 1);
-    prepare(&mut net, &[one.clone()]);
+    prepare(&mut net, std::slice::from_ref(&one));
     for replica in 0..4 {
         assert_eq!((net.node(replica).history().len(), ahead(&net, replica)), (0, vec![1]), "{replica}");
         // Whoever waits for it waits until it is final.
