@@ -95,7 +95,8 @@ pub(crate) fn to_client() -> Vec<ToClient> {
     let digest = ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(b"one"), Bytes::new()]));
     vec![
         ToClient::Reply(reply.clone()),
-        ToClient::Reply(Reply { body: digest, ..reply }),
+        ToClient::Reply(Reply { body: digest, ..reply.clone() }),
+        ToClient::Tentative(reply),
         ToClient::ReadReply(ReadReply { client, number: 1, events_up_to: 0, body }),
         ToClient::Event(Event { client, index: 1, seq: Seq(2), payload: Bytes::from_static(b"event") }),
         ToClient::Refusal(Refusal { client, number: 1, read: false, reason: RefusalReason::TooOld }),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Ed25519Signer, Signer};
-use troth_client::{ClientCore, Config, Output};
+use troth_client::{Acceptance, ClientCore, Config, Output};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
 };
@@ -47,7 +47,10 @@ pub(crate) struct Replicated {
 
 impl Replicated {
     pub(crate) fn new(group: Group, client: ClientId, limits: Limits, signer: Ed25519Signer) -> Self {
-        let config = Config { limits, ..Config::new(group, client) };
+        // Of the groups that are measured, those with quorums above f+1 run PBFT.
+        let pbft = group.quorum() > group.weak();
+        let acceptance = if pbft { Acceptance::pbft(&group) } else { Acceptance::hybrid(&group) };
+        let config = Config { acceptance, limits, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 

@@ -7,6 +7,7 @@ use crate::processes::Part;
 use crate::relay::{Caller, Relay};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
+use troth_client::Acceptance;
 use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_disk::Orders;
 use troth_link::LinkKey;
@@ -122,6 +123,10 @@ impl Machines {
         let (group, replicas) = (self.cluster.group, replicas.collect());
         let mut config = ClientConfig::new(secret.client, group, secret.seed, secret.link, replicas);
         config.limits = self.cluster.limits;
+        config.acceptance = match self.cluster.protocol {
+            Protocol::MinBft => Acceptance::hybrid(&self.cluster.group),
+            Protocol::Pbft => Acceptance::pbft(&self.cluster.group),
+        };
         Ok(config)
     }
 }

@@ -32,9 +32,13 @@ impl<T: PartialEq> Ballot<T> {
         self.words.get(usize::from(of.0)).and_then(Option::as_ref)
     }
 
-    /// Whether all that spoke say the same.
-    pub(crate) fn unanimous(&self) -> bool {
-        let mut said = self.words.iter().flatten();
-        said.next().is_none_or(|first| said.all(|word| word == first))
+    /// All words, one for each replica that spoke.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+        self.words.iter().flatten()
+    }
+
+    /// How many replicas have not spoken.
+    pub(crate) fn silent(&self) -> usize {
+        self.words.iter().filter(|word| word.is_none()).count()
     }
 }

@@ -10,6 +10,8 @@ pub struct Config {
     pub group: Group,
     /// Its own number.
     pub client: ClientId,
+    /// Which answers its protocol makes it believe.
+    pub acceptance: Acceptance,
     /// The group's limits; they must be the replicas' own, since the window rule rests on them.
     pub limits: Limits,
     /// When it loses patience.
@@ -35,12 +37,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// A first session of `client` with default limits, timing and bounds.
+    /// A first session of `client` in a group with trusted components, with default limits, timing and bounds.
     #[must_use]
     pub fn new(group: Group, client: ClientId) -> Self {
         Self {
             group,
             client,
+            acceptance: Acceptance::hybrid(&group),
             limits: Limits::DEFAULT,
             timing: Timing::DEFAULT,
             bounds: Bounds::DEFAULT,
@@ -49,6 +52,30 @@ impl Config {
             hold_acknowledgements: false,
             authenticators: None,
         }
+    }
+}
+
+/// Which answers prove an outcome, beside f+1 equal final replies, which always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acceptance {
+    /// Equal answers that a fast read needs.
+    pub reads: usize,
+    /// Whether a quorum of equal replies of one view counts though their places were not final: right where a
+    /// quorum's preparing binds every later view, and wrong where more than f replicas may be faulty.
+    pub tentative: bool,
+}
+
+impl Acceptance {
+    /// Of a group of 2f+1 replicas with trusted components: a fast read needs all of them.
+    #[must_use]
+    pub fn hybrid(group: &Group) -> Self {
+        Self { reads: group.n(), tentative: false }
+    }
+
+    /// Of PBFT (§5.1): a quorum of 2f+1 for fast reads and for tentative replies.
+    #[must_use]
+    pub fn pbft(group: &Group) -> Self {
+        Self { reads: group.quorum(), tentative: true }
     }
 }
 

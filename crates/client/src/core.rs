@@ -36,7 +36,7 @@ pub(crate) struct Pending {
 /// at [`ClientCore::next_wake`].
 ///
 /// A result is accepted when f+1 distinct replicas agree on it, at least one of which is correct;
-/// a fast read when all replicas do. Whatever up to f replicas send can delay an answer, never
+/// a fast read when as many do as [`Acceptance`](crate::Acceptance) demands. Whatever up to f replicas send can delay an answer, never
 /// change one, and never make this machine grow beyond [`Bounds`](crate::Bounds) and its window.
 ///
 /// Frame numbers share `number % client_window` slots with the replicas' tables, where a number
@@ -73,6 +73,7 @@ pub struct ClientCore {
     pub(crate) signs_until: Time,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
+    pub(crate) fast_reads: u64,
     pub(crate) outputs: VecDeque<Output>,
 }
 
@@ -109,6 +110,7 @@ impl ClientCore {
             debts: vec![0; group.n()],
             signs_until: Time::default(),
             confirmed: Seq::default(),
+            fast_reads: 0,
             outputs: VecDeque::new(),
             config,
         }
@@ -126,7 +128,7 @@ impl ClientCore {
         Ok(ticket)
     }
 
-    /// Has an operation that changes nothing answered: from the current state where all replicas
+    /// Has an operation that changes nothing answered: from the current state where enough replicas
     /// agree, else ordered like any other. The ticket ends with exactly one result.
     ///
     /// # Errors
@@ -134,7 +136,7 @@ impl ClientCore {
     pub fn read(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
         let operations = vec![operation];
         self.admit(now, &operations)?;
-        let hopeful = self.links.all_up()
+        let hopeful = self.links.are_up(self.config.acceptance.reads)
             && self.inbox.delivered().is_some()
             && self.reads.len() < self.config.bounds.reads;
         if !hopeful {
@@ -142,18 +144,30 @@ impl ClientCore {
             self.queue.push(ticket, operations);
             return Ok(ticket);
         }
-        let number = self.next_read;
-        self.next_read += 1;
+        let number = self.read_number();
         let ticket = self.ticket(Stage::Reading(number));
         let operation = operations.into_iter().next().expect("one was put in");
         let group = self.config.group;
         let message = Read { client: self.config.client, number, operation: operation.clone() };
-        for to in group.all() {
+        for to in group.all().filter(|to| self.links.is_up(*to)) {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        self.reads.insert(number, FastRead::new(&group, ticket, operation, number, give_up_at));
+        let needed = self.config.acceptance.reads;
+        self.reads.insert(number, FastRead::new(&group, needed, ticket, operation, number, give_up_at));
         Ok(ticket)
+    }
+
+    /// A number for a read of which somebody sends the result who is there and owes nothing, if anybody does.
+    fn read_number(&mut self) -> u64 {
+        let good = |number: &u64| {
+            let designated = self.config.group.designated(self.config.client, *number);
+            self.links.is_up(designated) && self.debts[usize::from(designated.0)] == 0
+        };
+        let mut turns = self.next_read..self.next_read + self.config.group.n() as u64;
+        let number = turns.find(good).unwrap_or(self.next_read);
+        self.next_read = number + 1;
+        number
     }
 
     /// The next thing for the host to do. Frames are made here, when the machine has nothing else
@@ -202,6 +216,12 @@ impl ClientCore {
     #[must_use]
     pub fn confirmed(&self) -> Seq {
         self.confirmed
+    }
+
+    /// Reads that were answered without being ordered.
+    #[must_use]
+    pub fn fast_reads(&self) -> u64 {
+        self.fast_reads
     }
 
     /// Submissions without an outcome.

@@ -5,9 +5,18 @@ use crate::budget::Budget;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time};
+use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, View};
 
-/// What f+1 replicas agree on.
+/// A replica's word on a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    /// What it says came of it.
+    vote: Digest,
+    /// The view in which the batch prepared, where its place was not final.
+    tentative: Option<View>,
+}
+
+/// What f+1 replicas agree on, or a quorum that had it tentatively in one view.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     vote: Digest,
@@ -39,7 +48,7 @@ pub(crate) struct Flight {
     pub(crate) agreed: Option<Agreed>,
     /// The results that belong to what was agreed.
     pub(crate) results: Option<Vec<Bytes>>,
-    votes: Ballot<Digest>,
+    words: Ballot<Word>,
     bodies: Vec<Option<Body>>,
     refusals: Ballot<RefusalReason>,
     /// Whether a full reply was asked for at once because the designated replica failed to give
@@ -61,7 +70,7 @@ impl Flight {
             sent_again: false,
             agreed: None,
             results: None,
-            votes: Ballot::new(group.n()),
+            words: Ballot::new(group.n()),
             bodies: vec![None; group.n()],
             refusals: Ballot::new(group.n()),
             hastened: false,
@@ -70,7 +79,14 @@ impl Flight {
     }
 
     /// Counts a reply.
-    pub(crate) fn on_reply(&mut self, group: &Group, from: ReplicaId, mut reply: Reply, budget: &mut Budget) {
+    pub(crate) fn on_reply(
+        &mut self,
+        group: &Group,
+        from: ReplicaId,
+        mut reply: Reply,
+        tentative: bool,
+        budget: &mut Budget,
+    ) {
         if self.results.is_some() {
             return;
         }
@@ -82,10 +98,11 @@ impl Flight {
         };
         reply.body = ReplyBody::Digest(digest);
         let vote = reply.vote();
-        if self.votes.word(from) != Some(&vote) {
+        if self.words.word(from).is_none_or(|word| word.vote != vote) {
             self.drop_body(from, budget);
         }
-        if self.votes.cast(from, vote) >= group.weak() && self.agreed.is_none() {
+        self.words.cast(from, Word { vote, tentative: tentative.then_some(reply.view) });
+        if self.agreed.is_none() && self.proves(group, vote) {
             self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to, seq: reply.seq });
             self.results = self.take_body_of(group, vote);
             self.drop_bodies(group, budget);
@@ -95,6 +112,17 @@ impl Flight {
             (None, Some(results)) => self.keep_body(from, results, budget),
             _ => {}
         }
+    }
+
+    /// Whether the words are enough for this outcome. A final one is worth a tentative one of any view: if its
+    /// sender is correct, it is the outcome; if not, the correct ones among the quorum still prepared it in one view.
+    /// Tentative ones of different views prove nothing: each may have been undone before the next was said.
+    fn proves(&self, group: &Group, vote: Digest) -> bool {
+        let same = || self.words.all().filter(|word| word.vote == vote);
+        let finals = same().filter(|word| word.tentative.is_none()).count();
+        let of_view = |view: View| same().filter(|word| word.tentative == Some(view)).count();
+        finals >= group.weak()
+            || same().filter_map(|word| word.tentative).any(|view| finals + of_view(view) >= group.quorum())
     }
 
     /// Counts a refusal; answers the reason when f+1 replicas give the same.
@@ -110,7 +138,7 @@ impl Flight {
     /// Whether the results are missing although they are agreed on, and nobody need wait for the designated replica:
     /// it has answered something else, or it owes answers; true once.
     pub(crate) fn must_hasten(&mut self, designated: ReplicaId, owes: bool) -> bool {
-        let failed = self.lacks_results() && (owes || self.votes.word(designated).is_some());
+        let failed = self.lacks_results() && (owes || self.words.word(designated).is_some());
         failed && !std::mem::replace(&mut self.hastened, true)
     }
 
@@ -121,7 +149,7 @@ impl Flight {
 
     /// Whether a replica has said nothing of this frame.
     pub(crate) fn is_silent(&self, replica: ReplicaId) -> bool {
-        self.votes.word(replica).is_none()
+        self.words.word(replica).is_none()
     }
 
     /// Whether the results are here, or those that this replica gives.
@@ -139,8 +167,8 @@ impl Flight {
         // Not always the same one: it is somebody else's turn with each frame.
         let n = group.n() as u64;
         let turns = (0..n).map(|step| ReplicaId(((self.frame.number() + step) % n) as u16));
-        let mut agreeing =
-            turns.filter(|one| *one != designated && self.votes.word(*one) == Some(&agreed.vote));
+        let agrees = |one: ReplicaId| self.words.word(one).is_some_and(|word| word.vote == agreed.vote);
+        let mut agreeing = turns.filter(|one| *one != designated && agrees(*one));
         agreeing.next()
     }
 
@@ -172,7 +200,8 @@ impl Flight {
 
     fn take_body_of(&mut self, group: &Group, vote: Digest) -> Option<Vec<Bytes>> {
         let holder = group.all().find(|replica| {
-            self.votes.word(*replica) == Some(&vote) && self.bodies[usize::from(replica.0)].is_some()
+            self.words.word(*replica).is_some_and(|word| word.vote == vote)
+                && self.bodies[usize::from(replica.0)].is_some()
         })?;
         // Copied handles only; drop_bodies gives the bytes back.
         self.bodies[usize::from(holder.0)].as_ref().map(|body| body.results.clone())

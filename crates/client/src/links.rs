@@ -34,11 +34,12 @@ impl Links {
 
     /// Whether f+1 are up, without which nothing can complete.
     pub(crate) fn enough(&self) -> bool {
-        self.up.iter().filter(|up| **up).count() >= self.weak
+        self.are_up(self.weak)
     }
 
-    pub(crate) fn all_up(&self) -> bool {
-        self.up.iter().all(|up| *up)
+    /// Whether at least so many are up.
+    pub(crate) fn are_up(&self, needed: usize) -> bool {
+        self.up.iter().filter(|up| **up).count() >= needed
     }
 
     pub(crate) fn too_few_since(&self) -> Option<Time> {

@@ -10,9 +10,9 @@ use troth_types::{ClientId, Digest, Group, ReadReply, ReplicaId, Reply, ReplyBod
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Open,
-    /// All replicas agree and the result is there.
+    /// As many replicas agree as must, and the result is there.
     Agreed,
-    /// They do not all agree; the read must be ordered.
+    /// Too few can still agree, or the result will not come; the read must be ordered.
     Split,
 }
 
@@ -22,23 +22,27 @@ pub(crate) struct FastRead {
     pub(crate) ticket: Ticket,
     pub(crate) operation: Bytes,
     pub(crate) give_up_at: Time,
-    /// Set once all agree; the read may still wait for events.
+    /// Set once enough agree; the read may still wait for events.
     pub(crate) events_up_to: Option<u64>,
     number: u64,
-    votes: Ballot<(Digest, u64)>,
+    /// Equal answers that it needs.
+    needed: usize,
+    /// What each replica answered; nothing of use, where it refused.
+    words: Ballot<Option<(Digest, u64)>>,
     body: Option<(Digest, Bytes)>,
 }
 
 impl FastRead {
     pub(crate) fn new(
         group: &Group,
+        needed: usize,
         ticket: Ticket,
         operation: Bytes,
         number: u64,
         give_up_at: Time,
     ) -> Self {
-        let votes = Ballot::new(group.n());
-        Self { ticket, operation, give_up_at, events_up_to: None, number, votes, body: None }
+        let words = Ballot::new(group.n());
+        Self { ticket, operation, give_up_at, events_up_to: None, number, needed, words, body: None }
     }
 
     /// Counts a reply.
@@ -57,7 +61,9 @@ impl FastRead {
             ReplyBody::Digest(digest) => digest,
             ReplyBody::Full(results) => {
                 let digest = Reply::results_digest(&results);
-                let [result] = results.as_slice() else { return Standing::Split };
+                let [result] = results.as_slice() else {
+                    return self.on_refusal(group, from, reply.client);
+                };
                 if from == designated {
                     self.forget(group, reply.client, budget);
                     if !budget.take(from, result.len()) {
@@ -68,15 +74,46 @@ impl FastRead {
                 digest
             }
         };
-        let same = self.votes.cast(from, (digest, reply.events_up_to));
-        if same == group.n() {
-            if self.body.as_ref().is_none_or(|(of, _)| *of != digest) {
-                return Standing::Split;
-            }
-            self.events_up_to = Some(reply.events_up_to);
+        self.words.cast(from, Some((digest, reply.events_up_to)));
+        self.standing(designated)
+    }
+
+    /// Counts an answer that is none: its sender will not be among those that agree.
+    pub(crate) fn on_refusal(&mut self, group: &Group, from: ReplicaId, client: ClientId) -> Standing {
+        if self.events_up_to.is_some() {
             return Standing::Agreed;
         }
-        if self.votes.unanimous() { Standing::Open } else { Standing::Split }
+        self.words.cast(from, None);
+        self.standing(group.designated(client, self.number))
+    }
+
+    /// What enough replicas answered.
+    fn agreed(&self) -> Option<(Digest, u64)> {
+        let count = |word: &(Digest, u64)| self.words.all().filter(|other| **other == Some(*word)).count();
+        self.words.all().flatten().find(|word| count(word) >= self.needed).copied()
+    }
+
+    /// Whether nothing is missing but the result, from the one that was to send it.
+    pub(crate) fn lacks_result(&self) -> bool {
+        self.events_up_to.is_none() && self.agreed().is_some()
+    }
+
+    fn standing(&mut self, designated: ReplicaId) -> Standing {
+        let Some((digest, events_up_to)) = self.agreed() else {
+            return if self.attainable() >= self.needed { Standing::Open } else { Standing::Split };
+        };
+        if self.body.as_ref().is_some_and(|(of, _)| *of == digest) {
+            self.events_up_to = Some(events_up_to);
+            return Standing::Agreed;
+        }
+        // The result may be on its way yet, unless the one that was to send it has answered.
+        if self.words.word(designated).is_none() { Standing::Open } else { Standing::Split }
+    }
+
+    /// How many can still come to give one answer.
+    fn attainable(&self) -> usize {
+        let same = |word| self.words.all().filter(|other| **other == Some(word)).count();
+        self.words.silent() + self.words.all().flatten().map(|word| same(*word)).max().unwrap_or(0)
     }
 
     /// Gives up the unconfirmed result.
@@ -86,7 +123,7 @@ impl FastRead {
         }
     }
 
-    /// The result that all replicas agreed on.
+    /// The result that enough replicas agreed on.
     pub(crate) fn result(&self) -> Option<Bytes> {
         self.events_up_to?;
         self.body.as_ref().map(|(_, result)| result.clone())

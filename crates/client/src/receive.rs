@@ -5,24 +5,21 @@ use crate::flight::Flight;
 use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
-use troth_types::{ClientId, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+use troth_types::{ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
 
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in
     /// the message is that replica's word.
     pub fn on_message(&mut self, now: Time, from: ReplicaId, message: ToClient) {
         self.advance(now);
-        let client: ClientId = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
-        };
-        if client != self.config.client || !self.config.group.contains(from) {
+        if message.client() != self.config.client || !self.config.group.contains(from) {
             return;
         }
         match message {
-            ToClient::Reply(reply) => self.on_reply(from, reply),
+            ToClient::Reply(reply) => self.on_reply(from, reply, false),
+            // Nobody correct says so in a group that executes nothing before its place is final.
+            ToClient::Tentative(_) if !self.config.acceptance.tentative => {}
+            ToClient::Tentative(reply) => self.on_reply(from, reply, true),
             ToClient::ReadReply(reply) => self.on_read_reply(from, reply),
             ToClient::Event(event) => {
                 self.inbox.offer(from, event);
@@ -33,7 +30,7 @@ impl ClientCore {
         self.watch_for_gaps();
     }
 
-    fn on_reply(&mut self, from: ReplicaId, reply: Reply) {
+    fn on_reply(&mut self, from: ReplicaId, reply: Reply, tentative: bool) {
         let view = &mut self.views[usize::from(from.0)];
         *view = (*view).max(reply.view);
         let number = reply.number;
@@ -42,7 +39,7 @@ impl ClientCore {
         let before = (flight.agreed.is_some(), flight.results.is_some());
         let designated = group.designated(self.config.client, number);
         let first_word = from == designated && flight.is_silent(designated);
-        flight.on_reply(&group, from, reply, &mut self.budget);
+        flight.on_reply(&group, from, reply, tentative, &mut self.budget);
         let debt = &mut self.debts[usize::from(designated.0)];
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
@@ -107,7 +104,12 @@ impl ClientCore {
     fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply) {
         let number = reply.number;
         let Some(read) = self.reads.get_mut(&number) else { return };
-        match read.on_reply(&self.config.group, from, reply, &mut self.budget) {
+        let standing = read.on_reply(&self.config.group, from, reply, &mut self.budget);
+        self.go_on_with_read(number, standing);
+    }
+
+    fn go_on_with_read(&mut self, number: u64, standing: Standing) {
+        match standing {
             Standing::Open => {}
             Standing::Agreed => self.release_read(number),
             Standing::Split => self.order_read(number),
@@ -120,6 +122,7 @@ impl ClientCore {
         if self.inbox.delivered().is_some_and(|last| last >= needed) {
             let ticket = read.ticket;
             self.end_read(number);
+            self.fast_reads += 1;
             self.finish(ticket, Ok(vec![result]));
         }
     }
@@ -130,7 +133,7 @@ impl ClientCore {
         }
     }
 
-    /// Has a read ordered that the replicas did not all answer alike.
+    /// Has a read ordered that too few replicas answer alike.
     pub(crate) fn order_read(&mut self, number: u64) {
         let Some(read) = self.reads.get(&number) else { return };
         let (ticket, operation) = (read.ticket, read.operation.clone());
@@ -143,8 +146,9 @@ impl ClientCore {
 
     fn on_refusal(&mut self, from: ReplicaId, refusal: Refusal) {
         if refusal.read {
-            // Fast reads need all replicas, so one that will not answer settles it.
-            return self.order_read(refusal.number);
+            let Some(read) = self.reads.get_mut(&refusal.number) else { return };
+            let standing = read.on_refusal(&self.config.group, from, self.config.client);
+            return self.go_on_with_read(refusal.number, standing);
         }
         let group = self.config.group;
         let Some(flight) = self.flights.get_mut(&refusal.number) else { return };

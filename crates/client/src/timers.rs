@@ -11,6 +11,12 @@ const OWED: u32 = 8;
 /// The most that it can owe.
 const MOST_OWED: u32 = 64;
 
+/// Notes that a result was to come from this replica and was waited for in vain.
+fn owes(debts: &mut [u32], replica: ReplicaId) {
+    let debt = &mut debts[usize::from(replica.0)];
+    *debt = (*debt + OWED).min(MOST_OWED);
+}
+
 impl ClientCore {
     /// Does what is due. Calling early or often is harmless.
     pub fn on_timer(&mut self, now: Time) {
@@ -125,6 +131,10 @@ impl ClientCore {
             if read.give_up_at > self.now {
                 break;
             }
+            if read.lacks_result() {
+                let designated = self.config.group.designated(self.config.client, number);
+                owes(&mut self.debts, designated);
+            }
             self.order_read(number);
         }
     }
@@ -141,8 +151,7 @@ impl ClientCore {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
             let designated = self.config.group.designated(self.config.client, number);
             if flight.lacks_results() && flight.is_silent(designated) && !flight.is_hastened() {
-                let debt = &mut self.debts[usize::from(designated.0)];
-                *debt = (*debt + OWED).min(MOST_OWED);
+                owes(&mut self.debts, designated);
             }
             flight.sent_again = true;
             if let Some(one) = flight.whom_to_ask(&self.config.group, designated)

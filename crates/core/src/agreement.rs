@@ -108,7 +108,8 @@ pub trait Agreement: Clone + Debug + Eq {
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
     /// A timer is due.
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Self::Timer);
-    /// A delivered batch was executed.
+    /// A delivered batch was executed, finally or tentatively: the protocol knows which it asked for. One that was
+    /// undone meanwhile may be told of, too.
     fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome);
     /// The configuration as it is after the batch that the executor reached: at the start, with a state from
     /// others, and right after a batch that changed it. Comes before the event that brought it.
@@ -129,6 +130,12 @@ pub trait Agreement: Clone + Debug + Eq {
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
     /// Whether reads may be answered from the current state (design.md §6: the restart rule).
     fn may_answer_reads(&self) -> bool;
+    /// The batch up to which a state must have been executed, tentatively at least, for a read to be answered from
+    /// it: up to wherever this replica has vouched for a batch that clients may take for executed. What the answer
+    /// shows leaves once it is final.
+    fn reads_from(&self) -> Seq {
+        Seq(0)
+    }
     /// What a fresh log segment must hold besides the snapshot at the last stable checkpoint: own
     /// certified messages in the order of their values, and records.
     fn retained(&self) -> (Vec<Self::Message>, Vec<Self::Record>);

@@ -1,14 +1,15 @@
-//! What a replica answers its clients: to new requests, to repeated ones, to reads.
+//! What a replica answers its clients to new requests and to repeated ones.
 
 use crate::replica::Outputs;
 use crate::{Agreement, Env, Execution, Lookup, Machine, Output, Repeated, Replica, Request};
-use troth_types::{ClientId, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient};
+use troth_types::{ClientId, Refusal, RefusalReason, Reply, ReplyBody, ToClient};
 
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
-    /// The reply as this replica sends it: in full from the designated one or when asked.
+    /// The reply as this replica sends it: in full from the designated one or when asked; as tentative where the place
+    /// of the batch is not final.
     pub(crate) fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
         reply.view = self.agreement.view();
         if !full
@@ -17,7 +18,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         {
             reply.body = ReplyBody::Digest(Reply::results_digest(results));
         }
-        ToClient::Reply(reply)
+        let Some(batch) = self.undecided.iter().find(|batch| batch.seq == reply.seq) else {
+            return ToClient::Reply(reply);
+        };
+        reply.view = batch.view;
+        ToClient::Tentative(reply)
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
@@ -66,26 +71,21 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The reply to what was executed before, with the events that the client lacks where it asks for all.
     fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
         if full {
+            // Of batches whose place is not final there are some in the outbox, and none to be seen.
+            let committed = self.execution.committed();
             let events = self.execution.events_after(reply.client, events_seen);
-            out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+            let events = events.into_iter().filter(|event| event.seq <= committed);
+            out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
         }
         out.push(Output::Client(self.reply(reply, full)));
     }
-
-    pub(crate) fn on_read(&self, read: &Read) -> Output<Self> {
-        if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
-            return refuse(read.client, read.number, true, RefusalReason::NotReady);
-        }
-        let mut reply: ReadReply = self.execution.query(read);
-        if self.group.designated(read.client, read.number) != self.me
-            && let ReplyBody::Full(results) = &reply.body
-        {
-            reply.body = ReplyBody::Digest(Reply::results_digest(results));
-        }
-        Output::Client(ToClient::ReadReply(reply))
-    }
 }
 
-fn refuse<M: Machine>(client: ClientId, number: u64, read: bool, reason: RefusalReason) -> Output<M> {
+pub(crate) fn refuse<M: Machine>(
+    client: ClientId,
+    number: u64,
+    read: bool,
+    reason: RefusalReason,
+) -> Output<M> {
     Output::Client(ToClient::Refusal(Refusal { client, number, read, reason }))
 }

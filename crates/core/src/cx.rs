@@ -2,7 +2,7 @@
 
 use crate::{Agreement, Effect, Note, Ordered, To, VerifiedFrame};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Digest, Group, ReplicaId, Seq, Time};
+use troth_types::{Digest, Group, ReplicaId, Seq, Time, View};
 
 /// The context of one step.
 pub struct Cx<'a, A: Agreement> {
@@ -109,6 +109,21 @@ impl<'a, A: Agreement> Cx<'a, A> {
     /// Executes a batch.
     pub fn deliver(&mut self, ordered: Ordered) {
         self.effects.push(Effect::Deliver(ordered));
+    }
+
+    /// Executes a batch whose place may yet change.
+    pub fn deliver_tentatively(&mut self, ordered: Ordered, view: View) {
+        self.effects.push(Effect::DeliverTentatively { ordered, view });
+    }
+
+    /// Makes what was executed tentatively up to a batch final.
+    pub fn commit(&mut self, through: Seq) {
+        self.effects.push(Effect::Commit { through });
+    }
+
+    /// Undoes what was executed tentatively above a batch.
+    pub fn roll_back(&mut self, to: Seq) {
+        self.effects.push(Effect::Rollback { to });
     }
 
     /// Takes a checkpoint of the state reached so far.

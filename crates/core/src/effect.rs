@@ -2,7 +2,7 @@
 
 use crate::{Agreement, Note, Ordered, VerifiedFrame};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Digest, ReplicaId, Seq, Time};
+use troth_types::{Digest, ReplicaId, Seq, Time, View};
 
 /// Whom a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,23 @@ pub enum Effect<A: Agreement> {
     },
     /// Execute a batch whose place is final.
     Deliver(Ordered),
+    /// Execute a batch whose place may yet change: its replies say so, and its events wait.
+    DeliverTentatively {
+        /// The batch.
+        ordered: Ordered,
+        /// The view that gave it its place.
+        view: View,
+    },
+    /// The places of the batches executed up to this one are final.
+    Commit {
+        /// The last of them.
+        through: Seq,
+    },
+    /// Undo what was executed tentatively above this batch.
+    Rollback {
+        /// The last batch that stays.
+        to: Seq,
+    },
     /// Take a checkpoint of the state reached so far.
     Checkpoint,
     /// The checkpoint is stable: what is below may go.

@@ -72,6 +72,10 @@ pub trait Execution: Clone + Debug {
 
     /// The last executed batch.
     fn executed(&self) -> Seq;
+    /// The last executed batch whose place is final: the same, unless some were executed tentatively.
+    fn committed(&self) -> Seq {
+        self.executed()
+    }
     /// Who the replicas and clients are after the last executed batch.
     fn configuration(&self) -> &Arc<Configuration>;
     /// The agreed time of the last executed batch.
@@ -86,12 +90,19 @@ pub trait Execution: Clone + Debug {
     }
     /// Executes the next batch; `ordered.seq` must be `executed() + 1`.
     fn execute(&mut self, ordered: &Ordered) -> Outcome;
+    /// The same for a batch that may be undone; only tentative ones follow it until it is committed or undone.
+    fn execute_tentatively(&mut self, ordered: &Ordered) -> Outcome;
+    /// What was executed tentatively up to `through` stays.
+    fn commit(&mut self, through: Seq);
+    /// The state as it was after the batch `to`, which is the last committed one or one above it: entries, client
+    /// table, cached results, outboxes, deadlines, agreed time and configuration.
+    fn roll_back(&mut self, to: Seq);
     /// Answers a read from the current state, in full.
     fn query(&self, read: &Read) -> ReadReply;
     /// The client's undelivered events after `index`, oldest first.
     fn events_after(&self, client: ClientId, index: u64) -> Vec<Event>;
 
-    /// Seals the current state as the checkpoint at `executed()`, in O(1); its digest comes from
+    /// Seals the current state, of which nothing is tentative, as the checkpoint at `executed()`, in O(1); its digest comes from
     /// [`Execution::poll_checkpoint`].
     fn checkpoint(&mut self);
     /// Does at most `budget` units of pending hashing (a unit is about a microsecond) and returns a

@@ -1,6 +1,8 @@
 //! A replica: agreement and execution in one machine, and what every protocol needs around them:
 //! replies, reads, frames for peers, state transfer.
 
+use crate::delivery::Undecided;
+use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
     PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
@@ -11,7 +13,6 @@ use troth_auth::Seal;
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
     ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Seq, StateFetch, StatePiece, Time,
-    ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -48,6 +49,10 @@ pub struct Replica<A: Agreement, X: Execution> {
     /// What takes the place of a wrong state once its transfer is complete. Until then clients are not answered.
     pub(crate) repair: Option<X>,
     pub(crate) transfer: Option<Transfer>,
+    /// The tentative batches, in order.
+    pub(crate) undecided: VecDeque<Undecided>,
+    /// Reads that wait.
+    pub(crate) reads: HeldReads,
     hashing: bool,
     /// When it was hashed last, and how many whole slices then.
     hashed: (Time, u32),
@@ -79,6 +84,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             genesis,
             repair: None,
             transfer: None,
+            undecided: VecDeque::new(),
+            reads: HeldReads::default(),
             hashing: false,
             hashed: (Time(0), 0),
             pieces: 0,
@@ -103,10 +110,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// What a person wants to see.
     pub fn status(&self) -> Status {
-        Status { executed: self.execution.executed(), ..self.agreement.status() }
+        Status { executed: self.execution.committed(), ..self.agreement.status() }
     }
 
-    fn reached(&self) -> Reached {
+    pub(crate) fn reached(&self) -> Reached {
         Reached {
             seq: self.execution.executed(),
             time: self.execution.last_time(),
@@ -155,27 +162,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     let frames = frames.into_iter().map(troth_auth::Verified::into_inner).collect();
                     out.push(Output::Peer { to, message: PeerMessage::Frames(frames) });
                 }
-                Effect::Deliver(ordered) => {
-                    let outcome = self.execution.execute(&ordered);
-                    if self.repair.is_none() {
-                        for reply in &outcome.replies {
-                            out.push(Output::Client(self.reply(reply.clone(), false)));
-                        }
-                        let events = outcome.events.iter().cloned();
-                        out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
-                    }
-                    if let Some(configuration) = &outcome.configuration {
-                        self.configured(env, configuration, &mut more, out);
-                    }
-                    let reached = self.reached();
-                    let overtaken = |transfer: &Transfer| transfer.seq <= reached.seq;
-                    if self.repair.is_none() && self.transfer.as_ref().is_some_and(overtaken) {
-                        // The ordinary messages were faster; an older state must not replace a newer one.
-                        self.transfer = None;
-                    }
-                    let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut more);
-                    self.agreement.on_executed(&mut cx, reached, &outcome);
+                Effect::Deliver(ordered) => self.deliver(env, &ordered, &mut more, out),
+                Effect::DeliverTentatively { ordered, view } => {
+                    self.deliver_tentatively(env, &ordered, view, &mut more, out);
                 }
+                Effect::Commit { through } => self.commit(env, through, &mut more, out),
+                Effect::Rollback { to } => self.roll_back(to, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();
                     self.hashing = true;
@@ -190,6 +182,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::RepairState { seq, digest, sources } => {
                     if self.repair.is_none() {
+                        self.reads.refuse_all(out);
                         self.transfer = None;
                         self.repair = Some(self.genesis.clone());
                     }
@@ -204,7 +197,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// Tells the protocol and those who check what comes who the replicas are now.
-    fn configured(
+    pub(crate) fn configured(
         &mut self,
         env: Env,
         configuration: &Arc<Configuration>,
@@ -277,7 +270,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         sources.retain(|source| *source != self.me);
         let under_way = self.transfer.as_ref().is_some_and(|transfer| transfer.seq >= seq);
         // An older state must not replace a newer one, unless that is wrong.
-        let older = self.repair.is_none() && seq <= self.execution.executed();
+        let older = self.repair.is_none() && seq <= self.execution.committed();
         if sources.is_empty() || under_way || older {
             return;
         }
@@ -344,6 +337,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     fn installed(&mut self, env: Env, digest: Digest, out: &mut Outputs<A, X>) {
+        self.undecided.clear();
+        self.reads.refuse_all(out);
         let reached = self.reached();
         let mut effects = Vec::new();
         let configuration = Arc::clone(self.execution.configuration());
@@ -396,7 +391,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
         match input {
             Input::Requests(requests) => self.on_requests(env, requests, out),
             Input::Repeated(repeated) => self.on_repeated(repeated, out),
-            Input::Read(read) => out.push(self.on_read(&read)),
+            Input::Read(read) => self.on_read(&read, out),
             Input::Message(from, message) => {
                 self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));
             }
@@ -446,6 +441,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             Input::Timer(ReplicaTimer::Hashing) => {}
         }
         self.hash(env, out);
+        self.serve_reads(out);
     }
 
     fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {

@@ -5,8 +5,8 @@ use crate::map::Discarded;
 use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
-    Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, MerkleMap, OpContext, SealId, Snapshot, State, StateView,
-    Tree, clients, configuration,
+    Application, MAX_CLIENT_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, OpContext, SealId, Snapshot, State,
+    StateView, Tree, clients, configuration,
 };
 use bytes::Bytes;
 use core::fmt;
@@ -34,6 +34,8 @@ pub struct Executor<A> {
     map: MerkleMap,
     executed: Seq,
     time: Time,
+    /// What was executed tentatively, in order.
+    tentative: VecDeque<Tentative>,
     /// Checkpoints whose digests are not known yet, oldest first.
     sealed: VecDeque<(SealId, Seq, Time)>,
     /// Checkpoints that [`Execution::poll_checkpoint`] has not returned yet, oldest first.
@@ -49,6 +51,16 @@ pub struct Executor<A> {
     first: Arc<Configuration>,
     /// Batches for which a replica that was admitted may not vote.
     settling: u64,
+}
+
+/// A batch that may be undone.
+#[derive(Clone, Debug)]
+struct Tentative {
+    seq: Seq,
+    /// How everything stood before it.
+    mark: Mark,
+    time: Time,
+    configuration: Arc<Configuration>,
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +112,7 @@ impl<A: Application> Executor<A> {
             map: if A::SCANS { MerkleMap::with_order(&[APPLICATION]) } else { MerkleMap::new() },
             executed: Seq(0),
             time: Time(0),
+            tentative: VecDeque::new(),
             sealed: VecDeque::new(),
             ready: VecDeque::new(),
             kept: BTreeMap::new(),
@@ -138,6 +151,7 @@ impl<A: Application> Executor<A> {
         self.configuration = configuration::read(&self.map).map_or_else(|| Arc::clone(&self.first), Arc::new);
         self.executed = seq;
         self.time = time;
+        self.tentative.clear();
         self.sealed.clear();
         self.ready.retain(|(ready, _)| *ready < seq);
         self.kept.split_off(&seq);
@@ -167,6 +181,23 @@ impl<A: Application> Executor<A> {
         for old in core::mem::replace(&mut self.kept, kept).into_values() {
             self.discarded.take(old.tree);
         }
+    }
+
+    /// Runs the next batch. One whose time is not after the last one's (a null batch of a new view carries none)
+    /// executes at the last one's: agreed time never goes back.
+    fn run(&mut self, ordered: &Ordered) -> Outcome {
+        assert_eq!(ordered.seq, self.executed.next(), "batches execute in order, without gaps");
+        self.executed = ordered.seq;
+        self.time = self.time.max(ordered.time);
+        let mut outcome = Outcome::default();
+        // What a batch wrote an earlier version has alone, so this keeps up with what is discarded.
+        let operations: usize = ordered.frames.iter().map(|frame| frame.operations().len()).sum();
+        self.discarded.go_on(&mut (FREED_PER_BATCH + FREED_PER_OPERATION * operations));
+        self.run_deadline(ordered.seed, &mut outcome);
+        for frame in &ordered.frames {
+            self.run_frame(frame, ordered.seed, &mut outcome);
+        }
+        outcome
     }
 
     fn run_deadline(&mut self, seed: Digest, outcome: &mut Outcome) {
@@ -277,6 +308,10 @@ impl<A: Application> Execution for Executor<A> {
         self.executed
     }
 
+    fn committed(&self) -> Seq {
+        self.tentative.front().map_or(self.executed, |first| Seq(first.seq.0 - 1))
+    }
+
     fn configuration(&self) -> &Arc<Configuration> {
         &self.configuration
     }
@@ -297,21 +332,36 @@ impl<A: Application> Execution for Executor<A> {
         clients::is_new(&self.map, &self.limits, client, number)
     }
 
-    /// Executes the next batch. A batch whose time is not after the last one's (a null batch of a
-    /// new view carries none) executes at the last one's: agreed time never goes back.
     fn execute(&mut self, ordered: &Ordered) -> Outcome {
-        assert_eq!(ordered.seq, self.executed.next(), "batches execute in order, without gaps");
-        self.executed = ordered.seq;
-        self.time = self.time.max(ordered.time);
-        let mut outcome = Outcome::default();
-        // What a batch wrote an earlier version has alone, so this keeps up with what is discarded.
-        let operations: usize = ordered.frames.iter().map(|frame| frame.operations().len()).sum();
-        self.discarded.go_on(&mut (FREED_PER_BATCH + FREED_PER_OPERATION * operations));
-        self.run_deadline(ordered.seed, &mut outcome);
-        for frame in &ordered.frames {
-            self.run_frame(frame, ordered.seed, &mut outcome);
+        assert!(self.tentative.is_empty(), "nothing final follows what is tentative");
+        self.run(ordered)
+    }
+
+    fn execute_tentatively(&mut self, ordered: &Ordered) -> Outcome {
+        let (mark, time) = (self.map.mark(), self.time);
+        let configuration = Arc::clone(&self.configuration);
+        self.tentative.push_back(Tentative { seq: ordered.seq, mark, time, configuration });
+        self.run(ordered)
+    }
+
+    fn commit(&mut self, through: Seq) {
+        while self.tentative.pop_front_if(|first| first.seq <= through).is_some() {}
+        match self.tentative.front() {
+            Some(first) => self.map.forget_before(first.mark),
+            None => self.map.release(),
         }
-        outcome
+    }
+
+    fn roll_back(&mut self, to: Seq) {
+        assert!(to >= self.committed(), "what is committed stays");
+        while let Some(last) = self.tentative.pop_back_if(|last| last.seq > to) {
+            self.map.rollback(last.mark);
+            self.executed = Seq(last.seq.0 - 1);
+            (self.time, self.configuration) = (last.time, last.configuration);
+        }
+        if self.tentative.is_empty() {
+            self.map.release();
+        }
     }
 
     fn query(&self, read: &Read) -> ReadReply {
@@ -340,6 +390,7 @@ impl<A: Application> Execution for Executor<A> {
             let mut unbounded = usize::MAX;
             self.work(&mut unbounded);
         }
+        assert!(self.tentative.is_empty(), "a checkpoint holds what is final");
         self.sealed.push_back((self.map.seal(), self.executed, self.time));
     }
 

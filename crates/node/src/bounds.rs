@@ -6,6 +6,7 @@ use crate::connection::{CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT,
 use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
 use crate::served::{batches_per_number, largest_message};
+use troth_core::HELD_READS;
 use troth_minbft::KEPT_FRAMES;
 
 /// The program, its threads and what the allocator keeps at hand.
@@ -34,7 +35,7 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     // Certified messages: each replica's log and hold-back, and a quorum of VIEW-CHANGEs in a NEW-VIEW.
     let certified = CERTIFIED + 32 * limits.batch_frames;
     let protocol = n * (7 * window + 64) * certified + 4 * n * largest;
-    let sum =
-        PROGRAM + (n - 1) * peer + shared + clients * client + kept + ahead + protocol + 2 * BACKLOG_BYTES;
+    let others = PROGRAM + HELD_READS + 2 * BACKLOG_BYTES;
+    let sum = others + (n - 1) * peer + shared + clients * client + kept + ahead + protocol;
     sum as u64
 }

@@ -73,6 +73,12 @@ impl Liar {
                 reply.view = View(reply.view.0 + 1000);
                 ToClient::Reply(reply)
             }
+            // It says that the place is final, or another's view, as it comes.
+            ToClient::Tentative(mut reply) => {
+                reply.body = self.other_body(&reply.body);
+                reply.view = View(reply.view.0 + self.told % 2);
+                if self.told.is_multiple_of(3) { ToClient::Reply(reply) } else { ToClient::Tentative(reply) }
+            }
             ToClient::ReadReply(mut reply) => {
                 reply.body = self.other_body(&reply.body);
                 ToClient::ReadReply(reply)

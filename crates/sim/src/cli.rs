@@ -291,7 +291,8 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
     }
     // Special modes look for one thing and show nothing about coverage.
     let plain = arguments.overrides == Overrides::default();
-    let rare = report.rare(P::REPLACES).filter(|_| plain && found.is_empty());
+    let rare =
+        report.rare(P::REPLACES, P::acceptance(&P::group(1)).tentative).filter(|_| plain && found.is_empty());
     if let Some(rare) = &rare {
         println!("TOO LITTLE HAPPENED: {rare}");
     }

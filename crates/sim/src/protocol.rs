@@ -3,9 +3,10 @@
 use crate::adversary::Strategy;
 use crate::{Options, Shape};
 use troth_auth::Seal;
+use troth_client::Acceptance;
 use troth_core::Agreement;
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Digest, Group, ReplicaId};
+use troth_types::{Digest, Group, ReplicaId, ToClient};
 
 /// The way between a faulty host's fiction and the truth, in one direction: what
 /// [`Protocol::relabel_body`] and [`Protocol::relabel_message`] look up.
@@ -58,6 +59,21 @@ pub trait Protocol: Sized + 'static {
     fn costs_progress(literal: &str) -> bool {
         let _ = literal;
         false
+    }
+    /// Whether a literal rule may have a replica forget in a crash what it executed: then only what it has shown counts
+    /// against it.
+    fn forgets(literal: &str) -> bool {
+        let _ = literal;
+        true
+    }
+    /// Which answers its clients believe.
+    fn acceptance(group: &Group) -> Acceptance {
+        Acceptance::hybrid(group)
+    }
+    /// What a client makes of a message where this literal rule is a client's.
+    fn heard(literal: &str, message: ToClient) -> ToClient {
+        let _ = literal;
+        message
     }
     /// Its written strategies, by name.
     fn strategies() -> &'static [Named<Self>];

@@ -33,6 +33,10 @@ pub struct Report {
     pub doubtful: u64,
     pub events: u64,
     pub reads: u64,
+    pub fast_reads: u64,
+    pub seeds_with_fast_reads: u64,
+    pub undone: u64,
+    pub seeds_with_undone: u64,
     pub undecided: u64,
     pub longest_healing: u64,
     pub violations: u64,
@@ -68,6 +72,10 @@ impl Report {
         self.doubtful += outcome.doubtful;
         self.events += outcome.events;
         self.reads += outcome.reads;
+        self.fast_reads += outcome.fast_reads;
+        self.seeds_with_fast_reads += u64::from(outcome.fast_reads > 0);
+        self.undone += outcome.undone;
+        self.seeds_with_undone += u64::from(outcome.undone > 0);
         self.undecided += outcome.undecided;
         self.longest_healing = self.longest_healing.max(outcome.healing);
     }
@@ -94,6 +102,10 @@ impl Report {
         self.doubtful += other.doubtful;
         self.events += other.events;
         self.reads += other.reads;
+        self.fast_reads += other.fast_reads;
+        self.seeds_with_fast_reads += other.seeds_with_fast_reads;
+        self.undone += other.undone;
+        self.seeds_with_undone += other.seeds_with_undone;
         self.undecided += other.undecided;
         self.longest_healing = self.longest_healing.max(other.longest_healing);
         self.violations += other.violations;
@@ -105,9 +117,9 @@ impl Report {
 
     /// What occurs in fewer than a fifth of the seeds, or seeds that order too little: then the run
     /// shows less than it claims. Only runs of some size are judged, and readmissions only where the protocol `replaces`
-    /// machines.
+    /// machines, what is undone only where something is executed tentatively.
     #[must_use]
-    pub fn rare(&self, replaces: bool) -> Option<String> {
+    pub fn rare(&self, replaces: bool, tentative: bool) -> Option<String> {
         if let Some(seed) = self.vacuous_seed {
             return Some(format!(
                 "{} seeds order fewer than {MIN_REQUESTS} requests, seed {seed} first",
@@ -124,8 +136,14 @@ impl Report {
             ("restarts", self.seeds_with_restarts),
             ("readmissions", self.seeds_with_readmissions),
             ("effective adversary actions", self.seeds_with_effective),
+            ("batches undone", self.seeds_with_undone),
+            ("reads not ordered", self.seeds_with_fast_reads),
         ];
-        let expected = |name: &str| replaces || name != "readmissions";
+        let expected = |name: &str| match name {
+            "readmissions" => replaces,
+            "batches undone" | "reads not ordered" => tentative,
+            _ => true,
+        };
         let rare = counts.iter().find(|(name, count)| expected(name) && count * 5 < self.seeds)?;
         Some(format!("{} occur in only {} of {} seeds", rare.0, rare.1, self.seeds))
     }
@@ -182,11 +200,19 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "  faulty accused {}, wrong tags shown {}, events {}, fast or fallen-back reads {}, longest healing {} ms, histories too long {}",
+            "  batches undone        {:>9}  in {:>5.1}% of seeds",
+            self.undone,
+            share(self.seeds_with_undone)
+        );
+        let _ = writeln!(
+            out,
+            "  faulty accused {}, wrong tags shown {}, events {}, reads {}, not ordered {} (in {:.1}% of seeds), longest healing {} ms, histories too long {}",
             self.accusations,
             self.doubtful,
             self.events,
             self.reads,
+            self.fast_reads,
+            share(self.seeds_with_fast_reads),
             self.longest_healing / 1000,
             self.undecided
         );
@@ -218,6 +244,11 @@ impl Report {
             "seeds_with_effective": self.seeds_with_effective,
             "accusations": self.accusations,
             "doubtful": self.doubtful,
+            "reads": self.reads,
+            "fast_reads": self.fast_reads,
+            "seeds_with_fast_reads": self.seeds_with_fast_reads,
+            "undone": self.undone,
+            "seeds_with_undone": self.seeds_with_undone,
             "longest_healing_ms": self.longest_healing / 1000,
             "undecided": self.undecided,
             "violations": self.violations,

@@ -2,6 +2,7 @@
 //! and every state that it takes over, told to the checkers and changed in nothing.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_core::{Execution, Installing, Lookup, Ordered, Outcome};
@@ -9,7 +10,7 @@ use troth_types::{
     ClientId, Configuration, Digest, Event, Read, ReadReply, Seq, StateFetch, StatePiece, Time,
 };
 
-/// Something that an executor did.
+/// Something that an executor did. A tentative execution is told of when it is committed.
 #[derive(Clone, Debug)]
 pub enum Observation {
     /// It executed a batch.
@@ -19,6 +20,8 @@ pub enum Observation {
         /// What came of it.
         outcome: Outcome,
     },
+    /// It undid so many batches that it had executed tentatively.
+    Undone(usize),
     /// The digest of its checkpoint became known.
     Checkpoint {
         /// Where.
@@ -54,12 +57,14 @@ pub struct Watched<X> {
     late: bool,
     /// Checkpoints without a digest.
     sealed: usize,
+    /// What it executed tentatively.
+    tentative: VecDeque<(Ordered, Outcome)>,
 }
 
 impl<X: Execution> Watched<X> {
     /// Tells what `inner` does to `tap`.
     pub fn new(inner: X, tap: Tap, late: bool) -> Self {
-        Self { inner, tap, late, sealed: 0 }
+        Self { inner, tap, late, sealed: 0, tentative: VecDeque::new() }
     }
 
     fn is_held_back(&self) -> bool {
@@ -99,6 +104,26 @@ impl<X: Execution> Execution for Watched<X> {
         self.tell(Observation::Executed { ordered: ordered.clone(), outcome: outcome.clone() });
         outcome
     }
+    fn committed(&self) -> Seq {
+        self.inner.committed()
+    }
+    fn execute_tentatively(&mut self, ordered: &Ordered) -> Outcome {
+        let outcome = self.inner.execute_tentatively(ordered);
+        self.tentative.push_back((ordered.clone(), outcome.clone()));
+        outcome
+    }
+    fn commit(&mut self, through: Seq) {
+        self.inner.commit(through);
+        while let Some((ordered, outcome)) = self.tentative.pop_front_if(|(first, _)| first.seq <= through) {
+            self.tell(Observation::Executed { ordered, outcome });
+        }
+    }
+    fn roll_back(&mut self, to: Seq) {
+        self.inner.roll_back(to);
+        let before = self.tentative.len();
+        self.tentative.retain(|(ordered, _)| ordered.seq <= to);
+        self.tell(Observation::Undone(before - self.tentative.len()));
+    }
     fn query(&self, read: &Read) -> ReadReply {
         self.inner.query(read)
     }
@@ -133,6 +158,7 @@ impl<X: Execution> Execution for Watched<X> {
     fn on_piece(&mut self, piece: &StatePiece) -> Installing {
         let installing = self.inner.on_piece(piece);
         if installing == Installing::Done {
+            self.tentative.clear();
             self.tell(Observation::Installed { seq: self.inner.executed(), digest: piece.digest });
         }
         installing

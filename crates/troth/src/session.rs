@@ -4,9 +4,10 @@ use crate::failure::{Failure, NOT_DONE, USAGE};
 use std::fs::File;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
+use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
-use troth_node::config::{Auth, ClientSecret, Cluster, Known, Layout};
+use troth_node::config::{Auth, ClientSecret, Cluster, Known, Layout, Protocol};
 use troth_types::ClientId;
 
 /// How long a replica's port may take.
@@ -198,6 +199,10 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
     let mut config = ClientConfig::new(secret.client, cluster.group, secret.seed, secret.link, replicas);
     config.authenticators = cluster.auth == Auth::Mac;
     config.limits = cluster.limits;
+    config.acceptance = match cluster.protocol {
+        Protocol::MinBft => Acceptance::hybrid(&cluster.group),
+        Protocol::Pbft => Acceptance::pbft(&cluster.group),
+    };
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     config.timing.deadline = micros(patience.answer);
     config.timing.unavailable_after = micros(patience.group);

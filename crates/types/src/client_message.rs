@@ -26,7 +26,7 @@ pub enum ToReplica {
     Read(Read),
 }
 
-/// A read that changes nothing, answered without ordering where every replica agrees.
+/// A read that changes nothing, answered without ordering where enough replicas agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The client that reads.
@@ -49,12 +49,26 @@ pub enum ToClient {
     /// Why this replica will not do what was asked. One replica's word: a client believes it only
     /// from f+1.
     Refusal(Refusal),
+    /// The outcome of a frame that was executed before its place was final. Its view counts: a quorum of these
+    /// that agree, and are of one view, is as good as f+1 final ones.
+    Tentative(Reply),
 }
 
 impl ToClient {
     /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
     /// others.
-    pub const KINDS: u8 = 4;
+    pub const KINDS: u8 = 5;
+
+    /// The client it is for.
+    #[must_use]
+    pub fn client(&self) -> ClientId {
+        match self {
+            Self::Reply(reply) | Self::Tentative(reply) => reply.client,
+            Self::ReadReply(reply) => reply.client,
+            Self::Event(event) => event.client,
+            Self::Refusal(refusal) => refusal.client,
+        }
+    }
 }
 
 /// The result of a frame, in full or as a digest (protocols.md §1.1).
@@ -87,7 +101,8 @@ pub struct Reply {
     pub number: u64,
     /// Where it was ordered.
     pub seq: Seq,
-    /// The replica's view: a hint where the primary is, outside the vote.
+    /// The replica's view: a hint where the primary is, outside the vote. Of a tentative reply, the view in which
+    /// the batch prepared.
     pub view: View,
     /// The client's outbox held events up to this index after the frame was executed; the client
     /// delivers those before it shows the reply.
@@ -122,8 +137,8 @@ impl Reply {
     }
 }
 
-/// The outcome of a fast read. A client accepts it when all 2f+1 replicas agree on result and
-/// `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
+/// The outcome of a fast read. A client accepts it when as many replicas as its protocol demands (all of 2f+1, or
+/// 2f+1 of 3f+1) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply {
     /// The client it is for.
@@ -270,17 +285,33 @@ impl Wire for RefusalReason {
     }
 }
 
+impl Wire for Reply {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.client.encode(out);
+        self.number.encode(out);
+        self.seq.encode(out);
+        self.view.encode(out);
+        self.events_up_to.encode(out);
+        self.body.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            client: Wire::decode(reader)?,
+            number: Wire::decode(reader)?,
+            seq: Wire::decode(reader)?,
+            view: Wire::decode(reader)?,
+            events_up_to: Wire::decode(reader)?,
+            body: Wire::decode(reader)?,
+        })
+    }
+}
+
 impl Wire for ToClient {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Reply(reply) => {
                 out.push(0);
-                reply.client.encode(out);
-                reply.number.encode(out);
-                reply.seq.encode(out);
-                reply.view.encode(out);
-                reply.events_up_to.encode(out);
-                reply.body.encode(out);
+                reply.encode(out);
             }
             Self::ReadReply(reply) => {
                 out.push(1);
@@ -303,18 +334,15 @@ impl Wire for ToClient {
                 refusal.read.encode(out);
                 refusal.reason.encode(out);
             }
+            Self::Tentative(reply) => {
+                out.push(4);
+                reply.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(match u8::decode(reader)? {
-            0 => Self::Reply(Reply {
-                client: Wire::decode(reader)?,
-                number: Wire::decode(reader)?,
-                seq: Wire::decode(reader)?,
-                view: Wire::decode(reader)?,
-                events_up_to: Wire::decode(reader)?,
-                body: Wire::decode(reader)?,
-            }),
+            0 => Self::Reply(Wire::decode(reader)?),
             1 => Self::ReadReply(ReadReply {
                 client: Wire::decode(reader)?,
                 number: Wire::decode(reader)?,
@@ -333,6 +361,7 @@ impl Wire for ToClient {
                 read: Wire::decode(reader)?,
                 reason: Wire::decode(reader)?,
             }),
+            4 => Self::Tentative(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
         })
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::ModelSigner;
-use troth_client::{Bounds, ClientCore, Config, Output, Ticket};
+use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
 use troth_types::{
     ClientId, Digest, Event, Group, Limits, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody,
     Seq, Time, ToClient, View, Wire,
@@ -27,10 +27,14 @@ const BOUNDS: Bounds = Bounds {
 
 fn run(input: &[u8]) {
     let mut steps = Steps::new(input);
-    let group = Group::hybrid(samples::GROUP, 3).expect("an odd number");
+    // Of PBFT, where tentative replies count, or of three replicas with trusted components.
+    let pbft = steps.one_in(2);
+    let group = if pbft { Group::general(samples::GROUP, 4) } else { Group::hybrid(samples::GROUP, 3) };
+    let group = group.expect("a size of its kind");
+    let acceptance = if pbft { Acceptance::pbft(&group) } else { Acceptance::hybrid(&group) };
     let events_seen = (!steps.one_in(4)).then_some(0);
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
-    let config = Config { limits, bounds: BOUNDS, events_seen, ..Config::new(group, ME) };
+    let config = Config { acceptance, limits, bounds: BOUNDS, events_seen, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));
     let mut now = Time(1);
     let mut ended: BTreeSet<Ticket> = BTreeSet::new();
@@ -43,7 +47,7 @@ fn run(input: &[u8]) {
         if steps.is_over() {
             break;
         }
-        let from = ReplicaId(u16::from(steps.byte() % 4));
+        let from = ReplicaId(u16::from(steps.byte() % 5));
         match steps.byte() % 8 {
             0 => drop(client.submit(now, vec![Bytes::copy_from_slice(steps.chunk())])),
             1 => drop(client.read(now, Bytes::copy_from_slice(steps.chunk()))),
@@ -55,13 +59,13 @@ fn run(input: &[u8]) {
             4 => {
                 // Any bytes that are a message.
                 if let Ok(message) = ToClient::from_wire(&Bytes::copy_from_slice(steps.chunk())) {
-                    remember(&mut said, from, &message);
+                    remember(&mut said, &group, from, &message);
                     client.on_message(now, from, message);
                 }
             }
             _ => {
                 let message = message(&mut steps);
-                remember(&mut said, from, &message);
+                remember(&mut said, &group, from, &message);
                 client.on_message(now, from, message);
             }
         }
@@ -74,7 +78,7 @@ fn run(input: &[u8]) {
             }
         }
         assert!(
-            client.unconfirmed_bytes() <= 3 * (BOUNDS.reply_bytes + BOUNDS.event_bytes),
+            client.unconfirmed_bytes() <= group.n() * (BOUNDS.reply_bytes + BOUNDS.event_bytes),
             "over its bounds"
         );
         let _ = (client.view_hint(), client.next_wake(), client.confirmed(), client.unreachable());
@@ -83,13 +87,18 @@ fn run(input: &[u8]) {
 }
 
 /// Whoever gave a digest gave every result with it: what is accepted is then checked by its bytes.
-fn remember(said: &mut BTreeMap<Bytes, BTreeSet<ReplicaId>>, from: ReplicaId, message: &ToClient) {
+fn remember(
+    said: &mut BTreeMap<Bytes, BTreeSet<ReplicaId>>,
+    group: &Group,
+    from: ReplicaId,
+    message: &ToClient,
+) {
     let body = match message {
-        ToClient::Reply(reply) => &reply.body,
+        ToClient::Reply(reply) | ToClient::Tentative(reply) => &reply.body,
         ToClient::ReadReply(reply) => &reply.body,
         ToClient::Event(_) | ToClient::Refusal(_) => return,
     };
-    if from.0 >= 3 {
+    if !group.contains(from) {
         return;
     }
     match body {
@@ -147,14 +156,11 @@ fn message(steps: &mut Steps<'_>) -> ToClient {
             let reason = REASONS[steps.below(REASONS.len())];
             ToClient::Refusal(Refusal { client, number, read: steps.one_in(2), reason })
         }
-        _ => ToClient::Reply(Reply {
-            client,
-            number,
-            seq,
-            view: View(steps.byte().into()),
-            events_up_to,
-            body,
-        }),
+        _ => {
+            let view = View(steps.byte().into());
+            let reply = Reply { client, number, seq, view, events_up_to, body };
+            if view.0.is_multiple_of(2) { ToClient::Reply(reply) } else { ToClient::Tentative(reply) }
+        }
     }
 }
 

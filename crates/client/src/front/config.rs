@@ -1,6 +1,6 @@
 //! What the async front must be told.
 
-use crate::{Bounds, Config, Timing};
+use crate::{Acceptance, Bounds, Config, Timing};
 use core::fmt;
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -49,6 +49,8 @@ pub struct ClientConfig {
     pub link_secret: [u8; 32],
     /// The replicas, by number; all n of them.
     pub replicas: Vec<ReplicaAddress>,
+    /// Which answers the group's protocol makes it believe.
+    pub acceptance: Acceptance,
     /// The group's limits.
     pub limits: Limits,
     /// The client's patience.
@@ -82,6 +84,7 @@ impl ClientConfig {
             signing_seed,
             link_secret,
             replicas,
+            acceptance: Acceptance::hybrid(&group),
             limits: Limits::DEFAULT,
             timing: Timing::DEFAULT,
             bounds: Bounds::DEFAULT,
@@ -121,6 +124,7 @@ impl ClientConfig {
         Config {
             group: self.group,
             client: self.client,
+            acceptance: self.acceptance,
             limits: self.limits,
             timing: self.timing,
             bounds: self.bounds,

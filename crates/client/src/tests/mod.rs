@@ -6,10 +6,11 @@ mod proof;
 mod reads;
 mod refusals;
 mod replies;
+mod tentative;
 mod timing;
 mod window;
 
-use crate::{ClientCore, ClientError, Config, Output, Ticket};
+use crate::{Acceptance, ClientCore, ClientError, Config, Output, Ticket};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::ModelSigner;
@@ -53,7 +54,16 @@ impl Scene {
     }
 
     fn with(replicas: u16, change: impl FnOnce(&mut Config)) -> Self {
-        let group = Group::hybrid(GroupId([9; 16]), replicas).unwrap();
+        Self::of(Group::hybrid(GroupId([9; 16]), replicas).unwrap(), change)
+    }
+
+    /// A client of a PBFT group that bears one faulty replica.
+    fn pbft() -> Self {
+        let group = Group::general(GroupId([9; 16]), 4).unwrap();
+        Self::of(group, |config| config.acceptance = Acceptance::pbft(&group))
+    }
+
+    fn of(group: Group, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(group, CLIENT);
         change(&mut config);
         let core = ClientCore::new(config, Arc::new(ModelSigner::new(1)));

@@ -239,5 +239,6 @@ fn lie(truth: ToClient) -> ToClient {
         ToClient::ReadReply(reply) => ToClient::ReadReply(ReadReply { body: false_body, ..reply }),
         ToClient::Event(event) => ToClient::Event(Event { payload: Bytes::from_static(b"a lie"), ..event }),
         ToClient::Refusal(refusal) => ToClient::Refusal(refusal),
+        ToClient::Tentative(_) => unreachable!("nothing is tentative here"),
     }
 }

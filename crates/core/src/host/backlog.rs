@@ -47,7 +47,7 @@ fn weight<M: Machine>(command: &Command<M>) -> usize {
             PeerMessage::StatePiece(piece) => piece.path.len() + piece.content.len(),
         },
         Command::Client(message) => match message {
-            ToClient::Reply(Reply { body, .. }) => results(body),
+            ToClient::Reply(Reply { body, .. }) | ToClient::Tentative(Reply { body, .. }) => results(body),
             ToClient::ReadReply(reply) => results(&reply.body),
             ToClient::Event(event) => event.payload.len(),
             ToClient::Refusal(_) => 0,

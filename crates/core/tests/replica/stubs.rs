@@ -135,6 +135,15 @@ impl Execution for Installer {
     fn execute(&mut self, _: &Ordered) -> Outcome {
         Outcome::default()
     }
+    fn execute_tentatively(&mut self, _: &Ordered) -> Outcome {
+        unreachable!("nothing is executed")
+    }
+    fn commit(&mut self, _: Seq) {
+        unreachable!("nothing is executed")
+    }
+    fn roll_back(&mut self, _: Seq) {
+        unreachable!("nothing is executed")
+    }
     fn query(&self, _: &Read) -> ReadReply {
         unreachable!("nobody reads")
     }

@@ -59,6 +59,8 @@ pub struct MerkleMap {
     current: Arc<Overlay>,
     /// What the current overlay said before each write since the first mark.
     undo: Vec<(usize, Written)>,
+    /// How many older ones were forgotten, since the mark that is rolled back to is a later one.
+    forgotten: usize,
     marked: bool,
     seals: u64,
     sealed: VecDeque<Layer>,
@@ -156,6 +158,7 @@ impl MerkleMap {
         Self {
             current: Arc::default(),
             undo: Vec::new(),
+            forgotten: 0,
             marked: false,
             seals: 0,
             sealed: VecDeque::new(),
@@ -236,7 +239,7 @@ impl MerkleMap {
     /// A point to roll back to, until the next seal or [`MerkleMap::release`].
     pub fn mark(&mut self) -> Mark {
         self.marked = true;
-        Mark { seal: self.seals, undo: self.undo.len() }
+        Mark { seal: self.seals, undo: self.forgotten + self.undo.len() }
     }
 
     /// Undoes every write since the mark.
@@ -245,10 +248,11 @@ impl MerkleMap {
     /// If the mark was released, or sealed over.
     pub fn rollback(&mut self, mark: Mark) {
         assert!(self.marked && mark.seal == self.seals, "a mark ends with its seal");
-        assert!(mark.undo <= self.undo.len(), "marks roll back to the past");
+        let kept = mark.undo.checked_sub(self.forgotten).expect("a mark that is needed was not forgotten");
+        assert!(kept <= self.undo.len(), "marks roll back to the past");
         let mut touched = Vec::new();
         let current = Arc::make_mut(&mut self.current);
-        for (index, before) in self.undo.drain(mark.undo..).rev() {
+        for (index, before) in self.undo.drain(kept..).rev() {
             current.put_back(index, before);
             touched.push(index);
         }
@@ -266,10 +270,19 @@ impl MerkleMap {
         }
     }
 
+    /// Forgets the marks before this one, the oldest that may still be rolled back to.
+    pub fn forget_before(&mut self, mark: Mark) {
+        assert!(self.marked && mark.seal == self.seals, "a mark ends with its seal");
+        let passed = mark.undo.checked_sub(self.forgotten).expect("marks are forgotten in their order");
+        self.undo.drain(..passed);
+        self.forgotten = mark.undo;
+    }
+
     /// Forgets all marks: what was written stays written.
     pub fn release(&mut self) {
         self.marked = false;
         self.undo.clear();
+        self.forgotten = 0;
     }
 
     /// Seals the current content as a version, in O(1), and releases all marks. Its tree comes

@@ -10,4 +10,5 @@ mod outbox;
 mod pages;
 mod restore;
 mod support;
+mod tentative;
 mod transfer;

@@ -7,11 +7,13 @@ use super::error::{ConfigError, Source};
 use super::home::{self, TrustedHome};
 use super::protocol::Protocol;
 use super::raw::{RawCluster, RawReplica};
+use crate::served::largest_message;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 use troth_auth::{Directory, PublicKey};
+use troth_disk::MAX_RECORD;
 use troth_trusted::{Epoch, Identity, SignatureVerifier};
 use troth_types::{
     ClientId, ComponentKey, Configuration, Digest, Group, GroupId, Hasher, HostKeys, Limits, Member,
@@ -124,6 +126,9 @@ impl Default for Timing {
         }
     }
 }
+
+/// Bytes of a record of the log beside the message that it holds, at most.
+const RECORD_OVERHEAD: usize = 64;
 
 /// A checked cluster configuration.
 #[derive(Clone, Debug)]
@@ -290,7 +295,7 @@ impl Cluster {
             let mend = format!("for protocol = \"{}\" have {}", protocol.name(), protocol.sizes());
             source.error(span, why.to_string(), mend)
         })?;
-        Ok(Self {
+        let cluster = Self {
             group,
             protocol,
             auth,
@@ -304,7 +309,20 @@ impl Cluster {
             limits,
             timing,
             genesis,
-        })
+        };
+        // A replica logs the NEW-VIEW by which it enters a view.
+        let largest = largest_message(&cluster);
+        if protocol == Protocol::Pbft && largest > MAX_RECORD - RECORD_OVERHEAD {
+            let span =
+                raw.timing.window.as_ref().or(raw.limits.batch_frames.as_ref()).map_or(0..0, Spanned::span);
+            let problem = format!(
+                "with {count} replicas, a window of {} and batches of {} frames a new view may take {largest} bytes, more than a \
+                 record of the log can hold",
+                cluster.timing.window, cluster.limits.batch_frames
+            );
+            return Err(source.error(span, problem, "make window or batch_frames smaller"));
+        }
+        Ok(cluster)
     }
 }
 

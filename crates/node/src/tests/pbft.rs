@@ -254,3 +254,19 @@ fn the_largest_message_holds_the_largest_honest_new_view() {
         assert!(bytes <= bound && bound < 4 * bytes + (1 << 16), "{window}: {bytes} of {bound}");
     }
 }
+
+#[test]
+fn a_new_view_that_no_log_can_hold_is_refused_beforehand() {
+    let (_scratch, layout) = made("pbft-too-large", 11);
+    let file = layout.cluster();
+    let text = std::fs::read_to_string(&file).expect("just made");
+    let with = |window: u64| {
+        let table = format!("\n[timing]\nwindow = {window}\n\n[[replica]]");
+        std::fs::write(&file, text.replacen("\n[[replica]]", &table, 1)).expect("our own file");
+        Cluster::load(&file)
+    };
+    let fits = with(1024).expect("34 replicas and half the largest window");
+    assert!(largest_message(&fits) < troth_disk::MAX_RECORD);
+    let why = with(2048).expect_err("larger than a record").to_string();
+    assert!(why.contains("more than a record of the log can hold") && why.contains("make window"), "{why}");
+}

@@ -123,10 +123,12 @@ impl Agreement for Pbft {
         self.frames.get(digest).cloned()
     }
 
-    /// Not without tentative execution: a client takes f+1 answers for an ordered request, and those need not share a
-    /// correct replica with the 2f+1 of a read (protocols.md §2.7).
     fn may_answer_reads(&self) -> bool {
-        false
+        self.config.fast_reads && !self.repairing
+    }
+
+    fn reads_from(&self) -> Seq {
+        self.vouched_up_to()
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
@@ -185,7 +187,7 @@ impl Agreement for Pbft {
             })
             .collect();
         format!(
-            "{} view {} active {} primary {} proposed {} delivered {} stable {} start {} slots {slots:?} \
+            "{} view {} active {} primary {} proposed {} delivered {} tentative {} stable {} start {} slots {slots:?} \
              changes {changes:?} lacking {:?} missing {:?} pending {}",
             self.me,
             self.view,
@@ -193,6 +195,7 @@ impl Agreement for Pbft {
             self.primary(),
             self.proposed,
             self.delivered,
+            self.tentative.len(),
             self.stable.0,
             self.started.end,
             self.lacking,
@@ -203,6 +206,19 @@ impl Agreement for Pbft {
 
     fn invariants(&self) {
         assert!(self.reached.seq <= self.delivered, "nothing is executed that was not delivered");
+        let tentative = self.tentative.keys().copied();
+        assert!(
+            tentative.eq((self.delivered.0 + 1..).map(Seq).take(self.tentative.len())),
+            "it follows what is final"
+        );
+        assert!(self.tentative.is_empty() || self.active, "what is tentative ends with its view");
+        // F-P3: whoever was left out gets from here what was executed here, until it is stable.
+        let executed =
+            self.decided.range(self.stable.0.next()..).take_while(|(seq, _)| **seq <= self.delivered);
+        for (seq, batch) in executed {
+            let whole = batch.frames.iter().all(|frame| self.frames.get(frame).is_some());
+            assert!(whole && self.batch(&batch.digest()).is_some(), "{seq} was executed and cannot be shown");
+        }
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
         let prepared = u64::try_from(self.prepared.len()).expect("a length fits");

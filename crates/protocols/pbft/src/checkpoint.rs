@@ -120,6 +120,7 @@ impl Pbft {
         }
         rule!("PBFT-T3");
         cx.note(Note::Diverged { seq });
+        self.undo(cx);
         self.repairing = true;
         self.due_checkpoints.clear();
         self.repair(cx);
@@ -185,6 +186,8 @@ impl Pbft {
         executed: &dyn Fn(ClientId, u64) -> bool,
     ) {
         rule!("PBFT-T2");
+        // The state that came has nothing tentative.
+        self.tentative.clear();
         self.reached = reached;
         self.watch_deadline(cx);
         if self.repairing {

@@ -25,6 +25,10 @@ pub struct Config {
     pub status_interval: u64,
     /// Microseconds by which a batch's time may be ahead of a replica's clock.
     pub clock_bound: u64,
+    /// Whether batches are executed as soon as they prepared, for clients that know tentative replies from final ones.
+    pub tentative: bool,
+    /// Whether reads are answered that are not ordered, for clients that wait for 2f+1 equal answers.
+    pub fast_reads: bool,
     /// The bounds on frames and clients.
     pub limits: Limits,
     /// The flawed rule to follow.
@@ -43,6 +47,8 @@ impl Config {
         view_timeout: 1_000_000,
         status_interval: 100_000,
         clock_bound: 2_000_000,
+        tentative: true,
+        fast_reads: true,
         limits: Limits::DEFAULT,
         #[cfg(feature = "literal")]
         literal: None,
@@ -103,10 +109,20 @@ pub enum Flaw {
     NoResend,
     /// Condition A2 counts the entries of Q instead of their senders.
     SetEntries,
+    /// A read is answered once all that the state reflects has committed, as §5.1 has it, whatever else this replica
+    /// has vouched for.
+    ReadExecuted,
+    /// The same without tentative execution, where clients take f+1 final replies for a write.
+    ReadFinal,
 }
 
 impl Flaw {
     /// Every flaw, with the name by which the simulator's command line knows it.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::NullRule, "NULL-RULE"), (Self::NoResend, "F-P4"), (Self::SetEntries, "SET-ENTRIES")];
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::NullRule, "NULL-RULE"),
+        (Self::NoResend, "F-P4"),
+        (Self::SetEntries, "SET-ENTRIES"),
+        (Self::ReadExecuted, "READ-EXECUTED"),
+        (Self::ReadFinal, "READ-FINAL"),
+    ];
 }

@@ -4,7 +4,7 @@
 //! The specification, rule by rule, with every deviation from the paper and its reason, is
 //! `docs/protocols/pbft.md`; the labels there stand at the code as `rule!` marks. The files follow the paper:
 //! [`mod@normal`] the three phases (§4.2), [`mod@checkpoint`] garbage collection (§4.3), [`mod@view_change`] and
-//! [`mod@new_view`] view changes (§4.4), [`mod@choose`] what a new view starts from, [`mod@retransmission`] status
+//! [`mod@new_view`] view changes (§4.4), [`mod@tentative`] tentative execution and reads (§5.1), [`mod@choose`] what a new view starts from, [`mod@retransmission`] status
 //! messages (TOCS §5.2), [`mod@recovery`] the start from the log.
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod retransmission;
 mod signed;
 mod state;
 mod suspicion;
+mod tentative;
 mod view_change;
 mod wire;
 

@@ -4,8 +4,8 @@ use crate::message::{Entry, Message, PrePrepare, Record, Vote};
 use crate::state::Pbft;
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
-use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, View};
+use troth_core::{Cx, Note, Ordered, Reached, VerifiedFrame, rule};
+use troth_types::{Batch, ClientId, Digest, Hasher, ReplicaId, Seq, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
 pub const MOST_PRE_PREPARED: usize = 16;
@@ -271,6 +271,10 @@ impl Pbft {
             let Some(slot) = self.slots.get(&seq) else { return };
             rule!("PBFT-N9");
             let Some(digest) = slot.committed(self.group.quorum()) else { return };
+            if self.tentative.get(&seq).is_some_and(|tentative| tentative.digest == digest) {
+                self.confirm(cx, seq);
+                continue;
+            }
             let proposed = slot.proposal.as_ref().filter(|(known, _)| *known == digest);
             let batch = proposed.map(|(_, batch)| batch.clone()).or_else(|| self.batch(&digest));
             let Some(batch) = batch else { return };
@@ -285,13 +289,20 @@ impl Pbft {
     /// Hands a batch over to be executed.
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         let Some(ordered) = self.ordered(seq, &batch) else { return };
+        // Where another batch stood there: more than f replicas are faulty.
+        self.undo(cx);
         self.delivered = seq;
+        cx.deliver(ordered);
+        self.decide(cx, seq, batch);
+    }
+
+    /// A batch has its final place, and its execution was asked for.
+    pub(crate) fn decide(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         self.committed_at.note(seq, cx.now());
         // What it did not vote for it executes all the same, and must be able to execute again.
         for frame in self.frames.log(&batch.frames) {
             cx.remember(Record::Frame(frame.into_inner()));
         }
-        cx.deliver(ordered);
         // A CHECKPOINT promises to show the state: what leads there is durable before it leaves.
         rule!("PBFT-R10");
         let executed = Record::Executed(seq, batch.clone());
@@ -308,7 +319,7 @@ impl Pbft {
         }
     }
 
-    fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
+    pub(crate) fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {
         let frames: Option<Vec<VerifiedFrame>> =
             batch.frames.iter().map(|digest| self.frames.get(digest).cloned()).collect();
         let mut seed = Hasher::new("troth/seed/v1");
@@ -316,12 +327,12 @@ impl Pbft {
         Some(Ordered { seq, time: batch.time, seed: seed.finish(), frames: frames? })
     }
 
-    /// The executor ran a batch.
-    pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+    /// A batch was executed, and its place is final: its requests are done.
+    pub(crate) fn settle(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, done: &[(ClientId, u64)]) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
-        for (at, (client, number)) in outcome.done.iter().enumerate() {
+        for (at, (client, number)) in done.iter().enumerate() {
             if let Some(digest) = self.pool.done(*client, *number, committed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
@@ -334,7 +345,6 @@ impl Pbft {
         if reached.deadline != deadline {
             self.watch_deadline(cx);
         }
-        self.progress(cx);
     }
 
     /// Forgets what no number above the stable checkpoint needs.

@@ -3,6 +3,7 @@
 use crate::Config;
 use crate::choose::null;
 use crate::message::{Entry, Signed, StableProof, Vote};
+use crate::tentative::Tentative;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
@@ -112,9 +113,11 @@ pub struct Pbft {
     pub(crate) batches: BTreeMap<Digest, Batch>,
     /// How many they were when those were let go last that nothing names any more.
     pub(crate) batches_kept: usize,
-    /// The last batch handed to the executor, and what the executor reached.
+    /// The last batch whose place is final and that was handed to the executor, and what the executor reached.
     pub(crate) delivered: Seq,
     pub(crate) reached: Reached,
+    /// What was executed beyond, before it committed, in order.
+    pub(crate) tentative: BTreeMap<Seq, Tentative>,
     /// The batches executed above the stable checkpoint.
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
@@ -203,6 +206,7 @@ impl Pbft {
             batches_kept: 0,
             delivered: Seq(0),
             reached: Reached::default(),
+            tentative: BTreeMap::new(),
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
@@ -326,6 +330,7 @@ impl Pbft {
         self.try_new_view(cx);
         self.try_vote(cx);
         self.try_execute(cx);
+        self.try_tentatively(cx);
         self.try_checkpoint(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);

@@ -28,6 +28,7 @@ impl Pbft {
 
     /// Lets go of what belongs to the view that ends.
     pub(crate) fn forget_view(&mut self, cx: &mut Cx<'_, Self>) {
+        self.undo(cx);
         self.slots.clear();
         self.touched.clear();
         self.lacking.clear();

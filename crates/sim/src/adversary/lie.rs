@@ -45,6 +45,16 @@ impl<P: Protocol> Strategy<P> for Liar {
                 }
                 hand.client_evil(ToClient::Reply(reply));
             }
+            ToClient::Tentative(mut reply) => {
+                self.last = Some((reply.client, reply.number));
+                match hand.rng.below(4) {
+                    0 => return hand.client_evil(ToClient::Reply(reply)),
+                    1 => reply.events_up_to += hand.rng.below(3),
+                    2 => reply.view = View(hand.rng.below(4)),
+                    _ => reply.body = lie_about(hand, &reply.body),
+                }
+                hand.client_evil(ToClient::Tentative(reply));
+            }
             ToClient::ReadReply(mut reply) => {
                 reply.body = lie_about(hand, &reply.body);
                 hand.client_evil(ToClient::ReadReply(reply));

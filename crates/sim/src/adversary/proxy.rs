@@ -113,12 +113,13 @@ impl<P: Protocol> Strategy<P> for Proxy {
         if !hand.rng.chance(self.mood.lie) {
             return hand.client(message);
         }
-        if let ToClient::Reply(mut reply) = message {
+        let final_one = matches!(message, ToClient::Reply(_));
+        if let ToClient::Reply(mut reply) | ToClient::Tentative(mut reply) = message {
             reply.body = match reply.body {
                 ReplyBody::Full(_) => ReplyBody::Digest(Reply::results_digest(&[])),
                 ReplyBody::Digest(_) => ReplyBody::Full(Vec::new()),
             };
-            hand.client_evil(ToClient::Reply(reply));
+            hand.client_evil(if final_one { ToClient::Reply(reply) } else { ToClient::Tentative(reply) });
         } else {
             hand.acted();
         }

@@ -93,6 +93,21 @@ impl Checks {
         }
     }
 
+    /// Everything is answered: whether what clients took for done before its place was final has one now, or will
+    /// not have one any more.
+    pub fn outlasts(&mut self, now: u64) -> bool {
+        match self.replies.settle() {
+            Ok(()) => true,
+            Err(_) if now <= self.liveness.healed_at.max(self.liveness.asked_at) + self.liveness.bound => {
+                false
+            }
+            Err(missing) => {
+                self.judge("reply integrity", &[], Err(missing));
+                true
+            }
+        }
+    }
+
     /// A correct node executed a batch.
     pub fn executed(&mut self, node: usize, ordered: &Ordered, outcome: &Outcome) {
         let result = self.agreed.executed(node, ordered);

@@ -15,13 +15,15 @@ pub struct ReplyIntegrity {
     pub model: Model,
     /// What the first correct node answered the operator, of whom the model knows nothing.
     operator: BTreeMap<u64, ReplyBody>,
+    /// What clients accepted before any correct node had executed it finally.
+    ahead: Vec<(ClientId, Vec<Bytes>, Vec<Bytes>)>,
 }
 
 impl ReplyIntegrity {
     /// Judges against an empty store of a group with this client window.
     #[must_use]
     pub fn new(window: u64) -> Self {
-        Self { model: Model::new(window), operator: BTreeMap::new() }
+        Self { model: Model::new(window), operator: BTreeMap::new(), ahead: Vec::new() }
     }
 
     /// A correct node executed a batch with this outcome.
@@ -78,13 +80,14 @@ impl ReplyIntegrity {
     }
 
     /// A correct client accepted results. A fast read has no place in the order; whether its result is
-    /// possible, linearizability judges.
+    /// possible, linearizability judges. What was executed tentatively, so nowhere finally yet, is judged at the end.
     pub fn accepted(
-        &self,
+        &mut self,
         client: ClientId,
         operations: &[Bytes],
         results: &[Bytes],
         read: bool,
+        tentative: bool,
     ) -> Result<(), String> {
         if results.len() != operations.len() {
             return Err(format!(
@@ -96,6 +99,25 @@ impl ReplyIntegrity {
         if read || self.matching(client, operations, results).next().is_some() {
             return Ok(());
         }
+        if tentative {
+            self.ahead.push((client, operations.to_vec(), results.to_vec()));
+            return Ok(());
+        }
         Err(format!("{client} accepted {results:?} for {operations:?}, which no execution gave"))
+    }
+
+    /// Whether all that clients accepted ahead of its final execution has been executed so; forgets what has.
+    pub fn settle(&mut self) -> Result<(), String> {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        ahead.retain(|(client, operations, results)| {
+            self.matching(*client, operations, results).next().is_none()
+        });
+        self.ahead = ahead;
+        match self.ahead.first() {
+            None => Ok(()),
+            Some((client, operations, results)) => Err(format!(
+                "{client} accepted {results:?} for {operations:?}, and in the end no execution gave it"
+            )),
+        }
     }
 }

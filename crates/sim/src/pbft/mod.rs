@@ -6,14 +6,18 @@ mod strategies;
 use crate::protocol::Named;
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol, Rng};
+use troth_client::Acceptance;
 use troth_core::Agreement;
 use troth_pbft::{Body as Signed, Config, Flaw, Message as Sent, Pbft};
 use troth_trusted::{CounterId, CounterValue};
-use troth_types::{Group, GroupId, ReplicaId};
+use troth_types::{Group, GroupId, ReplicaId, Reply, ToClient, View};
 
 /// The plug-in.
 #[derive(Debug)]
 pub struct PbftWorld;
+
+/// The literal rule of clients that count tentative replies whatever views they are of.
+const MIXED_VIEWS: &str = "MIXED-VIEWS";
 
 /// The parameters of a seed's group.
 fn config(options: &Options) -> Config {
@@ -31,6 +35,8 @@ fn config(options: &Options) -> Config {
         status_interval: options.status_interval,
         clock_bound: 2_000_000,
         slower_by: Config::DEFAULT.slower_by,
+        tentative: true,
+        fast_reads: true,
         limits: limits(options),
         literal,
     }
@@ -55,7 +61,24 @@ impl Protocol for PbftWorld {
     }
 
     fn literals() -> Vec<&'static str> {
-        Flaw::ALL.iter().map(|(_, name)| *name).collect()
+        Flaw::ALL.iter().map(|(_, name)| *name).chain([MIXED_VIEWS]).collect()
+    }
+
+    fn forgets(_: &str) -> bool {
+        false
+    }
+
+    fn acceptance(group: &Group) -> Acceptance {
+        Acceptance::pbft(group)
+    }
+
+    fn heard(literal: &str, message: ToClient) -> ToClient {
+        match message {
+            ToClient::Tentative(reply) if literal == MIXED_VIEWS => {
+                ToClient::Tentative(Reply { view: View(0), ..reply })
+            }
+            message => message,
+        }
     }
 
     fn costs_progress(literal: &str) -> bool {

@@ -109,10 +109,21 @@ fn reply_integrity_trips_on_wrong_results_at_replicas_and_clients() {
     let again = batch(2, vec![first]);
     assert!(replies.executed(&again, &outcome(vec![reply(1, 1, 2, 0, &good)])).is_err(), "executed before");
     let operations = [put("a").to_wire()];
-    assert_eq!(replies.accepted(ClientId(1), &operations, &[good.to_wire()], false), Ok(()));
-    assert!(replies.accepted(ClientId(1), &operations, &[Answer::NotFound.to_wire()], false).is_err());
-    assert!(replies.accepted(ClientId(1), &operations, &[], false).is_err());
-    assert!(replies.accepted(ClientId(2), &operations, &[good.to_wire()], false).is_err(), "not its own");
+    assert_eq!(replies.accepted(ClientId(1), &operations, &[good.to_wire()], false, false), Ok(()));
+    assert!(replies.accepted(ClientId(1), &operations, &[Answer::NotFound.to_wire()], false, false).is_err());
+    assert!(replies.accepted(ClientId(1), &operations, &[], false, false).is_err());
+    assert!(
+        replies.accepted(ClientId(2), &operations, &[good.to_wire()], false, false).is_err(),
+        "not its own"
+    );
+    // Ahead of its execution: judged by what comes of it.
+    let second = put("b");
+    let answer = Answer::Written { version: 2 };
+    assert_eq!(replies.accepted(ClientId(1), &[second.to_wire()], &[answer.to_wire()], false, true), Ok(()));
+    assert!(replies.settle().is_err());
+    let ordered = batch(3, vec![frame(1, 2, &second)]);
+    assert_eq!(replies.executed(&ordered, &outcome(vec![reply(1, 2, 3, 0, &answer)])), Ok(()));
+    assert_eq!(replies.settle(), Ok(()));
 }
 
 #[test]

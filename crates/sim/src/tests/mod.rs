@@ -3,6 +3,7 @@
 mod checkers;
 mod histories;
 mod networks;
+mod pbft;
 mod random;
 mod runs;
 mod storages;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Signer};
-use troth_client::{ClientCore, Config, Output, Ticket, Timing};
+use troth_client::{Acceptance, ClientCore, Config, Output, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
 
@@ -26,6 +26,8 @@ pub struct Client {
     /// Its number.
     pub id: ClientId,
     core: ClientCore,
+    /// Whether it believes tentative replies.
+    tentative: bool,
     rng: Rng,
     submissions: BTreeMap<Ticket, Submission>,
     /// Answered requests still wanted before the healing.
@@ -44,7 +46,7 @@ pub struct Client {
     known_frames: BTreeSet<(u64, bool)>,
     /// When it wants to be woken, as scheduled.
     pub wake_at: Option<u64>,
-    /// Reads answered from the current state.
+    /// Reads answered, from the current state or in their place of the order.
     pub reads: u64,
 }
 
@@ -62,6 +64,7 @@ impl Client {
     pub fn new(
         options: &Options,
         group: Group,
+        acceptance: Acceptance,
         limits: Limits,
         id: ClientId,
         signer: Arc<dyn Signer>,
@@ -75,10 +78,11 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
-        let config = Config { limits, timing, authenticators, ..Config::new(group, id) };
+        let config = Config { acceptance, limits, timing, authenticators, ..Config::new(group, id) };
         Self {
             id,
             core: ClientCore::new(config, signer),
+            tentative: acceptance.tentative,
             rng: Rng::stream(options.seed, "workload", id.0),
             submissions: BTreeMap::new(),
             wanted: options.requests,
@@ -101,6 +105,12 @@ impl Client {
     #[must_use]
     pub fn satisfied(&self) -> bool {
         self.wanted == 0 && self.submissions.is_empty()
+    }
+
+    /// Reads answered without being ordered.
+    #[must_use]
+    pub fn fast_reads(&self) -> u64 {
+        self.core.fast_reads()
     }
 
     /// Where it stands after the healing.
@@ -255,7 +265,13 @@ impl Client {
     fn done(&mut self, now: u64, ticket: Ticket, results: Option<Vec<Bytes>>, checks: &mut Checks) {
         let submission = self.submissions.remove(&ticket).expect("a ticket ends once");
         if let Some(results) = &results {
-            let result = checks.replies.accepted(self.id, &submission.encoded, results, submission.read);
+            let result = checks.replies.accepted(
+                self.id,
+                &submission.encoded,
+                results,
+                submission.read,
+                self.tentative,
+            );
             checks.judge("reply integrity", &[], result);
             if !submission.read {
                 let result = checks.events.shown(self.id, &submission.encoded, results, &checks.replies);

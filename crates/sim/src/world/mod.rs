@@ -87,8 +87,12 @@ pub struct Outcome {
     pub accusations: u64,
     /// Events delivered to clients.
     pub events: u64,
-    /// Fast reads answered.
+    /// Reads answered, and how many of them without being ordered.
     pub reads: u64,
+    /// The latter.
+    pub fast_reads: u64,
+    /// Batches that correct replicas executed tentatively and undid.
+    pub undone: u64,
     /// Histories too long to judge.
     pub undecided: u64,
     /// Virtual microseconds from the healing until everything was done.
@@ -288,7 +292,8 @@ impl<P: Protocol> World<P> {
                 self.more();
                 false
             }
-            Ok(over) => over,
+            Ok(over) if over => self.checks.outlasts(now),
+            Ok(_) => false,
             // A printed rule is searched for a wrong answer; the others are judged for missing ones.
             Err(_) if self.options.literal.as_deref().is_some_and(|rule| !P::costs_progress(rule)) => true,
             Err(missing) => {
@@ -363,6 +368,7 @@ impl<P: Protocol> World<P> {
         outcome.accusations = self.checks.accused.rightly + self.checks.accused.clients_rightly;
         outcome.events = self.checks.events.count;
         outcome.reads = self.clients.iter().map(|client| client.reads).sum();
+        outcome.fast_reads = self.clients.iter().map(Client::fast_reads).sum();
         outcome.undecided = self.checks.linear.undecided;
         let liveness = &self.checks.liveness;
         outcome.healing = liveness.done_at.map_or(0, |done| done - liveness.healed_at);

@@ -54,7 +54,9 @@ impl<P: Protocol> World<P> {
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
-                    if let ToClient::Reply(reply) = &message {
+                    if let ToClient::Reply(reply) = &message
+                        && self.counts_what_is_shown()
+                    {
                         self.collect_shown(index, reply.seq);
                     }
                     self.outgoing_client(index, message);
@@ -166,14 +168,18 @@ impl<P: Protocol> World<P> {
     /// commitment to it is durable, so this holds against it at once, crash or not. A printed rule may
     /// break that; there only what a reply shows counts, see [`World::collect_shown`].
     pub(super) fn collect(&mut self, index: usize) {
-        if self.options.literal.is_none() {
+        if !self.counts_what_is_shown() {
             self.observe(index, usize::MAX);
         }
     }
 
+    fn counts_what_is_shown(&self) -> bool {
+        self.options.literal.as_deref().is_some_and(P::forgets)
+    }
+
     /// Where a printed rule is in force: what a reply reveals that leaves now, or what is stable.
     fn collect_shown(&mut self, index: usize, up_to: Seq) {
-        if self.options.literal.is_none() {
+        if !self.counts_what_is_shown() {
             return;
         }
         let shown = |observation: &Observation| match observation {
@@ -205,6 +211,11 @@ impl<P: Protocol> World<P> {
                         format!("node {index} executes {} {frames:?}", ordered.seq)
                     });
                     self.checks.executed(index, &ordered, &outcome);
+                }
+                Observation::Undone(batches) => {
+                    self.outcome.undone += batches as u64;
+                    let now = self.agenda.now;
+                    self.trace.note(now, || format!("node {index} undoes {batches} batches"));
                 }
                 Observation::Checkpoint { seq, digest } => self.checks.checkpoint(index, seq, digest),
                 Observation::Installed { seq, digest } => {
@@ -391,12 +402,11 @@ impl<P: Protocol> World<P> {
     }
 
     fn transmit_client(&mut self, from: ReplicaId, message: ToClient, after: u64) {
-        let client = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
+        let message = match &self.options.literal {
+            Some(literal) => P::heard(literal, message),
+            None => message,
         };
+        let client = message.client();
         if client == OPERATOR {
             for delay in self.network.copies().into_iter().flatten() {
                 self.agenda.after(delay + after, Event::OperatorAnswer(from, message.clone()));

@@ -95,7 +95,10 @@ impl<P: Protocol> World<P> {
         let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
         let clients = (1..=options.clients as u64)
             .map(ClientId)
-            .map(|id| Client::new(options, group, limits, id, client_signer(id), tags(id)))
+            .map(|id| {
+                let acceptance = P::acceptance(&group);
+                Client::new(options, group, acceptance, limits, id, client_signer(id), tags(id))
+            })
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
             .map(|index| ClientId(options.clients as u64 + index))

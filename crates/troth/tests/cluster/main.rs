@@ -13,6 +13,7 @@ mod full;
 mod killed;
 mod life;
 mod pbft;
+mod pbft_reads;
 mod printing;
 mod reach;
 mod refusals;

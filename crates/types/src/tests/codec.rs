@@ -42,6 +42,7 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         events_up_to: 5,
         body: ReplyBody::Full(vec![Bytes::from_static(b"a"), Bytes::new()]),
     };
+    round_trip(&ToClient::Tentative(reply.clone()));
     round_trip(&ToClient::Reply(reply));
     let body = ReplyBody::Digest(Digest([9; 32]));
     round_trip(&ToClient::ReadReply(ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body }));

@@ -71,6 +71,10 @@ pub(super) struct Node {
     /// Where a transferred state begins.
     base: Seq,
     state: Digest,
+    /// The tentative batches, with the state before each.
+    pub(super) ahead: VecDeque<(Ordered, Digest)>,
+    /// All that were ever executed tentatively, with the view.
+    pub(super) tentatively: Vec<(Seq, View)>,
     pub(super) deadline: Option<Time>,
     pub(super) timers: BTreeMap<Timer, Time>,
     pub(super) records: Vec<Record>,
@@ -171,10 +175,23 @@ impl Net {
                 }
                 Effect::ShowFrames { to: To::Others, .. } => unreachable!("frames are shown to the primary"),
                 Effect::Deliver(ordered) => {
-                    let (reached, outcome) = node.execute(ordered);
+                    assert!(node.ahead.is_empty(), "nothing final follows what is tentative");
+                    let (reached, outcome) = node.execute(&ordered);
+                    node.executed.push(ordered);
                     node.pbft.on_executed(&mut cx, reached, &outcome);
                 }
+                Effect::DeliverTentatively { ordered, view } => {
+                    node.trail.push("tentative");
+                    node.tentatively.push((ordered.seq, view));
+                    let before = node.state;
+                    let (reached, outcome) = node.execute(&ordered);
+                    node.ahead.push_back((ordered, before));
+                    node.pbft.on_executed(&mut cx, reached, &outcome);
+                }
+                Effect::Commit { through } => node.commit(through),
+                Effect::Rollback { to } => node.roll_back(to),
                 Effect::Checkpoint => {
+                    assert!(node.ahead.is_empty(), "a checkpoint holds what is final");
                     let (seq, state) = (node.executed_up_to(), node.state);
                     node.pbft.on_checkpoint(&mut cx, seq, state);
                 }
@@ -251,6 +268,7 @@ impl Net {
         node.state = digest;
         node.base = seq;
         node.executed.clear();
+        node.ahead.clear();
         let reached = Reached { seq, time: Time(WALL), deadline: None };
         self.step(r(replica), |pbft, cx| pbft.on_installed(cx, reached, digest, &|_, _| false));
     }
@@ -283,6 +301,8 @@ impl Node {
             executed: Vec::new(),
             base: Seq(0),
             state: Digest::ZERO,
+            ahead: VecDeque::new(),
+            tentatively: Vec::new(),
             deadline: None,
             timers: BTreeMap::new(),
             records: Vec::new(),
@@ -296,12 +316,27 @@ impl Node {
         }
     }
 
+    /// The last batch whose place is final.
     pub(super) fn executed_up_to(&self) -> Seq {
         self.executed.last().map_or(self.base, |ordered| ordered.seq)
     }
 
-    fn execute(&mut self, ordered: Ordered) -> (Reached, Outcome) {
-        assert_eq!(ordered.seq, self.executed_up_to().next(), "execution goes in order");
+    fn commit(&mut self, through: Seq) {
+        while let Some((ordered, _)) = self.ahead.pop_front_if(|(first, _)| first.seq <= through) {
+            self.executed.push(ordered);
+        }
+    }
+
+    fn roll_back(&mut self, to: Seq) {
+        assert!(to >= self.executed_up_to(), "what is final stays");
+        while let Some((_, before)) = self.ahead.pop_back_if(|(last, _)| last.seq > to) {
+            self.state = before;
+        }
+    }
+
+    fn execute(&mut self, ordered: &Ordered) -> (Reached, Outcome) {
+        let last = self.ahead.back().map_or(self.executed_up_to(), |(last, _)| last.seq);
+        assert_eq!(ordered.seq, last.next(), "execution goes in order");
         let mut state = Hasher::new("test/state");
         state.digest(&self.state).number(ordered.seq.0);
         for frame in &ordered.frames {
@@ -310,11 +345,10 @@ impl Node {
         self.state = state.finish();
         let done = ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: self.deadline };
-        self.executed.push(ordered);
         (reached, Outcome { done, ..Outcome::default() })
     }
 
-    /// The digests of the frames that were executed, in order.
+    /// The digests of the frames that were executed finally, in order.
     pub(super) fn history(&self) -> Vec<Digest> {
         self.executed.iter().flat_map(|ordered| ordered.frames.iter().map(|frame| frame.digest())).collect()
     }

@@ -7,6 +7,8 @@ mod harness;
 mod normal;
 mod pace;
 mod recovery;
+mod replies;
 mod status;
+mod tentative;
 mod view_change;
 mod wire;

@@ -230,7 +230,11 @@ fn promises_are_durable_before_anybody_hears_of_them() {
     net.run_where(|flight| flight.from == r(1) && flight.to == r(1));
     net.node_mut(1).trail.clear();
     net.tell(2, 1, Message::Prepare(vote(0, 1, digest)));
-    assert_eq!(net.node(1).trail, ["persist", "broadcast"], "what prepared, the COMMIT");
+    assert_eq!(
+        net.node(1).trail,
+        ["persist", "broadcast", "tentative"],
+        "what prepared, the COMMIT, a reply"
+    );
     net.node_mut(0).trail.clear();
     net.request(&one, [0]);
     assert_eq!(net.node(0).trail, ["persist", "persist", "broadcast"], "the same at the primary");

@@ -1,0 +1,239 @@
+//! §5.1 as a client sees it: a replica with its executor, from the votes of the others to the answers.
+
+use super::harness::{SMALL, WALL, batch, covers, r};
+use crate::message::{Message, PrePrepare, Vote};
+use crate::{Pbft, Timer};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::Verified;
+use troth_core::{
+    Env, Execution, Input, Machine, MachineStart, Output, Repeated, Replica, ReplicaTimer, Request,
+    VerifiedFrame,
+};
+use troth_exec::{Application, Executor, OpContext, State, StateView};
+use troth_types::{
+    ClientId, FrameDraft, Group, GroupId, Read, RefusalReason, ReplyBody, Seq, Signature, Time, ToClient,
+    View,
+};
+
+/// Holds one value; who writes it tells client 9.
+#[derive(Clone, Debug)]
+struct Cell;
+
+impl Application for Cell {
+    fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
+        state.insert(b"cell", operation.clone());
+        cx.emit(ClientId(9), operation.clone());
+        Bytes::from_static(b"written")
+    }
+    fn query(&self, state: &StateView<'_>, _: ClientId, _: &Bytes) -> Bytes {
+        state.get(b"cell").unwrap_or_default()
+    }
+}
+
+const GROUP: GroupId = GroupId(*b"tests-of-pbft---");
+
+fn write_of(client: u64, number: u64) -> VerifiedFrame {
+    let operations = vec![Bytes::from(format!("value {number}"))];
+    let draft = FrameDraft { group: GROUP, client: ClientId(client), number, events_seen: 0, operations };
+    Verified::made_here(Arc::new(draft.sign(Signature([1; 64]))))
+}
+
+/// Replica 1 of four, the others played by the test.
+struct One(Replica<Pbft, Executor<Cell>>);
+
+impl One {
+    fn new() -> Self {
+        let group = Group::general(GROUP, 4).expect("3f+1");
+        let mut one =
+            Self(Replica::new(r(1), group, Pbft::new(r(1), group, SMALL), Executor::new(Cell, SMALL.limits)));
+        let mut out = Vec::new();
+        one.0.start(env(), MachineStart::Fresh, &mut out).expect("it never ran");
+        one
+    }
+
+    /// One input and the replica's own messages that follow, but for its COMMIT; what it tells clients.
+    fn input(&mut self, input: Input<Message, ReplicaTimer<Timer>>) -> Vec<ToClient> {
+        let (mut said, mut inputs) = (Vec::new(), vec![input]);
+        while let Some(input) = inputs.pop() {
+            let mut out = Vec::new();
+            self.0.input(env(), input, &mut out);
+            for output in out {
+                match output {
+                    Output::Client(message) => said.push(message),
+                    Output::Broadcast(message) if !matches!(message, Message::Commit(_)) => {
+                        inputs.push(Input::Message(r(1), Verified::made_here(message)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        said
+    }
+
+    fn hear(&mut self, from: u16, message: Message) -> Vec<ToClient> {
+        self.input(Input::Message(r(from), Verified::made_here(message)))
+    }
+
+    /// The batch of this write prepares here.
+    fn prepare(&mut self, seq: u64) -> Vec<ToClient> {
+        self.prepare_of(1, seq)
+    }
+
+    fn prepare_of(&mut self, client: u64, seq: u64) -> Vec<ToClient> {
+        let frame = write_of(client, seq);
+        let mut said = self.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+        let batch = batch(&[&frame]);
+        let vote = vote(client, seq);
+        said.extend(self.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(seq), batch })));
+        for from in [2, 3] {
+            said.extend(self.hear(from, Message::Prepare(vote)));
+        }
+        said
+    }
+
+    fn commit(&mut self, seq: u64) -> Vec<ToClient> {
+        self.commit_of(1, seq)
+    }
+
+    fn commit_of(&mut self, client: u64, seq: u64) -> Vec<ToClient> {
+        let commit = Message::Commit(vote(client, seq));
+        [0, 2, 3].into_iter().flat_map(|from| self.hear(from, commit.clone())).collect()
+    }
+
+    fn read(&mut self, number: u64) -> Vec<ToClient> {
+        self.input(Input::Read(Read { client: ClientId(5), number, operation: Bytes::new() }))
+    }
+
+    /// The client that is told of every write asks once more for a write of its own.
+    fn told_again(&mut self) -> Vec<ToClient> {
+        let repeated = Repeated { client: ClientId(9), number: 1, events_seen: 0, full: true };
+        self.input(Input::Repeated(repeated))
+    }
+
+    fn again(&mut self, number: u64) -> Vec<ToClient> {
+        let repeated = Repeated { client: ClientId(1), number, events_seen: 0, full: true };
+        self.input(Input::Repeated(repeated))
+    }
+}
+
+fn env() -> Env {
+    Env { now: Time(1_000), wall: Time(WALL) }
+}
+
+fn vote(client: u64, seq: u64) -> Vote {
+    Vote { view: View(0), seq: Seq(seq), digest: batch(&[&write_of(client, seq)]).digest() }
+}
+
+/// What a client is told, in short: `t1` and `r1` a tentative and a final reply to write 1, `e1` an event, `=1` the
+/// value 1 as read, `no` a read refused.
+fn told(messages: &[ToClient]) -> Vec<String> {
+    let shown = |body: &ReplyBody| match body {
+        ReplyBody::Full(results) => String::from_utf8_lossy(&results[0]).replace("value ", ""),
+        ReplyBody::Digest(_) => "digest".to_owned(),
+    };
+    let mut told: Vec<String> = messages
+        .iter()
+        .map(|message| match message {
+            ToClient::Tentative(reply) => {
+                assert_eq!(reply.view, View(0), "the view in which it prepared");
+                format!("t{}", reply.number)
+            }
+            ToClient::Reply(reply) => format!("r{}", reply.number),
+            ToClient::Event(event) => format!("e{}", event.index),
+            ToClient::ReadReply(reply) => format!("={}", shown(&reply.body)),
+            ToClient::Refusal(refusal) => {
+                assert_eq!((refusal.read, refusal.reason), (true, RefusalReason::NotReady));
+                "no".to_owned()
+            }
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+/// A read's number of which replica 1 shows the result.
+fn designated(nth: usize) -> u64 {
+    let group = Group::general(GROUP, 4).expect("3f+1");
+    (1..).filter(|number| group.designated(ClientId(5), *number) == r(1)).nth(nth).expect("its turn comes")
+}
+
+#[test]
+fn replies_come_at_once_and_say_that_they_are_tentative_and_events_wait() {
+    covers!("PBFT-E1");
+    covers!("PBFT-E2");
+    let mut one = One::new();
+    assert_eq!(told(&one.prepare(1)), ["t1"]);
+    assert_eq!(told(&one.again(1)), ["t1"], "as long as its place is not final");
+    assert_eq!(told(&one.prepare(2)), ["t2"]);
+    assert_eq!(told(&one.commit(1)), ["e1"], "the reply was sent");
+    assert_eq!(told(&one.again(1)), ["r1"]);
+    assert_eq!(told(&one.again(2)), ["t2"]);
+    assert_eq!(told(&one.commit(2)), ["e2"]);
+    assert_eq!(one.0.execution().executed(), Seq(2));
+}
+
+#[test]
+fn events_that_are_repeated_are_those_of_final_batches() {
+    covers!("PBFT-E2");
+    let mut one = One::new();
+    one.prepare_of(9, 1);
+    one.commit_of(9, 1);
+    one.prepare(2);
+    assert_eq!(told(&one.told_again()), ["e1", "r1"]);
+    one.commit(2);
+    assert_eq!(told(&one.told_again()), ["e1", "e2", "r1"]);
+}
+
+#[test]
+fn a_read_shows_what_is_tentative_and_leaves_when_it_is_final() {
+    covers!("PBFT-E4");
+    let mut one = One::new();
+    let numbers: Vec<u64> = (0..4).map(designated).collect();
+    assert_eq!(told(&one.read(numbers[0])), ["="], "nothing is under way");
+    one.prepare(1);
+    assert!(one.read(numbers[1]).is_empty());
+    one.prepare(2);
+    assert!(one.read(numbers[2]).is_empty());
+    assert_eq!(told(&one.commit(1)), ["=1", "e1"]);
+    assert_eq!(told(&one.commit(2)), ["=2", "e2"]);
+    assert_eq!(told(&one.read(numbers[3])), ["=2"]);
+}
+
+#[test]
+fn a_read_waits_for_a_batch_that_prepared_before_those_in_front_of_it() {
+    covers!("PBFT-E4");
+    let mut one = One::new();
+    let number = designated(0);
+    assert!(one.prepare(2).is_empty(), "1 has not come");
+    assert!(one.read(number).is_empty(), "this replica has vouched for 2");
+    assert_eq!(told(&one.prepare(1)), ["t1", "t2"]);
+    assert_eq!(told(&one.commit(1)), ["e1"]);
+    assert_eq!(told(&one.commit(2)), ["=2", "e2"]);
+}
+
+#[test]
+fn one_client_waits_for_no_more_reads_than_its_share() {
+    let mut one = One::new();
+    one.prepare(1);
+    let refused = (1..=600).filter(|number| !one.read(*number).is_empty()).count();
+    assert_eq!(refused, 600 - 512);
+    let other = Read { client: ClientId(6), number: 1, operation: Bytes::new() };
+    assert!(one.input(Input::Read(other)).is_empty(), "another one has room");
+    assert_eq!(one.commit(1).len(), 1 + 512 + 1);
+    one.prepare(2);
+    assert!(one.read(601).is_empty(), "there is room again");
+}
+
+#[test]
+fn what_is_undone_was_never_so() {
+    covers!("PBFT-E3");
+    let mut one = One::new();
+    let number = designated(0);
+    one.prepare(1);
+    assert!(one.read(number).is_empty());
+    let said = one.input(Input::Timer(ReplicaTimer::Protocol(Timer::Request)));
+    assert_eq!(told(&said), ["no"], "the client has it ordered");
+    assert!(one.again(1).is_empty(), "it is as if it had not been executed");
+    assert_eq!((one.0.execution().executed(), one.0.execution().state().get(b"cell")), (Seq(0), None));
+}

@@ -1,0 +1,26 @@
+//! PBFT's worlds: batches are undone and reads answered there, and its published read rule is found out.
+
+use crate::Overrides;
+use crate::pbft::PbftWorld;
+use crate::report::Report;
+use crate::shrink::run;
+
+#[test]
+fn twenty_seeds_hold_and_undo_batches_and_answer_reads() {
+    let mut report = Report::default();
+    for seed in 0..20 {
+        let outcome = run::<PbftWorld>(seed, 1, &Overrides::default(), 0);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        report.add(seed, &outcome);
+    }
+    assert_eq!(report.vacuous_seed, None);
+    assert!(report.seeds_with_undone >= 10, "batches are undone in {} of 20", report.seeds_with_undone);
+    assert!(report.fast_reads * 4 > report.reads, "{} of {} reads", report.fast_reads, report.reads);
+}
+
+#[test]
+fn the_published_read_rule_is_found_out() {
+    let overrides = Overrides { literal: Some("READ-EXECUTED".to_owned()), ..Overrides::default() };
+    let mut violations = (0..60).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
+    assert!(violations.any(|violation| violation.property == "linearizability"));
+}
