@@ -258,6 +258,10 @@ impl HistoryLog {
     /// What to ask the component for now, if anything.
     pub fn calls(&mut self) -> Option<(Ticket, Vec<Operation>)> {
         let mut marks = self.marks?;
+        // What is far behind is appended in parts: the room that one part sets free is there for the next.
+        if marks.end < self.stable && !self.asked.is_empty() {
+            return None;
+        }
         let mut wanted = Vec::new();
         // The CHECKPOINT of the state that it started from may have to be signed again.
         if let Some(at) = self.restored.take_if(|at| *at <= marks.end) {
@@ -279,8 +283,9 @@ impl HistoryLog {
             wanted.push((Asked::Slot(at, self.waiting.remove(&at)), append));
             (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
         }
-        if self.stable > marks.low && self.stable <= marks.end {
-            marks.low = self.stable;
+        let floor = self.stable.min(marks.end);
+        if floor > marks.low {
+            marks.low = floor;
             let operation = Operation::Truncate { log: HISTORY_LOG, slot: slot(marks.low) };
             wanted.push((Asked::Truncated, operation));
         }
