@@ -7,6 +7,7 @@ mod budget;
 mod doubt;
 mod frames;
 mod gate;
+mod history;
 mod pace;
 mod patience;
 mod pool;
@@ -17,6 +18,7 @@ pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_byt
 pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
+pub use history::{Attested, Held, HistoryLog};
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};
 pub use pool::{Admitted, RequestPool};

@@ -1,6 +1,6 @@
 //! What a client must know before it speaks.
 
-use troth_auth::Authenticators;
+use troth_auth::{Authenticators, History};
 use troth_types::{ClientId, Group, Limits};
 
 /// A client's identity, its group and its patience.
@@ -34,6 +34,9 @@ pub struct Config {
     /// The keys that it shares with the replicas, where the group takes authenticators: what it sends first is then not
     /// signed, what it sends again is.
     pub authenticators: Option<Authenticators>,
+    /// Where replies prove the place of their request in the replicas' histories: how to check it. Then as many replicas
+    /// must agree as make a quorum.
+    pub history: Option<History>,
 }
 
 impl Config {
@@ -51,7 +54,15 @@ impl Config {
             events_seen: Some(0),
             hold_acknowledgements: false,
             authenticators: None,
+            history: None,
         }
+    }
+
+    /// How many replicas must say the same to be believed: enough for one of them to be correct, also where only histories
+    /// hold more than f faulty ones to their word.
+    #[must_use]
+    pub fn believed(&self) -> usize {
+        if self.history.is_some() { self.group.quorum() } else { self.group.weak() }
     }
 }
 

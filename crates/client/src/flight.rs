@@ -1,11 +1,23 @@
 //! A frame on its way: what replicas said about it (the reply rule, protocols.md §1.1).
 
+use crate::Config;
 use crate::ballot::Ballot;
 use crate::budget::Budget;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, View};
+use troth_types::{Digest, Frame, Group, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, View};
+
+/// How far what a replica says of a frame goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Backing<'a> {
+    /// Its place is final.
+    Final,
+    /// Its place may yet change.
+    Tentative,
+    /// Its place in the replica's history is proven.
+    Proven(&'a Place),
+}
 
 /// A replica's word on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +32,8 @@ struct Word {
 #[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     vote: Digest,
+    /// What the reply says, without its proof: a result may come with a later one.
+    said: Digest,
     pub(crate) events_up_to: u64,
     /// Where the frame was ordered: part of what was voted for.
     pub(crate) seq: Seq,
@@ -81,12 +95,13 @@ impl Flight {
     /// Counts a reply.
     pub(crate) fn on_reply(
         &mut self,
-        group: &Group,
+        config: &Config,
         from: ReplicaId,
         mut reply: Reply,
-        tentative: bool,
+        backing: Backing<'_>,
         budget: &mut Budget,
     ) {
+        let group = &config.group;
         if self.results.is_some() {
             return;
         }
@@ -97,18 +112,28 @@ impl Flight {
             ReplyBody::Digest(digest) => (digest, None),
         };
         reply.body = ReplyBody::Digest(digest);
-        let vote = reply.vote();
+        let said = reply.vote();
+        let (vote, tentative) = match (&config.history, backing) {
+            (None, Backing::Final) => (said, None),
+            (None, Backing::Tentative) => (said, Some(reply.view)),
+            (Some(history), Backing::Proven(place)) => match history.vote(from, &self.frame, &reply, place) {
+                Some(vote) => (vote, None),
+                None => return,
+            },
+            // Of a group of the other kind.
+            _ => return,
+        };
         if self.words.word(from).is_none_or(|word| word.vote != vote) {
             self.drop_body(from, budget);
         }
-        self.words.cast(from, Word { vote, tentative: tentative.then_some(reply.view) });
-        if self.agreed.is_none() && self.proves(group, vote) {
-            self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to, seq: reply.seq });
+        self.words.cast(from, Word { vote, tentative });
+        if self.agreed.is_none() && self.proves(config, vote) {
+            self.agreed = Some(Agreed { vote, said, events_up_to: reply.events_up_to, seq: reply.seq });
             self.results = self.take_body_of(group, vote);
             self.drop_bodies(group, budget);
         }
         match (&self.agreed, body) {
-            (Some(agreed), Some(results)) if agreed.vote == vote => self.results = Some(results),
+            (Some(agreed), Some(results)) if agreed.said == said => self.results = Some(results),
             (None, Some(results)) => self.keep_body(from, results, budget),
             _ => {}
         }
@@ -117,22 +142,23 @@ impl Flight {
     /// Whether the words are enough for this outcome. A final one is worth a tentative one of any view: if its
     /// sender is correct, it is the outcome; if not, the correct ones among the quorum still prepared it in one view.
     /// Tentative ones of different views prove nothing: each may have been undone before the next was said.
-    fn proves(&self, group: &Group, vote: Digest) -> bool {
+    fn proves(&self, config: &Config, vote: Digest) -> bool {
+        let group = &config.group;
         let same = || self.words.all().filter(|word| word.vote == vote);
         let finals = same().filter(|word| word.tentative.is_none()).count();
         let of_view = |view: View| same().filter(|word| word.tentative == Some(view)).count();
-        finals >= group.weak()
+        finals >= config.believed()
             || same().filter_map(|word| word.tentative).any(|view| finals + of_view(view) >= group.quorum())
     }
 
     /// Counts a refusal; answers the reason when f+1 replicas give the same.
     pub(crate) fn on_refusal(
         &mut self,
-        group: &Group,
+        config: &Config,
         from: ReplicaId,
         reason: RefusalReason,
     ) -> Option<RefusalReason> {
-        (self.refusals.cast(from, reason) >= group.weak()).then_some(reason)
+        (self.refusals.cast(from, reason) >= config.believed()).then_some(reason)
     }
 
     /// Whether the results are missing although they are agreed on, and nobody need wait for the designated replica:

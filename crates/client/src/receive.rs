@@ -1,11 +1,11 @@
 //! What replicas say.
 
 use crate::core::{ClientCore, Stage};
-use crate::flight::Flight;
+use crate::flight::{Backing, Flight};
 use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
-use troth_types::{ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+use troth_types::{AttestedReply, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
 
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in
@@ -16,10 +16,13 @@ impl ClientCore {
             return;
         }
         match message {
-            ToClient::Reply(reply) => self.on_reply(from, reply, false),
+            ToClient::Reply(reply) => self.on_reply(from, reply, Backing::Final),
             // Nobody correct says so in a group that executes nothing before its place is final.
             ToClient::Tentative(_) if !self.config.acceptance.tentative => {}
-            ToClient::Tentative(reply) => self.on_reply(from, reply, true),
+            ToClient::Tentative(reply) => self.on_reply(from, reply, Backing::Tentative),
+            ToClient::Attested(AttestedReply { reply, place }) => {
+                self.on_reply(from, reply, Backing::Proven(&place))
+            }
             ToClient::ReadReply(reply) => self.on_read_reply(from, reply),
             ToClient::Event(event) => {
                 self.inbox.offer(from, event);
@@ -30,7 +33,7 @@ impl ClientCore {
         self.watch_for_gaps();
     }
 
-    fn on_reply(&mut self, from: ReplicaId, reply: Reply, tentative: bool) {
+    fn on_reply(&mut self, from: ReplicaId, reply: Reply, backing: Backing<'_>) {
         let view = &mut self.views[usize::from(from.0)];
         *view = (*view).max(reply.view);
         let number = reply.number;
@@ -39,7 +42,7 @@ impl ClientCore {
         let before = (flight.agreed.is_some(), flight.results.is_some());
         let designated = group.designated(self.config.client, number);
         let first_word = from == designated && flight.is_silent(designated);
-        flight.on_reply(&group, from, reply, tentative, &mut self.budget);
+        flight.on_reply(&self.config, from, reply, backing, &mut self.budget);
         let debt = &mut self.debts[usize::from(designated.0)];
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
@@ -156,7 +159,7 @@ impl ClientCore {
         if flight.results.is_some() || (flight.agreed.is_some() && refusal.reason != RefusalReason::TooOld) {
             return;
         }
-        let error = match flight.on_refusal(&group, from, refusal.reason) {
+        let error = match flight.on_refusal(&self.config, from, refusal.reason) {
             None => return,
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
             Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,

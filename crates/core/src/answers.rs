@@ -1,8 +1,11 @@
 //! What a replica answers its clients to new requests and to repeated ones.
 
 use crate::replica::Outputs;
-use crate::{Agreement, Env, Execution, Lookup, Machine, Output, Repeated, Replica, Request};
-use troth_types::{ClientId, Refusal, RefusalReason, Reply, ReplyBody, ToClient};
+use crate::{
+    Agreement, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
+    ReplyProof, Request,
+};
+use troth_types::{AttestedReply, ClientId, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient};
 
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
@@ -10,7 +13,16 @@ const REPEATED_ANSWER: usize = 1 << 20;
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The reply as this replica sends it: in full from the designated one or when asked; as tentative where the place
     /// of the batch is not final.
-    pub(crate) fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
+    pub(crate) fn reply(&self, reply: Reply, full: bool) -> ToClient {
+        let mut reply = self.cut(reply, full);
+        let Some(batch) = self.undecided.iter().find(|batch| batch.seq == reply.seq) else {
+            return ToClient::Reply(reply);
+        };
+        reply.view = batch.view;
+        ToClient::Tentative(reply)
+    }
+
+    fn cut(&self, mut reply: Reply, full: bool) -> Reply {
         reply.view = self.agreement.view();
         if !full
             && self.group.designated(reply.client, reply.number) != self.me
@@ -18,11 +30,80 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         {
             reply.body = ReplyBody::Digest(Reply::results_digest(results));
         }
-        let Some(batch) = self.undecided.iter().find(|batch| batch.seq == reply.seq) else {
-            return ToClient::Reply(reply);
+        reply
+    }
+
+    /// Answers what a batch executed, at once or when the proof of its place is there. What it found executed is answered
+    /// again under its place, where that of the earlier batch may be gone.
+    pub(crate) fn answer(&mut self, ordered: &Ordered, outcome: &Outcome, out: &mut Outputs<A, X>) {
+        if !A::PROVES_REPLIES {
+            let replies = outcome.replies.iter().cloned();
+            out.extend(replies.map(|reply| Output::Client(self.reply(reply, false))));
+            return;
+        }
+        let mut replies = Vec::new();
+        for (client, number) in &outcome.done {
+            if let Lookup::Executed(reply) = self.execution.lookup(*client, *number) {
+                self.repeated.answered(*client, *number, reply.seq, ordered.seq);
+                replies.push(*reply);
+            }
+        }
+        self.held.insert(ordered.seq, replies);
+    }
+
+    /// Lets the replies of a batch go.
+    pub(crate) fn release(&mut self, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
+        // Proofs come in the order of batches: what was passed over gets none.
+        self.held = self.held.split_off(&seq);
+        let proven = self.held.remove(&seq).unwrap_or_default();
+        let places = proof.places();
+        for reply in proven {
+            if let Some(place) = places.of(reply.client, reply.number) {
+                let wants_all = self.repeated.wants_all(reply.client, reply.number);
+                if let Some(events_seen) = wants_all {
+                    let events = self.execution.events_after(reply.client, events_seen);
+                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                }
+                let reply = self.cut(reply, wants_all.is_some());
+                out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+            }
+        }
+    }
+
+    /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed may be:
+    /// that replica waits for a proof that is gone, or for one that its client could not get enough of.
+    pub(crate) fn is_to_order_for_others(&self, client: ClientId, number: u64) -> bool {
+        match self.execution.lookup(client, number) {
+            Lookup::New => true,
+            Lookup::Executed(_) => A::PROVES_REPLIES,
+            Lookup::TooOld => false,
+        }
+    }
+
+    /// Answers a client again where replies are proven; whether its frame is to be ordered again: because the proof is gone, or
+    /// because the client has asked for long enough, so that others may have to be made to answer.
+    fn prove_again(&mut self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) -> bool {
+        let (client, number) = (reply.client, reply.number);
+        let at = self.repeated.place(client, number).unwrap_or(reply.seq);
+        let order = match self.agreement.proven(at) {
+            Proven::Coming => false,
+            Proven::Gone => true,
+            Proven::Here(proof) => {
+                if full {
+                    let events = self.execution.events_after(client, events_seen);
+                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                }
+                if let Some(place) = proof.places().of(client, number) {
+                    let reply = self.cut(reply, full);
+                    out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+                }
+                self.repeated.is_impatient(client, number, at)
+            }
         };
-        reply.view = batch.view;
-        ToClient::Tentative(reply)
+        if full {
+            self.repeated.asks_for_all(client, number, events_seen);
+        }
+        order
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
@@ -37,6 +118,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 // What it knows of the client may be as wrong as the rest of its state.
                 Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
                 Lookup::New => new.push(frame),
+                Lookup::Executed(reply) if A::PROVES_REPLIES => {
+                    if self.prove_again(*reply, frame.events_seen(), full, out) {
+                        new.push(frame);
+                    }
+                }
                 // Asked for once more by whoever waits for it, and then by itself.
                 Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
                 Lookup::Executed(reply) => {
@@ -51,7 +137,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    pub(crate) fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
+    pub(crate) fn on_repeated(&mut self, repeated: Repeated, out: &mut Outputs<A, X>) {
         let Repeated { client, number, events_seen, full } = repeated;
         if self.execution.configuration().is_removed(client) {
             return out.push(refuse(client, number, false, RefusalReason::Removed));
@@ -61,6 +147,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         match self.execution.lookup(client, number) {
+            Lookup::Executed(reply) if A::PROVES_REPLIES => {
+                // Where that is not enough its frame comes, too.
+                self.prove_again(*reply, events_seen, full, out);
+            }
             Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
             Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
             // Its frame comes with its signature, when it comes again.

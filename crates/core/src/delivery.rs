@@ -26,7 +26,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     ) {
         let outcome = self.execution.execute(ordered);
         if self.repair.is_none() {
-            self.show_replies(&outcome, out);
+            self.answer(ordered, &outcome, out);
             let events = outcome.events.iter().cloned();
             out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
         }
@@ -55,7 +55,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             configuration: outcome.configuration.clone(),
         });
         if self.repair.is_none() {
-            self.show_replies(&outcome, out);
+            self.answer(ordered, &outcome, out);
         }
         self.tell_executed(env, &outcome, more);
     }
@@ -85,10 +85,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.execution.roll_back(to);
         self.undecided.retain(|batch| batch.seq <= to);
         self.reads.undone(to, out);
-    }
-
-    fn show_replies(&self, outcome: &Outcome, out: &mut Outputs<A, X>) {
-        out.extend(outcome.replies.iter().map(|reply| Output::Client(self.reply(reply.clone(), false))));
     }
 
     fn tell_executed(&mut self, env: Env, outcome: &Outcome, more: &mut Vec<Effect<A>>) {

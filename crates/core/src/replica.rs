@@ -5,14 +5,17 @@ use crate::delivery::Undecided;
 use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
+    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, repetitions::Repetitions,
+    transfer::Transfer,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::Seal;
+use troth_trusted::a2m::{LogId, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Seq, StateFetch, StatePiece, Time,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Reply, Seq, StateFetch, StatePiece,
+    Time,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -58,6 +61,10 @@ pub struct Replica<A: Agreement, X: Execution> {
     hashed: (Time, u32),
     /// Pieces of state that were of use.
     pieces: u64,
+    /// Replies that wait for the proof of their batch's place.
+    pub(crate) held: BTreeMap<Seq, Vec<Reply>>,
+    /// Of frames that were asked for again: under which batch they are answered.
+    pub(crate) repeated: Repetitions,
 }
 
 impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
@@ -89,6 +96,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             hashing: false,
             hashed: (Time(0), 0),
             pieces: 0,
+            held: BTreeMap::new(),
+            repeated: Repetitions::default(),
         }
     }
 
@@ -146,6 +155,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Certify { counter, previous, new, body, to } => {
                     out.push(Output::Certify { counter, previous, new, body, to });
                 }
+                Effect::CertifyInLog { log, slot, body, to } => {
+                    out.push(Output::CertifyInLog { log, slot, body, to });
+                }
+                Effect::Trusted { ticket, operations } => out.push(Output::Trusted { ticket, operations }),
+                Effect::Draw(ticket) => out.push(Output::Draw(ticket)),
                 Effect::Sign { body, to } => out.push(Output::Sign { body, to }),
                 Effect::SetTimer { timer, at } => {
                     out.push(Output::SetTimer { timer: ReplicaTimer::Protocol(timer), at });
@@ -168,12 +182,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::Commit { through } => self.commit(env, through, &mut more, out),
                 Effect::Rollback { to } => self.roll_back(to, out),
+                Effect::Release { seq, proof } => self.release(seq, &proof, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();
                     self.hashing = true;
                 }
                 Effect::Stable { seq, .. } => {
                     self.execution.stable(seq);
+                    self.repeated.stable(seq);
                     out.push(Output::Compact(seq));
                 }
                 Effect::Compact(seq) => out.push(Output::Compact(seq)),
@@ -189,6 +205,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     self.begin_transfer(env, seq, digest, sources, out);
                 }
                 Effect::Note(note) => out.push(Output::Note(note)),
+                Effect::Halt(reason) => out.push(Output::Halt(reason)),
             }
             // What an event led to comes before what stood behind it in the queue only where it must:
             // effects keep the order in which they were asked for.
@@ -339,6 +356,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     fn installed(&mut self, env: Env, digest: Digest, out: &mut Outputs<A, X>) {
         self.undecided.clear();
         self.reads.refuse_all(out);
+        // What was executed is not this state's past any more.
+        self.held.clear();
         let reached = self.reached();
         let mut effects = Vec::new();
         let configuration = Arc::clone(self.execution.configuration());
@@ -402,7 +421,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                     let removed = self.execution.configuration().is_removed(frame.client());
                     !removed
                         && frame.is_signed()
-                        && self.execution.lookup(frame.client(), frame.number()) == Lookup::New
+                        && self.is_to_order_for_others(frame.client(), frame.number())
                 });
                 if !new.is_empty() {
                     self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
@@ -439,6 +458,12 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 }
             }
             Input::Timer(ReplicaTimer::Hashing) => {}
+            Input::Trusted(ticket, answers) => {
+                self.step(env, out, |agreement, cx| agreement.on_trusted(cx, ticket, answers));
+            }
+            Input::Drawn(ticket, nonce) => {
+                self.step(env, out, |agreement, cx| agreement.on_drawn(cx, ticket, nonce));
+            }
         }
         self.hash(env, out);
         self.serve_reads(out);
@@ -454,6 +479,10 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
 
     fn position(message: &A::Message) -> Option<(CounterId, CounterValue)> {
         A::position(message)
+    }
+
+    fn slot(message: &A::Message) -> Option<(LogId, Slot)> {
+        A::slot(message)
     }
 
     fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {

@@ -2,7 +2,9 @@
 //! client and the client to the replica; frames carry the client's signature besides, because
 //! replicas show them to each other.
 
-use crate::{ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list};
+use crate::{
+    AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -52,18 +54,22 @@ pub enum ToClient {
     /// The outcome of a frame that was executed before its place was final. Its view counts: a quorum of these
     /// that agree, and are of one view, is as good as f+1 final ones.
     Tentative(Reply),
+    /// The outcome of a frame, where replies prove the frame's place.
+    Attested(AttestedReply),
 }
 
 impl ToClient {
     /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
     /// others.
-    pub const KINDS: u8 = 5;
+    pub const KINDS: u8 = 6;
 
     /// The client it is for.
     #[must_use]
     pub fn client(&self) -> ClientId {
         match self {
-            Self::Reply(reply) | Self::Tentative(reply) => reply.client,
+            Self::Reply(reply) | Self::Tentative(reply) | Self::Attested(AttestedReply { reply, .. }) => {
+                reply.client
+            }
             Self::ReadReply(reply) => reply.client,
             Self::Event(event) => event.client,
             Self::Refusal(refusal) => refusal.client,
@@ -261,6 +267,27 @@ impl Wire for ReplyBody {
     }
 }
 
+impl Wire for Reply {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.client.encode(out);
+        self.number.encode(out);
+        self.seq.encode(out);
+        self.view.encode(out);
+        self.events_up_to.encode(out);
+        self.body.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            client: Wire::decode(reader)?,
+            number: Wire::decode(reader)?,
+            seq: Wire::decode(reader)?,
+            view: Wire::decode(reader)?,
+            events_up_to: Wire::decode(reader)?,
+            body: Wire::decode(reader)?,
+        })
+    }
+}
+
 impl Wire for RefusalReason {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self {
@@ -281,27 +308,6 @@ impl Wire for RefusalReason {
             3 => Self::WindowFull,
             4 => Self::NotReady,
             other => return Err(Malformed::Tag("a refusal's reason", u64::from(other))),
-        })
-    }
-}
-
-impl Wire for Reply {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.client.encode(out);
-        self.number.encode(out);
-        self.seq.encode(out);
-        self.view.encode(out);
-        self.events_up_to.encode(out);
-        self.body.encode(out);
-    }
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            client: Wire::decode(reader)?,
-            number: Wire::decode(reader)?,
-            seq: Wire::decode(reader)?,
-            view: Wire::decode(reader)?,
-            events_up_to: Wire::decode(reader)?,
-            body: Wire::decode(reader)?,
         })
     }
 }
@@ -338,6 +344,11 @@ impl Wire for ToClient {
                 out.push(4);
                 reply.encode(out);
             }
+            Self::Attested(AttestedReply { reply, place }) => {
+                out.push(5);
+                reply.encode(out);
+                place.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -362,6 +373,7 @@ impl Wire for ToClient {
                 reason: Wire::decode(reader)?,
             }),
             4 => Self::Tentative(Wire::decode(reader)?),
+            5 => Self::Attested(AttestedReply { reply: Wire::decode(reader)?, place: Wire::decode(reader)? }),
             other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
         })
     }

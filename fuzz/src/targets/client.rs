@@ -9,8 +9,8 @@ use std::sync::Arc;
 use troth_auth::ModelSigner;
 use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
 use troth_types::{
-    ClientId, Digest, Event, Group, Limits, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody,
-    Seq, Time, ToClient, View, Wire,
+    AttestedReply, ClientId, Digest, Event, Group, Limits, ReadReply, Refusal, RefusalReason, ReplicaId,
+    Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
 };
 
 pub(super) const TARGET: Target =
@@ -94,7 +94,9 @@ fn remember(
     message: &ToClient,
 ) {
     let body = match message {
-        ToClient::Reply(reply) | ToClient::Tentative(reply) => &reply.body,
+        ToClient::Reply(reply)
+        | ToClient::Tentative(reply)
+        | ToClient::Attested(AttestedReply { reply, .. }) => &reply.body,
         ToClient::ReadReply(reply) => &reply.body,
         ToClient::Event(_) | ToClient::Refusal(_) => return,
     };

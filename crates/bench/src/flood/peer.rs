@@ -117,7 +117,9 @@ impl Chatter for Pbft {
                     let checkpoint = Some((checkpoint.seq, checkpoint.digest));
                     Heard { checkpoint, costs: true, ..Heard::default() }
                 }
-                Body::ViewChange(_) | Body::NewView(_) => Heard { costs: true, ..Heard::default() },
+                Body::Attested(_) | Body::ViewChange(_) | Body::NewView(_) => {
+                    Heard { costs: true, ..Heard::default() }
+                }
             },
             Message::Prepare(_) | Message::Commit(_) => Heard { costs: true, ..Heard::default() },
             _ => Heard::default(),

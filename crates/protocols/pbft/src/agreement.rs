@@ -10,7 +10,7 @@ use troth_types::{ClientId, Configuration, Digest, Frame, GroupId, ReplicaId, Se
 
 impl Agreement for Pbft {
     const NAME: &'static str = "pbft";
-    const MESSAGE_KINDS: u8 = 9;
+    const MESSAGE_KINDS: u8 = 11;
     type Body = Body;
     type Message = Message;
     type Timer = Timer;
@@ -70,7 +70,7 @@ impl Agreement for Pbft {
             Message::Prepare(vote) => self.on_prepare(cx, from, vote),
             Message::Commit(vote) => self.on_commit(cx, from, vote),
             Message::Signed(message) => match message.body {
-                Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, &message, checkpoint),
+                Body::Checkpoint(_) | Body::Attested(_) => self.on_checkpoint_vote(cx, &message),
                 Body::ViewChange(_) => self.on_view_change(cx, &message),
                 Body::NewView(_) => self.on_new_view(cx, &message),
             },
@@ -79,6 +79,10 @@ impl Agreement for Pbft {
             Message::FetchBatches(digests) => self.on_fetch_batches(cx, from, &digests),
             Message::Batches(batches) => self.on_batches(cx, from, batches),
             Message::WrongTags(digests) => self.on_wrong_tags(from, &digests),
+            // Whoever keeps a history takes these before they come here.
+            Message::FetchHistory(_) | Message::History(..) => {
+                cx.ignore(from, "a history, where none is kept");
+            }
         }
         self.progress(cx);
     }

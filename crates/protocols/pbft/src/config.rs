@@ -31,6 +31,9 @@ pub struct Config {
     pub fast_reads: bool,
     /// The bounds on frames and clients.
     pub limits: Limits,
+    /// Whether CHECKPOINTs carry the attested histories of what their senders executed (A2M-PBFT-E); of the others none
+    /// counts.
+    pub histories: bool,
     /// The flawed rule to follow.
     #[cfg(feature = "literal")]
     pub literal: Option<Flaw>,
@@ -50,6 +53,7 @@ impl Config {
         tentative: true,
         fast_reads: true,
         limits: Limits::DEFAULT,
+        histories: false,
         #[cfg(feature = "literal")]
         literal: None,
     };

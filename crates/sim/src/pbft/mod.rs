@@ -1,7 +1,7 @@
 //! PBFT in the simulated world.
 
 mod distort;
-mod strategies;
+pub(crate) mod strategies;
 
 use crate::protocol::Named;
 use crate::world::limits;
@@ -19,8 +19,13 @@ pub struct PbftWorld;
 /// The literal rule of clients that count tentative replies whatever views they are of.
 const MIXED_VIEWS: &str = "MIXED-VIEWS";
 
+/// Protocols that order as PBFT does, with its messages.
+pub trait PbftFamily: Protocol<Agreement: Agreement<Body = Signed, Message = Sent>> {}
+
+impl PbftFamily for PbftWorld {}
+
 /// The parameters of a seed's group.
-fn config(options: &Options) -> Config {
+pub(crate) fn config(options: &Options) -> Config {
     let literal = options
         .literal
         .as_deref()
@@ -38,6 +43,7 @@ fn config(options: &Options) -> Config {
         tentative: true,
         fast_reads: true,
         limits: limits(options),
+        histories: false,
         literal,
     }
 }
@@ -86,7 +92,7 @@ impl Protocol for PbftWorld {
     }
 
     fn strategies() -> &'static [Named<Self>] {
-        strategies::ALL
+        strategies::Written::ALL
     }
 
     fn certified(_: &Message<Self>) -> Option<(ReplicaId, Body<Self>)> {
@@ -127,6 +133,8 @@ impl Protocol for PbftWorld {
             Sent::FetchBatches(_) => "FETCH",
             Sent::Batches(_) => "BATCHES",
             Sent::WrongTags(_) => "WRONG-TAGS",
+            Sent::FetchHistory(_) => "FETCH-HISTORY",
+            Sent::History(..) => "HISTORY",
         }
     }
 

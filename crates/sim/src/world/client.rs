@@ -5,7 +5,7 @@ use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::{Authenticators, Signer};
+use troth_auth::{Authenticators, History, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
@@ -69,6 +69,7 @@ impl Client {
         id: ClientId,
         signer: Arc<dyn Signer>,
         authenticators: Option<Authenticators>,
+        history: Option<History>,
     ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
@@ -78,7 +79,7 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
-        let config = Config { acceptance, limits, timing, authenticators, ..Config::new(group, id) };
+        let config = Config { acceptance, limits, timing, authenticators, history, ..Config::new(group, id) };
         Self {
             id,
             core: ClientCore::new(config, signer),

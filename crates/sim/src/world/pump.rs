@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::rc::Rc;
 use troth_core::{Agreement as _, Command, Note, PeerMessage, To};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{OPERATOR, ReplicaId, Seq, ToClient, Wire};
+use troth_types::{AttestedReply, OPERATOR, ReplicaId, Seq, ToClient, Wire};
 
 /// Completed syncs that a snapshot takes to be written, on average.
 const SNAPSHOT_SYNCS: u64 = 4;
@@ -51,10 +51,12 @@ impl<P: Protocol> World<P> {
                     }
                 }
                 Command::Attest(call) => self.attest(index, &call),
+                Command::Logs(operations) => self.logs(index, &operations),
+                Command::Draw(ticket) => self.draw(index, ticket),
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
-                    if let ToClient::Reply(reply) = &message
+                    if let ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) = &message
                         && self.counts_what_is_shown()
                     {
                         self.collect_shown(index, reply.seq);
@@ -72,10 +74,10 @@ impl<P: Protocol> World<P> {
                 }
                 Command::Configured(configuration) => self.configured(index, &configuration),
                 Command::Note(note) => self.noted(index, &note),
-                Command::Halt(refusal) => {
+                Command::Halt(why) => {
                     if node.adversary.is_none() {
                         let standing = node.host.as_ref().map(|host| host.machine().agreement().describe());
-                        let result = Err(format!("the component refused: {refusal:?}; {standing:?}"));
+                        let result = Err(format!("it halts: {why:?}; {standing:?}"));
                         self.checks.judge("halt", &[index], result);
                     }
                     self.nodes[index].host = None;

@@ -142,6 +142,7 @@ fn told(messages: &[ToClient]) -> Vec<String> {
             ToClient::Reply(reply) => format!("r{}", reply.number),
             ToClient::Event(event) => format!("e{}", event.index),
             ToClient::ReadReply(reply) => format!("={}", shown(&reply.body)),
+            ToClient::Attested(_) => unreachable!("PBFT proves no reply"),
             ToClient::Refusal(refusal) => {
                 assert_eq!((refusal.read, refusal.reason), (true, RefusalReason::NotReady));
                 "no".to_owned()
