@@ -161,7 +161,7 @@ impl Agreement for A2mPbftEa {
         let change = self.changes.get(&self.me).filter(|_| !self.active);
         let kept = votes.chain(checkpoints).chain(stable).chain(change).cloned().chain(mine).chain(own_start);
         let mut messages: Vec<Message> = kept.map(Message::Attested).collect();
-        messages.sort_by_key(Self::slot);
+        messages.sort_by_key(<Self as Agreement>::slot);
 
         let mut records: Vec<Record> = starts.into_iter().map(Record::NewView).collect();
         records.extend(accepts.into_iter().map(Record::Accepted));

@@ -5,7 +5,7 @@ use crate::place::{CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, flattened
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
 use troth_blocks::Voters;
-use troth_core::{Cx, Note, Reached, To, rule};
+use troth_core::{Cx, Note, Reached, rule};
 use troth_trusted::a2m::Operation;
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
 

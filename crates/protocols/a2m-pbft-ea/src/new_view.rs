@@ -15,8 +15,8 @@ use troth_types::{Batch, Digest, Seq, View};
 pub(crate) enum Judgement {
     /// It follows from what it shows.
     Valid,
-    /// It rests on the NEWVIEW of this earlier view, which this replica does not know to be valid.
-    Needs(View),
+    /// It rests on an earlier NEWVIEW, which this replica does not know to be valid.
+    Undecided,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),
 }
@@ -114,7 +114,7 @@ impl A2mPbftEa {
             None => None,
             Some(view) => match self.known_views.start(&self.group, view) {
                 Some(started) => Some(started),
-                None => return Judgement::Needs(view),
+                None => return Judgement::Undecided,
             },
         };
         match choose(&shown, started) {
@@ -151,7 +151,7 @@ impl A2mPbftEa {
                     self.known_views.judged(new_view.view);
                     cx.remember(Record::NewView(message.clone()));
                 }
-                Judgement::Needs(_) => {}
+                Judgement::Undecided => {}
                 Judgement::Invalid(why) => {
                     self.known_views.reject(new_view.view);
                     self.condemn(cx, message.from, why);

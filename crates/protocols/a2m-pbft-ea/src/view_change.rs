@@ -46,7 +46,7 @@ impl A2mPbftEa {
     /// Advances the logs of votes to the end of the views left, and has it shown that nothing else was committed to there.
     /// All own COMMITs were asked for before, so the answer comes after they are back.
     pub(crate) fn abandon(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2MEA-V5");
+        rule!("A2MEA-V19");
         if !self.knows_logs {
             return;
         }
