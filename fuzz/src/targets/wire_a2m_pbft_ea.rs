@@ -112,6 +112,7 @@ fn seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &Record::NewView(new_view)),
         seed(GROUP, &Record::Accepted(accepted)),
         seed(GROUP, &Record::Stable(Arc::new(stable))),
+        seed(GROUP, &Record::Filled(vec![(1, 1 << 65), (2, 7)])),
         seed(GROUP, &Record::Executed(Seq(3), samples::batch())),
     ]
 }

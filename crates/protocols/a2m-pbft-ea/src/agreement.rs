@@ -168,6 +168,7 @@ impl Agreement for A2mPbftEa {
         if !self.active {
             records.push(Record::Leaving(self.certificate.clone()));
         }
+        records.push(Record::Filled(self.attested.iter().map(|(log, slot)| (log.0, slot.0)).collect()));
         records.push(Record::Stable(self.stable_proof.clone()));
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
         for slot in self.slots.values() {
@@ -248,6 +249,10 @@ impl Agreement for A2mPbftEa {
 impl A2mPbftEa {
     /// An attested message, whoever shows it.
     fn on_attested(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
+        if let Some((log, slot)) = place::of(&message.body).filter(|_| message.from == self.me) {
+            let last = self.attested.get(&log).copied().unwrap_or_default().max(slot);
+            self.attested.insert(log, last);
+        }
         match &message.body {
             Body::PrePrepare(proposal) => self.on_pre_prepare(cx, message, proposal),
             Body::Prepare(vote) => self.on_prepare(cx, message, *vote),

@@ -286,4 +286,6 @@ pub enum Record {
     Stable(Arc<StableProof>),
     /// A batch that this replica executed: it is decided, so a restart executes it again.
     Executed(Seq, Batch),
+    /// The logs hold own messages up to these slots that are not kept any more.
+    Filled(Vec<(u16, u128)>),
 }

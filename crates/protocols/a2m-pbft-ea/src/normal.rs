@@ -180,9 +180,9 @@ impl A2mPbftEa {
             self.committed_up_to = self.committed_up_to.max(self.stable.0);
             let seq = self.committed_up_to.next();
             let Some(slot) = self.slots.get(&seq).filter(|_| seq <= self.highest()) else { return };
+            rule!("A2MEA-N10");
             let Some(digest) = slot.proposed() else { return };
             let voters = slot.voters(&digest);
-            rule!("A2MEA-N10");
             if !voters.contains(self.me) || voters.count() < self.group.quorum() {
                 return;
             }

@@ -37,8 +37,7 @@ impl A2mPbftEa {
             .collect();
         for message in &own {
             if let Some((log, slot)) = place::of(&message.body) {
-                let last = self.last_filled(log).max(slot);
-                self.filled.insert(log, last);
+                self.holds(log, slot);
             }
         }
         let (mut proposals, mut prepares, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
@@ -59,6 +58,11 @@ impl A2mPbftEa {
                 }
                 Record::Executed(seq, batch) => {
                     self.decided.insert(seq, batch);
+                }
+                Record::Filled(slots) => {
+                    for (log, slot) in slots {
+                        self.holds(LogId(log), CounterValue(slot));
+                    }
                 }
             }
         }
@@ -84,6 +88,14 @@ impl A2mPbftEa {
         // The snapshot may be older than what was known to be stable, or may be wrong.
         self.compare_with_stable(cx);
         self.notice_lag(cx);
+    }
+
+    /// A log holds an own message at this slot.
+    fn holds(&mut self, log: LogId, slot: LogSlot) {
+        for known in [&mut self.filled, &mut self.attested] {
+            let last = known.get(&log).copied().unwrap_or_default().max(slot);
+            known.insert(log, last);
+        }
     }
 
     fn know_start(&mut self, message: &Arc<Attested>) {

@@ -128,6 +128,8 @@ pub struct A2mPbftEa {
     pub(crate) slots: BTreeMap<Seq, Slot>,
     /// The last slot of each log that it asked to be filled.
     pub(crate) filled: BTreeMap<LogId, LogSlot>,
+    /// The slot of the last own message of each log that came back.
+    pub(crate) attested: BTreeMap<LogId, LogSlot>,
     /// The slot below which each log was told to forget.
     pub(crate) forgotten: BTreeMap<LogId, LogSlot>,
     /// The last number that it voted for in the view, with a PREPREPARE or a PREPARE.
@@ -199,6 +201,7 @@ impl A2mPbftEa {
             started: Started::default(),
             slots: BTreeMap::new(),
             filled: BTreeMap::new(),
+            attested: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             prepared_up_to: Seq(0),
             committed_up_to: Seq(0),
@@ -337,6 +340,10 @@ impl A2mPbftEa {
 
     /// After any event: whatever this replica may do now.
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.knows_logs {
+            // Nothing is asked of logs whose ends are not known.
+            return;
+        }
         self.follow_wants(cx);
         if std::mem::take(&mut self.reconsider) {
             self.try_judge(cx);

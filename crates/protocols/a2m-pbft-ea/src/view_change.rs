@@ -1,6 +1,6 @@
 //! Appendix A: abandoning views, and VIEWCHANGE.
 
-use crate::evidence::{evidence, shared_nonce, to_look_up};
+use crate::evidence::{MOST_ABANDONED, evidence, shared_nonce, to_look_up};
 use crate::message::{Attested, Body, Record, ViewChange, Wanted};
 use crate::place::{COMMIT, PREPARE, end_of};
 use crate::state::{A2mPbftEa, Asked, Timer};
@@ -47,7 +47,7 @@ impl A2mPbftEa {
     /// All own COMMITs were asked for before, so the answer comes after they are back.
     pub(crate) fn abandon(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MEA-V19");
-        if !self.knows_logs {
+        if !self.knows_logs || self.view.0 - self.entered.0 > MOST_ABANDONED as u64 {
             return;
         }
         self.asked.retain(|_, asked| !matches!(asked, Asked::Abandon(_)));

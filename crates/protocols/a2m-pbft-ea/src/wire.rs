@@ -8,7 +8,7 @@ use crate::message::{
 };
 use std::sync::Arc;
 use troth_auth::{decode_attestation, encode_attestation};
-use troth_trusted::a2m::Attestation;
+use troth_trusted::a2m::{Attestation, LOGS};
 use troth_types::{Malformed, Reader, Wire, put_list};
 
 /// The most messages in a certificate; a bound for the decoder.
@@ -344,6 +344,10 @@ impl Wire for Record {
                 seq.encode(out);
                 batch.encode(out);
             }
+            Self::Filled(slots) => {
+                out.push(8);
+                put_list(out, slots);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -356,6 +360,7 @@ impl Wire for Record {
             5 => Self::Accepted(Wire::decode(reader)?),
             6 => Self::Stable(Wire::decode(reader)?),
             7 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
+            8 => Self::Filled(reader.list("logs", LOGS)?),
             other => return Err(Malformed::Tag("an A2M-PBFT-EA record", u64::from(other))),
         })
     }

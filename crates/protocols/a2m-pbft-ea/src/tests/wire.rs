@@ -56,6 +56,8 @@ fn records_come_back_as_they_were() {
     }
     let leaving = Record::Leaving(bench.wanted(2));
     assert_eq!(Record::from_wire(&leaving.to_wire()), Ok(leaving));
+    let filled = Record::Filled(vec![(1, 1 << 65), (2, 7)]);
+    assert_eq!(Record::from_wire(&filled.to_wire()), Ok(filled));
     let executed = Record::Executed(Seq(3), some_batch(1));
     assert_eq!(Record::from_wire(&executed.to_wire()), Ok(executed));
 }
