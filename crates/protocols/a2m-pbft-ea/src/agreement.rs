@@ -148,7 +148,7 @@ impl Agreement for A2mPbftEa {
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
-        rule!("A2MEA-R10");
+        rule!("A2MPBFTEA-R10");
         let (starts, accepts) = self.known_views.all();
         let mine = accepts.iter().filter(|accept| accept.from == self.me).cloned();
         let own_start = starts.iter().filter(|start| start.from == self.me).cloned();
@@ -171,11 +171,12 @@ impl Agreement for A2mPbftEa {
         records.push(Record::Filled(self.attested.iter().map(|(log, slot)| (log.0, slot.0)).collect()));
         records.push(Record::Stable(self.stable_proof.clone()));
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
-        for slot in self.slots.values() {
-            if slot.prepares.contains_key(&self.me) || slot.commits.contains_key(&self.me) {
+        // What was asked for may be attested by the time that these are needed.
+        for (seq, slot) in &self.slots {
+            if *seq <= self.prepared_up_to {
                 records.extend(slot.proposal.clone().map(Record::Proposal));
             }
-            if let Some(digest) = slot.proposed().filter(|_| slot.commits.contains_key(&self.me)) {
+            if let Some(digest) = slot.proposed().filter(|_| *seq <= self.committed_up_to) {
                 let same = |vote: &&Arc<Attested>| vote.voted().is_some_and(|vote| vote.digest == digest);
                 records.push(Record::Prepared(slot.prepares.values().filter(same).cloned().collect()));
             }

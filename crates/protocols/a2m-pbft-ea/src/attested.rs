@@ -134,7 +134,7 @@ impl Body {
 
 impl Attested {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
-        rule!("A2MEA-L1");
+        rule!("A2MPBFTEA-L1");
         if self.digest != self.body.digest(group, self.from) {
             return Err(Malformed::Invalid("a digest that is not the body's"));
         }
@@ -162,7 +162,7 @@ impl StableProof {
 
 impl Wanted {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
-        rule!("A2MEA-V2");
+        rule!("A2MPBFTEA-V2");
         if self.digest != self.want.digest(group, self.from) {
             return Err(Malformed::Invalid("a digest that is not the message's"));
         }

@@ -1,4 +1,4 @@
-//! §4.3.1: checkpoints, garbage collection and state transfer, as in A2M-A2MEA-E (§4.2.1) with quorums of f+1.
+//! §4.3.1: checkpoints, garbage collection and state transfer, as in A2M-A2MPBFTEA-E (§4.2.1) with quorums of f+1.
 
 use crate::message::{Attested, Body, Checkpoint, Record, StableProof};
 use crate::place::{CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, flattened};
@@ -13,7 +13,7 @@ use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
 /// vouched for; zero for one without votes.
 #[must_use]
 pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
-    rule!("A2MEA-C2");
+    rule!("A2MPBFTEA-C2");
     let target = proof.target();
     if proof.votes.is_empty() {
         return Some(target);
@@ -58,7 +58,7 @@ impl A2mPbftEa {
     /// Has due CHECKPOINTs attested. One slot is each number's: of a state that was found wrong, nothing can be taken back.
     pub(crate) fn try_checkpoint(&mut self, cx: &mut Cx<'_, Self>) {
         while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
-            rule!("A2MEA-C3");
+            rule!("A2MPBFTEA-C3");
             self.attest(cx, Body::Checkpoint(Checkpoint { seq, digest }));
         }
     }
@@ -95,7 +95,7 @@ impl A2mPbftEa {
         if seq <= self.stable.0 {
             return;
         }
-        rule!("A2MEA-C4");
+        rule!("A2MPBFTEA-C4");
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
@@ -120,7 +120,7 @@ impl A2mPbftEa {
             // What the logs hold is being shown, or is not known yet.
             return;
         }
-        rule!("A2MEA-C5");
+        rule!("A2MPBFTEA-C5");
         let (here, plain) = (flattened(self.view, self.stable.0), flattened(View(0), self.stable.0));
         let wanted = [(PREPARE, here), (COMMIT, here), (CHECKPOINT, plain)];
         let all = [VIEW_CHANGE, NEW_VIEW].map(|log| (log, self.last_filled(log)));
@@ -145,7 +145,7 @@ impl A2mPbftEa {
         if self.repairing || self.own_digests.get(&seq).is_none_or(|own| *own == digest) {
             return;
         }
-        rule!("A2MEA-T3");
+        rule!("A2MPBFTEA-T3");
         cx.note(Note::Diverged { seq });
         self.repairing = true;
         self.due_checkpoints.clear();
@@ -184,7 +184,7 @@ impl A2mPbftEa {
 
     /// State transfer to the stable checkpoint, from those who vouch for it.
     fn fetch_stable_state(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2MEA-T1");
+        rule!("A2MPBFTEA-T1");
         let (seq, digest) = self.stable;
         cx.fetch_state(seq, digest, self.sources());
         self.behind = true;
@@ -211,7 +211,7 @@ impl A2mPbftEa {
         digest: Digest,
         executed: &dyn Fn(ClientId, u64) -> bool,
     ) {
-        rule!("A2MEA-T2");
+        rule!("A2MPBFTEA-T2");
         self.reached = reached;
         self.watch_deadline(cx);
         if self.repairing {

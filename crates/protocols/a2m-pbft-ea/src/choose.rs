@@ -27,7 +27,7 @@ pub fn highest(shown: &[Evidence<'_>]) -> Option<View> {
 /// where a VIEWCHANGE does not fit that NEWVIEW.
 #[must_use]
 pub fn choose(shown: &[Evidence<'_>], started: Option<(Digest, &NewView)>) -> Option<Choice> {
-    rule!("A2MEA-V10");
+    rule!("A2MPBFTEA-V10");
     let highest = highest(shown)?;
     let proven = shown.iter().map(|evidence| evidence.stable).max_by_key(|stable| stable.0)?;
     let (mut base, mut end) = (proven, Seq(0));
@@ -46,7 +46,7 @@ pub fn choose(shown: &[Evidence<'_>], started: Option<(Digest, &NewView)>) -> Op
             return None;
         }
         // A hole before the first commitment would hide what was committed there.
-        rule!("A2MEA-V11");
+        rule!("A2MPBFTEA-V11");
         if evidence.first().is_some_and(|first| first != evidence.stable.0.max(end).next()) {
             return None;
         }

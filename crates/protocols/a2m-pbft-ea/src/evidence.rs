@@ -42,7 +42,7 @@ impl Evidence<'_> {
 /// The nonce Z: all nonces of a WANTVIEWCHANGE certificate hashed together, in the order of the replicas' numbers.
 #[must_use]
 pub fn shared_nonce(wanted: &[Arc<Wanted>]) -> Nonce {
-    rule!("A2MEA-V4");
+    rule!("A2MPBFTEA-V4");
     let mut hasher = Hasher::new("troth/a2m-pbft-ea/nonce/v1");
     hasher.number(wanted.len() as u64);
     for wanted in wanted {
@@ -54,7 +54,7 @@ pub fn shared_nonce(wanted: &[Arc<Wanted>]) -> Nonce {
 /// Whether these are WANTVIEWCHANGEs of f+1 distinct replicas for exactly this view, in the order of their numbers.
 #[must_use]
 pub fn certifies(group: &Group, wanted: &[Arc<Wanted>], to: View) -> bool {
-    rule!("A2MEA-V3");
+    rule!("A2MPBFTEA-V3");
     let voters: Voters = wanted.iter().map(|wanted| wanted.from).filter(|from| group.contains(*from)).collect();
     voters.count() >= group.quorum()
         && wanted.is_sorted_by(|one, next| one.from < next.from)
@@ -65,7 +65,7 @@ pub fn certifies(group: &Group, wanted: &[Arc<Wanted>], to: View) -> bool {
 /// commitment, or behind the stable checkpoint where there is none above it; in each view after it the very first.
 #[must_use]
 pub fn to_look_up(config: &Config, left: View, to: View, last: Seq) -> Vec<Slot> {
-    rule!("A2MEA-V6");
+    rule!("A2MPBFTEA-V6");
     let slot = |view: u64| match View(view) == left || config.follows(Flaw::OneHighest) {
         true => flattened(View(view), last.next()),
         false => flattened(View(view), Seq(0)),
@@ -86,7 +86,7 @@ pub fn evidence<'a>(group: &Group, config: &Config, message: &'a Attested) -> Re
     let Some(stable) = proven(group, &change.stable) else {
         return Err("a VIEWCHANGE with a checkpoint that is not stable");
     };
-    rule!("A2MEA-V5");
+    rule!("A2MPBFTEA-V5");
     let accepts = change.accepted.as_ref().map(|accepted| (accepted.from, accepted.accept().map(|it| it.view)));
     let expected = (change.left > View(0)).then_some((from, Some(change.left)));
     if accepts != expected {
@@ -108,14 +108,14 @@ fn committed(
 ) -> Result<Seq, &'static str> {
     let mut last = None;
     for committed in &change.committed {
-        rule!("A2MEA-V7");
+        rule!("A2MPBFTEA-V7");
         let Some(vote) = committed.commit.commit().filter(|vote| vote.view == change.left) else {
             return Err("a VIEWCHANGE with a COMMIT of another view");
         };
         if committed.commit.from != from || !prepared(group, committed, vote) {
             return Err("a VIEWCHANGE with a COMMIT that nothing prepared");
         }
-        rule!("A2MEA-V8");
+        rule!("A2MPBFTEA-V8");
         let follows = last.is_none_or(|last: Seq| vote.seq == last.next());
         if !follows || vote.seq <= stable || vote.seq.0 - stable.0 > config.window {
             return Err("a VIEWCHANGE whose COMMITs do not follow each other");
@@ -146,7 +146,7 @@ fn abandoned(config: &Config, change: &ViewChange, last: Seq) -> Result<(), &'st
         return Err("a VIEWCHANGE that does not show each view abandoned");
     }
     for (attestation, slot) in change.abandoned.iter().zip(slots) {
-        rule!("A2MEA-V9");
+        rule!("A2MPBFTEA-V9");
         let claim = &attestation.claim;
         if (claim.log, claim.slot, claim.nonce) != (COMMIT, slot, nonce) {
             return Err("a VIEWCHANGE with a lookup of something else");

@@ -14,7 +14,7 @@ const MOST_KNOWN: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     message: Arc<Attested>,
-    /// Whether this replica found that it follows from what it shows.
+    /// Whether this replica found that it follows from what it shows, or entered its view because f+1 did.
     judged: bool,
     /// The view, above 0, whose NEWVIEW it rests on.
     rests_on: Option<View>,
@@ -40,7 +40,7 @@ impl KnownViews {
         }
     }
 
-    /// It follows from what it shows.
+    /// It is valid, whatever becomes known of it later.
     pub(crate) fn judged(&mut self, view: View) {
         if let Some(known) = self.views.get_mut(&view) {
             known.judged = true;

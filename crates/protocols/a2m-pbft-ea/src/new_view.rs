@@ -38,7 +38,7 @@ impl A2mPbftEa {
         let changes: Vec<Arc<Attested>> = self.present_changes().cloned().collect();
         let shown: Vec<Evidence<'_>> =
             changes.iter().filter_map(|change| evidence(&self.group, &self.config, change).ok()).collect();
-        rule!("A2MEA-V12");
+        rule!("A2MPBFTEA-V12");
         let usable = self.usable(shown);
         if usable.len() < self.group.quorum() {
             return;
@@ -80,7 +80,7 @@ impl A2mPbftEa {
     /// Whether this replica has every frame that these batches name and that it has not executed; what it lacks is wanted
     /// from now on.
     fn holds_frames(&mut self, base: Seq, chosen: &[Batch]) -> bool {
-        rule!("A2MEA-V13");
+        rule!("A2MPBFTEA-V13");
         let mut complete = true;
         for (seq, batch) in (base.0 + 1..).map(Seq).zip(chosen) {
             if seq > self.stable.0 {
@@ -92,7 +92,7 @@ impl A2mPbftEa {
 
     /// Whether a NEWVIEW follows from what it shows: the same computation that its sender made.
     fn judge(&self, message: &Attested, new_view: &NewView) -> Judgement {
-        rule!("A2MEA-V12");
+        rule!("A2MPBFTEA-V12");
         if message.from != self.group.primary(new_view.view) {
             return Judgement::Invalid("a NEWVIEW by a backup");
         }
@@ -172,7 +172,7 @@ impl A2mPbftEa {
     }
 
     fn enter(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>, new_view: &NewView) {
-        rule!("A2MEA-V14");
+        rule!("A2MPBFTEA-V14");
         self.asked.retain(|_, asked| !matches!(asked, Asked::Abandon(_)));
         self.view = new_view.view;
         self.active = true;
@@ -184,12 +184,13 @@ impl A2mPbftEa {
         }
         self.begin(message, new_view);
         self.adopt_base(cx, new_view);
-        rule!("A2MEA-R4");
+        rule!("A2MPBFTEA-R4");
         for batch in &new_view.chosen {
             self.log_frames(cx, batch);
         }
         cx.persist(Record::NewView(message.clone()));
         self.attest(cx, Body::Accept(Accept { view: self.view, new_view: message.digest }));
+        self.known_views.judged(self.entered);
         self.known_views.entered(&self.group, self.entered);
         self.changes.retain(|_, change| change.view_change().is_some_and(|change| change.to > new_view.view));
         let carried: BTreeSet<Digest> =

@@ -11,7 +11,7 @@ impl A2mPbftEa {
     /// A frame that this replica verified: it is pending from now on until its (client, number) is executed, whatever
     /// its digest.
     pub(crate) fn admit(&mut self, cx: &mut Cx<'_, Self>, frame: VerifiedFrame) {
-        rule!("A2MEA-N1");
+        rule!("A2MPBFTEA-N1");
         let digest = frame.digest();
         let wanted = self.frames.wants(&digest, self.wants_up_to());
         match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
@@ -42,7 +42,7 @@ impl A2mPbftEa {
         if !self.active || !self.is_primary() {
             return;
         }
-        rule!("A2MEA-N2");
+        rule!("A2MPBFTEA-N2");
         loop {
             let last = self.prepared_up_to.max(self.started.end()).max(self.delivered).max(self.stable.0);
             let under_way = last.0.saturating_sub(self.delivered.0);
@@ -82,7 +82,7 @@ impl A2mPbftEa {
 
     /// PREPREPARE ⟨v, n, batch⟩. There is one of a number in a view.
     pub(crate) fn on_pre_prepare(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>, proposal: &PrePrepare) {
-        rule!("A2MEA-N3");
+        rule!("A2MPBFTEA-N3");
         let from = message.from;
         if proposal.view != self.entered || from != self.group.primary(proposal.view) {
             return cx.ignore(from, "a PREPREPARE of another view or by a backup");
@@ -104,7 +104,7 @@ impl A2mPbftEa {
 
     /// PREPARE ⟨v, n, d⟩ of a backup.
     pub(crate) fn on_prepare(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>, vote: crate::Vote) {
-        rule!("A2MEA-N4");
+        rule!("A2MPBFTEA-N4");
         let from = message.from;
         if vote.view != self.entered || from == self.group.primary(vote.view) {
             return cx.ignore(from, "a PREPARE of another view or by the primary");
@@ -116,7 +116,7 @@ impl A2mPbftEa {
 
     /// COMMIT ⟨v, n, d⟩.
     pub(crate) fn on_commit(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>, vote: crate::Vote) {
-        rule!("A2MEA-N5");
+        rule!("A2MPBFTEA-N5");
         if vote.view != self.entered {
             return cx.ignore(message.from, "a COMMIT of another view");
         }
@@ -139,21 +139,21 @@ impl A2mPbftEa {
     /// PREPARE for what was proposed, number after number.
     pub(crate) fn try_prepare(&mut self, cx: &mut Cx<'_, Self>) {
         while self.active && !self.is_primary() {
-            rule!("A2MEA-N6");
+            rule!("A2MPBFTEA-N6");
             self.prepared_up_to = self.prepared_up_to.max(self.stable.0);
             let seq = self.prepared_up_to.next();
             let Some(slot) = self.slots.get(&seq).filter(|_| seq <= self.highest()) else { return };
             let Some((digest, batch)) = slot.proposed().zip(slot.batch().cloned()) else { return };
             let vouched = slot.voters(&digest).count() > self.group.f();
             let proposal = slot.proposal.clone();
-            rule!("A2MEA-N7");
+            rule!("A2MPBFTEA-N7");
             if !self.frames.name(seq, &batch.frames) {
                 return;
             }
             if !vouched && !self.acceptable(cx, &batch) {
                 return;
             }
-            rule!("A2MEA-R1");
+            rule!("A2MPBFTEA-R1");
             self.log_frames(cx, &batch);
             proposal.into_iter().for_each(|proposal| cx.persist(Record::Proposal(proposal)));
             self.prepared_up_to = seq;
@@ -165,7 +165,7 @@ impl A2mPbftEa {
     /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
     /// is not too large to keep.
     fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
-        rule!("A2MEA-N8");
+        rule!("A2MPBFTEA-N8");
         let timely = batch.time <= cx.wall().after(self.config.clock_bound);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
@@ -176,11 +176,11 @@ impl A2mPbftEa {
     /// after number, without a gap: what the COMMIT log of a view holds is one range.
     pub(crate) fn try_commit(&mut self, cx: &mut Cx<'_, Self>) {
         while self.active {
-            rule!("A2MEA-N9");
+            rule!("A2MPBFTEA-N9");
             self.committed_up_to = self.committed_up_to.max(self.stable.0);
             let seq = self.committed_up_to.next();
             let Some(slot) = self.slots.get(&seq).filter(|_| seq <= self.highest()) else { return };
-            rule!("A2MEA-N10");
+            rule!("A2MPBFTEA-N10");
             let Some(digest) = slot.proposed() else { return };
             let voters = slot.voters(&digest);
             if !voters.contains(self.me) || voters.count() < self.group.quorum() {
@@ -188,7 +188,7 @@ impl A2mPbftEa {
             }
             let same = |vote: &&Arc<Attested>| vote.voted().is_some_and(|vote| vote.digest == digest);
             let prepares = slot.prepares.values().filter(same).take(self.group.f()).cloned().collect();
-            rule!("A2MEA-R2");
+            rule!("A2MPBFTEA-R2");
             cx.persist(Record::Prepared(prepares));
             self.committed_up_to = seq;
             let (vote, now) = (self.vote(seq, digest), cx.now());
@@ -209,12 +209,12 @@ impl A2mPbftEa {
     /// The batch that is decided for a number, if one is.
     fn decided_batch(&self, seq: Seq) -> Option<Batch> {
         if seq > self.started.base && seq <= self.started.end() {
-            rule!("A2MEA-V14");
+            rule!("A2MPBFTEA-V14");
             let at = usize::try_from(seq.0 - self.started.base.0 - 1).ok()?;
             return self.started.chosen.get(at).filter(|_| self.start_committed()).cloned();
         }
         let slot = self.slots.get(&seq)?;
-        rule!("A2MEA-N11");
+        rule!("A2MPBFTEA-N11");
         let digest = slot.committed(self.group.quorum())?;
         slot.batch().filter(|_| slot.proposed() == Some(digest)).cloned()
     }
@@ -245,7 +245,7 @@ impl A2mPbftEa {
         }
         cx.deliver(ordered);
         // A CHECKPOINT promises to show the state: what leads there is durable before it leaves.
-        rule!("A2MEA-R5");
+        rule!("A2MPBFTEA-R5");
         let executed = Record::Executed(seq, batch.clone());
         if seq.0.is_multiple_of(self.config.interval) {
             cx.persist(executed)
@@ -253,7 +253,7 @@ impl A2mPbftEa {
             cx.remember(executed)
         }
         self.decided.insert(seq, batch);
-        rule!("A2MEA-C1");
+        rule!("A2MPBFTEA-C1");
         if seq.0.is_multiple_of(self.config.interval) {
             cx.checkpoint();
         }

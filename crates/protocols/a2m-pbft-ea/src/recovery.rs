@@ -24,7 +24,7 @@ impl A2mPbftEa {
         snapshot: (Seq, Digest),
         reached: Reached,
     ) {
-        rule!("A2MEA-R10");
+        rule!("A2MPBFTEA-R10");
         self.reached = reached;
         self.delivered = reached.seq;
         self.own_state = snapshot.0;
@@ -178,7 +178,7 @@ impl A2mPbftEa {
 
     /// Asks the component where its logs begin and end: what it did without a message, the log on disk does not tell.
     fn ask_standing(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2MEA-R11");
+        rule!("A2MPBFTEA-R11");
         self.knows_logs = false;
         let nonce = [0; 32];
         let of = |log| [Operation::End { log, nonce }, Operation::Lookup { log, slot: CounterValue(0), nonce }];

@@ -31,7 +31,7 @@ impl A2mPbftEa {
         }
         let missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
         if !missing.is_empty() {
-            rule!("A2MEA-R7");
+            rule!("A2MPBFTEA-R7");
             cx.fetch_frames(To::Others, missing);
         }
         self.reconsider = true;
@@ -77,7 +77,7 @@ impl A2mPbftEa {
         if from == self.me {
             return;
         }
-        rule!("A2MEA-R8");
+        rule!("A2MPBFTEA-R8");
         let now = cx.now();
         let answered = self.answered.get(&from);
         if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
@@ -85,7 +85,7 @@ impl A2mPbftEa {
         }
         self.answered.insert(from, now);
         let to = To::One(from);
-        rule!("A2MEA-R9");
+        rule!("A2MPBFTEA-R9");
         if status.stable < self.stable.0 {
             cx.send(to, Message::Stable(self.stable_proof.clone()));
         }
@@ -117,7 +117,7 @@ impl A2mPbftEa {
 
     /// A VIEWCHANGE is sent until it is known to have come.
     fn show_change(&self, cx: &mut Cx<'_, Self>, to: To, lacks: bool) {
-        rule!("A2MEA-V18");
+        rule!("A2MPBFTEA-V18");
         let mine = self.changes.get(&self.me).filter(|_| lacks);
         let present = mine.filter(|mine| mine.view_change().is_some_and(|change| change.to == self.view));
         present.into_iter().for_each(|mine| cx.send(to, Message::Attested(mine.clone())));
@@ -125,7 +125,7 @@ impl A2mPbftEa {
 
     /// What proves how a view started: its NEWVIEW, and the commitments to it.
     fn show_start(&self, cx: &mut Cx<'_, Self>, to: To, view: View, has: u128) {
-        rule!("A2MEA-V15");
+        rule!("A2MPBFTEA-V15");
         if let Some(new_view) = self.known_views.get(view) {
             cx.send(to, Message::Attested(new_view.clone()));
         }

@@ -264,7 +264,7 @@ impl A2mPbftEa {
         if !self.active {
             return Seq(u64::MAX);
         }
-        rule!("A2MEA-R6");
+        rule!("A2MPBFTEA-R6");
         let under_way = self.delivered.max(self.started.end()).max(self.stable.0);
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
     }
@@ -287,7 +287,7 @@ impl A2mPbftEa {
     /// Has a body attested by the log that it belongs to, and sent: there is one slot for it, and it is above all that was
     /// asked for before.
     pub(crate) fn attest(&mut self, cx: &mut Cx<'_, Self>, body: Body) -> bool {
-        rule!("A2MEA-L2");
+        rule!("A2MPBFTEA-L2");
         let Some((log, slot)) = place::of(&body) else { return false };
         if slot <= self.last_filled(log) {
             return false;

@@ -16,7 +16,7 @@ impl A2mPbftEa {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5).
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2MEA-V1");
+        rule!("A2MPBFTEA-V1");
         let oldest = if self.active { self.pool.oldest().map(|(order, _)| order) } else { None };
         if oldest == self.timed {
             return;
@@ -53,7 +53,7 @@ impl A2mPbftEa {
             cx.cancel_timer(Timer::Deadline);
             return cx.cancel_timer(Timer::Overdue);
         };
-        rule!("A2MEA-V16");
+        rule!("A2MPBFTEA-V16");
         let wait = deadline.0.saturating_sub(cx.wall().0);
         let patience = self.back_off.of(self.config.request_timeout);
         cx.set_timer(Timer::Deadline, self.after(cx, wait));
@@ -85,7 +85,7 @@ impl A2mPbftEa {
         if self.active || self.waits_for_view || moved < self.group.quorum() {
             return;
         }
-        rule!("A2MEA-V17");
+        rule!("A2MPBFTEA-V17");
         self.waits_for_view = true;
         cx.set_timer(Timer::NewView, self.after(cx, self.back_off.of(self.config.view_timeout)));
     }

@@ -12,7 +12,7 @@ use troth_types::{Seq, View};
 impl A2mPbftEa {
     /// Abandons every view before this one, which f+1 replicas want.
     pub(crate) fn leave_view(&mut self, cx: &mut Cx<'_, Self>, to: View, wanted: Vec<Arc<Wanted>>) {
-        rule!("A2MEA-V4");
+        rule!("A2MPBFTEA-V4");
         self.view = to;
         self.active = false;
         self.wanted_view = self.wanted_view.max(to);
@@ -25,7 +25,7 @@ impl A2mPbftEa {
             cx.cancel_timer(timer);
         }
         self.back_off.failed();
-        rule!("A2MEA-R3");
+        rule!("A2MPBFTEA-R3");
         cx.persist(Record::Leaving(wanted.clone()));
         self.certificate = wanted;
         cx.note(Note::ViewChange { to });
@@ -46,7 +46,7 @@ impl A2mPbftEa {
     /// Advances the logs of votes to the end of the views left, and has it shown that nothing else was committed to there.
     /// All own COMMITs were asked for before, so the answer comes after they are back.
     pub(crate) fn abandon(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2MEA-V19");
+        rule!("A2MPBFTEA-V19");
         if !self.knows_logs || self.view.0 - self.entered.0 > MOST_ABANDONED as u64 {
             return;
         }
@@ -104,7 +104,7 @@ impl A2mPbftEa {
             self.known_views.accept(accepted);
         }
         change.wanted.iter().for_each(|wanted| self.on_want(wanted));
-        rule!("A2MEA-V3");
+        rule!("A2MPBFTEA-V3");
         if change.to > self.view {
             self.leave_view(cx, change.to, change.wanted.clone());
         }

@@ -14,7 +14,7 @@ fn judged(bench: &Bench, message: &crate::Attested) -> Result<(), &'static str> 
 
 #[test]
 fn the_highest_view_left_decides() {
-    covers!("A2MEA-V10");
+    covers!("A2MPBFTEA-V10");
     let mut bench = Bench::new(2);
     let (r0, r1) = (some_batch(1), some_batch(2));
     // View 0: 0, 1, 2 prepare r0; only 0 commits. View 1 starts from others and commits r1.
@@ -36,7 +36,7 @@ fn the_highest_view_left_decides() {
 
 #[test]
 fn what_a_view_started_with_is_carried_on() {
-    covers!("A2MEA-V10");
+    covers!("A2MPBFTEA-V10");
     let mut bench = Bench::new(1);
     let r0 = some_batch(1);
     let old = bench.prepare(0, 1, &r0, &[1]);
@@ -77,8 +77,8 @@ fn hidden_commitment(literally: bool) -> (Bench, Arc<crate::Attested>) {
 
 #[test]
 fn a_newer_commitment_cannot_be_hidden_behind_an_older_one() {
-    covers!("A2MEA-V6");
-    covers!("A2MEA-V9");
+    covers!("A2MPBFTEA-V6");
+    covers!("A2MPBFTEA-V9");
     let (bench, message) = hidden_commitment(false);
     assert!(judged(&bench, &message).is_err());
 }
@@ -118,7 +118,7 @@ fn a_viewchange_that_keeps_all_rules_is_valid() {
 
 #[test]
 fn a_viewchange_shows_a_certificate_of_wants_for_its_view() {
-    covers!("A2MEA-V3");
+    covers!("A2MPBFTEA-V3");
     changed("too few", |_, it| drop(it.wanted.pop()));
     changed("for another view", |bench, it| it.wanted = bench.wanted(3));
     let bench = Bench::new(1);
@@ -132,7 +132,7 @@ fn a_viewchange_shows_a_certificate_of_wants_for_its_view() {
 
 #[test]
 fn lookups_are_under_the_nonce_of_all_who_want() {
-    covers!("A2MEA-V4");
+    covers!("A2MPBFTEA-V4");
     changed("an older nonce", |bench, it| {
         it.abandoned[0] = bench.look_up(1, it.abandoned[0].claim.slot, [0; 32]);
     });
@@ -142,7 +142,7 @@ fn lookups_are_under_the_nonce_of_all_who_want() {
 
 #[test]
 fn a_viewchange_shows_how_its_view_was_entered() {
-    covers!("A2MEA-V5");
+    covers!("A2MPBFTEA-V5");
     changed("view 0 is not entered", |bench, it| {
         let start = bench.say(2, Body::NewView(crate::NewView {
             view: View(2),
@@ -159,7 +159,7 @@ fn a_viewchange_shows_how_its_view_was_entered() {
 
 #[test]
 fn every_commitment_has_its_prepared_certificate() {
-    covers!("A2MEA-V7");
+    covers!("A2MPBFTEA-V7");
     changed("nobody prepared", |_, it| it.committed[0].prepares.clear());
     changed("the primary did not propose", |_, it| it.committed[0].proposal = it.committed[0].prepares[0].clone());
     changed("another's commitment", |bench, it| {
@@ -171,7 +171,7 @@ fn every_commitment_has_its_prepared_certificate() {
 
 #[test]
 fn commitments_follow_each_other() {
-    covers!("A2MEA-V8");
+    covers!("A2MPBFTEA-V8");
     changed("backwards", |_, it| it.committed.reverse());
     changed("the last one left out", |_, it| drop(it.committed.pop()));
     let mut bench = Bench::new(1);
@@ -183,7 +183,7 @@ fn commitments_follow_each_other() {
 
 #[test]
 fn a_first_commitment_left_out_is_noticed_where_the_view_started() {
-    covers!("A2MEA-V11");
+    covers!("A2MPBFTEA-V11");
     let mut bench = Bench::new(1);
     let mut body = valid(&mut bench);
     body.committed.remove(0);
@@ -195,7 +195,7 @@ fn a_first_commitment_left_out_is_noticed_where_the_view_started() {
 
 #[test]
 fn every_view_left_is_shown_to_its_end() {
-    covers!("A2MEA-V9");
+    covers!("A2MPBFTEA-V9");
     changed("one view too few", |_, it| drop(it.abandoned.pop()));
     changed("another slot", |bench, it| {
         let nonce = it.abandoned[0].claim.nonce;
@@ -229,7 +229,7 @@ fn every_view_left_is_shown_to_its_end() {
 
 #[test]
 fn a_view_entered_meanwhile_cannot_be_left_out() {
-    covers!("A2MEA-V6");
+    covers!("A2MPBFTEA-V6");
     let mut bench = Bench::new(1);
     let changes = vec![bench.view_change(0, 0, 1, None, Vec::new()), bench.view_change(2, 0, 1, None, Vec::new())];
     let start = bench.new_view(changes, None);

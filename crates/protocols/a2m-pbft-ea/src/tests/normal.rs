@@ -38,12 +38,12 @@ fn proposal(net: &mut Net, view: u64, seq: u64, batch: Batch) -> Message {
 
 #[test]
 fn three_phases_order_a_request_everywhere() {
-    covers!("A2MEA-N1");
-    covers!("A2MEA-N2");
-    covers!("A2MEA-N3");
-    covers!("A2MEA-N4");
-    covers!("A2MEA-N5");
-    covers!("A2MEA-N11");
+    covers!("A2MPBFTEA-N1");
+    covers!("A2MPBFTEA-N2");
+    covers!("A2MPBFTEA-N3");
+    covers!("A2MPBFTEA-N4");
+    covers!("A2MPBFTEA-N5");
+    covers!("A2MPBFTEA-N11");
     for f in 1..=3 {
         let mut net = Net::new(f);
         let frame = frame(1, 1);
@@ -56,8 +56,8 @@ fn three_phases_order_a_request_everywhere() {
 
 #[test]
 fn each_vote_fills_the_slot_of_its_view_and_number() {
-    covers!("A2MEA-L1");
-    covers!("A2MEA-L2");
+    covers!("A2MPBFTEA-L1");
+    covers!("A2MPBFTEA-L2");
     let mut net = Net::new(1);
     net.order(&frame(1, 1));
     let mine = own(&net, 1);
@@ -76,7 +76,7 @@ fn each_vote_fills_the_slot_of_its_view_and_number() {
 
 #[test]
 fn an_attestation_of_one_log_does_not_stand_for_another() {
-    covers!("A2MEA-L1");
+    covers!("A2MPBFTEA-L1");
     let mut net = Net::new(1);
     net.order(&frame(1, 1));
     let mine = own(&net, 1);
@@ -88,7 +88,7 @@ fn an_attestation_of_one_log_does_not_stand_for_another() {
 
 #[test]
 fn nobody_votes_for_a_number_before_the_one_before_it() {
-    covers!("A2MEA-N6");
+    covers!("A2MPBFTEA-N6");
     let mut net = Net::new(1);
     let (one, two) = (frame(1, 1), frame(2, 1));
     for frame in [&one, &two] {
@@ -106,8 +106,8 @@ fn nobody_votes_for_a_number_before_the_one_before_it() {
 
 #[test]
 fn nobody_commits_to_a_number_before_the_one_before_it() {
-    covers!("A2MEA-N9");
-    covers!("A2MEA-N10");
+    covers!("A2MPBFTEA-N9");
+    covers!("A2MPBFTEA-N10");
     let mut net = Net::new(2);
     let (one, two) = (frame(1, 1), frame(2, 1));
     net.request(&one, 0..5);
@@ -126,7 +126,7 @@ fn nobody_commits_to_a_number_before_the_one_before_it() {
 
 #[test]
 fn one_batch_at_a_time_is_the_paper() {
-    covers!("A2MEA-N2");
+    covers!("A2MPBFTEA-N2");
     let mut net = Net::with(1, Config { pipeline: 1, ..SMALL });
     net.request(&frame(1, 1), 0..3);
     net.request(&frame(2, 1), 0..3);
@@ -138,7 +138,7 @@ fn one_batch_at_a_time_is_the_paper() {
 
 #[test]
 fn a_prepared_certificate_needs_the_primarys_own_proposal() {
-    covers!("A2MEA-N10");
+    covers!("A2MPBFTEA-N10");
     let mut net = Net::new(1);
     let one = frame(1, 1);
     net.request(&one, 1..3);
@@ -155,8 +155,8 @@ fn a_prepared_certificate_needs_the_primarys_own_proposal() {
 
 #[test]
 fn a_backup_proposes_nothing_and_the_primary_prepares_nothing() {
-    covers!("A2MEA-N3");
-    covers!("A2MEA-N4");
+    covers!("A2MPBFTEA-N3");
+    covers!("A2MPBFTEA-N4");
     let mut net = Net::new(1);
     let one = frame(1, 1);
     net.request(&one, 1..3);
@@ -176,7 +176,7 @@ fn a_backup_proposes_nothing_and_the_primary_prepares_nothing() {
 
 #[test]
 fn a_batch_without_its_frames_gets_no_vote_until_they_come() {
-    covers!("A2MEA-N7");
+    covers!("A2MPBFTEA-N7");
     let mut net = Net::new(1);
     let one = frame(1, 1);
     let message = proposal(&mut net, 0, 1, batch(&[&one]));
@@ -188,7 +188,7 @@ fn a_batch_without_its_frames_gets_no_vote_until_they_come() {
 
 #[test]
 fn a_batch_of_the_future_or_without_reason_gets_no_vote_of_its_own() {
-    covers!("A2MEA-N8");
+    covers!("A2MPBFTEA-N8");
     let late = Batch { time: Time(WALL + 60_000_000), frames: vec![frame(1, 1).digest()] };
     for bad in [late, Batch { time: Time(WALL), frames: Vec::new() }] {
         let mut net = Net::new(1);
@@ -208,7 +208,7 @@ fn a_batch_of_the_future_or_without_reason_gets_no_vote_of_its_own() {
 
 #[test]
 fn nothing_is_executed_on_fewer_than_f_plus_1_commits() {
-    covers!("A2MEA-N11");
+    covers!("A2MPBFTEA-N11");
     let mut net = Net::new(2);
     let one = frame(1, 1);
     net.request(&one, 0..5);
@@ -219,8 +219,8 @@ fn nothing_is_executed_on_fewer_than_f_plus_1_commits() {
 
 #[test]
 fn votes_are_durable_with_what_they_rest_on() {
-    covers!("A2MEA-R1");
-    covers!("A2MEA-R2");
+    covers!("A2MPBFTEA-R1");
+    covers!("A2MPBFTEA-R2");
     let mut net = Net::new(1);
     net.order(&frame(1, 1));
     let trail = &net.node(1).trail;

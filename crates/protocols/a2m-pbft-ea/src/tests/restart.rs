@@ -11,8 +11,8 @@ use troth_types::{Seq, View};
 
 #[test]
 fn a_restarted_replica_goes_on_from_its_votes() {
-    covers!("A2MEA-R10");
-    covers!("A2MEA-R11");
+    covers!("A2MPBFTEA-R10");
+    covers!("A2MPBFTEA-R11");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), 0..3);
     net.run_where(|flight| !is_commit(&flight.message));
@@ -29,8 +29,8 @@ fn a_restarted_replica_goes_on_from_its_votes() {
 
 #[test]
 fn an_abandonment_survives_a_crash() {
-    covers!("A2MEA-R3");
-    covers!("A2MEA-R11");
+    covers!("A2MPBFTEA-R3");
+    covers!("A2MPBFTEA-R11");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), 0..3);
     net.run_where(|flight| !is_commit(&flight.message));
@@ -57,8 +57,8 @@ fn an_abandonment_survives_a_crash() {
 
 #[test]
 fn a_replica_in_a_later_view_comes_back_there() {
-    covers!("A2MEA-R4");
-    covers!("A2MEA-R10");
+    covers!("A2MPBFTEA-R4");
+    covers!("A2MPBFTEA-R10");
     let mut net = Net::new(1);
     net.node_mut(0).down = true;
     net.request(&frame(1, 1), 1..3);
@@ -76,7 +76,7 @@ fn a_replica_in_a_later_view_comes_back_there() {
 
 #[test]
 fn a_log_older_than_the_component_stops_the_replica() {
-    covers!("A2MEA-R11");
+    covers!("A2MPBFTEA-R11");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), 0..3);
     net.run();
@@ -89,7 +89,7 @@ fn a_log_older_than_the_component_stops_the_replica() {
 
 #[test]
 fn what_a_fresh_log_holds_rebuilds_the_same_promises() {
-    covers!("A2MEA-R10");
+    covers!("A2MPBFTEA-R10");
     let mut net = Net::new(1);
     order_many(&mut net, 5);
     net.request(&frame(9, 1), 0..3);
@@ -105,8 +105,8 @@ fn what_a_fresh_log_holds_rebuilds_the_same_promises() {
 
 #[test]
 fn a_proposal_that_only_one_backup_saw_reaches_the_others() {
-    covers!("A2MEA-R8");
-    covers!("A2MEA-R9");
+    covers!("A2MPBFTEA-R8");
+    covers!("A2MPBFTEA-R9");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), 0..3);
     net.run_where(|flight| flight.to != r(2));
@@ -119,7 +119,7 @@ fn a_proposal_that_only_one_backup_saw_reaches_the_others() {
 
 #[test]
 fn a_status_is_answered_now_and_then() {
-    covers!("A2MEA-R8");
+    covers!("A2MPBFTEA-R8");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), 0..3);
     net.run_where(|flight| flight.to != r(2));
@@ -136,8 +136,8 @@ fn a_status_is_answered_now_and_then() {
 
 #[test]
 fn frames_are_asked_of_the_primary_and_then_of_all() {
-    covers!("A2MEA-R6");
-    covers!("A2MEA-R7");
+    covers!("A2MPBFTEA-R6");
+    covers!("A2MPBFTEA-R7");
     let mut net = Net::new(1);
     net.request(&frame(1, 1), [0]);
     net.run();
@@ -150,7 +150,7 @@ fn frames_are_asked_of_the_primary_and_then_of_all() {
 
 #[test]
 fn what_a_checkpoint_rests_on_is_durable_before_it() {
-    covers!("A2MEA-R5");
+    covers!("A2MPBFTEA-R5");
     let mut net = Net::new(1);
     order_many(&mut net, 4);
     let executed = |record: &Record| matches!(record, Record::Executed(seq, _) if *seq == Seq(4));

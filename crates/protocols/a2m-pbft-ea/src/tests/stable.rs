@@ -17,10 +17,10 @@ pub(super) fn order_many(net: &mut Net, count: u64) {
 
 #[test]
 fn f_plus_1_equal_checkpoints_are_stable() {
-    covers!("A2MEA-C1");
-    covers!("A2MEA-C2");
-    covers!("A2MEA-C3");
-    covers!("A2MEA-C4");
+    covers!("A2MPBFTEA-C1");
+    covers!("A2MPBFTEA-C2");
+    covers!("A2MPBFTEA-C3");
+    covers!("A2MPBFTEA-C4");
     let mut net = Net::new(1);
     order_many(&mut net, 4);
     for replica in 0..3 {
@@ -33,7 +33,7 @@ fn f_plus_1_equal_checkpoints_are_stable() {
 
 #[test]
 fn a_certificate_counts_replicas_and_equal_votes() {
-    covers!("A2MEA-C2");
+    covers!("A2MPBFTEA-C2");
     let net = Net::new(1);
     let vote = |from: u16, digest: u8| {
         let body = Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([digest; 32]) });
@@ -53,7 +53,7 @@ fn a_certificate_counts_replicas_and_equal_votes() {
 
 #[test]
 fn the_logs_forget_what_is_stable() {
-    covers!("A2MEA-C5");
+    covers!("A2MPBFTEA-C5");
     let mut net = Net::new(1);
     order_many(&mut net, 9);
     for log in [place::PREPARE, place::COMMIT] {
@@ -73,8 +73,8 @@ fn the_logs_forget_what_is_stable() {
 
 #[test]
 fn a_replica_far_behind_has_the_state_transferred() {
-    covers!("A2MEA-T1");
-    covers!("A2MEA-T2");
+    covers!("A2MPBFTEA-T1");
+    covers!("A2MPBFTEA-T2");
     let mut net = Net::new(1);
     net.node_mut(2).down = true;
     for number in 1..=8 {
@@ -93,7 +93,7 @@ fn a_replica_far_behind_has_the_state_transferred() {
 
 #[test]
 fn a_wrong_state_is_thrown_away() {
-    covers!("A2MEA-T3");
+    covers!("A2MPBFTEA-T3");
     let mut net = Net::new(1);
     // What its executor did before was wrong.
     net.node_mut(2).spoil();
@@ -106,7 +106,7 @@ fn a_wrong_state_is_thrown_away() {
 
 #[test]
 fn own_checkpoints_are_vouched_for_once() {
-    covers!("A2MEA-C3");
+    covers!("A2MPBFTEA-C3");
     let mut net = Net::new(1);
     order_many(&mut net, 4);
     let checkpoints = |message: &&Message| matches!(message, Message::Attested(it) if matches!(it.body, Body::Checkpoint(_)));
