@@ -2,7 +2,9 @@
 //! outside become something a protocol step may act on (design.md §3.3, §8).
 #![forbid(unsafe_code)]
 
+mod attestation;
 mod frames;
+mod history;
 mod keys;
 #[cfg(feature = "model")]
 mod model;
@@ -10,7 +12,9 @@ mod scheme;
 mod seal;
 mod verified;
 
+pub use attestation::{Looked, decode_attestation, encode_attestation};
 pub use frames::{FrameError, FrameVerifier};
+pub use history::{HISTORY_LOG, History, entry_value};
 pub use keys::Directory;
 #[cfg(feature = "model")]
 pub use model::{ModelScheme, ModelSigner};

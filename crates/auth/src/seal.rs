@@ -5,9 +5,11 @@ use crate::Directory;
 use crate::{Check, SignatureScheme, Verified};
 use core::fmt;
 use std::sync::Arc;
+use crate::attestation::Looked;
+use troth_trusted::a2m::{Attestation, Content};
 use troth_trusted::run::{Path, certified_digest, position};
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
-use troth_trusted_host::{CertificateVerifier, Statement};
+use troth_trusted_host::{AttestationVerifier, CertificateVerifier, Statement};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Signature, Wire};
 
 /// A unique identifier (MinBFT §2): the certificate of a counter's move, with the message's place in
@@ -83,7 +85,11 @@ pub fn encode_certificate(certificate: &Certificate, out: &mut Vec<u8>) {
     certificate.counter.0.encode(out);
     certificate.previous.0.encode(out);
     certificate.new.0.encode(out);
-    match &certificate.proof {
+    encode_proof(&certificate.proof, out);
+}
+
+pub(crate) fn encode_proof(proof: &Proof, out: &mut Vec<u8>) {
+    match proof {
         Proof::Mac(mac) => {
             out.push(0);
             out.extend_from_slice(mac);
@@ -102,19 +108,25 @@ pub fn decode_certificate(reader: &mut Reader<'_>) -> Result<Certificate, Malfor
         counter: CounterId(Wire::decode(reader)?),
         previous: CounterValue(Wire::decode(reader)?),
         new: CounterValue(Wire::decode(reader)?),
-        proof: match u8::decode(reader)? {
-            0 => Proof::Mac(reader.array()?),
-            1 => Proof::Signature(reader.array()?),
-            other => return Err(Malformed::Tag("a certificate's proof", u64::from(other))),
-        },
+        proof: decode_proof(reader)?,
+    })
+}
+
+pub(crate) fn decode_proof(reader: &mut Reader<'_>) -> Result<Proof, Malformed> {
+    Ok(match u8::decode(reader)? {
+        0 => Proof::Mac(reader.array()?),
+        1 => Proof::Signature(reader.array()?),
+        other => return Err(Malformed::Tag("a certificate's proof", u64::from(other))),
     })
 }
 
 /// What vouches for a message of this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// Its trusted component.
+    /// Its trusted component, by the move of a counter.
     Ui(Ui),
+    /// Its trusted component, by the slot of a log that holds the message's digest.
+    Slot(Attestation),
     /// Its host's key.
     Signature(Signature),
 }
@@ -136,6 +148,10 @@ pub enum Evidence<'a> {
     /// A unique identifier, and the counter that it must have moved: each counter of a component would
     /// give every value once.
     Ui(CounterId, &'a Ui),
+    /// The lookup of a slot that is filled with the claim's digest.
+    Assigned(Looked<'a>),
+    /// The lookup of a slot that was passed over, by an advance to one that is filled with the claim's digest.
+    Skipped(Looked<'a>),
     /// A host's signature. What a replica's host signed before it was replaced may stand in a log.
     Signature(&'a Signature),
     /// The signature of the host that the replica has now.
@@ -158,6 +174,9 @@ pub fn epochs_in<M: Authentic>(message: &M, group: GroupId) -> Vec<(ReplicaId, u
     }
     let component = |claim: &Claim<'_>| match claim.evidence {
         Evidence::Ui(_, ui) => Some((claim.by, ui.certificate.epoch.0)),
+        Evidence::Assigned(looked) | Evidence::Skipped(looked) => {
+            Some((claim.by, looked.attestation.epoch.0))
+        }
         Evidence::Signature(_) | Evidence::PresentSignature(_) => None,
     };
     let mut components: Vec<(ReplicaId, u64)> = claims.iter().filter_map(component).collect();
@@ -214,6 +233,7 @@ pub struct MessageVerifier {
     directory: Arc<Directory>,
     scheme: Arc<dyn SignatureScheme>,
     certificates: Arc<dyn CertificateVerifier>,
+    attestations: Option<Arc<dyn AttestationVerifier>>,
 }
 
 impl fmt::Debug for MessageVerifier {
@@ -230,7 +250,13 @@ impl MessageVerifier {
         scheme: Arc<dyn SignatureScheme>,
         certificates: Arc<dyn CertificateVerifier>,
     ) -> Self {
-        Self { directory, scheme, certificates }
+        Self { directory, scheme, certificates, attestations: None }
+    }
+
+    /// The same for a group whose components keep logs. Without it no attestation convinces.
+    #[must_use]
+    pub fn with_attestations(self, attestations: Arc<dyn AttestationVerifier>) -> Self {
+        Self { attestations: Some(attestations), ..self }
     }
 
     /// The same with the keys of another configuration.
@@ -305,9 +331,28 @@ impl MessageVerifier {
                         |covered| self.certificates.verify(claim.by.0, &ui.certificate, &covered),
                     )
             }
+            Evidence::Assigned(looked) => matches!(
+                self.look(claim.by, &looked)?,
+                Some(Content::Assigned { value, .. }) if value == claim.digest.0
+            ),
+            Evidence::Skipped(looked) => matches!(
+                self.look(claim.by, &looked)?,
+                Some(Content::Skipped { value, .. }) if value == claim.digest.0
+            ),
             Evidence::Signature(signature) => keys.any(|key| signed(key, signature)),
             Evidence::PresentSignature(signature) => keys.next().is_some_and(|key| signed(key, signature)),
         };
         if good { Ok(()) } else { Err(MessageError::Forged(claim.by)) }
+    }
+
+    /// What a replica's log says of a slot, if the attestation answers just this question.
+    fn look(&self, by: ReplicaId, looked: &Looked<'_>) -> Result<Option<Content>, MessageError> {
+        let Looked { log, slot, nonce, attestation } = looked;
+        let epoch = attestation.epoch.0;
+        if self.directory.configuration().admission(by, epoch).is_none() {
+            return Err(MessageError::UnknownEpoch(by, epoch));
+        }
+        let verifier = self.attestations.as_ref();
+        Ok(verifier.and_then(|verifier| verifier.lookup(by.0, attestation, *log, *slot, nonce)))
     }
 }

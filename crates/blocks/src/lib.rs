@@ -7,6 +7,7 @@ mod budget;
 mod doubt;
 mod frames;
 mod gate;
+mod history;
 mod pace;
 mod pool;
 mod voters;
@@ -16,6 +17,7 @@ pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_byt
 pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
+pub use history::{Attested, Held, HistoryLog};
 pub use pace::{Look, Pace};
 pub use pool::{Admitted, RequestPool};
 pub use voters::Voters;

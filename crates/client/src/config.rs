@@ -1,5 +1,6 @@
 //! What a client must know before it speaks.
 
+use troth_auth::History;
 use troth_types::{ClientId, Group, Limits};
 
 /// A client's identity, its group and its patience.
@@ -28,6 +29,9 @@ pub struct Config {
     /// what frames acknowledge. Otherwise an event counts as seen when
     /// [`ClientCore::poll`](crate::ClientCore::poll) has handed it out.
     pub hold_acknowledgements: bool,
+    /// Where replies prove the place of their request in the replicas' histories: how to check it. Then as many replicas
+    /// must agree as make a quorum.
+    pub history: Option<History>,
 }
 
 impl Config {
@@ -43,7 +47,15 @@ impl Config {
             first_number: 1,
             events_seen: Some(0),
             hold_acknowledgements: false,
+            history: None,
         }
+    }
+
+    /// How many replicas must say the same to be believed: enough for one of them to be correct, also where only histories
+    /// hold more than f faulty ones to their word.
+    #[must_use]
+    pub fn believed(&self) -> usize {
+        if self.history.is_some() { self.group.quorum() } else { self.group.weak() }
     }
 }
 

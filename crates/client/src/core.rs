@@ -84,7 +84,6 @@ impl ClientCore {
         assert!(config.first_number > 0, "frame numbers start at 1");
         assert!(config.limits.client_window > 0, "a window has at least one slot");
         let group = config.group;
-        let most = config.limits.outbox_events;
         Self {
             signer,
             now: Time::default(),
@@ -95,13 +94,13 @@ impl ClientCore {
             next_number: config.first_number,
             reads: BTreeMap::new(),
             next_read: config.first_number,
-            inbox: Inbox::new(&group, config.events_seen, most, config.bounds.event_bytes),
+            inbox: Inbox::new(&config),
             acknowledged: config.events_seen.unwrap_or(0),
             latest: None,
             nudge_at: None,
             nudge_pause: config.timing.resend_first,
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
-            links: Links::new(&group),
+            links: Links::new(&config),
             views: vec![View::default(); group.n()],
             pace: Pace::default(),
             debts: vec![0; group.n()],
@@ -179,7 +178,7 @@ impl ClientCore {
     pub fn view_hint(&self) -> View {
         let mut views = self.views.clone();
         views.sort_unstable();
-        views[self.config.group.n() - self.config.group.weak()]
+        views[self.config.group.n() - self.config.believed()]
     }
 
     /// Whether f+1 replicas are connected, without which nothing completes.

@@ -1,11 +1,12 @@
 //! A frame on its way: what replicas said about it (the reply rule, protocols.md §1.1).
 
 use crate::ballot::Ballot;
+use crate::Config;
 use crate::budget::Budget;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time};
+use troth_types::{Digest, Frame, Group, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time};
 
 /// What f+1 replicas agree on.
 #[derive(Clone, Debug)]
@@ -70,7 +71,15 @@ impl Flight {
     }
 
     /// Counts a reply.
-    pub(crate) fn on_reply(&mut self, group: &Group, from: ReplicaId, mut reply: Reply, budget: &mut Budget) {
+    pub(crate) fn on_reply(
+        &mut self,
+        config: &Config,
+        from: ReplicaId,
+        mut reply: Reply,
+        place: Option<&Place>,
+        budget: &mut Budget,
+    ) {
+        let group = &config.group;
         if self.results.is_some() {
             return;
         }
@@ -81,11 +90,19 @@ impl Flight {
             ReplyBody::Digest(digest) => (digest, None),
         };
         reply.body = ReplyBody::Digest(digest);
-        let vote = reply.vote();
+        let vote = match (&config.history, place) {
+            (None, None) => reply.vote(),
+            (Some(history), Some(place)) => match history.vote(from, &self.frame, &reply, place) {
+                Some(vote) => vote,
+                None => return,
+            },
+            // Of a group of the other kind.
+            _ => return,
+        };
         if self.votes.word(from) != Some(&vote) {
             self.drop_body(from, budget);
         }
-        if self.votes.cast(from, vote) >= group.weak() && self.agreed.is_none() {
+        if self.votes.cast(from, vote) >= config.believed() && self.agreed.is_none() {
             self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to, seq: reply.seq });
             self.results = self.take_body_of(group, vote);
             self.drop_bodies(group, budget);
@@ -100,11 +117,11 @@ impl Flight {
     /// Counts a refusal; answers the reason when f+1 replicas give the same.
     pub(crate) fn on_refusal(
         &mut self,
-        group: &Group,
+        config: &Config,
         from: ReplicaId,
         reason: RefusalReason,
     ) -> Option<RefusalReason> {
-        (self.refusals.cast(from, reason) >= group.weak()).then_some(reason)
+        (self.refusals.cast(from, reason) >= config.believed()).then_some(reason)
     }
 
     /// Whether the results are missing although they are agreed on, and nobody need wait for the designated replica:

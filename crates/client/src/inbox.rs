@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use troth_types::{ClientId, Event, Group, ReplicaId, Seq};
+use crate::Config;
+use troth_types::{ClientId, Event, ReplicaId, Seq};
 
 /// The bytes an event costs beside its payload.
 const EVENT_OVERHEAD: usize = 64;
@@ -13,7 +14,7 @@ pub(crate) struct Inbox {
     /// The last event delivered; unknown until the session's first outcome where the
     /// configuration does not say.
     delivered: Option<u64>,
-    weak: usize,
+    needed: usize,
     /// Copies kept per replica: as many as an outbox holds.
     most: usize,
     /// Bytes kept per replica.
@@ -59,9 +60,15 @@ impl Copies {
 }
 
 impl Inbox {
-    pub(crate) fn new(group: &Group, delivered: Option<u64>, most: usize, share: usize) -> Self {
-        let replicas = vec![Copies::default(); group.n()];
-        Self { delivered, weak: group.weak(), most, share, replicas }
+    pub(crate) fn new(config: &Config) -> Self {
+        let replicas = vec![Copies::default(); config.group.n()];
+        Self {
+            delivered: config.events_seen,
+            needed: config.believed(),
+            most: config.limits.outbox_events,
+            share: config.bounds.event_bytes,
+            replicas,
+        }
     }
 
     /// The last event delivered, if the session knows where it began.
@@ -101,7 +108,7 @@ impl Inbox {
             self.replicas.iter().filter_map(|copies| copies.by_index.get(&index)).collect();
         let agreed = copies
             .iter()
-            .find(|event| copies.iter().filter(|other| other == event).count() >= self.weak)
+            .find(|event| copies.iter().filter(|other| other == event).count() >= self.needed)
             .map(|event| (*event).clone());
         if let Some(event) = agreed {
             self.advance(index);
@@ -119,7 +126,7 @@ impl Inbox {
     fn lost_up_to(&self) -> u64 {
         let mut lost: Vec<u64> = self.replicas.iter().map(|copies| copies.lost_up_to).collect();
         lost.sort_unstable();
-        lost[lost.len() - self.weak]
+        lost[lost.len() - self.needed]
     }
 
     fn advance(&mut self, index: u64) {

@@ -1,20 +1,21 @@
 //! Which replicas the host is connected to.
 
-use troth_types::{Group, ReplicaId, Time};
+use crate::Config;
+use troth_types::{ReplicaId, Time};
 
 /// Connections as the host reports them; all count as up until it says otherwise, so a host
 /// without connections (the simulator) never has to.
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
     up: Vec<bool>,
-    weak: usize,
-    /// Since when fewer than f+1 are up.
+    needed: usize,
+    /// Since when too few are up.
     too_few_since: Option<Time>,
 }
 
 impl Links {
-    pub(crate) fn new(group: &Group) -> Self {
-        Self { up: vec![true; group.n()], weak: group.weak(), too_few_since: None }
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { up: vec![true; config.group.n()], needed: config.believed(), too_few_since: None }
     }
 
     /// Notes a change; answers whether the connection is newly up.
@@ -32,9 +33,9 @@ impl Links {
         self.up[usize::from(replica.0)]
     }
 
-    /// Whether f+1 are up, without which nothing can complete.
+    /// Whether as many are up as must agree, without which nothing can complete.
     pub(crate) fn enough(&self) -> bool {
-        self.up.iter().filter(|up| **up).count() >= self.weak
+        self.up.iter().filter(|up| **up).count() >= self.needed
     }
 
     pub(crate) fn all_up(&self) -> bool {

@@ -5,24 +5,19 @@ use crate::flight::Flight;
 use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
-use troth_types::{ClientId, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+use troth_types::{AttestedReply, Place, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
 
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in
     /// the message is that replica's word.
     pub fn on_message(&mut self, now: Time, from: ReplicaId, message: ToClient) {
         self.advance(now);
-        let client: ClientId = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
-        };
-        if client != self.config.client || !self.config.group.contains(from) {
+        if message.client() != self.config.client || !self.config.group.contains(from) {
             return;
         }
         match message {
-            ToClient::Reply(reply) => self.on_reply(from, reply),
+            ToClient::Reply(reply) => self.on_reply(from, reply, None),
+            ToClient::Attested(AttestedReply { reply, place }) => self.on_reply(from, reply, Some(&place)),
             ToClient::ReadReply(reply) => self.on_read_reply(from, reply),
             ToClient::Event(event) => {
                 self.inbox.offer(from, event);
@@ -33,7 +28,7 @@ impl ClientCore {
         self.watch_for_gaps();
     }
 
-    fn on_reply(&mut self, from: ReplicaId, reply: Reply) {
+    fn on_reply(&mut self, from: ReplicaId, reply: Reply, place: Option<&Place>) {
         let view = &mut self.views[usize::from(from.0)];
         *view = (*view).max(reply.view);
         let number = reply.number;
@@ -42,7 +37,7 @@ impl ClientCore {
         let before = (flight.agreed.is_some(), flight.results.is_some());
         let designated = group.designated(self.config.client, number);
         let first_word = from == designated && flight.is_silent(designated);
-        flight.on_reply(&group, from, reply, &mut self.budget);
+        flight.on_reply(&self.config, from, reply, place, &mut self.budget);
         let debt = &mut self.debts[usize::from(designated.0)];
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
@@ -152,7 +147,7 @@ impl ClientCore {
         if flight.results.is_some() || (flight.agreed.is_some() && refusal.reason != RefusalReason::TooOld) {
             return;
         }
-        let error = match flight.on_refusal(&group, from, refusal.reason) {
+        let error = match flight.on_refusal(&self.config, from, refusal.reason) {
             None => return,
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
             Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,

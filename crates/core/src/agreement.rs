@@ -1,9 +1,10 @@
 //! The contract of an agreement protocol (design.md §5, ADR 1).
 
-use crate::{Cx, Outcome, VerifiedFrame};
+use crate::{Cx, Outcome, Proven, Ticket, VerifiedFrame};
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
+use troth_trusted::a2m::{self, LogId, Nonce, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, Time, View, Wire};
 
@@ -73,6 +74,9 @@ pub trait Agreement: Clone + Debug + Eq {
     /// How many kinds of messages there are, where the first byte of one is its kind, from 0. A later release
     /// may send others.
     const MESSAGE_KINDS: u8 = u8::MAX;
+    /// Whether the replies of a batch wait for what proves its place, and what was answered before is ordered anew where
+    /// its proof is gone.
+    const PROVES_REPLIES: bool = false;
     /// What this replica has certified or signed, before it is.
     type Body: Wire + Clone + Debug + Eq;
     /// What replicas send each other.
@@ -91,6 +95,12 @@ pub trait Agreement: Clone + Debug + Eq {
     /// The counter and value of a message that the trusted component certified.
     fn position(message: &Self::Message) -> Option<(CounterId, CounterValue)>;
 
+    /// The log and slot of a message that the trusted component certified there.
+    fn slot(message: &Self::Message) -> Option<(LogId, Slot)> {
+        let _ = message;
+        None
+    }
+
     /// The first event.
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
     /// Clients' frames that this replica has verified and the client table does not know as executed. What came
@@ -103,6 +113,14 @@ pub trait Agreement: Clone + Debug + Eq {
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
     /// A timer is due.
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Self::Timer);
+    /// What the trusted component answered to operations on its logs, one answer for each.
+    fn on_trusted(&mut self, cx: &mut Cx<'_, Self>, ticket: Ticket, answers: Vec<a2m::Answer>) {
+        let _ = (cx, ticket, answers);
+    }
+    /// A nonce that was asked for.
+    fn on_drawn(&mut self, cx: &mut Cx<'_, Self>, ticket: Ticket, nonce: Nonce) {
+        let _ = (cx, ticket, nonce);
+    }
     /// A delivered batch was executed.
     fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome);
     /// The configuration as it is after the batch that the executor reached: at the start, with a state from
@@ -122,6 +140,11 @@ pub trait Agreement: Clone + Debug + Eq {
 
     /// A frame that this replica holds and can show others.
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
+    /// What proves the place of an executed batch, for answers repeated.
+    fn proven(&self, seq: Seq) -> Proven {
+        let _ = seq;
+        Proven::Gone
+    }
     /// Whether reads may be answered from the current state (design.md §6: the restart rule).
     fn may_answer_reads(&self) -> bool;
     /// What a fresh log segment must hold besides the snapshot at the last stable checkpoint: own

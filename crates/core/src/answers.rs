@@ -1,15 +1,24 @@
 //! What a replica answers its clients: to new requests, to repeated ones, to reads.
 
 use crate::replica::Outputs;
-use crate::{Agreement, Env, Execution, Lookup, Machine, Output, Repeated, Replica, Request};
-use troth_types::{ClientId, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient};
+use crate::{
+    Agreement, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
+    ReplyProof, Request,
+};
+use troth_types::{
+    AttestedReply, ClientId, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient,
+};
 
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The reply as this replica sends it: in full from the designated one or when asked.
-    pub(crate) fn reply(&self, mut reply: Reply, full: bool) -> ToClient {
+    pub(crate) fn reply(&self, reply: Reply, full: bool) -> ToClient {
+        ToClient::Reply(self.cut(reply, full))
+    }
+
+    fn cut(&self, mut reply: Reply, full: bool) -> Reply {
         reply.view = self.agreement.view();
         if !full
             && self.group.designated(reply.client, reply.number) != self.me
@@ -17,7 +26,45 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         {
             reply.body = ReplyBody::Digest(Reply::results_digest(results));
         }
-        ToClient::Reply(reply)
+        reply
+    }
+
+    /// Answers what a batch executed, at once or when the proof of its place is there. What it found executed is answered
+    /// again under its place, where that of the earlier batch may be gone.
+    pub(crate) fn answer(&mut self, ordered: &Ordered, outcome: &Outcome, out: &mut Outputs<A, X>) {
+        if !A::PROVES_REPLIES {
+            let replies = outcome.replies.iter().cloned();
+            out.extend(replies.map(|reply| Output::Client(self.reply(reply, false))));
+            return;
+        }
+        let executed = |(client, number): &(ClientId, u64)| match self.execution.lookup(*client, *number) {
+            Lookup::Executed(reply) => Some(*reply),
+            Lookup::New | Lookup::TooOld => None,
+        };
+        self.held.insert(ordered.seq, outcome.done.iter().filter_map(executed).collect());
+    }
+
+    /// Lets the replies of a batch go.
+    pub(crate) fn release(&mut self, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
+        // Proofs come in the order of batches: what was passed over gets none.
+        self.held = self.held.split_off(&seq);
+        let proven = self.held.remove(&seq).unwrap_or_default();
+        let places = proof.places();
+        for reply in proven {
+            if let Some(place) = places.of(reply.client, reply.number) {
+                let reply = self.cut(reply, false);
+                out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+            }
+        }
+    }
+
+    /// Whether a frame is to be ordered: for the first time, or again because what proved its place is gone.
+    pub(crate) fn is_to_order(&self, client: ClientId, number: u64) -> bool {
+        match self.execution.lookup(client, number) {
+            Lookup::New => true,
+            Lookup::Executed(reply) => A::PROVES_REPLIES && self.agreement.proven(reply.seq) == Proven::Gone,
+            Lookup::TooOld => false,
+        }
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
@@ -32,6 +79,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 // What it knows of the client may be as wrong as the rest of its state.
                 Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
                 Lookup::New => new.push(frame),
+                Lookup::Executed(_) if self.is_to_order(client, number) => new.push(frame),
                 // Asked for once more by whoever waits for it, and then by itself.
                 Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
                 Lookup::Executed(reply) => {
@@ -69,7 +117,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let events = self.execution.events_after(reply.client, events_seen);
             out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
         }
-        out.push(Output::Client(self.reply(reply, full)));
+        if !A::PROVES_REPLIES {
+            return out.push(Output::Client(self.reply(reply, full)));
+        }
+        // One whose proof is on its way goes with it.
+        let Proven::Here(proof) = self.agreement.proven(reply.seq) else { return };
+        if let Some(place) = proof.places().of(reply.client, reply.number) {
+            let reply = self.cut(reply, full);
+            out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+        }
     }
 
     pub(crate) fn on_read(&self, read: &Read) -> Output<Self> {

@@ -1,6 +1,8 @@
 //! The context of one step: what it may know beyond its own state, and where its effects go.
 
-use crate::{Agreement, Effect, Note, Ordered, To, VerifiedFrame};
+use crate::{Agreement, Effect, Note, Ordered, ReplyProof, Ticket, To, VerifiedFrame};
+use std::sync::Arc;
+use troth_trusted::a2m::{LogId, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, Group, ReplicaId, Seq, Time};
 
@@ -49,6 +51,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.group
     }
 
+    /// Asks for what a part of the protocol asked for.
+    pub fn ask(&mut self, effect: Effect<A>) {
+        self.effects.push(effect);
+    }
+
     /// Sends a message that needs no certificate.
     pub fn send(&mut self, to: To, message: A::Message) {
         self.effects.push(Effect::Send { to, message });
@@ -69,6 +76,21 @@ impl<'a, A: Agreement> Cx<'a, A> {
         to: To,
     ) {
         self.effects.push(Effect::Certify { counter, previous, new, body, to });
+    }
+
+    /// Has a slot of a log filled with a body's digest, and the body sent; order of attestations is order of calls.
+    pub fn certify_in_log(&mut self, log: LogId, slot: Slot, body: A::Body, to: To) {
+        self.effects.push(Effect::CertifyInLog { log, slot, body, to });
+    }
+
+    /// Has something done with the component's logs.
+    pub fn trusted(&mut self, ticket: Ticket, operations: Vec<Operation>) {
+        self.effects.push(Effect::Trusted { ticket, operations });
+    }
+
+    /// Has a nonce drawn.
+    pub fn draw(&mut self, ticket: Ticket) {
+        self.effects.push(Effect::Draw(ticket));
     }
 
     /// Signs a body with the host's key and sends it.
@@ -111,6 +133,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.effects.push(Effect::Deliver(ordered));
     }
 
+    /// Lets the replies of a batch go.
+    pub fn release(&mut self, seq: Seq, proof: Arc<ReplyProof>) {
+        self.effects.push(Effect::Release { seq, proof });
+    }
+
     /// Takes a checkpoint of the state reached so far.
     pub fn checkpoint(&mut self) {
         self.effects.push(Effect::Checkpoint);
@@ -142,6 +169,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
     /// Tells the observers.
     pub fn note(&mut self, note: Note) {
         self.effects.push(Effect::Note(note));
+    }
+
+    /// Stops this replica.
+    pub fn halt(&mut self, reason: &'static str) {
+        self.effects.push(Effect::Halt(reason));
     }
 
     /// Drops an input.

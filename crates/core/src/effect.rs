@@ -1,6 +1,8 @@
 //! What a protocol step asks for, as plain data in the order it asked (design.md §3.2).
 
-use crate::{Agreement, Note, Ordered, VerifiedFrame};
+use crate::{Agreement, Note, Ordered, ReplyProof, VerifiedFrame};
+use std::sync::Arc;
+use troth_trusted::a2m::{LogId, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, ReplicaId, Seq, Time};
 
@@ -12,6 +14,10 @@ pub enum To {
     /// One replica.
     One(ReplicaId),
 }
+
+/// Names what was asked of the trusted component, so that its answer is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
 
 /// One thing a step asks for. Matched without catch-alls, so that a new effect is a compile error
 /// wherever it must be handled. Variants come with the protocol that first uses them (ADR 1).
@@ -41,6 +47,28 @@ pub enum Effect<A: Agreement> {
         /// Whom it is for.
         to: To,
     },
+    /// Have the trusted component fill this slot of a log with a body's digest, and attest it; then send the body. The body
+    /// is durable before, and the message comes back as this replica's own input.
+    CertifyInLog {
+        /// The log.
+        log: LogId,
+        /// The slot, above every one that was asked for before.
+        slot: Slot,
+        /// What is certified.
+        body: A::Body,
+        /// Whom it is for.
+        to: To,
+    },
+    /// Have the trusted component do this with its logs, all of it or nothing, in the order of requests; the answers come by
+    /// [`Agreement::on_trusted`]. What was persisted before is durable before.
+    Trusted {
+        /// Names the answers.
+        ticket: Ticket,
+        /// At most [`MOST_OPERATIONS`](troth_trusted::a2m::MOST_OPERATIONS).
+        operations: Vec<Operation>,
+    },
+    /// Draw a nonce that nobody can foresee; it comes by [`Agreement::on_drawn`].
+    Draw(Ticket),
     /// Sign a body with the host's key and send it; it comes back as this replica's own input.
     Sign {
         /// What is signed.
@@ -77,6 +105,13 @@ pub enum Effect<A: Agreement> {
     },
     /// Execute a batch whose place is final.
     Deliver(Ordered),
+    /// Let the replies of a delivered batch go, with what proves its place. Only where the agreement holds them back.
+    Release {
+        /// The batch.
+        seq: Seq,
+        /// The proof.
+        proof: Arc<ReplyProof>,
+    },
     /// Take a checkpoint of the state reached so far.
     Checkpoint,
     /// The checkpoint is stable: what is below may go.
@@ -109,4 +144,6 @@ pub enum Effect<A: Agreement> {
     },
     /// Tell the observers.
     Note(Note),
+    /// Stop: what this replica knows of itself contradicts its trusted component.
+    Halt(&'static str),
 }

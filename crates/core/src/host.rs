@@ -3,19 +3,24 @@
 //!
 //! A phase: append what must be durable (records, the previous run's certificate, the bodies about to
 //! be certified), sync once, release what waited for that, have the component certify one run.
-//! The certified messages then leave, and come back as this machine's own input.
+//! The certified messages then leave, and come back as this machine's own input. What is asked of the component's
+//! logs takes the place of a run.
 
 mod backlog;
+mod logs;
+mod wanted;
 
 use crate::log::{self, Encoder, LogRecord, RecoveryError, seal_run};
-use crate::{Env, Input, Machine, MachineStart, Note, Output, PeerMessage, To};
+use crate::{Env, Input, Machine, MachineStart, Note, Output, PeerMessage, Ticket, To};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::{Seal, Signer, Verified};
-use troth_trusted::{CounterId, CounterValue, Refusal, Resumed, run};
+use troth_trusted::a2m::{Attestation, LogRefusal, Operation};
+use troth_trusted::{Refusal, Resumed, run};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{Configuration, Digest, Group, ReplicaId, Seq, Time, ToClient, Wire};
+use troth_types::{Configuration, Group, ReplicaId, Seq, Time, ToClient, Wire};
+use wanted::{Asked, Moving, Wanted};
 
 /// One thing for the host's executor to do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,11 @@ pub enum Command<M: Machine> {
     Sync,
     /// Ask the trusted component; go on with [`Host::attested`].
     Attest(Call),
+    /// Have the trusted component carry out these operations on its logs, all in one call; go on with
+    /// [`Host::logged`].
+    Logs(Vec<Operation>),
+    /// Draw a nonce that nobody can foresee; go on with [`Host::drawn`].
+    Draw(Ticket),
     /// Send to replicas.
     Peer {
         /// Whom it is for.
@@ -60,28 +70,28 @@ pub enum Command<M: Machine> {
     Configured(Arc<Configuration>),
     /// Tell the observers.
     Note(Note),
-    /// Stop: the component no longer follows this host.
-    Halt(Refusal),
+    /// Stop: this host must not go on.
+    Halt(Halt),
 }
 
-struct Wanted<M: Machine> {
-    counter: CounterId,
-    previous: CounterValue,
-    new: CounterValue,
-    body: M::Body,
-    digest: Digest,
-    to: To,
+/// Why a host must not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// The component no longer follows this host's counters.
+    Counters(Refusal),
+    /// The component no longer follows what this host asks of its logs.
+    Logs(LogRefusal),
+    /// What the machine knows of itself contradicts its component.
+    Machine(&'static str),
 }
 
-impl<M: Machine> Wanted<M> {
-    fn record(&self) -> LogRecord {
-        LogRecord::Own {
-            counter: self.counter,
-            previous: self.previous,
-            new: self.new,
-            body: self.body.to_wire(),
-        }
-    }
+/// What a component says of itself when its host starts again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resume<'a> {
+    /// What it certified last, for each counter.
+    pub counters: &'a [Resumed],
+    /// What its logs hold where [`open_slots`](crate::open_slots) asks.
+    pub logs: &'a [Attestation],
 }
 
 /// Drives one machine.
@@ -98,7 +108,9 @@ pub struct Host<M: Machine> {
     urgent: bool,
     waiting: Vec<Command<M>>,
     wanted: VecDeque<Wanted<M>>,
-    run: Vec<Wanted<M>>,
+    run: Vec<Moving<M>>,
+    /// What was asked of the component's logs and is not answered.
+    asked: Vec<Asked<M>>,
     tree: run::Tree,
     compact: Option<Seq>,
     /// A checkpoint that nothing in the log leads to.
@@ -108,7 +120,8 @@ pub struct Host<M: Machine> {
     ready: VecDeque<Command<M>>,
     /// Bytes of all that waits in `appends`, `waiting` and `ready`, about.
     held: usize,
-    own: VecDeque<M::Message>,
+    /// What comes back to the machine, in its order.
+    own: VecDeque<Input<M::Message, M::Timer>>,
 }
 
 impl<M: Machine> Host<M> {
@@ -128,7 +141,7 @@ impl<M: Machine> Host<M> {
     }
 
     /// Starts a machine again from its log: the last durable snapshot, the records since, and what the
-    /// component says it certified last for each counter.
+    /// component says of itself.
     #[allow(clippy::too_many_arguments)]
     pub fn recover(
         machine: M,
@@ -138,16 +151,19 @@ impl<M: Machine> Host<M> {
         env: Env,
         snapshot: Option<M::Snapshot>,
         log: &[Bytes],
-        resumed: &[Resumed],
+        resumed: Resume<'_>,
     ) -> Result<Self, RecoveryError> {
         let recovered = log::recover::<M>(log, resumed, me, group.id())?;
         let mut host = Self::new(machine, me, group, signer, true);
         // The component repeats only its last certificate: what it repeated now must be in the log before
         // the next one is made, or a second crash would lose it.
-        for last in resumed {
+        for last in resumed.counters {
             if let Resumed::One { certificate, .. } = last {
                 host.append(LogRecord::Certified(certificate.clone()));
             }
+        }
+        for attestation in recovered.attested {
+            host.append(LogRecord::Attested(attestation));
         }
         let start = MachineStart::Recovered { snapshot, own: recovered.own, records: recovered.records };
         host.machine.start(env, start, &mut host.outputs).map_err(RecoveryError::Machine)?;
@@ -168,6 +184,7 @@ impl<M: Machine> Host<M> {
             waiting: Vec::new(),
             wanted: VecDeque::new(),
             run: Vec::new(),
+            asked: Vec::new(),
             tree: run::Tree::default(),
             compact: None,
             rebase: None,
@@ -216,8 +233,10 @@ impl<M: Machine> Host<M> {
         assert!(!run.is_empty(), "an answer belongs to a question");
         let certificate = match answer {
             Answer::Attested(certificate) => certificate,
-            Answer::Refused(refusal) => return self.ready.push_back(Command::Halt(refusal)),
-            _ => return self.ready.push_back(Command::Halt(Refusal::Halted)),
+            Answer::Refused(refusal) => {
+                return self.ready.push_back(Command::Halt(Halt::Counters(refusal)));
+            }
+            _ => return self.ready.push_back(Command::Halt(Halt::Counters(Refusal::Halted))),
         };
         if self.durable {
             self.append(LogRecord::Certified(certificate.clone()));
@@ -226,18 +245,27 @@ impl<M: Machine> Host<M> {
         let bodies = run.into_iter().map(|wanted| (wanted.body, wanted.digest)).collect();
         let messages = seal_run::<M>(&certificate, bodies, &self.tree, self.me);
         for (to, message) in receivers.into_iter().zip(messages) {
-            // Body and counter are durable: nothing holds the message back.
-            let command = Command::Peer { to, message: PeerMessage::Protocol(message.clone()) };
-            self.hold(&command);
-            self.ready.push_back(command);
-            self.own.push_back(message);
+            self.sealed(to, message);
         }
         self.settle(env);
     }
 
+    /// A certified message leaves and comes back. Its body and what certifies it are durable: nothing holds it back.
+    fn sealed(&mut self, to: To, message: M::Message) {
+        let command = Command::Peer { to, message: PeerMessage::Protocol(message.clone()) };
+        self.hold(&command);
+        self.ready.push_back(command);
+        self.comes_back(message);
+    }
+
+    /// An own message is this machine's next input.
+    fn comes_back(&mut self, message: M::Message) {
+        self.own.push_back(Input::Message(self.me, Verified::made_here(message)));
+    }
+
     /// Gives this replica its own copy of a message that went to every replica; what it rests on is durable.
     pub fn returned(&mut self, env: Env, message: M::Message) {
-        self.own.push_back(message);
+        self.comes_back(message);
         self.settle(env);
     }
 
@@ -280,8 +308,7 @@ impl<M: Machine> Host<M> {
             for output in outputs {
                 self.sort(output);
             }
-            let Some(message) = self.own.pop_front() else { return };
-            let input = Input::Message(self.me, Verified::made_here(message));
+            let Some(input) = self.own.pop_front() else { return };
             self.machine.input(env, input, &mut self.outputs);
         }
     }
@@ -310,13 +337,21 @@ impl<M: Machine> Host<M> {
             Output::Client(message) => self.wait(Command::Client(message)),
             Output::Certify { counter, previous, new, body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);
-                self.wanted.push_back(Wanted { counter, previous, new, body, digest, to });
+                self.wanted.push_back(Wanted::Move(Moving { counter, previous, new, body, digest, to }));
             }
+            Output::CertifyInLog { log, slot, body, to } => {
+                let digest = M::digest(&body, self.group.id(), self.me);
+                self.wanted.push_back(Wanted::Logs(Asked::Message { log, slot, body, digest, to }));
+            }
+            Output::Trusted { ticket, operations } => {
+                self.wanted.push_back(Wanted::Logs(Asked::Call { ticket, operations }));
+            }
+            Output::Draw(ticket) => self.ready.push_back(Command::Draw(ticket)),
             Output::Sign { body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);
                 let message = M::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)));
                 self.wait(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
-                self.own.push_back(message);
+                self.comes_back(message);
             }
             Output::SetTimer { timer, at } => self.ready.push_back(Command::SetTimer { timer, at }),
             Output::CancelTimer(timer) => self.ready.push_back(Command::CancelTimer(timer)),
@@ -335,23 +370,24 @@ impl<M: Machine> Host<M> {
             Output::Rebase(seq) => self.rebase = Some(seq),
             Output::Configured(configuration) => self.ready.push_back(Command::Configured(configuration)),
             Output::Note(note) => self.ready.push_back(Command::Note(note)),
+            Output::Halt(reason) => self.ready.push_back(Command::Halt(Halt::Machine(reason))),
         }
     }
 
     /// Lays out one phase of commands.
     fn phase(&mut self) {
-        let starts_run = self.run.is_empty() && !self.wanted.is_empty();
+        let asks = self.run.is_empty() && self.asked.is_empty() && !self.wanted.is_empty();
         // Records alone wait for something that depends on them.
-        if self.waiting.is_empty() && !starts_run {
+        if self.waiting.is_empty() && !asks {
             return;
         }
         self.compact();
-        if starts_run {
-            self.take_run();
+        if asks {
+            self.take();
             if self.durable {
-                let bodies: Vec<LogRecord> = self.run.iter().map(Wanted::record).collect();
+                let bodies: Vec<LogRecord> = self.under_way().collect();
+                self.urgent |= !bodies.is_empty();
                 bodies.into_iter().for_each(|body| self.append(body));
-                self.urgent = true;
             }
         }
         if std::mem::take(&mut self.urgent) {
@@ -359,17 +395,21 @@ impl<M: Machine> Host<M> {
             self.ready.push_back(Command::Sync);
         }
         self.ready.extend(self.waiting.drain(..));
-        if starts_run {
-            let digests: Vec<[u8; 32]> = self.run.iter().map(|wanted| wanted.digest.0).collect();
-            let digest = self.tree.build(&digests).expect("a run has 1 to 256 messages");
-            let (first, last) = (&self.run[0], &self.run[self.run.len() - 1]);
-            self.ready.push_back(Command::Attest(Call::Attest {
-                counter: first.counter,
-                previous: first.previous,
-                new: last.new,
-                digest,
-            }));
+        if asks {
+            let question = self.ask();
+            self.ready.push_back(question);
         }
+    }
+
+    /// The question to the component for what was taken.
+    fn ask(&mut self) -> Command<M> {
+        let (Some(first), Some(last)) = (self.run.first(), self.run.last()) else {
+            return Command::Logs(self.operations());
+        };
+        let digests: Vec<[u8; 32]> = self.run.iter().map(|wanted| wanted.digest.0).collect();
+        let digest = self.tree.build(&digests).expect("a run has 1 to 256 messages");
+        let (counter, previous, new) = (first.counter, first.previous, last.new);
+        Command::Attest(Call::Attest { counter, previous, new, digest })
     }
 
     /// Begins a fresh segment where the machine said that one may or must begin. A later checkpoint serves
@@ -397,31 +437,11 @@ impl<M: Machine> Host<M> {
         let mut all: Vec<Bytes> = Vec::with_capacity(messages.len() + records.len() + self.run.len() + 1);
         all.extend(messages.iter().map(|message| encoder.sealed(message)));
         all.extend(records.iter().map(|record| encoder.machine(record)));
-        // A run under way has its bodies in the old segment only.
-        all.extend(self.run.iter().map(|wanted| wanted.record().to_wire()));
+        // What the component is asked for has its bodies in the old segment only.
+        all.extend(self.under_way().map(|record| record.to_wire()));
         all.push(LogRecord::CarriedOver(all.len() as u64).to_wire());
         all.iter().for_each(|record| self.hold_record(record));
         self.appends.splice(0..0, all);
         self.urgent = true;
-    }
-
-    /// Takes the longest run of consecutive values from the front of what is wanted. A jump stands
-    /// alone: only then may a certificate skip values.
-    fn take_run(&mut self) {
-        let first = self.wanted.pop_front().expect("asked only where something is wanted");
-        let mut last = (first.counter, first.new);
-        let jump = first.previous.next() != Some(first.new);
-        self.run.push(first);
-        while !jump && self.run.len() < run::MAX_RUN {
-            let follows = self.wanted.front().is_some_and(|next| {
-                (next.counter, next.previous) == last && next.previous.next() == Some(next.new)
-            });
-            if !follows {
-                break;
-            }
-            let next = self.wanted.pop_front().expect("looked at just now");
-            last = (next.counter, next.new);
-            self.run.push(next);
-        }
     }
 }

@@ -5,8 +5,10 @@
 
 use crate::Machine;
 use bytes::Bytes;
-use std::collections::BTreeMap;
-use troth_auth::{Seal, Ui, decode_certificate, encode_certificate};
+use std::collections::{BTreeMap, BTreeSet};
+use crate::Resume;
+use troth_auth::{Seal, Ui, decode_attestation, decode_certificate, encode_attestation, encode_certificate};
+use troth_trusted::a2m::{Attestation, Content, LogId, Operation, Request, Slot, slot_nonce};
 use troth_trusted::{Certificate, CounterId, CounterValue, Resumed, run};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Wire, put_bytes};
 
@@ -36,6 +38,17 @@ pub enum LogRecord {
     /// This many records before this one say of the machine's own messages all that still matters; what
     /// stands before those, the machine has let go.
     CarriedOver(u64),
+    /// A body about to fill a slot. A later record for the same slot replaces it.
+    OwnInLog {
+        /// The log.
+        log: LogId,
+        /// The slot.
+        slot: Slot,
+        /// The body.
+        body: Bytes,
+    },
+    /// The attestation of the slot that a body fills.
+    Attested(Attestation),
 }
 
 const SEALED: u8 = 2;
@@ -93,6 +106,16 @@ impl Wire for LogRecord {
                 out.push(4);
                 records.encode(out);
             }
+            Self::OwnInLog { log, slot, body } => {
+                out.push(5);
+                log.0.encode(out);
+                slot.0.encode(out);
+                put_bytes(out, body);
+            }
+            Self::Attested(attestation) => {
+                out.push(6);
+                encode_attestation(attestation, out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -107,6 +130,12 @@ impl Wire for LogRecord {
             SEALED => Self::Sealed(reader.bytes("a logged message", MAX_RECORD)?),
             MACHINE => Self::Machine(reader.bytes("a logged record", MAX_RECORD)?),
             4 => Self::CarriedOver(Wire::decode(reader)?),
+            5 => Self::OwnInLog {
+                log: LogId(Wire::decode(reader)?),
+                slot: CounterValue(Wire::decode(reader)?),
+                body: reader.bytes("a logged body", MAX_RECORD)?,
+            },
+            6 => Self::Attested(decode_attestation(reader)?),
             other => return Err(Malformed::Tag("a log record", u64::from(other))),
         })
     }
@@ -170,12 +199,14 @@ pub(crate) fn seal_run<M: Machine>(
 pub(crate) struct Recovered<M: Machine> {
     pub(crate) own: Vec<M::Message>,
     pub(crate) records: Vec<M::Record>,
+    /// Attestations of own messages that the log lacked.
+    pub(crate) attested: Vec<Attestation>,
 }
 
-/// Reads a log. `resumed` is what the component says it certified last, per counter.
+/// Reads a log. `resumed` is what the component says of itself.
 pub(crate) fn recover<M: Machine>(
     log: &[Bytes],
-    resumed: &[Resumed],
+    resumed: Resume<'_>,
     me: ReplicaId,
     group: GroupId,
 ) -> Result<Recovered<M>, RecoveryError> {
@@ -184,6 +215,7 @@ pub(crate) fn recover<M: Machine>(
     let mut records = Vec::new();
     let mut bodies: BTreeMap<(CounterId, CounterValue), (CounterValue, M::Body)> = BTreeMap::new();
     let mut certificates: BTreeMap<(CounterId, CounterValue), Certificate> = BTreeMap::new();
+    let mut slots = Slots::<M>::default();
     let decoded = log.iter().map(LogRecord::from_wire).collect::<Result<Vec<_>, _>>()?;
     let own_from = decoded.iter().enumerate().rev().find_map(|(index, record)| match record {
         LogRecord::CarriedOver(records) => {
@@ -205,17 +237,23 @@ pub(crate) fn recover<M: Machine>(
             }
             LogRecord::Sealed(bytes) => {
                 let message = M::Message::from_wire(&bytes)?;
-                match M::position(&message) {
-                    // Where a segment was torn before its mark, what it carried over stands here twice.
-                    Some(position) => drop(sealed.insert(position, message)),
-                    None => own.push(message),
+                // Where a segment was torn before its mark, what it carried over stands here twice.
+                match (M::position(&message), M::slot(&message)) {
+                    (Some(position), _) => drop(sealed.insert(position, message)),
+                    (None, Some(slot)) => drop(slots.sealed.insert(slot, message)),
+                    (None, None) => own.push(message),
                 }
             }
+            LogRecord::OwnInLog { log, slot, body } => {
+                slots.bodies.insert((log, slot), M::Body::from_wire(&body)?);
+            }
+            LogRecord::Attested(attestation) => slots.take(attestation, me, group),
         }
     }
     let newest_sealed: BTreeMap<CounterId, CounterValue> =
         sealed.keys().map(|(counter, value): &(CounterId, CounterValue)| (*counter, *value)).collect();
     let singles: Vec<_> = resumed
+        .counters
         .iter()
         .filter_map(|last| match last {
             Resumed::One { certificate, digest } => Some((certificate, digest)),
@@ -240,7 +278,69 @@ pub(crate) fn recover<M: Machine>(
     }
     own.extend(sealed.into_values());
     own.sort_by_key(|message| M::position(message));
-    Ok(Recovered { own, records })
+    let mut attested = Vec::new();
+    for attestation in resumed.logs {
+        let known = slots.sealed.len();
+        slots.take(attestation.clone(), me, group);
+        if slots.sealed.len() > known {
+            attested.push(attestation.clone());
+        }
+    }
+    own.extend(slots.sealed.into_values());
+    Ok(Recovered { own, records, attested })
+}
+
+/// Own messages that fill slots.
+struct Slots<M: Machine> {
+    /// Bodies that are about to, or do.
+    bodies: BTreeMap<(LogId, Slot), M::Body>,
+    /// Those that do.
+    sealed: BTreeMap<(LogId, Slot), M::Message>,
+}
+
+impl<M: Machine> Default for Slots<M> {
+    fn default() -> Self {
+        Self { bodies: BTreeMap::new(), sealed: BTreeMap::new() }
+    }
+}
+
+impl<M: Machine> Slots<M> {
+    /// Takes an attestation of this replica's own component; one that says that a body fills its slot makes that a message.
+    /// Of a slot that something else fills, or nothing, the body was never certified: nobody has seen it.
+    fn take(&mut self, attestation: Attestation, me: ReplicaId, group: GroupId) {
+        let at = (attestation.claim.log, attestation.claim.slot);
+        let Content::Assigned { value, .. } = attestation.claim.content else { return };
+        let Some(body) = self.bodies.get(&at) else { return };
+        let digest = M::digest(body, group, me);
+        if attestation.claim.request == Request::Lookup && digest.0 == value {
+            let body = self.bodies.remove(&at).expect("looked at just now");
+            self.sealed.insert(at, M::seal(body, digest, me, Seal::Slot(attestation)));
+        }
+    }
+}
+
+/// What to ask the component's logs before a host starts again from this log: what became of the slots that bodies in it
+/// were to fill, where the log does not say. The answers go into [`Resume::logs`].
+///
+/// # Errors
+/// Where a record does not decode.
+pub fn open_slots(log: &[Bytes]) -> Result<Vec<Operation>, Malformed> {
+    let mut open = BTreeSet::new();
+    for record in log {
+        match LogRecord::from_wire(record)? {
+            LogRecord::OwnInLog { log, slot, .. } => drop(open.insert((log, slot))),
+            LogRecord::Attested(attestation) => {
+                open.remove(&(attestation.claim.log, attestation.claim.slot));
+            }
+            LogRecord::Own { .. }
+            | LogRecord::Certified(_)
+            | LogRecord::Sealed(_)
+            | LogRecord::Machine(_)
+            | LogRecord::CarriedOver(_) => {}
+        }
+    }
+    let lookup = |(log, slot)| Operation::Lookup { log, slot, nonce: slot_nonce(slot) };
+    Ok(open.into_iter().map(lookup).collect())
 }
 
 /// The messages that a certificate covers, from the logged bodies. `root` is what the component says it

@@ -1,9 +1,10 @@
 //! What a host knows of the machine it drives: inputs in, outputs out, nothing else.
 
-use crate::{Note, To, VerifiedFrame};
+use crate::{Note, Ticket, To, VerifiedFrame};
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
+use troth_trusted::a2m::{self, LogId, Nonce, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
     ClientId, Configuration, Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch,
@@ -123,6 +124,10 @@ pub enum Input<M, T> {
     StatePiece(ReplicaId, StatePiece),
     /// A timer is due.
     Timer(T),
+    /// What the trusted component answered to operations on its logs.
+    Trusted(Ticket, Vec<a2m::Answer>),
+    /// A nonce that was asked for.
+    Drawn(Ticket, Nonce),
 }
 
 /// What a machine wants done.
@@ -152,6 +157,26 @@ pub enum Output<M: Machine> {
         /// Whom it is for.
         to: To,
     },
+    /// Fill a slot of a log, send, and give back as input.
+    CertifyInLog {
+        /// The log.
+        log: LogId,
+        /// The slot.
+        slot: Slot,
+        /// What is certified.
+        body: M::Body,
+        /// Whom it is for.
+        to: To,
+    },
+    /// Have the trusted component do this with its logs.
+    Trusted {
+        /// Names the answers.
+        ticket: Ticket,
+        /// What to do, all or nothing.
+        operations: Vec<Operation>,
+    },
+    /// Draw a nonce.
+    Draw(Ticket),
     /// Sign, send, and give back as input.
     Sign {
         /// What is signed.
@@ -181,6 +206,8 @@ pub enum Output<M: Machine> {
     Configured(Arc<Configuration>),
     /// Tell the observers.
     Note(Note),
+    /// Stop.
+    Halt(&'static str),
 }
 
 /// What a machine starts from.
@@ -227,6 +254,11 @@ pub trait Machine: Clone + Debug + PartialEq + Eq {
     fn seal(body: Self::Body, digest: Digest, from: ReplicaId, seal: Seal) -> Self::Message;
     /// The counter and value of a message that the trusted component certified.
     fn position(message: &Self::Message) -> Option<(CounterId, CounterValue)>;
+    /// The log and slot of a message that the trusted component certified there.
+    fn slot(message: &Self::Message) -> Option<(LogId, Slot)> {
+        let _ = message;
+        None
+    }
     /// The snapshot of a kept checkpoint.
     fn snapshot(&self, seq: Seq) -> Option<Self::Snapshot>;
     /// What a fresh log segment must hold besides the snapshot.

@@ -5,12 +5,13 @@ use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
     PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::Seal;
+use troth_trusted::a2m::{LogId, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Seq, StateFetch, StatePiece, Time,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Reply, Seq, StateFetch, StatePiece, Time,
     ToClient,
 };
 
@@ -53,6 +54,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     hashed: (Time, u32),
     /// Pieces of state that were of use.
     pieces: u64,
+    /// Replies that wait for the proof of their batch's place.
+    pub(crate) held: BTreeMap<Seq, Vec<Reply>>,
 }
 
 impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
@@ -82,6 +85,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             hashing: false,
             hashed: (Time(0), 0),
             pieces: 0,
+            held: BTreeMap::new(),
         }
     }
 
@@ -139,6 +143,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Certify { counter, previous, new, body, to } => {
                     out.push(Output::Certify { counter, previous, new, body, to });
                 }
+                Effect::CertifyInLog { log, slot, body, to } => {
+                    out.push(Output::CertifyInLog { log, slot, body, to });
+                }
+                Effect::Trusted { ticket, operations } => out.push(Output::Trusted { ticket, operations }),
+                Effect::Draw(ticket) => out.push(Output::Draw(ticket)),
                 Effect::Sign { body, to } => out.push(Output::Sign { body, to }),
                 Effect::SetTimer { timer, at } => {
                     out.push(Output::SetTimer { timer: ReplicaTimer::Protocol(timer), at });
@@ -158,9 +167,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Deliver(ordered) => {
                     let outcome = self.execution.execute(&ordered);
                     if self.repair.is_none() {
-                        for reply in &outcome.replies {
-                            out.push(Output::Client(self.reply(reply.clone(), false)));
-                        }
+                        self.answer(&ordered, &outcome, out);
                         let events = outcome.events.iter().cloned();
                         out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
                     }
@@ -176,6 +183,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     let mut cx = Cx::new(env.now, env.wall, self.me, &self.group, &mut more);
                     self.agreement.on_executed(&mut cx, reached, &outcome);
                 }
+                Effect::Release { seq, proof } => self.release(seq, &proof, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();
                     self.hashing = true;
@@ -196,6 +204,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     self.begin_transfer(env, seq, digest, sources, out);
                 }
                 Effect::Note(note) => out.push(Output::Note(note)),
+                Effect::Halt(reason) => out.push(Output::Halt(reason)),
             }
             // What an event led to comes before what stood behind it in the queue only where it must:
             // effects keep the order in which they were asked for.
@@ -344,6 +353,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     fn installed(&mut self, env: Env, digest: Digest, out: &mut Outputs<A, X>) {
+        // What was executed is not this state's past any more.
+        self.held.clear();
         let reached = self.reached();
         let mut effects = Vec::new();
         let configuration = Arc::clone(self.execution.configuration());
@@ -404,7 +415,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
                     // What is ordered of a removed client does nothing: it may complete a batch, and no more.
                     let removed = self.execution.configuration().is_removed(frame.client());
-                    !removed && self.execution.lookup(frame.client(), frame.number()) == Lookup::New
+                    !removed && self.is_to_order(frame.client(), frame.number())
                 });
                 if !new.is_empty() {
                     self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
@@ -438,6 +449,12 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 }
             }
             Input::Timer(ReplicaTimer::Hashing) => {}
+            Input::Trusted(ticket, answers) => {
+                self.step(env, out, |agreement, cx| agreement.on_trusted(cx, ticket, answers));
+            }
+            Input::Drawn(ticket, nonce) => {
+                self.step(env, out, |agreement, cx| agreement.on_drawn(cx, ticket, nonce));
+            }
         }
         self.hash(env, out);
     }
@@ -452,6 +469,10 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
 
     fn position(message: &A::Message) -> Option<(CounterId, CounterValue)> {
         A::position(message)
+    }
+
+    fn slot(message: &A::Message) -> Option<(LogId, Slot)> {
+        A::slot(message)
     }
 
     fn snapshot(&self, seq: Seq) -> Option<X::Snapshot> {

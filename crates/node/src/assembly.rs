@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use troth_core::{Execution, Host, Machine, RecoveryError, Replica};
+use troth_core::{Execution, Host, Machine, RecoveryError, Replica, Resume};
 use troth_exec::{Application, Executor, Snapshot as State};
 use troth_minbft::COUNTER;
 use troth_trusted::{CounterValue, Resumed, TrustedCore, VolatileStore};
@@ -82,7 +82,8 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
                         }
                         None => Vec::new(),
                     };
-                    Host::recover(machine, me, group, signer, env, snapshot, &log, &resumed)?
+                    let resume = Resume { counters: &resumed, logs: &[] };
+                    Host::recover(machine, me, group, signer, env, snapshot, &log, resume)?
                 }
             };
             let quick = cluster.durability != Durability::Always;

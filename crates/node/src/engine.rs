@@ -21,8 +21,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
-use troth_core::{Agreement, Command, Env, Execution, Host, Input, Machine, PeerMessage, Replica, Request};
+use troth_core::{
+    Agreement, Command, Env, Execution, Halt, Host, Input, Machine, PeerMessage, Replica, Request,
+};
 use troth_trusted::Refusal as ComponentRefusal;
+use troth_trusted::a2m::LogRefusal;
 use troth_trusted_host::Answer;
 use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient};
 
@@ -110,6 +113,10 @@ pub(crate) enum Blocked {
 pub(crate) enum Stopped {
     /// The component no longer follows it.
     Component(ComponentRefusal),
+    /// The component's logs no longer follow it.
+    Logs(LogRefusal),
+    /// What it knows of itself contradicts its component.
+    Machine(&'static str),
     /// Its disk failed.
     Disk(String),
     /// A thread beside the loop panicked.
@@ -336,7 +343,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
                 Command::Configured(configuration) => self.configured(&configuration),
                 Command::Note(note) => self.note(&note),
-                Command::Halt(refusal) => return Err(Stopped::Component(refusal)),
+                // No protocol that is served asks a component's logs, or for nonces, so there is nobody here to answer.
+                Command::Logs(_) => return Err(Stopped::Logs(LogRefusal::Halted)),
+                Command::Draw(_) => return Err(Stopped::Machine("nothing here draws nonces")),
+                Command::Halt(Halt::Counters(refusal)) => return Err(Stopped::Component(refusal)),
+                Command::Halt(Halt::Logs(refusal)) => return Err(Stopped::Logs(refusal)),
+                Command::Halt(Halt::Machine(why)) => return Err(Stopped::Machine(why)),
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_core::PeerMessage;
 use troth_types::{
-    Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature, ToClient, View, Wire,
+    AttestedReply, Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature, ToClient, View, Wire,
 };
 
 /// What the liar puts in the place of every result.
@@ -85,6 +85,10 @@ impl Liar {
                 events_up_to: 0,
                 body: ReplyBody::Full(vec![Bytes::from_static(LIE)]),
             }),
+            ToClient::Attested(AttestedReply { mut reply, place }) => {
+                reply.body = self.other_body(&reply.body);
+                ToClient::Attested(AttestedReply { reply, place })
+            }
             refusal @ ToClient::Refusal(_) => refusal,
         }
     }

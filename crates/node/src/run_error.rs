@@ -9,6 +9,7 @@ use std::io;
 use thiserror::Error;
 pub use troth_core::RecoveryError;
 use troth_trusted::Refusal;
+use troth_trusted::a2m::LogRefusal;
 
 /// Why a replica did not start, or stopped by itself.
 #[derive(Debug, Error)]
@@ -62,6 +63,15 @@ pub enum RunError {
          disk failed, see to that and start the replica again; else leave it stopped, it must not vote any more"
     )]
     Component(Refusal),
+    /// The trusted component's logs no longer follow this replica.
+    #[error(
+        "the trusted component's logs refused to go on: {0:?}\n  mend: where the lines before this one say that its process or \
+         its disk failed, see to that and start the replica again; else leave it stopped, it must not vote any more"
+    )]
+    Logs(LogRefusal),
+    /// The replica contradicts its trusted component.
+    #[error("{0}\n  mend: leave the replica stopped, it must not vote any more")]
+    Contradiction(&'static str),
 }
 
 impl From<Stopped> for RunError {
@@ -69,6 +79,8 @@ impl From<Stopped> for RunError {
         match why {
             Stopped::Component(Refusal::Halted) => Self::Halted,
             Stopped::Component(refusal) => Self::Component(refusal),
+            Stopped::Logs(refusal) => Self::Logs(refusal),
+            Stopped::Machine(why) => Self::Contradiction(why),
             Stopped::Disk(why) => Self::Disk(why),
             Stopped::Panicked(thread) => Self::Panicked(thread),
         }

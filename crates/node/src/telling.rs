@@ -92,15 +92,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             Some(liar) => liar.lie_to_client(message),
             None => message,
         };
-        let client = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
-        };
+        let client = message.client();
         let bytes = message.to_wire();
         self.answered_bytes += bytes.len();
-        let outcome = matches!(message, ToClient::Reply(_) | ToClient::Refusal(_));
+        let outcome = matches!(message, ToClient::Reply(_) | ToClient::Attested(_) | ToClient::Refusal(_));
         self.client_charges.get_mut().answered(client, bytes.len(), outcome);
         if self.links.tell_client(client, &bytes) {
             self.counters.client_messages_out += 1;

@@ -1,5 +1,6 @@
 //! The command line: `sim PROTOCOL --f F --seeds N …`.
 
+use crate::a2m_pbft_e::A2mPbftEWorld;
 use crate::minbft::MinBftWorld;
 use crate::pbft::PbftWorld;
 use crate::report::Report;
@@ -16,6 +17,8 @@ pub const USAGE: &str = "\
 sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
              [--literal RULE]   follow a printed rule literally; only general adversaries
              [--views V]        end a run when a correct replica enters view V
+             [--faulty K]       K faulty replicas, more than f: nothing need make progress, and clients
+                                must see one history all the same
              [--negative]       faulty replicas clone their trusted component: must find violations
              [--twice]          run each seed twice and compare the hashes of all events
              [--keep-going]     go on after a violation
@@ -52,8 +55,9 @@ pub fn run(args: &[String]) -> ExitCode {
         }
         MinBftWorld::NAME => command::<MinBftWorld>(rest),
         PbftWorld::NAME => command::<PbftWorld>(rest),
+        A2mPbftEWorld::NAME => command::<A2mPbftEWorld>(rest),
         other => {
-            let names = [MinBftWorld::NAME, PbftWorld::NAME].join(", ");
+            let names = [MinBftWorld::NAME, PbftWorld::NAME, A2mPbftEWorld::NAME].join(", ");
             eprintln!("no protocol is called {other}; there are: {names}\n{USAGE}");
             ExitCode::from(2)
         }
@@ -90,6 +94,10 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             "--json" => arguments.json = true,
             "--twice" => arguments.twice = true,
             "--keep-going" => arguments.keep_going = true,
+            "--faulty" => {
+                let faulty = u16::try_from(number(value()?)?).map_err(|_| "--faulty takes a number")?;
+                arguments.overrides.faulty = Some(faulty);
+            }
             "--negative" => arguments.overrides.negative = true,
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
@@ -108,6 +116,13 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             }
             other => return Err(format!("what is {other}?")),
         }
+    }
+    let faulty = arguments.overrides.faulty.unwrap_or(arguments.f + 1);
+    if P::history().is_none() && arguments.overrides.faulty.is_some() {
+        return Err(format!("{} promises nothing with more than f faulty replicas", P::NAME));
+    }
+    if !(arguments.f + 1..=2 * arguments.f).contains(&faulty) {
+        return Err(format!("--faulty takes {} to {}", arguments.f + 1, 2 * arguments.f));
     }
     Ok(arguments)
 }
@@ -129,6 +144,9 @@ fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     let mut line = format!("cargo xtask sim {} --f {} --seed {seed}", P::NAME, arguments.f);
     if let Some(literal) = &arguments.overrides.literal {
         line += &format!(" --literal {literal}");
+    }
+    if let Some(faulty) = arguments.overrides.faulty {
+        line += &format!(" --faulty {faulty}");
     }
     if arguments.overrides.negative {
         line += " --negative";

@@ -1,5 +1,6 @@
 //! Trusted components in the simulated world, and who sees their certificates.
 
+use crate::logs::Shown;
 use crate::world::MOST_EPOCHS;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +21,17 @@ pub type Component = InProcess<VolatileStore>;
 pub const FIRST_EPOCH: u64 = 1;
 
 /// The HMAC key of the simulated group.
-fn key() -> MacKey {
+pub(crate) fn key() -> MacKey {
     MacKey::new(&[7; 32])
 }
 
 fn identity(group: &Group, replica: ReplicaId) -> Identity {
     Identity { group: group.id().0, replica: replica.0, epoch: Epoch(FIRST_EPOCH) }
+}
+
+/// Who the component of a replica is in an epoch.
+pub(crate) fn identity_of(group: &Group, replica: ReplicaId, epoch: u64) -> Identity {
+    Identity { epoch: Epoch(epoch), ..identity(group, replica) }
 }
 
 /// The component of a replica at the start of the group.
@@ -37,7 +43,7 @@ pub fn component(group: &Group, replica: ReplicaId) -> Component {
 /// The component of a replica at the start of an epoch.
 #[must_use]
 pub fn component_of(group: &Group, replica: ReplicaId, epoch: u64) -> Component {
-    let identity = Identity { epoch: Epoch(epoch), ..identity(group, replica) };
+    let identity = identity_of(group, replica, epoch);
     InProcess::new(TrustedCore::start(identity, Certifier::Mac(key()), VolatileStore))
 }
 
@@ -83,6 +89,7 @@ pub struct Clash {
 struct Record {
     seen: BTreeMap<(u16, Epoch, CounterId, CounterValue), Seen>,
     clash: Option<Clash>,
+    shown: Shown,
 }
 
 /// The group's verifier with a memory of every good certificate, whole messages and nested ones
@@ -111,6 +118,20 @@ impl WireWatch {
     #[must_use]
     pub fn clash(&self) -> Option<Clash> {
         self.lock().clash.clone()
+    }
+
+    /// Two things that good attestations said of one slot, if there ever were.
+    #[must_use]
+    pub fn log_clash(&self) -> Option<String> {
+        self.lock().shown.clash.clone()
+    }
+
+    pub(crate) fn group(&self) -> &GroupVerifier {
+        &self.verifier
+    }
+
+    pub(crate) fn shown(&self, note: impl FnOnce(&mut Shown)) {
+        note(&mut self.lock().shown);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Record> {

@@ -4,17 +4,19 @@
 //! | --- | --- |
 //! | [`options`] | what a seed's world is like: the swarm |
 //! | [`world`] | hosts, clients and network on one heap of events |
-//! | [`storage`], [`component`] | disks that lose what was not synced; trusted components |
+//! | [`storage`], [`component`], [`logs`] | disks that lose what was not synced; trusted components |
 //! | [`adversary`] | twins, proxies, amnesia, and the machinery for written strategies |
 //! | [`checks`] | what must hold, one file and one property each |
-//! | [`protocol`] | what a protocol brings; [`minbft`], [`pbft`] |
+//! | [`protocol`] | what a protocol brings; [`minbft`], [`pbft`], [`a2m_pbft_e`] |
 //! | [`cli`], [`report`], [`shrink`] | many seeds, their figures, and smaller failures |
 #![forbid(unsafe_code)]
 
+pub mod a2m_pbft_e;
 pub mod adversary;
 pub mod checks;
 pub mod cli;
 pub mod component;
+pub mod logs;
 pub mod minbft;
 pub mod options;
 pub mod pbft;

@@ -91,6 +91,8 @@ pub struct Overrides {
     pub requests: Option<u64>,
     /// The flaw whose literal rule is in force; then only general adversaries are drawn.
     pub literal: Option<String>,
+    /// How many replicas are faulty, where they are more than f.
+    pub faulty: Option<u16>,
     /// Every faulty replica is a pair with *cloned* components: outside the fault model.
     pub negative: bool,
     /// A run ends without a verdict on what follows when a correct replica enters this view: which
@@ -228,7 +230,9 @@ impl Options {
     fn draw_faulty(&mut self, strategies: usize, overrides: &Overrides) {
         let mut rng = Rng::stream(self.seed, "faulty", 0);
         // Mostly as many as the model allows.
-        let count = if rng.below(10) < 7 || overrides.negative {
+        let count = if let Some(faulty) = overrides.faulty {
+            faulty
+        } else if rng.below(10) < 7 || overrides.negative {
             self.f
         } else {
             rng.below(u64::from(self.f) + 1) as u16
@@ -241,9 +245,12 @@ impl Options {
             rng.shuffle(&mut replicas);
         }
         let general = overrides.literal.is_some() || strategies == 0;
+        // Those who are more than the group tolerates do most harm together.
+        let together = overrides.faulty.is_some() && rng.one_in(2);
         for replica in replicas.into_iter().take(usize::from(count)) {
             let kind = match rng.below(if general { 4 } else { 10 }) {
                 _ if overrides.negative => FaultyKind::Twin,
+                _ if together => FaultyKind::Written(strategies - 1),
                 0 | 1 => FaultyKind::Proxy,
                 2 => FaultyKind::Twin,
                 3 => FaultyKind::Amnesia,
@@ -295,6 +302,13 @@ impl Options {
     #[must_use]
     pub fn has(&self, class: FaultClass) -> bool {
         self.classes.contains(&class)
+    }
+
+    /// Whether more replicas are faulty than the group tolerates: then only what clients see is judged, and what components
+    /// say.
+    #[must_use]
+    pub fn beyond(&self) -> bool {
+        self.faulty.len() > usize::from(self.f)
     }
 
     /// The faulty behaviour of a replica, if it is faulty.

@@ -4,8 +4,12 @@ use crate::adversary::Strategy;
 use crate::{Options, Shape};
 use troth_auth::Seal;
 use troth_core::Agreement;
+use troth_trusted::a2m::{Answer, LOGS, LogId, LogRefusal};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, Group, ReplicaId};
+
+/// What a component answers to operations on its logs.
+pub type Logged = Result<Vec<Answer>, LogRefusal>;
 
 /// The way between a faulty host's fiction and the truth, in one direction: what
 /// [`Protocol::relabel_body`] and [`Protocol::relabel_message`] look up.
@@ -49,6 +53,15 @@ pub trait Protocol: Sized + 'static {
     fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: Option<u64>) -> Self::Agreement;
     /// The counters of the trusted component that it uses.
     fn counters() -> &'static [CounterId];
+    /// How many entries each log of its components has room for, where they hold logs.
+    fn log_room(options: &Options) -> Option<[usize; LOGS]> {
+        let _ = options;
+        None
+    }
+    /// The log in which clients find their requests, where replies prove their place.
+    fn history() -> Option<LogId> {
+        None
+    }
     /// The literal rules that can be put in force, by name.
     fn literals() -> Vec<&'static str>;
     /// Whether a literal rule costs progress rather than a right answer: only then is a run judged for what is missing

@@ -105,6 +105,8 @@ impl From<RunError> for Failure {
             | RunError::Marker(_)
             | RunError::Start(_)
             | RunError::Component(_)
+            | RunError::Logs(_)
+            | RunError::Contradiction(_)
             | RunError::Halted
             | RunError::Panicked(_)
             | RunError::Durable(_)

@@ -18,7 +18,7 @@
 
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{
-    Answer, Attestation, Content, LogId, LogRefusal, Operation, Slot, Unfit, chained, slot_nonce,
+    Answer, Attestation, Content, LogId, LogRefusal, Operation, Slot, Unfit, jumped, slot_nonce,
 };
 
 /// Whether a call was refused for what it would itself have left: it may have been done before.
@@ -95,7 +95,7 @@ fn shows(operation: &Operation, later: &[Operation], reply: &Answer) -> bool {
     match (operation, claim.content) {
         (Operation::Append { value, .. }, Content::Assigned { value: held, .. }) => *value == held,
         (Operation::Advance { slot, previous, value, .. }, Content::Assigned { value: held, digest }) => {
-            *value == held && digest == chained(*slot, value, previous)
+            *value == held && digest == jumped(*slot, value, previous)
         }
         (
             Operation::Append { log, slot, .. } | Operation::Advance { log, slot, .. },

@@ -2,7 +2,7 @@
 //! client and the client to the replica; frames carry the client's signature besides, because
 //! replicas show them to each other.
 
-use crate::{ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list};
+use crate::{AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -49,12 +49,25 @@ pub enum ToClient {
     /// Why this replica will not do what was asked. One replica's word: a client believes it only
     /// from f+1.
     Refusal(Refusal),
+    /// The outcome of a frame, where replies prove the frame's place.
+    Attested(AttestedReply),
 }
 
 impl ToClient {
     /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
     /// others.
-    pub const KINDS: u8 = 4;
+    pub const KINDS: u8 = 5;
+
+    /// The client that it is for.
+    #[must_use]
+    pub fn client(&self) -> ClientId {
+        match self {
+            Self::Reply(reply) | Self::Attested(AttestedReply { reply, .. }) => reply.client,
+            Self::ReadReply(reply) => reply.client,
+            Self::Event(event) => event.client,
+            Self::Refusal(refusal) => refusal.client,
+        }
+    }
 }
 
 /// The result of a frame, in full or as a digest (protocols.md §1.1).
@@ -246,6 +259,27 @@ impl Wire for ReplyBody {
     }
 }
 
+impl Wire for Reply {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.client.encode(out);
+        self.number.encode(out);
+        self.seq.encode(out);
+        self.view.encode(out);
+        self.events_up_to.encode(out);
+        self.body.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            client: Wire::decode(reader)?,
+            number: Wire::decode(reader)?,
+            seq: Wire::decode(reader)?,
+            view: Wire::decode(reader)?,
+            events_up_to: Wire::decode(reader)?,
+            body: Wire::decode(reader)?,
+        })
+    }
+}
+
 impl Wire for RefusalReason {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self {
@@ -275,12 +309,7 @@ impl Wire for ToClient {
         match self {
             Self::Reply(reply) => {
                 out.push(0);
-                reply.client.encode(out);
-                reply.number.encode(out);
-                reply.seq.encode(out);
-                reply.view.encode(out);
-                reply.events_up_to.encode(out);
-                reply.body.encode(out);
+                reply.encode(out);
             }
             Self::ReadReply(reply) => {
                 out.push(1);
@@ -303,18 +332,16 @@ impl Wire for ToClient {
                 refusal.read.encode(out);
                 refusal.reason.encode(out);
             }
+            Self::Attested(AttestedReply { reply, place }) => {
+                out.push(4);
+                reply.encode(out);
+                place.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(match u8::decode(reader)? {
-            0 => Self::Reply(Reply {
-                client: Wire::decode(reader)?,
-                number: Wire::decode(reader)?,
-                seq: Wire::decode(reader)?,
-                view: Wire::decode(reader)?,
-                events_up_to: Wire::decode(reader)?,
-                body: Wire::decode(reader)?,
-            }),
+            0 => Self::Reply(Wire::decode(reader)?),
             1 => Self::ReadReply(ReadReply {
                 client: Wire::decode(reader)?,
                 number: Wire::decode(reader)?,
@@ -333,6 +360,7 @@ impl Wire for ToClient {
                 read: Wire::decode(reader)?,
                 reason: Wire::decode(reader)?,
             }),
+            4 => Self::Attested(AttestedReply { reply: Wire::decode(reader)?, place: Wire::decode(reader)? }),
             other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
         })
     }

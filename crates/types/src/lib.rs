@@ -2,6 +2,7 @@
 //! other crate of Troth shares. Nothing here knows a protocol, a socket or a clock.
 #![forbid(unsafe_code)]
 
+mod attested_reply;
 mod batch;
 mod change;
 mod client_message;
@@ -14,6 +15,7 @@ mod ids;
 mod limits;
 mod state_transfer;
 
+pub use attested_reply::{AttestedReply, Place};
 pub use batch::Batch;
 pub use change::{Change, ChangeAnswer, Refused};
 pub use client_message::{

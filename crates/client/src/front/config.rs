@@ -110,6 +110,7 @@ impl ClientConfig {
             limits: self.limits,
             timing: self.timing,
             bounds: self.bounds,
+            history: None,
             first_number,
             events_seen,
             hold_acknowledgements: true,

@@ -51,11 +51,14 @@ fn weight<M: Machine>(command: &Command<M>) -> usize {
             ToClient::ReadReply(reply) => results(&reply.body),
             ToClient::Event(event) => event.payload.len(),
             ToClient::Refusal(_) => 0,
+            ToClient::Attested(reply) => results(&reply.reply.body) + reply.size_of_proof(),
         },
         // These never wait for long, or hold nothing that is not held anyway.
         Command::NewSegment { .. }
         | Command::Sync
         | Command::Attest(_)
+        | Command::Logs(_)
+        | Command::Draw(_)
         | Command::Return(_)
         | Command::SetTimer { .. }
         | Command::CancelTimer(_)

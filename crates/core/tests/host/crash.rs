@@ -4,7 +4,7 @@ use crate::scribe::{Ask, ENV, Home, ME, Said, Scribe, group, name, names};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::ModelSigner;
-use troth_core::{Command, Host, LogRecord, RecoveryError};
+use troth_core::{Command, Host, LogRecord, RecoveryError, Resume};
 use troth_trusted::CounterValue;
 use troth_types::Wire;
 
@@ -131,7 +131,9 @@ fn a_body_that_was_never_certified_is_replaced() {
 fn recovered(home: &mut Home, log: &[bytes::Bytes]) -> Result<(), RecoveryError> {
     let resumed = home.resumed();
     let signer = Arc::new(ModelSigner::new(1));
-    Host::recover(Scribe::default(), ME, group(), signer, ENV, None, log, &[resumed]).map(drop)
+    let counters = [resumed];
+    let resume = Resume { counters: &counters, logs: &[] };
+    Host::recover(Scribe::default(), ME, group(), signer, ENV, None, log, resume).map(drop)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The order of commands.
 
 use crate::scribe::{Ask, COUNTER, ENV, Home, names};
-use troth_core::{Command, LogRecord, PeerMessage, To};
+use troth_core::{Command, Halt, LogRecord, PeerMessage, To};
 use troth_trusted::{CounterValue, Refusal};
 use troth_trusted_host::{Answer, Call};
 use troth_types::{ReplicaId, Wire};
@@ -181,7 +181,7 @@ fn a_refusal_halts() {
         home.ask(Ask::Certify(2));
         home.run_until_asked();
         home.host().attested(ENV, Answer::Refused(refusal));
-        assert_eq!(home.host().command(), Some(Command::Halt(refusal)));
+        assert_eq!(home.host().command(), Some(Command::Halt(Halt::Counters(refusal))));
         assert!(home.scribe().own.is_empty(), "nothing was certified");
     }
     // An answer to another question is no certificate either.
@@ -189,7 +189,7 @@ fn a_refusal_halts() {
     home.ask(Ask::Certify(1));
     home.run_until_asked();
     home.host().attested(ENV, Answer::Value(CounterValue(1)));
-    assert_eq!(home.host().command(), Some(Command::Halt(Refusal::Halted)));
+    assert_eq!(home.host().command(), Some(Command::Halt(Halt::Counters(Refusal::Halted))));
     assert!(home.host().command().is_none());
 }
 
@@ -207,5 +207,5 @@ fn a_component_that_stands_elsewhere_refuses_and_the_host_halts() {
     let answer = home.attest(call);
     home.host().attested(ENV, answer);
     let refusal = Refusal::Elsewhere { counter: COUNTER, current: CounterValue(1) };
-    assert_eq!(home.host().command(), Some(Command::Halt(refusal)));
+    assert_eq!(home.host().command(), Some(Command::Halt(Halt::Counters(refusal))));
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Evidence, ModelSigner, Seal, Ui};
 use troth_core::{
-    Command, Env, Host, Input, Machine, MachineStart, Note, Output, PeerMessage, RecoveryError, To,
+    Command, Env, Host, Input, Machine, MachineStart, Note, Output, PeerMessage, RecoveryError, Resume, To,
 };
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Resumed, TrustedCore, VolatileStore,
@@ -243,6 +243,7 @@ impl Machine for Scribe {
     fn seal(body: u64, _: Digest, from: ReplicaId, seal: Seal) -> Said {
         let (ui, signature) = match seal {
             Seal::Ui(ui) => (Some(ui), None),
+            Seal::Slot(_) => unreachable!("it fills no slots"),
             Seal::Signature(signature) => (None, Some(signature)),
         };
         Said { from, word: body, ui, signature }
@@ -379,7 +380,9 @@ impl Home {
         self.lives += 1;
         let signer = Arc::new(ModelSigner::new(1));
         let (snapshot, log) = (self.snapshot.clone(), self.log.clone());
-        self.host = Some(Host::recover(machine, ME, group(), signer, ENV, snapshot, &log, &[resumed])?);
+        let counters = [resumed];
+        let resume = Resume { counters: &counters, logs: &[] };
+        self.host = Some(Host::recover(machine, ME, group(), signer, ENV, snapshot, &log, resume)?);
         Ok(())
     }
 
@@ -399,6 +402,8 @@ pub fn name(command: &Todo) -> &'static str {
         Command::NewSegment { .. } => "segment",
         Command::Sync => "sync",
         Command::Attest(_) => "attest",
+        Command::Logs(_) => "logs",
+        Command::Draw(_) => "draw",
         Command::Peer { message: PeerMessage::Protocol(said), .. } if said.ui.is_some() => "certified",
         Command::Peer { .. } => "send",
         Command::Return(_) => "return",

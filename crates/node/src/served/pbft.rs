@@ -40,7 +40,7 @@ impl Served for Pbft {
         if proof.votes.is_empty() {
             return Err(uncertified("nobody vouches for it"));
         }
-        let (seq, digest) = proven(&cluster.group, proof)
+        let (seq, digest) = proven(&cluster.group, false, proof)
             .ok_or_else(|| uncertified("fewer than 2f+1 replicas vouch for one checkpoint"))?;
         not_before_a_change(configuration, seq)?;
         Ok((seq, digest))

@@ -24,6 +24,7 @@ impl Agreement for MinBft {
     fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {
         match seal {
             Seal::Ui(ui) => Message::Certified(Arc::new(crate::Certified { from, body, digest, ui })),
+            Seal::Slot(_) => unreachable!("MinBFT fills no slots"),
             Seal::Signature(signature) => {
                 let Body::RequestViewChange(request) = body else {
                     unreachable!("MinBFT signs nothing but REQ-VIEW-CHANGE")

@@ -66,7 +66,7 @@ impl Agreement for Pbft {
             Message::Prepare(vote) => self.on_prepare(cx, from, vote),
             Message::Commit(vote) => self.on_commit(cx, from, vote),
             Message::Signed(message) => match message.body {
-                Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, &message, checkpoint),
+                Body::Checkpoint(_) | Body::Attested(_) => self.on_checkpoint_vote(cx, &message),
                 Body::ViewChange(_) => self.on_view_change(cx, &message),
                 Body::NewView(_) => self.on_new_view(cx, &message),
             },
@@ -74,6 +74,10 @@ impl Agreement for Pbft {
             Message::Stable(proof) => self.adopt_stable(cx, &proof),
             Message::FetchBatches(digests) => self.on_fetch_batches(cx, from, &digests),
             Message::Batches(batches) => self.on_batches(cx, from, batches),
+            // Whoever keeps a history takes these before they come here.
+            Message::FetchHistory(_) | Message::History(..) => {
+                cx.ignore(from, "a history, where none is kept");
+            }
         }
         self.progress(cx);
     }

@@ -5,21 +5,17 @@ use crate::state::{Pbft, Timer};
 use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::{Cx, Note, Reached, To, rule};
-use troth_types::{ClientId, Digest, Group, ReplicaId, Seq};
+use troth_types::{Batch, ClientId, Digest, Group, ReplicaId, Seq};
 
 /// What a certificate proves, where its signatures are good: the number and digest that 2f+1 distinct replicas
-/// signed; zero for one without votes.
+/// signed, with the same history where this group's replicas keep `histories`; zero for one without votes.
 #[must_use]
-pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
+pub fn proven(group: &Group, histories: bool, proof: &StableProof) -> Option<(Seq, Digest)> {
     rule!("PBFT-C2");
     let target = proof.target();
-    if proof.votes.is_empty() {
-        return Some(target);
-    }
-    let same = |vote: &&Arc<Signed>| match &vote.body {
-        Body::Checkpoint(checkpoint) => (checkpoint.seq, checkpoint.digest) == target,
-        _ => false,
-    };
+    let Some(first) = proof.votes.first() else { return Some(target) };
+    let vouched = first.body.checkpoint().filter(|(_, history)| history.is_some() == histories);
+    let same = |vote: &&Arc<Signed>| vouched.is_some() && vote.body.checkpoint() == vouched;
     // A proof may be looked at before its signatures are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
@@ -31,6 +27,12 @@ impl Pbft {
     #[must_use]
     pub fn stable_proof(&self) -> &Arc<StableProof> {
         &self.stable_proof
+    }
+
+    /// A batch that was executed above the stable checkpoint.
+    #[must_use]
+    pub fn executed_batch(&self, seq: Seq) -> Option<&Batch> {
+        self.decided.get(&seq)
     }
 
     /// The digest of an own checkpoint is known.
@@ -62,12 +64,11 @@ impl Pbft {
     }
 
     /// CHECKPOINT ⟨n, d⟩_σi.
-    pub(crate) fn on_checkpoint_vote(
-        &mut self,
-        cx: &mut Cx<'_, Self>,
-        message: &Arc<Signed>,
-        vote: Checkpoint,
-    ) {
+    pub(crate) fn on_checkpoint_vote(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
+        let Some((vote, history)) = message.body.checkpoint() else { return };
+        if history.is_some() != self.config.histories {
+            return cx.ignore(message.from, "a CHECKPOINT of another kind of group");
+        }
         // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
         let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
         if vote.seq <= self.stable.0
@@ -78,7 +79,7 @@ impl Pbft {
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();
         votes.insert(message.from, message.clone());
-        let same = |other: &&Arc<Signed>| matches!(other.body, Body::Checkpoint(other) if other == vote);
+        let same = |other: &&Arc<Signed>| other.body.checkpoint() == Some((vote, history));
         let same: Vec<Arc<Signed>> = votes.values().filter(same).cloned().collect();
         if same.len() >= self.group.quorum() {
             self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
@@ -87,7 +88,7 @@ impl Pbft {
 
     /// 2f+1 signed CHECKPOINTs are a proof wherever they come from.
     pub(crate) fn adopt_stable(&mut self, cx: &mut Cx<'_, Self>, proof: &Arc<StableProof>) {
-        let Some((seq, digest)) = proven(&self.group, proof) else {
+        let Some((seq, digest)) = proven(&self.group, self.config.histories, proof) else {
             return cx.ignore(self.me, "a checkpoint certificate that does not hold");
         };
         if seq <= self.stable.0 {

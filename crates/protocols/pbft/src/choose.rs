@@ -26,7 +26,7 @@ impl<'a> Shown<'a> {
     /// few batches for a number.
     pub fn new(group: &Group, config: &Config, from: ReplicaId, change: &'a ViewChange) -> Option<Self> {
         rule!("PBFT-V5");
-        let stable = proven(group, &change.stable)?;
+        let stable = proven(group, config.histories, &change.stable)?;
         let within = |entry: &Entry| {
             entry.seq > stable.0 && entry.seq.0 - stable.0.0 <= config.window && entry.view < change.to
         };

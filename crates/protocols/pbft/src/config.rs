@@ -24,6 +24,9 @@ pub struct Config {
     pub clock_bound: u64,
     /// The bounds on frames and clients.
     pub limits: Limits,
+    /// Whether CHECKPOINTs carry the attested histories of what their senders executed (A2M-PBFT-E); of the others none
+    /// counts.
+    pub histories: bool,
     /// The flawed rule to follow.
     #[cfg(feature = "literal")]
     pub literal: Option<Flaw>,
@@ -40,6 +43,7 @@ impl Config {
         status_interval: 100_000,
         clock_bound: 2_000_000,
         limits: Limits::DEFAULT,
+        histories: false,
         #[cfg(feature = "literal")]
         literal: None,
     };

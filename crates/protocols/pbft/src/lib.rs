@@ -26,7 +26,7 @@ mod wire;
 pub use checkpoint::proven;
 pub use config::{Config, Flaw};
 pub use message::{
-    Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
+    AttestedCheckpoint, Body, Checkpoint, HistoryEntry, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
     Vote,
 };
 pub use normal::MOST_PRE_PREPARED;

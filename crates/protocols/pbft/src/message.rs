@@ -2,6 +2,7 @@
 //! is in `signed.rs`; their encoding is in `wire.rs`.
 
 use std::sync::Arc;
+use troth_trusted::a2m::{Attestation, Content};
 use troth_types::{Batch, Digest, ReplicaId, Seq, Signature, View};
 
 /// PRE-PREPARE: the primary's proposal of a batch for a sequence number (§4.2), and its vote for it.
@@ -35,6 +36,41 @@ pub struct Checkpoint {
     pub digest: Digest,
 }
 
+/// A CHECKPOINT with the attested slot that the sender's history has for the same batch (paper 000 §4.2.2), in a group
+/// whose replicas keep such histories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttestedCheckpoint {
+    /// What any CHECKPOINT says.
+    pub checkpoint: Checkpoint,
+    /// The lookup of the slot: x and d are in it.
+    pub attestation: Attestation,
+}
+
+/// What a history holds in one slot, and up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// What fills the slot: x.
+    pub value: Digest,
+    /// The digest up to the slot: d.
+    pub digest: Digest,
+}
+
+impl AttestedCheckpoint {
+    /// What the attestation says that the history holds; none where that is nothing.
+    #[must_use]
+    pub fn entry(&self) -> Option<HistoryEntry> {
+        match self.attestation.claim.content {
+            Content::Assigned { value, digest } => {
+                Some(HistoryEntry { value: Digest(value), digest: Digest(digest) })
+            }
+            Content::Skipped { .. } | Content::Unassigned { .. } | Content::Forgotten { .. } => None,
+        }
+    }
+}
+
+/// What 2f+1 replicas must say alike to make a checkpoint stable: the state, and the history where they keep one.
+pub type Target = (Checkpoint, Option<HistoryEntry>);
+
 /// 2f+1 equal CHECKPOINTs of distinct replicas; for the genesis state, none.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StableProof {
@@ -46,10 +82,14 @@ impl StableProof {
     /// Sequence number and digest, as the first vote has them; zero for genesis.
     #[must_use]
     pub fn target(&self) -> (Seq, Digest) {
-        match self.votes.first().map(|vote| &vote.body) {
-            Some(Body::Checkpoint(checkpoint)) => (checkpoint.seq, checkpoint.digest),
-            _ => (Seq(0), Digest::ZERO),
-        }
+        let target = self.votes.first().and_then(|vote| vote.body.checkpoint());
+        target.map_or((Seq(0), Digest::ZERO), |(checkpoint, _)| (checkpoint.seq, checkpoint.digest))
+    }
+
+    /// What the histories hold there, where they are attested.
+    #[must_use]
+    pub fn history(&self) -> Option<HistoryEntry> {
+        self.votes.first().and_then(|vote| vote.body.checkpoint()).and_then(|(_, history)| history)
     }
 }
 
@@ -101,6 +141,20 @@ pub enum Body {
     ViewChange(ViewChange),
     /// NEW-VIEW.
     NewView(NewView),
+    /// CHECKPOINT, in a group whose replicas keep attested histories.
+    Attested(AttestedCheckpoint),
+}
+
+impl Body {
+    /// What a CHECKPOINT of either kind vouches for.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<Target> {
+        match self {
+            Self::Checkpoint(checkpoint) => Some((*checkpoint, None)),
+            Self::Attested(attested) => Some((attested.checkpoint, attested.entry())),
+            Self::ViewChange(_) | Self::NewView(_) => None,
+        }
+    }
 }
 
 /// A body with its sender's signature.
@@ -183,6 +237,10 @@ pub enum Message {
     FetchBatches(Vec<Digest>),
     /// Batches that were asked for; their digests say which.
     Batches(Vec<Batch>),
+    /// Asks what histories hold from this number on, in a group whose replicas keep them.
+    FetchHistory(Seq),
+    /// What the sender's history holds from a number on. A certificate of a later number shows whether it is true.
+    History(Seq, Vec<Digest>),
 }
 
 /// What must survive a crash.
@@ -202,4 +260,6 @@ pub enum Record {
     Stable(Arc<StableProof>),
     /// A batch that this replica executed: it is decided, so a restart executes it again.
     Executed(Seq, Batch),
+    /// What this replica's history holds from a number on.
+    History(Seq, Vec<Digest>),
 }

@@ -55,13 +55,15 @@ impl Pbft {
                     }
                 }
                 Record::Stable(proof) => {
-                    if let Some(target) = proven(&self.group, &proof).filter(|it| it.0 > self.stable.0) {
+                    if let Some(target) = proven(&self.group, self.config.histories, &proof).filter(|it| it.0 > self.stable.0) {
                         (self.stable, self.stable_proof) = (target, proof);
                     }
                 }
                 Record::Executed(seq, batch) => {
                     self.decided.insert(seq, batch);
                 }
+                // Of the history, which is kept beside.
+                Record::History(..) => {}
             }
         }
         self.name_promised();

@@ -1,10 +1,11 @@
 //! What a replica's host signs of each message, with a domain of its own for each kind, and what a receiver must
 //! verify before it acts on one.
 
-use crate::message::{Body, Entry, Message, NewView, Signed, StableProof, ViewChange};
+use crate::message::{AttestedCheckpoint, Body, Entry, Message, NewView, Signed, StableProof, ViewChange};
 use std::sync::Arc;
-use troth_auth::{Authentic, Claim, Evidence};
+use troth_auth::{Authentic, Claim, Evidence, HISTORY_LOG, Looked, encode_attestation};
 use troth_core::rule;
+use troth_trusted::CounterValue;
 use troth_types::{Digest, GroupId, Hasher, Malformed, ReplicaId};
 
 fn hasher(tag: &'static str, group: GroupId, from: ReplicaId) -> Hasher {
@@ -33,7 +34,7 @@ impl Body {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Checkpoint(_) => "CHECKPOINT",
+            Self::Checkpoint(_) | Self::Attested(_) => "CHECKPOINT",
             Self::ViewChange(_) => "VIEW-CHANGE",
             Self::NewView(_) => "NEW-VIEW",
         }
@@ -46,6 +47,14 @@ impl Body {
             Self::Checkpoint(checkpoint) => {
                 let mut hasher = hasher("troth/pbft/checkpoint/v1", group, from);
                 hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
+                hasher.finish()
+            }
+            Self::Attested(AttestedCheckpoint { checkpoint, attestation }) => {
+                let mut hasher = hasher("troth/pbft/attested-checkpoint/v1", group, from);
+                hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
+                let mut attested = Vec::new();
+                encode_attestation(attestation, &mut attested);
+                hasher.bytes(&attested);
                 hasher.finish()
             }
             Self::ViewChange(change) => {
@@ -84,16 +93,28 @@ impl Signed {
         });
         match &self.body {
             Body::Checkpoint(_) => Ok(()),
+            Body::Attested(attested) => attested.claims(self.from, claims),
             Body::ViewChange(change) => change.claims(group, claims),
             Body::NewView(new_view) => new_view.claims(group, claims),
         }
     }
 }
 
+impl AttestedCheckpoint {
+    /// The slot is the checkpoint's, and it is filled.
+    fn claims<'a>(&'a self, from: ReplicaId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
+        let entry = self.entry().ok_or(Malformed::Invalid("a CHECKPOINT whose history holds nothing"))?;
+        let slot = CounterValue::new(0, self.checkpoint.seq.0);
+        let evidence = Evidence::Assigned(Looked::settled(HISTORY_LOG, slot, &self.attestation));
+        claims.push(Claim { by: from, digest: entry.value, evidence });
+        Ok(())
+    }
+}
+
 impl StableProof {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
-        self.votes.iter().try_for_each(|vote| match vote.body {
-            Body::Checkpoint(_) if vote.body == self.votes[0].body => vote.claims(group, claims),
+        self.votes.iter().try_for_each(|vote| match vote.body.checkpoint() {
+            Some(target) if Some(target) == self.votes[0].body.checkpoint() => vote.claims(group, claims),
             _ => Err(Malformed::Invalid("a stable checkpoint rests on equal CHECKPOINTs")),
         })
     }
@@ -120,6 +141,7 @@ impl Authentic for Message {
             // The link vouches for these, to this replica alone.
             Self::PrePrepare(_) | Self::Prepare(_) | Self::Commit(_) | Self::Status(_) => Ok(()),
             Self::FetchBatches(_) | Self::Batches(_) => Ok(()),
+            Self::FetchHistory(_) | Self::History(..) => Ok(()),
             Self::Signed(message) => message.claims(group, claims),
             Self::Stable(proof) => proof.claims(group, claims),
         }

@@ -1,10 +1,11 @@
 //! The canonical encoding of PBFT's messages and records. Every list is bounded, and messages nest to a bounded depth.
 
 use crate::message::{
-    Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
+    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
     Vote,
 };
 use std::sync::Arc;
+use troth_auth::{decode_attestation, encode_attestation};
 use troth_types::{Batch, Malformed, Reader, Wire, put_list};
 
 /// The most checkpoint messages in a certificate; a bound for the decoder.
@@ -16,10 +17,15 @@ const MAX_ENTRIES: usize = 1 << 18;
 /// The most batches asked for or shown at once; a bound for the decoder.
 pub(crate) const MAX_BATCHES: usize = 64;
 
+/// The most numbers of a history shown at once; a bound for the decoder.
+const MAX_HISTORY: usize = 1 << 13;
+
 /// What may stand inside what: a NEW-VIEW holds VIEW-CHANGEs, a VIEW-CHANGE CHECKPOINTs.
 const CHECKPOINT: u8 = 0;
 const VIEW_CHANGE: u8 = 1;
 const NEW_VIEW: u8 = 2;
+/// Stands where a CHECKPOINT may.
+const ATTESTED: u8 = 3;
 
 impl Wire for Body {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -40,6 +46,12 @@ impl Wire for Body {
                 new_view.base.encode(out);
                 put_list(out, &new_view.chosen);
             }
+            Self::Attested(AttestedCheckpoint { checkpoint, attestation }) => {
+                out.push(ATTESTED);
+                checkpoint.seq.encode(out);
+                checkpoint.digest.encode(out);
+                encode_attestation(attestation, out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -52,7 +64,7 @@ impl Body {
     /// bytes say.
     fn decode_up_to(reader: &mut Reader<'_>, most: u8) -> Result<Self, Malformed> {
         let tag = u8::decode(reader)?;
-        if tag > most {
+        if tag > most && tag != ATTESTED {
             return Err(Malformed::Tag("a body here", u64::from(tag)));
         }
         Ok(match tag {
@@ -60,6 +72,10 @@ impl Body {
                 Self::Checkpoint(Checkpoint { seq: Wire::decode(reader)?, digest: Wire::decode(reader)? })
             }
             VIEW_CHANGE => Self::ViewChange(Wire::decode(reader)?),
+            ATTESTED => Self::Attested(AttestedCheckpoint {
+                checkpoint: Checkpoint { seq: Wire::decode(reader)?, digest: Wire::decode(reader)? },
+                attestation: decode_attestation(reader)?,
+            }),
             _ => Self::NewView(NewView {
                 view: Wire::decode(reader)?,
                 changes: decode_list(reader, "VIEW-CHANGEs", VIEW_CHANGE)?,
@@ -226,6 +242,15 @@ impl Wire for Message {
                 out.push(7);
                 put_list(out, batches);
             }
+            Self::FetchHistory(from) => {
+                out.push(8);
+                from.encode(out);
+            }
+            Self::History(from, values) => {
+                out.push(9);
+                from.encode(out);
+                put_list(out, values);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -238,6 +263,8 @@ impl Wire for Message {
             5 => Self::Stable(Wire::decode(reader)?),
             6 => Self::FetchBatches(reader.list("asked batches", MAX_BATCHES)?),
             7 => Self::Batches(reader.list::<Batch>("batches", MAX_BATCHES)?),
+            8 => Self::FetchHistory(Wire::decode(reader)?),
+            9 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
             other => return Err(Malformed::Tag("a PBFT message", u64::from(other))),
         })
     }
@@ -277,6 +304,11 @@ impl Wire for Record {
                 seq.encode(out);
                 batch.encode(out);
             }
+            Self::History(from, values) => {
+                out.push(7);
+                from.encode(out);
+                put_list(out, values);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -288,6 +320,7 @@ impl Wire for Record {
             4 => Self::NewView(Wire::decode(reader)?),
             5 => Self::Stable(Wire::decode(reader)?),
             6 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
+            7 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
             other => return Err(Malformed::Tag("a PBFT record", u64::from(other))),
         })
     }

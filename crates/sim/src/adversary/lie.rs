@@ -5,7 +5,7 @@ use crate::Protocol;
 use bytes::Bytes;
 use troth_kv::Answer;
 use troth_types::{
-    ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View, Wire,
+    AttestedReply, ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View, Wire,
 };
 
 /// Tells clients what never happened.
@@ -25,6 +25,19 @@ fn lie_about<P: Protocol>(hand: &mut Hand<'_, P>, body: &ReplyBody) -> ReplyBody
     }
 }
 
+impl Liar {
+    fn lie_about_reply<P: Protocol>(&mut self, hand: &mut Hand<'_, P>, mut reply: Reply) -> Reply {
+        self.last = Some((reply.client, reply.number));
+        match hand.rng.below(4) {
+            0 => reply.seq = Seq(reply.seq.0 + 1),
+            1 => reply.events_up_to += hand.rng.below(3),
+            2 => reply.view = View(hand.rng.next()),
+            _ => reply.body = lie_about(hand, &reply.body),
+        }
+        reply
+    }
+}
+
 impl<P: Protocol> Strategy<P> for Liar {
     fn name(&self) -> &'static str {
         "liar to clients"
@@ -35,15 +48,18 @@ impl<P: Protocol> Strategy<P> for Liar {
             return hand.client(message);
         }
         match message {
-            ToClient::Reply(mut reply) => {
-                self.last = Some((reply.client, reply.number));
-                match hand.rng.below(4) {
-                    0 => reply.seq = Seq(reply.seq.0 + 1),
-                    1 => reply.events_up_to += hand.rng.below(3),
-                    2 => reply.view = View(hand.rng.next()),
-                    _ => reply.body = lie_about(hand, &reply.body),
-                }
+            ToClient::Reply(reply) => {
+                let reply = self.lie_about_reply(hand, reply);
                 hand.client_evil(ToClient::Reply(reply));
+            }
+            ToClient::Attested(AttestedReply { reply, mut place }) => {
+                let reply = self.lie_about_reply(hand, reply);
+                match hand.rng.below(6) {
+                    0 => place.index ^= 1,
+                    1 => place.time.0 += 1,
+                    _ => {}
+                }
+                hand.client_evil(ToClient::Attested(AttestedReply { reply, place }));
             }
             ToClient::ReadReply(mut reply) => {
                 reply.body = lie_about(hand, &reply.body);

@@ -21,6 +21,8 @@ pub use rewrite::scramble;
 pub use select::Selective;
 pub use twin::Twin;
 
+use crate::logs::Pretender;
+use crate::protocol::Logged;
 use crate::{Body, Message, Protocol, Rng};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,6 +30,7 @@ use std::rc::Rc;
 use troth_auth::Ui;
 use troth_core::PeerMessage;
 use troth_trusted::CounterId;
+use troth_trusted::a2m::{LogRefusal, Operation};
 use troth_types::{Group, ReplicaId, ToClient};
 
 /// Something a faulty replica does.
@@ -66,6 +69,7 @@ pub struct Hand<'a, P: Protocol> {
     /// What the colluders agree on now.
     pub pact: Pact,
     pub(crate) puppet: &'a mut Puppet<P>,
+    pub(crate) logs: Option<&'a mut Pretender>,
     pub(crate) acts: &'a mut Vec<Act<P>>,
     pub(crate) effective: &'a mut u64,
 }
@@ -79,6 +83,14 @@ impl<P: Protocol> Hand<'_, P> {
     /// Has the real component certify a body by another counter, at the place of `like`.
     pub fn certify_beside(&mut self, counter: CounterId, like: &Ui, body: Body<P>) -> Option<Message<P>> {
         self.puppet.certify_beside(counter, like, body)
+    }
+
+    /// Asks the logs of the real component.
+    ///
+    /// # Errors
+    /// As the component refuses; also where it has no logs.
+    pub fn logs(&mut self, operations: &[Operation]) -> Logged {
+        self.logs.as_mut().map_or(Err(LogRefusal::Halted), |logs| logs.ask(operations))
     }
 
     /// Signs a body with the host's key.
@@ -212,6 +224,8 @@ pub struct Adversary<P: Protocol> {
     /// Whether it says nothing at all.
     pub silent: bool,
     pub(crate) puppet: Puppet<P>,
+    /// The logs of its component, between its hosts.
+    pub(crate) logs: Option<Pretender>,
     pub(crate) heard: VecDeque<(ReplicaId, PeerMessage<Message<P>>)>,
     pub(crate) rng: Rng,
     pub(crate) pact: Rc<RefCell<Pact>>,
@@ -242,6 +256,7 @@ impl<P: Protocol> Adversary<P> {
             heard: &self.heard,
             pact: *self.pact.borrow(),
             puppet: &mut self.puppet,
+            logs: self.logs.as_mut(),
             acts: &mut acts,
             effective: &mut self.effective,
         };

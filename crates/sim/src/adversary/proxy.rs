@@ -4,7 +4,7 @@
 use super::{Hand, Strategy, scramble};
 use crate::{Message, Protocol, Rng};
 use troth_core::PeerMessage;
-use troth_types::{ReplicaId, Reply, ReplyBody, ToClient};
+use troth_types::{AttestedReply, ReplicaId, Reply, ReplyBody, ToClient};
 
 /// How the proxy treats messages for a while.
 #[derive(Clone, Copy, Debug)]
@@ -113,14 +113,19 @@ impl<P: Protocol> Strategy<P> for Proxy {
         if !hand.rng.chance(self.mood.lie) {
             return hand.client(message);
         }
-        if let ToClient::Reply(mut reply) = message {
+        let other = |mut reply: Reply| {
             reply.body = match reply.body {
                 ReplyBody::Full(_) => ReplyBody::Digest(Reply::results_digest(&[])),
                 ReplyBody::Digest(_) => ReplyBody::Full(Vec::new()),
             };
-            hand.client_evil(ToClient::Reply(reply));
-        } else {
-            hand.acted();
+            reply
+        };
+        match message {
+            ToClient::Reply(reply) => hand.client_evil(ToClient::Reply(other(reply))),
+            ToClient::Attested(AttestedReply { reply, place }) => {
+                hand.client_evil(ToClient::Attested(AttestedReply { reply: other(reply), place }));
+            }
+            ToClient::ReadReply(_) | ToClient::Event(_) | ToClient::Refusal(_) => hand.acted(),
         }
     }
 

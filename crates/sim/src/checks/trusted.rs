@@ -1,5 +1,5 @@
-//! U1, trusted uniqueness: no counter value of a component is certified for two digests anywhere on
-//! the wire, nested messages included.
+//! U1, trusted uniqueness: no counter value of a component is certified for two digests, and no slot of its logs attested
+//! as two things, anywhere on the wire, nested messages included.
 
 use crate::component::WireWatch;
 
@@ -11,7 +11,7 @@ impl TrustedUniqueness {
     /// Looks at everything seen so far.
     pub fn look(&self, watch: &WireWatch) -> Result<(), String> {
         match watch.clash() {
-            None => Ok(()),
+            None => watch.log_clash().map_or(Ok(()), Err),
             Some(clash) => Err(format!(
                 "value {:x} of counter {} of replica {} was certified twice",
                 clash.value.0, clash.counter.0, clash.replica

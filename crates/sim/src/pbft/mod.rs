@@ -1,7 +1,7 @@
 //! PBFT in the simulated world.
 
 mod distort;
-mod strategies;
+pub(crate) mod strategies;
 
 use crate::protocol::Named;
 use crate::world::limits;
@@ -15,8 +15,13 @@ use troth_types::{Group, GroupId, ReplicaId};
 #[derive(Debug)]
 pub struct PbftWorld;
 
+/// Protocols that order as PBFT does, with its messages.
+pub trait PbftFamily: Protocol<Agreement: Agreement<Body = Signed, Message = Sent>> {}
+
+impl PbftFamily for PbftWorld {}
+
 /// The parameters of a seed's group.
-fn config(options: &Options) -> Config {
+pub(crate) fn config(options: &Options) -> Config {
     let literal = options
         .literal
         .as_deref()
@@ -31,6 +36,7 @@ fn config(options: &Options) -> Config {
         status_interval: options.status_interval,
         clock_bound: 2_000_000,
         limits: limits(options),
+        histories: false,
         literal,
     }
 }
@@ -61,7 +67,7 @@ impl Protocol for PbftWorld {
     }
 
     fn strategies() -> &'static [Named<Self>] {
-        strategies::ALL
+        strategies::Written::ALL
     }
 
     fn certified(_: &Message<Self>) -> Option<(ReplicaId, Body<Self>)> {
@@ -101,6 +107,8 @@ impl Protocol for PbftWorld {
             Sent::Stable(_) => "STABLE",
             Sent::FetchBatches(_) => "FETCH",
             Sent::Batches(_) => "BATCHES",
+            Sent::FetchHistory(_) => "FETCH-HISTORY",
+            Sent::History(..) => "HISTORY",
         }
     }
 

@@ -5,7 +5,7 @@ use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::Signer;
+use troth_auth::{History, Signer};
 use troth_client::{ClientCore, Config, Output, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
@@ -65,6 +65,7 @@ impl Client {
         limits: Limits,
         id: ClientId,
         signer: Arc<dyn Signer>,
+        history: Option<History>,
     ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
@@ -74,7 +75,7 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
-        let config = Config { limits, timing, ..Config::new(group, id) };
+        let config = Config { limits, timing, history, ..Config::new(group, id) };
         Self {
             id,
             core: ClientCore::new(config, signer),

@@ -1,5 +1,6 @@
 //! What happens in the world, and the heap that puts it in order.
 
+use crate::protocol::Logged;
 use crate::{Message, Protocol};
 use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
@@ -81,6 +82,8 @@ pub enum Event<P: Protocol> {
     Synced(usize, u32),
     /// A node's component answers.
     Attested(usize, u32, Answer),
+    /// A node's component answers what was asked of its logs.
+    Logged(usize, u32, Logged),
     /// A client wants to look at the clock.
     ClientWake(usize),
     /// A client has thought long enough.

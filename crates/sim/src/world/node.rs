@@ -1,6 +1,7 @@
 //! A host in the world: its disk, its component, its clock and its timers.
 
 use crate::component::{Component, FIRST_EPOCH};
+use crate::logs::LogsComponent;
 use crate::storage::SimStorage;
 use crate::watched::{Tap, Watched};
 use crate::world::event::Timer;
@@ -9,11 +10,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::Signer;
-use troth_core::{Env, Host, RecoveryError, Replica};
+use troth_core::{Env, Host, RecoveryError, Replica, Resume, open_slots};
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
 use troth_trusted::{Refusal, Resumed};
-use troth_trusted_host::{Answer, Call, TrustedComponent};
+use troth_trusted::a2m;
+use troth_trusted_host::{Answer, Call, TrustedComponent, TrustedLogs as _};
 use troth_types::{Configuration, Group, Limits, ReplicaId, Time};
 
 use crate::storage::Storage;
@@ -36,6 +38,8 @@ pub struct Node<P: Protocol> {
     pub storage: SimStorage<Snapshot>,
     /// Its trusted component; a faulty replica's real one is with its puppet.
     pub component: Component,
+    /// The logs of its component, where it has any; a faulty replica's are with its adversary.
+    pub logs: Option<LogsComponent>,
     /// What its executor did, not collected yet.
     pub tap: Tap,
     /// Counts its lives; events of earlier ones are stale.
@@ -110,6 +114,7 @@ impl<P: Protocol> Node<P> {
             host: None,
             storage: SimStorage::default(),
             component,
+            logs: None,
             tap: Tap::default(),
             life: 0,
             timers: BTreeMap::new(),
@@ -197,8 +202,18 @@ impl<P: Protocol> Node<P> {
             decoded => decoded.flatten(),
         };
         let env = self.env(now);
-        let host =
-            Host::recover(machine, self.replica, blueprint.group, signer, env, snapshot, &log, &resumed)?;
+        let mut attested = Vec::new();
+        for some in open_slots(&log)?.chunks(a2m::MOST_OPERATIONS) {
+            let logs = self.logs.as_mut().ok_or(RecoveryError::Machine("own slots, and no logs"))?;
+            let answers = logs.call(some).map_err(|_| RecoveryError::Machine("the logs do not answer"))?;
+            attested.extend(answers.into_iter().filter_map(|answer| match answer {
+                a2m::Answer::Attested(attestation) => Some(attestation),
+                a2m::Answer::Done => None,
+            }));
+        }
+        let resume = Resume { counters: &resumed, logs: &attested };
+        let (me, group) = (self.replica, blueprint.group);
+        let host = Host::recover(machine, me, group, signer, env, snapshot, &log, resume)?;
         self.host = Some(host);
         Ok(())
     }

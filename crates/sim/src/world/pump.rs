@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::rc::Rc;
 use troth_core::{Agreement as _, Command, Note, PeerMessage, To};
 use troth_trusted_host::{Answer, Call};
-use troth_types::{OPERATOR, ReplicaId, Seq, ToClient, Wire};
+use troth_types::{AttestedReply, OPERATOR, ReplicaId, Seq, ToClient, Wire};
 
 /// Completed syncs that a snapshot takes to be written, on average.
 const SNAPSHOT_SYNCS: u64 = 4;
@@ -51,10 +51,12 @@ impl<P: Protocol> World<P> {
                     }
                 }
                 Command::Attest(call) => self.attest(index, &call),
+                Command::Logs(operations) => self.logs(index, &operations),
+                Command::Draw(ticket) => self.draw(index, ticket),
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
-                    if let ToClient::Reply(reply) = &message {
+                    if let ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) = &message {
                         self.collect_shown(index, reply.seq);
                     }
                     self.outgoing_client(index, message);
@@ -70,10 +72,10 @@ impl<P: Protocol> World<P> {
                 }
                 Command::Configured(configuration) => self.configured(index, &configuration),
                 Command::Note(note) => self.noted(index, &note),
-                Command::Halt(refusal) => {
+                Command::Halt(why) => {
                     if node.adversary.is_none() {
                         let standing = node.host.as_ref().map(|host| host.machine().agreement().describe());
-                        let result = Err(format!("the component refused: {refusal:?}; {standing:?}"));
+                        let result = Err(format!("it halts: {why:?}; {standing:?}"));
                         self.checks.judge("halt", &[index], result);
                     }
                     self.nodes[index].host = None;
@@ -391,12 +393,7 @@ impl<P: Protocol> World<P> {
     }
 
     fn transmit_client(&mut self, from: ReplicaId, message: ToClient, after: u64) {
-        let client = match &message {
-            ToClient::Reply(reply) => reply.client,
-            ToClient::ReadReply(reply) => reply.client,
-            ToClient::Event(event) => event.client,
-            ToClient::Refusal(refusal) => refusal.client,
-        };
+        let client = message.client();
         if client == OPERATOR {
             for delay in self.network.copies().into_iter().flatten() {
                 self.agenda.after(delay + after, Event::OperatorAnswer(from, message.clone()));

@@ -11,13 +11,14 @@ use super::{Outcome, World};
 use crate::adversary::{Adversary, Amnesia, Pact, Proxy, Puppet, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, WireWatch, component};
+use crate::logs::{Pretender, logs_of};
 use crate::options::{FaultClass, FaultyKind};
 use crate::{Options, Protocol, Rng};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Signer};
+use troth_auth::{Directory, FrameVerifier, History, MessageVerifier, ModelScheme, ModelSigner, Signer};
 use troth_types::{
     ClientEntry, ClientId, ComponentKey, Configuration, HostKeys, Limits, Member, OPERATOR, ReplicaId,
 };
@@ -91,8 +92,12 @@ impl<P: Protocol> World<P> {
             keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
         let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
+        let history = P::history().map(|log| History::new(group.id(), log, watch.clone()));
+        let new_client = |id| {
+            Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id)), history.clone())
+        };
         let clients = (1..=options.clients as u64)
-            .map(|id| Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id))))
+            .map(new_client)
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
             .map(|index| ClientId(options.clients as u64 + index))
@@ -106,7 +111,7 @@ impl<P: Protocol> World<P> {
                 )
             })
             .collect();
-        let mut checks = Checks { replies: ReplyIntegrity::new(options.client_window), ..Checks::default() };
+        let mut checks = Checks { beyond: options.beyond(), replies: ReplyIntegrity::new(options.client_window), ..Checks::default() };
         checks.liveness.bound = super::LIVENESS_BOUND;
         let mut world = Self {
             options: options.clone(),
@@ -123,13 +128,15 @@ impl<P: Protocol> World<P> {
             adversaries: Vec::new(),
             pact: Rc::new(RefCell::new(Pact::default())),
             pact_until: 0,
-            messages: MessageVerifier::new(Arc::clone(&directory), scheme.clone(), watch.clone()),
+            messages: MessageVerifier::new(Arc::clone(&directory), scheme.clone(), watch.clone())
+                .with_attestations(watch.clone()),
             frames: FrameVerifier::new(directory, scheme, limits),
             watch,
             checks,
             storage_rng: Rng::stream(options.seed, "storage", 0),
             fault_rng: Rng::stream(options.seed, "faults", 0),
             adversary_rng: Rng::stream(options.seed, "adversary", 0),
+            nonce_rng: Rng::stream(options.seed, "nonces", 0),
             wire_countdown: options.wire_one_in,
             invariants_countdown: 1,
             healed: false,
@@ -163,6 +170,13 @@ impl<P: Protocol> World<P> {
                 active: true,
                 silent: false,
                 puppet: Puppet::new(replica, group, component(&group, replica), signer, hosts),
+                logs: P::log_room(&self.options).map(|room| {
+                    let count = if self.options.negative { hosts } else { 1 };
+                    // A faulty replica may jump where a correct one does not.
+                    let room = room.map(|entries| 8 * entries);
+                    let real = (0..count).map(|_| logs_of(&group, replica, FIRST_EPOCH, room)).collect();
+                    Pretender::new(real, hosts)
+                }),
                 heard: VecDeque::new(),
                 rng: Rng::stream(self.options.seed, "adversary", 1 + u64::from(replica.0)),
                 pact: Rc::clone(&self.pact),
@@ -177,7 +191,10 @@ impl<P: Protocol> World<P> {
         let skew = if self.options.skew == 0 { 0 } else { rng.below(self.options.skew) };
         let local_start = rng.below(1 << 40);
         let component = component(&self.blueprint.group, replica);
-        self.nodes.push(Node::new(replica, adversary, component, local_start, skew));
+        let mut node = Node::new(replica, adversary, component, local_start, skew);
+        let room = P::log_room(&self.options).filter(|_| adversary.is_none());
+        node.logs = room.map(|room| logs_of(&self.blueprint.group, replica, FIRST_EPOCH, room));
+        self.nodes.push(node);
         self.hosts[usize::from(replica.0)].push(index);
         index
     }

@@ -66,8 +66,19 @@ pub enum Content {
 /// components must have equal digests.
 pub fn chained(slot: Slot, value: &Digest, previous: &Digest) -> Digest {
     rule!("A2M-L2");
+    link(b"troth-a2m-chain/v1", slot, value, previous)
+}
+
+/// The same for a slot that the log advanced to, from a digest that it was given. It is no digest of a log that was
+/// only ever appended to: whoever compares such digests sees that this one may have left a history for another.
+pub fn jumped(slot: Slot, value: &Digest, previous: &Digest) -> Digest {
+    rule!("A2M-L7");
+    link(b"troth-a2m-jump/v1", slot, value, previous)
+}
+
+fn link(tag: &[u8], slot: Slot, value: &Digest, previous: &Digest) -> Digest {
     let mut hasher = Sha256::new();
-    hasher.update(b"troth-a2m-chain/v1");
+    hasher.update(tag);
     hasher.update(slot.0.to_be_bytes());
     hasher.update(value);
     hasher.update(previous);
@@ -186,7 +197,7 @@ impl<E: Storage> Log<E> {
     }
 
     pub(super) fn advance(&mut self, slot: Slot, previous: &Digest, value: Digest) -> Result<(), Unfit> {
-        self.restore(Entry { slot, value, digest: chained(slot, &value, previous) })
+        self.restore(Entry { slot, value, digest: jumped(slot, &value, previous) })
     }
 
     /// Takes an entry that the log held before.

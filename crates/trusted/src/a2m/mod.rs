@@ -28,7 +28,7 @@ pub mod operation;
 
 pub use attestation::{Attestation, Claim, Request};
 pub use component::{A2m, Answer, LogStore};
-pub use log::{Content, Entry, Log, Storage, chained};
+pub use log::{Content, Entry, Log, Storage, chained, jumped};
 pub use logs::{Logs, Unreadable};
 pub use operation::{LogRefusal, Operation, Unfit};
 

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
 use troth_core::{
     Agreement, Command, Env, Host, Input, Note, PeerMessage, RecoveryError, Repeated, Replica, ReplicaTimer,
-    Request, To,
+    Request, Resume, To,
 };
 use troth_exec::{Executor, Snapshot};
 use troth_trusted::{
@@ -440,8 +440,10 @@ impl World {
         let disk = &self.node(replica).disk;
         let signer = Arc::new(signer(r(replica)));
         let snapshot = disk.snapshot.clone();
+        let counters = [resumed];
+        let resume = Resume { counters: &counters, logs: &[] };
         let host =
-            Host::recover(machine, r(replica), self.group, signer, env, snapshot, &disk.log, &[resumed])?;
+            Host::recover(machine, r(replica), self.group, signer, env, snapshot, &disk.log, resume)?;
         self.node_mut(replica).host = Some(host);
         self.pump(r(replica));
         Ok(())
@@ -490,6 +492,7 @@ impl World {
                         self.links.push_back(flight);
                     }
                 }
+                Command::Logs(_) | Command::Draw(_) => unreachable!("MinBFT asks no logs and draws nothing"),
                 Command::Return(_) => unreachable!("MinBFT certifies what it sends to all"),
                 Command::Client(message) => node.answers.push(message),
                 Command::SetTimer { timer, at } => {

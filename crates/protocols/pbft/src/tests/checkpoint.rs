@@ -25,11 +25,11 @@ fn votes_of_nobody_prove_nothing() {
     let net = Net::new(1);
     let good = proof(&net, 8, Digest([1; 32]), &[0, 1, 2]);
     let group = net.node(0).pbft.group;
-    assert_eq!(crate::checkpoint::proven(&group, &good), Some((Seq(8), Digest([1; 32]))));
+    assert_eq!(crate::checkpoint::proven(&group, false, &good), Some((Seq(8), Digest([1; 32]))));
     for stranger in [4, 127, 128, u16::MAX] {
         let mut votes = good.votes.clone();
         votes[2] = Arc::new(crate::message::Signed { from: r(stranger), ..(*votes[2]).clone() });
-        assert_eq!(crate::checkpoint::proven(&group, &StableProof { votes }), None, "{stranger}");
+        assert_eq!(crate::checkpoint::proven(&group, false, &StableProof { votes }), None, "{stranger}");
     }
 }
 

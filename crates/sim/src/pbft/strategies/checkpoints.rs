@@ -1,12 +1,12 @@
 //! Conflicting checkpoints: signs digests that no state has, of numbers that it did or did not reach, and hands out bad
 //! pieces of state.
 
-use super::{PbftHand, Peer};
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use super::Peer;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 use bytes::Bytes;
 use troth_core::PeerMessage;
-use troth_pbft::{Body, Checkpoint, Message};
+use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message};
 use troth_types::{Digest, ReplicaId, Seq};
 
 /// Signs wrong states.
@@ -15,24 +15,31 @@ pub struct Conflicting {
     last: Seq,
 }
 
-impl Strategy<PbftWorld> for Conflicting {
+impl<P: PbftFamily> Strategy<P> for Conflicting {
     fn name(&self) -> &'static str {
         "conflicting checkpoints"
     }
 
-    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
         match &message {
             PeerMessage::Protocol(Message::Signed(signed)) if signed.from == hand.me => {
-                let Body::Checkpoint(checkpoint) = &signed.body else { return hand.send(to, message) };
+                let Some((mut checkpoint, _)) = signed.body.checkpoint() else {
+                    return hand.send(to, message);
+                };
                 self.last = self.last.max(checkpoint.seq);
-                let mut checkpoint = *checkpoint;
                 match hand.rng.below(6) {
                     0 | 1 => checkpoint.digest = Digest([hand.rng.below(256) as u8; 32]),
                     2 => checkpoint.seq = Seq(checkpoint.seq.0 + hand.rng.range(1, 40)),
                     3 if hand.rng.one_in(4) => checkpoint.seq = Seq(u64::MAX),
                     _ => return hand.send(to, message),
                 }
-                let message = hand.sign(Body::Checkpoint(checkpoint));
+                let body = match &signed.body {
+                    Body::Attested(attested) => {
+                        Body::Attested(AttestedCheckpoint { checkpoint, ..attested.clone() })
+                    }
+                    _ => Body::Checkpoint(checkpoint),
+                };
+                let message = hand.sign(body);
                 hand.send_evil(to, PeerMessage::Protocol(message));
             }
             PeerMessage::StatePiece(piece) => {
@@ -51,7 +58,7 @@ impl Strategy<PbftWorld> for Conflicting {
         }
     }
 
-    fn tick(&mut self, hand: &mut PbftHand<'_>) {
+    fn tick(&mut self, hand: &mut Hand<'_, P>) {
         if hand.rng.one_in(40) {
             let wrong = Checkpoint { seq: self.last, digest: Digest([9; 32]) };
             let message = hand.sign(Body::Checkpoint(wrong));

@@ -1,9 +1,9 @@
 //! The false witness: votes as it should for a part of the group, so that batches commit and a checkpoint becomes stable
 //! there, tells few of the checkpoint, and when the view changes knows of nothing.
 
-use super::{PbftHand, Peer};
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use super::Peer;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 use troth_core::PeerMessage;
 use troth_pbft::{Body, Message, StableProof, ViewChange};
 use troth_types::ReplicaId;
@@ -20,7 +20,7 @@ pub struct FalseWitness {
 
 impl FalseWitness {
     /// Chooses anew whom it lets see what, now and then.
-    fn choose(&mut self, hand: &mut PbftHand<'_>) {
+    fn choose<P: PbftFamily>(&mut self, hand: &mut Hand<'_, P>) {
         if hand.now < self.until {
             return;
         }
@@ -35,12 +35,12 @@ impl FalseWitness {
     }
 }
 
-impl Strategy<PbftWorld> for FalseWitness {
+impl<P: PbftFamily> Strategy<P> for FalseWitness {
     fn name(&self) -> &'static str {
         "false witness"
     }
 
-    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
         self.choose(hand);
         let audience = match &message {
             PeerMessage::Protocol(Message::Signed(signed)) if signed.from == hand.me => match &signed.body {
@@ -54,7 +54,7 @@ impl Strategy<PbftWorld> for FalseWitness {
                     let message = hand.sign(Body::ViewChange(nothing));
                     return hand.send_evil(to, PeerMessage::Protocol(message));
                 }
-                Body::Checkpoint(_) => self.confidants,
+                Body::Checkpoint(_) | Body::Attested(_) => self.confidants,
                 Body::NewView(_) => u64::MAX,
             },
             PeerMessage::Protocol(Message::PrePrepare(_) | Message::Prepare(_) | Message::Commit(_)) => {

@@ -1,9 +1,9 @@
 //! The equivocating primary: proposes a batch to some and another batch for the same number to the others, and starts
 //! views differently for different replicas.
 
-use super::{PbftHand, Peer};
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use super::Peer;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 use troth_core::PeerMessage;
 use troth_pbft::{Body, Message, NewView, PrePrepare};
 use troth_types::{Batch, ReplicaId, Seq, Time, View};
@@ -15,7 +15,7 @@ pub struct Equivocator {
     other: Option<(View, Seq, Batch, u64)>,
 }
 
-fn other_batch(hand: &mut PbftHand<'_>, batch: &Batch) -> Batch {
+fn other_batch<P: PbftFamily>(hand: &mut Hand<'_, P>, batch: &Batch) -> Batch {
     let mut frames = batch.frames.clone();
     match hand.rng.below(4) {
         0 => frames.reverse(),
@@ -27,7 +27,7 @@ fn other_batch(hand: &mut PbftHand<'_>, batch: &Batch) -> Batch {
 }
 
 /// The same start from fewer VIEW-CHANGEs, or with a batch left out: a correct replica refuses the latter.
-fn other_start(hand: &mut PbftHand<'_>, new_view: &NewView) -> NewView {
+fn other_start<P: PbftFamily>(hand: &mut Hand<'_, P>, new_view: &NewView) -> NewView {
     let mut other = new_view.clone();
     match hand.rng.below(3) {
         0 if other.changes.len() > hand.group.quorum() => drop(other.changes.remove(0)),
@@ -37,12 +37,12 @@ fn other_start(hand: &mut PbftHand<'_>, new_view: &NewView) -> NewView {
     other
 }
 
-impl Strategy<PbftWorld> for Equivocator {
+impl<P: PbftFamily> Strategy<P> for Equivocator {
     fn name(&self) -> &'static str {
         "equivocating primary"
     }
 
-    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
         match &message {
             PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
                 let at = (proposal.view, proposal.seq);

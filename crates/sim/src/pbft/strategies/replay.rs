@@ -1,19 +1,18 @@
 //! The stale replayer: whatever it ever heard or said comes again, to anybody, at any time.
 
-use super::PbftHand;
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 
 /// Repeats.
 #[derive(Debug)]
 pub struct Replayer;
 
-impl Strategy<PbftWorld> for Replayer {
+impl<P: PbftFamily> Strategy<P> for Replayer {
     fn name(&self) -> &'static str {
         "stale replayer"
     }
 
-    fn tick(&mut self, hand: &mut PbftHand<'_>) {
+    fn tick(&mut self, hand: &mut Hand<'_, P>) {
         let others = hand.others();
         for _ in 0..hand.rng.below(6) {
             if hand.heard.is_empty() {

@@ -1,9 +1,9 @@
 //! Forged view-change sets: VIEW-CHANGEs that forget what prepared, that claim what never did, and that differ from
 //! receiver to receiver; for views near and far.
 
-use super::{PbftHand, Peer};
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use super::Peer;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 use troth_core::PeerMessage;
 use troth_pbft::{Body, Entry, Message, ViewChange};
 use troth_types::{Digest, ReplicaId, View};
@@ -14,7 +14,7 @@ pub struct Forger {
     last: Option<ViewChange>,
 }
 
-fn forged(hand: &mut PbftHand<'_>, change: &ViewChange) -> ViewChange {
+fn forged<P: PbftFamily>(hand: &mut Hand<'_, P>, change: &ViewChange) -> ViewChange {
     let mut forged = change.clone();
     let (prepared, pre_prepared) = (&mut forged.prepared, &mut forged.pre_prepared);
     match hand.rng.below(8) {
@@ -55,12 +55,12 @@ fn forged(hand: &mut PbftHand<'_>, change: &ViewChange) -> ViewChange {
     forged
 }
 
-impl Strategy<PbftWorld> for Forger {
+impl<P: PbftFamily> Strategy<P> for Forger {
     fn name(&self) -> &'static str {
         "forged view-change sets"
     }
 
-    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
         if let PeerMessage::Protocol(Message::Signed(signed)) = &message
             && signed.from == hand.me
             && let Body::ViewChange(change) = &signed.body
@@ -75,7 +75,7 @@ impl Strategy<PbftWorld> for Forger {
         hand.send(to, message);
     }
 
-    fn tick(&mut self, hand: &mut PbftHand<'_>) {
+    fn tick(&mut self, hand: &mut Hand<'_, P>) {
         let Some(mut change) = self.last.clone().filter(|_| hand.rng.one_in(40)) else { return };
         change.to = if hand.rng.one_in(3) { View(hand.rng.next()) } else { change.to.next() };
         let message = hand.sign(Body::ViewChange(change));

@@ -1,9 +1,9 @@
 //! The double voter: votes for whatever anybody proposed, and for other things to other replicas; commits to what never
 //! prepared.
 
-use super::{PbftHand, Peer};
-use crate::adversary::Strategy;
-use crate::pbft::PbftWorld;
+use super::Peer;
+use crate::adversary::{Hand, Strategy};
+use crate::pbft::PbftFamily;
 use std::collections::VecDeque;
 use troth_core::PeerMessage;
 use troth_pbft::{Message, Vote};
@@ -16,12 +16,12 @@ pub struct DoubleVoter {
     seen: VecDeque<Vote>,
 }
 
-impl Strategy<PbftWorld> for DoubleVoter {
+impl<P: PbftFamily> Strategy<P> for DoubleVoter {
     fn name(&self) -> &'static str {
         "double voter"
     }
 
-    fn send(&mut self, hand: &mut PbftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
+    fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
         let PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) = &message else {
             return hand.send(to, message);
         };
@@ -37,7 +37,7 @@ impl Strategy<PbftWorld> for DoubleVoter {
         hand.send(to, message);
     }
 
-    fn hears(&mut self, hand: &mut PbftHand<'_>, _: usize, from: ReplicaId, message: &Peer) -> bool {
+    fn hears(&mut self, hand: &mut Hand<'_, P>, _: usize, from: ReplicaId, message: &Peer) -> bool {
         let vote = match message {
             PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) => *vote,
             PeerMessage::Protocol(Message::PrePrepare(proposal)) => {

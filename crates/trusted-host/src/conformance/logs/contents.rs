@@ -6,7 +6,7 @@ use super::probe::{
     M, ONE, OTHER, Probe, Q, START, Seen, advance, append, end, lookup, quiet, require, slot, truncate,
 };
 use troth_trusted::a2m::{
-    Answer, Attestation, Content, LOGS, LogId, LogRefusal, MOST_OPERATIONS, Request, Unfit, chained,
+    Answer, Attestation, Content, LOGS, LogId, LogRefusal, MOST_OPERATIONS, Request, Unfit, chained, jumped,
 };
 
 fn elsewhere(high: u128) -> Unfit {
@@ -67,7 +67,7 @@ pub(super) fn append_only(probe: &mut Probe<'_>) -> Seen<Outcome> {
 pub(super) fn contents(probe: &mut Probe<'_>) -> Seen<Outcome> {
     let first = chained(slot(1), &ONE, &START);
     let second = chained(slot(2), &OTHER, &first);
-    let far = chained(slot(1 << 70), &ONE, &OTHER);
+    let far = jumped(slot(1 << 70), &ONE, &OTHER);
     let after = chained(slot((1 << 70) + 1), &OTHER, &far);
     let assigned = |value, digest| Content::Assigned { value, digest };
     probe.holds(append(Q, 1, ONE), 1, assigned(ONE, first))?;
@@ -106,7 +106,7 @@ pub(super) fn truncation(probe: &mut Probe<'_>) -> Seen<Outcome> {
         require(now[kept.clone()] == before[kept], format!("truncating to {low} changed what is kept"))?;
         probe.refused(truncate(Q, low), outside(low, 6))?;
     }
-    let last = chained(slot(6), &ONE, &START);
+    let last = jumped(slot(6), &ONE, &START);
     let digest = chained(slot(7), &OTHER, &last);
     probe.holds(append(Q, 7, OTHER), 7, Content::Assigned { value: OTHER, digest })?;
     Ok(Outcome::Held)

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use troth_trusted::StoreFailed;
-use troth_trusted::a2m::{LogRefusal, Logs, Request, Unfit, chained};
+use troth_trusted::a2m::{LogRefusal, Logs, Request, Unfit, chained, jumped};
 
 const CAPACITY: usize = 6;
 const CALLS: usize = 400;
@@ -97,11 +97,11 @@ impl ModelLog {
         }
     }
 
-    fn fill(&mut self, number: u128, value: Digest, previous: Digest) {
+    fn fill(&mut self, number: u128, value: Digest, digest: Digest) {
         for skipped in self.high + 1..number {
             assert_eq!(self.slots.insert(skipped, Fate::SkippedTo(number)), None, "skipped twice");
         }
-        let fate = Fate::Assigned(value, chained(slot(number), &value, &previous));
+        let fate = Fate::Assigned(value, digest);
         assert_eq!(self.slots.insert(number, fate), None, "filled twice");
         self.high = number;
     }
@@ -152,8 +152,8 @@ impl Model {
                     return Err(Unfit::Elsewhere { high });
                 }
                 take_room()?;
-                let previous = log.digest();
-                log.fill(slot.0, value, previous);
+                let digest = chained(slot, &value, &log.digest());
+                log.fill(slot.0, value, digest);
                 Ok(nonce.and_then(|nonce| looked(log, Request::Lookup, slot.0, nonce)))
             }
             Operation::Advance { slot, previous, value, nonce, .. } => {
@@ -161,7 +161,7 @@ impl Model {
                     return Err(Unfit::NotAhead { high });
                 }
                 take_room()?;
-                log.fill(slot.0, value, previous);
+                log.fill(slot.0, value, jumped(slot, &value, &previous));
                 Ok(nonce.and_then(|nonce| looked(log, Request::Lookup, slot.0, nonce)))
             }
             Operation::Truncate { slot: CounterValue(number), .. } => {

@@ -1,0 +1,69 @@
+//! The history of executed batches, as one log of each trusted component attests it, and what a client makes of it
+//! (paper 000 §4.2).
+
+use crate::attestation::decode_attestation;
+use std::fmt;
+use std::sync::Arc;
+use troth_trusted::a2m::{Content, LogId, Request, Slot, slot_nonce};
+use troth_trusted::run::{Path, RunProof, root_over};
+use troth_trusted_host::AttestationVerifier;
+use troth_types::{Digest, Frame, GroupId, Hasher, Place, Reader, ReplicaId, Reply, Time};
+
+/// The log that holds a replica's history.
+pub const HISTORY_LOG: LogId = LogId(0);
+
+/// What the slot of a batch holds: `x`. The root is that of a run over the digests of the batch's frames; zeros where it
+/// has none.
+#[must_use]
+pub fn entry_value(group: GroupId, time: Time, count: u16, root: &Digest) -> Digest {
+    let mut hasher = Hasher::new("troth/history/v1");
+    hasher.fixed(&group.0).number(time.0).number(u64::from(count)).digest(root);
+    hasher.finish()
+}
+
+/// Checks the places of requests in the replicas' histories.
+#[derive(Clone)]
+pub struct History {
+    group: GroupId,
+    log: LogId,
+    verifier: Arc<dyn AttestationVerifier>,
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "History({:?}, {:?})", self.group, self.log)
+    }
+}
+
+impl History {
+    /// The histories of a group, in this log of each component.
+    #[must_use]
+    pub fn new(group: GroupId, log: LogId, verifier: Arc<dyn AttestationVerifier>) -> Self {
+        Self { group, log, verifier }
+    }
+
+    /// What replicas must agree on to be believed about a frame: the reply, and the history up to the slot that holds the
+    /// frame. `None` where the place does not prove that the history of `from` holds it.
+    #[must_use]
+    pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
+        let mut reader = Reader::new(&place.attestation);
+        let attestation = decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())?;
+        let slot: Slot = attestation.claim.slot;
+        if attestation.claim.request != Request::Lookup {
+            return None;
+        }
+        let siblings: Vec<[u8; 32]> = place.path.iter().map(|sibling| sibling.0).collect();
+        let proof = RunProof { index: place.index, count: place.count, path: Path::new(&siblings)? };
+        let root = root_over(&proof, &frame.digest().0)?;
+        let expected = entry_value(self.group, place.time, place.count, &Digest(root));
+        let nonce = slot_nonce(slot);
+        let content = self.verifier.lookup(from.0, &attestation, self.log, slot, &nonce)?;
+        let Content::Assigned { value, digest } = content else { return None };
+        if value != expected.0 {
+            return None;
+        }
+        let mut hasher = Hasher::new("troth/attested-reply/v1");
+        hasher.digest(&reply.vote()).fixed(&slot.0.to_be_bytes()).fixed(&digest);
+        Some(hasher.finish())
+    }
+}

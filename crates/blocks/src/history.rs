@@ -1,0 +1,376 @@
+//! The history log of a replica: one attested slot for each batch that it executed, in their order (paper 000 §4.2.1).
+//!
+//! It keeps account of what its trusted component holds and of what it was asked for, says what to ask next, and takes
+//! the answers. The component's word decides where the log ends; a slot that is filled is never filled again, after a
+//! restart neither. What was executed elsewhere is appended too, once a stable certificate shows what it was: a log that
+//! jumped convinces nobody (A2M-L7).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_auth::HISTORY_LOG;
+use troth_core::{Proven, ReplyProof, Ticket};
+use troth_trusted::CounterValue;
+use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Slot, chained, slot_nonce};
+use troth_types::{Batch, ClientId, Digest, GroupId, Seq};
+
+/// Tickets of the history begin here: a protocol names its own below.
+const TICKETS: u64 = 1 << 63;
+/// Certificates kept.
+const MOST_CERTIFICATES: usize = 8;
+/// Slots asked for in one call: few enough for everything else that the call carries.
+const MOST_AT_ONCE: usize = 64;
+/// Numbers whose values are kept, for those who had a state sent and must append what led to it.
+const MOST_VALUES: usize = 4096;
+
+/// A slot of the own history that is attested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// What fills the slot: x.
+    pub value: Digest,
+    /// The digest of the history up to it: d.
+    pub digest: Digest,
+    /// The component's word.
+    pub attestation: Attestation,
+    proof: Option<Arc<ReplyProof>>,
+}
+
+/// A batch that was executed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Executed {
+    batch: Batch,
+    done: Vec<(ClientId, u64)>,
+}
+
+/// One operation that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    /// Where the log ends.
+    End,
+    /// Where it begins.
+    Low,
+    /// A slot, filled or looked up; with the batch where that was executed here.
+    Slot(Seq, Option<Executed>),
+    /// What is below is forgotten.
+    Truncated,
+}
+
+/// Where the log stands once everything asked for is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marks {
+    low: Seq,
+    end: Seq,
+    digest: Digest,
+}
+
+/// A number that is attested now, and what proves its place to clients where it was executed here.
+pub type Attested = (Seq, Option<Arc<ReplyProof>>);
+
+/// The account of a history log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryLog {
+    group: GroupId,
+    /// Nothing before the component has said.
+    marks: Option<Marks>,
+    /// The last batch that was recorded as executed when this replica started.
+    recorded: Seq,
+    /// The last batch that the executor has reached.
+    reached: Seq,
+    /// Where it stood when this replica started, if that is still to be looked up.
+    restored: Option<Seq>,
+    /// Batches executed here whose slots were not asked for.
+    waiting: BTreeMap<Seq, Executed>,
+    /// What fills each slot, as far as this replica executed it or a certificate shows it.
+    values: BTreeMap<Seq, Digest>,
+    asked: BTreeMap<Ticket, Vec<Asked>>,
+    next_ticket: u64,
+    held: BTreeMap<Seq, Held>,
+    /// The digests that stable certificates show.
+    certificates: BTreeMap<Seq, Digest>,
+    stable: Seq,
+}
+
+fn slot(seq: Seq) -> Slot {
+    CounterValue::new(0, seq.0)
+}
+
+fn number(slot: Slot) -> Option<Seq> {
+    u64::try_from(slot.0).ok().map(Seq)
+}
+
+fn lookup(at: Seq) -> Operation {
+    Operation::Lookup { log: HISTORY_LOG, slot: slot(at), nonce: slot_nonce(slot(at)) }
+}
+
+fn chain(at: Seq, value: &Digest, previous: &Digest) -> Digest {
+    Digest(chained(slot(at), &value.0, &previous.0))
+}
+
+impl HistoryLog {
+    /// The account of a replica of this group, which knows nothing of its component yet.
+    #[must_use]
+    pub fn new(group: GroupId) -> Self {
+        Self {
+            group,
+            marks: None,
+            recorded: Seq(0),
+            reached: Seq(0),
+            restored: None,
+            waiting: BTreeMap::new(),
+            values: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            next_ticket: TICKETS,
+            held: BTreeMap::new(),
+            certificates: BTreeMap::new(),
+            stable: Seq(0),
+        }
+    }
+
+    /// The replica starts, its executor standing at `reached`; `recorded` is the last batch that its own log says it
+    /// executed. Nothing else is asked for before the component has said where its log ends.
+    pub fn start(&mut self, reached: Seq, recorded: Seq) -> (Ticket, Vec<Operation>) {
+        (self.reached, self.recorded) = (reached, recorded.max(reached));
+        self.restored = Some(reached).filter(|reached| *reached > Seq(0));
+        let end = Operation::End { log: HISTORY_LOG, nonce: slot_nonce(CounterValue(0)) };
+        self.call(vec![(Asked::End, end), (Asked::Low, lookup(Seq(0)))])
+    }
+
+    /// What the history held from a number on, when this replica ran before.
+    pub fn remember(&mut self, from: Seq, values: &[Digest]) {
+        self.values.extend((from.0..).map(Seq).zip(values.iter().copied()));
+    }
+
+    /// A batch was executed: its slot is to be filled, or looked up where it is filled already.
+    ///
+    /// # Errors
+    /// Where the batch has more frames than a client can be shown a path through.
+    pub fn executed(&mut self, at: Seq, batch: &Batch, done: &[(ClientId, u64)]) -> Result<(), &'static str> {
+        let value = ReplyProof::value(self.group, batch).ok_or("a batch too large for the history")?;
+        self.reached = self.reached.max(at);
+        self.values.insert(at, value);
+        self.waiting.insert(at, Executed { batch: batch.clone(), done: done.to_vec() });
+        Ok(())
+    }
+
+    /// The executor stands at a state that came from others; what it executed beyond was wrong or comes again.
+    pub fn installed(&mut self, at: Seq) {
+        self.reached = at;
+        self.waiting.clear();
+        drop(self.values.split_off(&at.next()));
+    }
+
+    /// A stable certificate: the digest of every correct history up to a number.
+    ///
+    /// # Errors
+    /// Where this replica's own history is another.
+    pub fn certified(&mut self, at: Seq, digest: Digest) -> Result<(), &'static str> {
+        if self.held.get(&at).is_some_and(|held| held.digest != digest) {
+            return Err(DIVERGED);
+        }
+        self.certificates.insert(at, digest);
+        while self.certificates.len() > MOST_CERTIFICATES {
+            self.certificates.pop_first();
+        }
+        self.stable = self.stable.max(at);
+        // Nobody is answered any more for what is below.
+        self.held = self.held.split_off(&self.stable);
+        Ok(())
+    }
+
+    /// What the own history holds at a number, once it is attested.
+    #[must_use]
+    pub fn held(&self, at: Seq) -> Option<&Held> {
+        self.held.get(&at)
+    }
+
+    /// What proves the place of a batch to its clients. What is stable is proven anew, under another number: so those who
+    /// executed it and those who had its state sent agree on it.
+    #[must_use]
+    pub fn proven(&self, at: Seq) -> Proven {
+        if at <= self.stable {
+            return Proven::Gone;
+        }
+        match self.held.get(&at).and_then(|held| held.proof.clone()) {
+            Some(proof) => Proven::Here(proof),
+            None => Proven::Coming,
+        }
+    }
+
+    /// The first number that the own log lacks, where the executor has passed it and others must tell what it was.
+    #[must_use]
+    pub fn lacks(&self) -> Option<Seq> {
+        let next = self.marks?.end.next();
+        (next <= self.reached && !self.values.contains_key(&next)).then_some(next)
+    }
+
+    /// What the own history holds from a number on, to be shown to others or kept.
+    #[must_use]
+    pub fn values_from(&self, from: Seq) -> Vec<Digest> {
+        let known = self.values.range(from..).zip(from.0..);
+        known.take_while(|((at, _), next)| at.0 == *next).map(|((_, value), _)| *value).collect()
+    }
+
+    /// The values kept, from the first on.
+    #[must_use]
+    pub fn kept(&self) -> (Seq, Vec<Digest>) {
+        let first = self.values.keys().next().copied().unwrap_or_default();
+        (first, self.values_from(first))
+    }
+
+    /// What somebody says the history holds from a number on; taken as far as a certificate of what is executed shows it.
+    /// Returns whether it was of use.
+    pub fn shown(&mut self, from: Seq, values: &[Digest]) -> bool {
+        let (Some(marks), Some(wanted)) = (self.marks, self.lacks()) else { return false };
+        if from != wanted {
+            return false;
+        }
+        let (mut digest, mut verified) = (marks.digest, 0);
+        for (count, (at, value)) in (from.0..=self.reached.0).map(Seq).zip(values).enumerate() {
+            digest = chain(at, value, &digest);
+            if self.certificates.get(&at) == Some(&digest) {
+                verified = count + 1;
+            }
+        }
+        self.values.extend((from.0..).map(Seq).zip(values[..verified].iter().copied()));
+        verified > 0
+    }
+
+    /// Where it stands, for a person who debugs.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let (waiting, asked, held) =
+            (self.waiting.keys().next(), self.asked.len(), self.held.keys().next_back());
+        let ends = self.marks.map(|marks| (marks.low, marks.end));
+        format!("{ends:?} waits for {waiting:?} lacks {:?} asked {asked} held to {held:?}", self.lacks())
+    }
+
+    /// Batches that wait, and slots that are kept: what is to be bounded.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.held.len()
+    }
+
+    /// Whether nothing waits and nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What to ask the component for now, if anything.
+    pub fn calls(&mut self) -> Option<(Ticket, Vec<Operation>)> {
+        let mut marks = self.marks?;
+        let mut wanted = Vec::new();
+        // The CHECKPOINT of the state that it started from may have to be signed again.
+        if let Some(at) = self.restored.take_if(|at| *at <= marks.end) {
+            wanted.push((Asked::Slot(at, None), lookup(at)));
+        }
+        while wanted.len() < MOST_AT_ONCE {
+            let filled = self.waiting.first_key_value().map(|(at, _)| *at).filter(|at| *at <= marks.end);
+            if let Some(at) = filled {
+                // A life before this one filled it.
+                let executed = self.waiting.remove(&at);
+                wanted.push((Asked::Slot(at, executed), lookup(at)));
+                continue;
+            }
+            let at = marks.end.next();
+            let value = self.values.get(&at).copied().filter(|_| at <= self.reached);
+            let Some(value) = value else { break };
+            let nonce = Some(slot_nonce(slot(at)));
+            let append = Operation::Append { log: HISTORY_LOG, slot: slot(at), value: value.0, nonce };
+            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), append));
+            (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
+        }
+        if self.stable > marks.low && self.stable <= marks.end {
+            marks.low = self.stable;
+            let operation = Operation::Truncate { log: HISTORY_LOG, slot: slot(marks.low) };
+            wanted.push((Asked::Truncated, operation));
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        self.marks = Some(marks);
+        while self.values.len() > MOST_VALUES
+            && self.values.first_key_value().is_some_and(|(at, _)| *at <= marks.end)
+        {
+            self.values.pop_first();
+        }
+        Some(self.call(wanted))
+    }
+
+    fn call(&mut self, wanted: Vec<(Asked, Operation)>) -> (Ticket, Vec<Operation>) {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let (asked, operations) = wanted.into_iter().unzip();
+        self.asked.insert(ticket, asked);
+        (ticket, operations)
+    }
+
+    /// Whether a ticket is one of the history's.
+    #[must_use]
+    pub fn asked(&self, ticket: Ticket) -> bool {
+        self.asked.contains_key(&ticket)
+    }
+
+    /// Takes the component's answers; returns the numbers that are attested now, with the proofs of their places.
+    ///
+    /// # Errors
+    /// Where the component's log is not this replica's past, or not the group's.
+    pub fn answered(&mut self, ticket: Ticket, answers: Vec<Answer>) -> Result<Vec<Attested>, &'static str> {
+        let mut attested = Vec::new();
+        let asked = self.asked.remove(&ticket).unwrap_or_default();
+        for (asked, answer) in asked.into_iter().zip(answers) {
+            let Answer::Attested(attestation) = answer else { continue };
+            match asked {
+                Asked::End => self.ends(&attestation)?,
+                Asked::Low => {
+                    let Content::Forgotten { low } = attestation.claim.content else { return Err(DIVERGED) };
+                    let low = number(low).ok_or(DIVERGED)?;
+                    self.marks = self.marks.map(|marks| Marks { low, ..marks });
+                }
+                Asked::Slot(at, executed) => attested.extend(self.filled(at, executed, attestation)?),
+                Asked::Truncated => {}
+            }
+        }
+        Ok(attested)
+    }
+
+    /// The component says where its log ends.
+    fn ends(&mut self, attestation: &Attestation) -> Result<(), &'static str> {
+        let end = number(attestation.claim.slot).ok_or(DIVERGED)?;
+        if end > self.recorded {
+            return Err(SET_BACK);
+        }
+        let digest = match attestation.claim.content {
+            Content::Assigned { digest, .. } => Digest(digest),
+            Content::Skipped { .. } | Content::Unassigned { .. } | Content::Forgotten { .. } => Digest::ZERO,
+        };
+        self.marks = Some(Marks { low: Seq(0), end, digest });
+        Ok(())
+    }
+
+    /// What a slot holds. One that is forgotten proves nothing to anybody.
+    fn filled(
+        &mut self,
+        at: Seq,
+        executed: Option<Executed>,
+        attestation: Attestation,
+    ) -> Result<Option<Attested>, &'static str> {
+        let Content::Assigned { value, digest } = attestation.claim.content else { return Ok(None) };
+        let (value, digest) = (Digest(value), Digest(digest));
+        let other = self.values.get(&at).is_some_and(|known| *known != value);
+        if other || self.certificates.get(&at).is_some_and(|certified| *certified != digest) {
+            return Err(DIVERGED);
+        }
+        let proof =
+            executed.map(|Executed { batch, done }| Arc::new(ReplyProof::new(&attestation, batch, done)));
+        if at >= self.stable {
+            let proof = proof.clone();
+            self.held.insert(at, Held { value, digest, attestation, proof });
+        }
+        Ok(Some((at, proof)))
+    }
+}
+
+/// Why a replica must not go on with its history.
+const DIVERGED: &str = "the history log of the trusted component is not that of the group";
+const SET_BACK: &str =
+    "the trusted component's history is ahead of this replica's log: the log was set back to an older one";

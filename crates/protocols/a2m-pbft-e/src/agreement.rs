@@ -1,0 +1,125 @@
+//! A2M-PBFT-E as an [`Agreement`]: where each event goes.
+
+use crate::{A2mPbftE, Body, Message, Record, Timer};
+use std::sync::Arc;
+use troth_auth::{Seal, Verified};
+use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
+use troth_pbft::Pbft;
+use troth_trusted::a2m::Answer;
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
+
+impl Agreement for A2mPbftE {
+    const NAME: &'static str = "a2m-pbft-e";
+    const MESSAGE_KINDS: u8 = 10;
+    const PROVES_REPLIES: bool = true;
+    type Body = Body;
+    type Message = Message;
+    type Timer = Timer;
+    type Record = Record;
+
+    fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
+        Pbft::digest(body, group, from)
+    }
+
+    fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {
+        Pbft::seal(body, digest, from, seal)
+    }
+
+    fn position(_: &Message) -> Option<(CounterId, CounterValue)> {
+        None
+    }
+
+    fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
+        self.start(cx, start);
+    }
+
+    fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.order(cx, |pbft, cx| pbft.on_requests(cx, frames));
+    }
+
+    fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.order(cx, |pbft, cx| pbft.on_known_frames(cx, frames));
+    }
+
+    fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
+        match &*message {
+            Message::FetchHistory(at) => self.show_history(cx, from, *at),
+            Message::History(at, values) => self.take_history(cx, from, *at, values),
+            _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_, Self>, timer: Timer) {
+        self.order(cx, |pbft, cx| pbft.on_timer(cx, timer));
+        if timer == Timer::Status {
+            self.fetch_history(cx);
+        }
+    }
+
+    fn on_trusted(&mut self, cx: &mut Cx<'_, Self>, ticket: Ticket, answers: Vec<Answer>) {
+        self.attested(cx, ticket, answers);
+    }
+
+    fn on_executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        self.append(cx, reached, outcome);
+        self.order(cx, |pbft, cx| pbft.on_executed(cx, reached, outcome));
+    }
+
+    fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        self.order(cx, |pbft, cx| pbft.on_configured(cx, configuration));
+    }
+
+    fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        self.order(cx, |pbft, cx| pbft.on_checkpoint(cx, seq, digest));
+    }
+
+    fn on_installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: Reached,
+        digest: Digest,
+        executed: &dyn Fn(ClientId, u64) -> bool,
+    ) {
+        rule!("A2ME-T1");
+        self.history.installed(reached.seq);
+        self.order(cx, |pbft, cx| pbft.on_installed(cx, reached, digest, executed));
+    }
+
+    fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
+        self.pbft.frame(digest)
+    }
+
+    fn proven(&self, seq: Seq) -> Proven {
+        rule!("A2ME-H3");
+        self.history.proven(seq)
+    }
+
+    fn may_answer_reads(&self) -> bool {
+        self.pbft.may_answer_reads()
+    }
+
+    fn retained(&self) -> (Vec<Message>, Vec<Record>) {
+        let (own, mut records) = self.pbft.retained();
+        let (from, values) = self.history.kept();
+        rule!("A2ME-R4");
+        records.push(Record::History(from, values));
+        (own, records)
+    }
+
+    fn view(&self) -> View {
+        self.pbft.view()
+    }
+
+    fn status(&self) -> Status {
+        self.pbft.status()
+    }
+
+    fn describe(&self) -> String {
+        format!("{} history {:?}", self.pbft.describe(), self.history.describe())
+    }
+
+    fn invariants(&self) {
+        self.pbft.invariants();
+    }
+}

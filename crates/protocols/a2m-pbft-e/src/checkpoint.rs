@@ -1,0 +1,76 @@
+//! Paper 000 §4.2.2: checkpoints vouch for the history too, and a stable one truncates it. A replica whose state came from
+//! others appends what led there, instead of jumping (deviation D2).
+
+use crate::A2mPbftE;
+use troth_core::{Cx, To, rule};
+use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message};
+use troth_types::{Digest, ReplicaId, Seq};
+
+impl A2mPbftE {
+    /// An own checkpoint is due: it is signed with the attestation of its batch, once that is there.
+    pub(crate) fn vouch(&mut self, cx: &mut Cx<'_, Self>, checkpoint: Checkpoint) {
+        self.unattested.insert(checkpoint.seq, checkpoint.digest);
+        self.vouch_for_attested(cx);
+    }
+
+    /// Signs the checkpoints whose batches are attested.
+    pub(crate) fn vouch_for_attested(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("A2ME-C1");
+        let (stable, _) = self.pbft.stable_proof().target();
+        let mut ready = Vec::new();
+        let history = &self.history;
+        self.unattested.retain(|seq, digest| {
+            if let Some(held) = history.held(*seq) {
+                let checkpoint = Checkpoint { seq: *seq, digest: *digest };
+                ready.push(AttestedCheckpoint { checkpoint, attestation: held.attestation.clone() });
+                return false;
+            }
+            // What is stable needs no more votes.
+            *seq >= stable
+        });
+        for attested in ready {
+            cx.sign(Body::Attested(attested), To::Others);
+        }
+    }
+
+    /// PBFT has a stable certificate: what every correct history is up to there.
+    pub(crate) fn certified(&mut self, cx: &mut Cx<'_, Self>) {
+        let proof = self.pbft.stable_proof();
+        let (seq, _) = proof.target();
+        let Some(history) = proof.history() else { return };
+        rule!("A2ME-C2");
+        if let Err(why) = self.history.certified(seq, history.digest) {
+            cx.halt(why);
+        }
+    }
+
+    /// Asks one of the others, in turn, for what the own history lacks.
+    pub(crate) fn fetch_history(&mut self, cx: &mut Cx<'_, Self>) {
+        let Some(from) = self.history.lacks() else { return };
+        rule!("A2ME-T2");
+        let others: Vec<ReplicaId> = cx.group().all().filter(|replica| *replica != cx.me()).collect();
+        self.turn = (self.turn + 1) % others.len();
+        cx.send(To::One(others[self.turn]), Message::FetchHistory(from));
+    }
+
+    /// Somebody lacks a part of the history. It is told once in a while: the answer is large.
+    pub(crate) fn show_history(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, from: Seq) {
+        rule!("A2ME-T3");
+        let values = self.history.values_from(from);
+        let due = self.shown.get(&to).is_none_or(|at| at.after(self.pause) <= cx.now());
+        if from > Seq(0) && !values.is_empty() && due {
+            self.shown.insert(to, cx.now());
+            cx.send(To::One(to), Message::History(from, values));
+        }
+    }
+
+    /// What somebody says the history was; a certificate shows whether it is true.
+    pub(crate) fn take_history(&mut self, cx: &mut Cx<'_, Self>, by: ReplicaId, from: Seq, values: &[Digest]) {
+        rule!("A2ME-T4");
+        if self.history.shown(from, values) {
+            self.extend(cx);
+        } else {
+            cx.ignore(by, "a history that nothing shows to be true");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A start: the trusted component is asked where the history ends before anything is appended (protocols.md §3.2).
+
+use crate::A2mPbftE;
+use troth_core::{Cx, Start, rule};
+use troth_pbft::{Pbft, Record};
+use troth_types::Seq;
+
+impl A2mPbftE {
+    /// The first event. What PBFT executes again waits until the component has said where the history ends.
+    pub(crate) fn start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
+        rule!("A2ME-R2");
+        let (start, reached, recorded) = match start {
+            Start::Fresh => (Start::Fresh, Seq(0), Seq(0)),
+            Start::Recovered { own, records, snapshot, reached } => {
+                rule!("A2ME-R4");
+                for record in &records {
+                    if let Record::History(from, values) = record {
+                        self.history.remember(*from, values);
+                    }
+                }
+                let executed = records.iter().filter_map(|record| match record {
+                    Record::Executed(seq, _) => Some(*seq),
+                    _ => None,
+                });
+                let recorded = executed.max().unwrap_or(reached.seq);
+                (Start::<Pbft>::Recovered { own, records, snapshot, reached }, reached.seq, recorded)
+            }
+        };
+        let (ticket, operations) = self.history.start(reached, recorded);
+        cx.trusted(ticket, operations);
+        self.order(cx, |pbft, cx| troth_core::Agreement::on_start(pbft, cx, start));
+        // What was stable before is certified still.
+        self.certified(cx);
+        self.extend(cx);
+    }
+}

@@ -1,0 +1,66 @@
+//! A node's component answers what is asked of its logs.
+
+use super::World;
+use super::event::Event;
+use crate::Protocol;
+use crate::protocol::Logged;
+use troth_core::Ticket;
+use troth_trusted::a2m::{LogRefusal, Operation};
+use troth_trusted_host::TrustedLogs as _;
+
+impl<P: Protocol> World<P> {
+    /// A host asks the logs of its component.
+    pub(super) fn logs(&mut self, index: usize, operations: &[Operation]) {
+        let node = &mut self.nodes[index];
+        let answers = match node.adversary {
+            None => node.logs.as_mut().map_or(Err(LogRefusal::Halted), |logs| logs.call(operations)),
+            Some((adversary, host)) => {
+                let logs = self.adversaries[adversary].logs.as_mut();
+                logs.map(|logs| logs.call(host, operations)).ok_or(LogRefusal::Halted)
+            }
+        };
+        // A crash may come between the change of the logs and the answer.
+        if let Some(left) = &mut node.crash_in {
+            *left -= 1;
+            if *left == 0 {
+                return self.crash(index);
+            }
+        }
+        if self.options.attest == 0 {
+            return self.tell_logged(index, answers);
+        }
+        node.busy = true;
+        let life = node.life;
+        let wait = 1 + self.storage_rng.exponential(self.options.attest);
+        self.agenda.after(wait, Event::Logged(index, life, answers));
+    }
+
+    pub(super) fn logged(&mut self, index: usize, life: u32, answers: Logged) {
+        if self.nodes[index].life == life && self.nodes[index].host.is_some() {
+            self.nodes[index].busy = false;
+            self.tell_logged(index, answers);
+            self.pump(index);
+        }
+    }
+
+    fn tell_logged(&mut self, index: usize, answers: Logged) {
+        let env = self.nodes[index].env(self.agenda.now);
+        self.acts(index);
+        if let Some(host) = &mut self.nodes[index].host {
+            host.logged(env, answers);
+            self.collect(index);
+        }
+    }
+
+    /// A host draws a nonce.
+    pub(super) fn draw(&mut self, index: usize, ticket: Ticket) {
+        let mut nonce = [0; 32];
+        nonce.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&self.nonce_rng.next().to_be_bytes()));
+        let env = self.nodes[index].env(self.agenda.now);
+        self.acts(index);
+        if let Some(host) = &mut self.nodes[index].host {
+            host.drawn(env, ticket, nonce);
+            self.collect(index);
+        }
+    }
+}

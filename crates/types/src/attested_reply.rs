@@ -1,0 +1,61 @@
+//! A reply with what proves where the replica's history holds the request (paper 000 §4.2).
+
+use crate::{Digest, Malformed, Reader, Reply, Time, Wire, put_bytes, put_list};
+use bytes::Bytes;
+
+/// The most siblings on a path; a bound for the decoder.
+const MAX_PATH: usize = 8;
+/// The most bytes of an attestation; a bound for the decoder.
+const MAX_ATTESTATION: usize = 512;
+
+/// Where a request stands in a replica's history: a slot of the history's log, and the request's place in the batch
+/// that fills it. The client checks all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The trusted component's attestation of the slot.
+    pub attestation: Bytes,
+    /// The batch's agreed time.
+    pub time: Time,
+    /// The request's place in the batch, from 0.
+    pub index: u16,
+    /// How many requests the batch has.
+    pub count: u16,
+    /// The siblings from the request up to the batch's root.
+    pub path: Vec<Digest>,
+}
+
+/// A reply with the place of its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttestedReply {
+    /// The reply.
+    pub reply: Reply,
+    /// The place.
+    pub place: Place,
+}
+
+impl AttestedReply {
+    /// The bytes of what comes beside the reply, about.
+    #[must_use]
+    pub fn size_of_proof(&self) -> usize {
+        self.place.attestation.len() + self.place.path.len() * size_of::<Digest>()
+    }
+}
+
+impl Wire for Place {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.attestation);
+        self.time.encode(out);
+        self.index.encode(out);
+        self.count.encode(out);
+        put_list(out, &self.path);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            attestation: reader.bytes("an attestation", MAX_ATTESTATION)?,
+            time: Wire::decode(reader)?,
+            index: Wire::decode(reader)?,
+            count: Wire::decode(reader)?,
+            path: reader.list("a path", MAX_PATH)?,
+        })
+    }
+}
