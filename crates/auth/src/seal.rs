@@ -2,10 +2,10 @@
 //! host's signature.
 
 use crate::Directory;
+use crate::attestation::Looked;
 use crate::{Check, SignatureScheme, Verified};
 use core::fmt;
 use std::sync::Arc;
-use crate::attestation::Looked;
 use troth_trusted::a2m::{Attestation, Content};
 use troth_trusted::run::{Path, certified_digest, position};
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};

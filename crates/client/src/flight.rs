@@ -1,7 +1,7 @@
 //! A frame on its way: what replicas said about it (the reply rule, protocols.md §1.1).
 
-use crate::ballot::Ballot;
 use crate::Config;
+use crate::ballot::Ballot;
 use crate::budget::Budget;
 use crate::queue::Share;
 use bytes::Bytes;

@@ -1,8 +1,8 @@
 //! Events on their way: counted per replica, delivered in order.
 
+use crate::Config;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use crate::Config;
 use troth_types::{ClientId, Event, ReplicaId, Seq};
 
 /// The bytes an event costs beside its payload.

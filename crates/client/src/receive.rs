@@ -5,7 +5,9 @@ use crate::flight::Flight;
 use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
-use troth_types::{AttestedReply, Place, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+use troth_types::{
+    AttestedReply, Place, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient,
+};
 
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in

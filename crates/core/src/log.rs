@@ -4,9 +4,9 @@
 //! most the last run without its certificate in the log; the component gives that one again.
 
 use crate::Machine;
+use crate::Resume;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use crate::Resume;
 use troth_auth::{Seal, Ui, decode_attestation, decode_certificate, encode_attestation, encode_certificate};
 use troth_trusted::a2m::{Attestation, Content, LogId, Operation, Request, Slot, slot_nonce};
 use troth_trusted::{Certificate, CounterId, CounterValue, Resumed, run};

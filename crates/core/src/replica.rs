@@ -11,8 +11,8 @@ use troth_auth::Seal;
 use troth_trusted::a2m::{LogId, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Reply, Seq, StateFetch, StatePiece, Time,
-    ToClient,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Reply, Seq, StateFetch, StatePiece,
+    Time, ToClient,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.

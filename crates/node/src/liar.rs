@@ -11,7 +11,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_core::PeerMessage;
 use troth_types::{
-    AttestedReply, Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature, ToClient, View, Wire,
+    AttestedReply, Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature,
+    ToClient, View, Wire,
 };
 
 /// What the liar puts in the place of every result.

@@ -59,7 +59,8 @@ pub fn run(args: &[String]) -> ExitCode {
         A2mPbftEWorld::NAME => command::<A2mPbftEWorld>(rest),
         A2mPbftEaWorld::NAME => command::<A2mPbftEaWorld>(rest),
         other => {
-            let names = [MinBftWorld::NAME, PbftWorld::NAME, A2mPbftEWorld::NAME, A2mPbftEaWorld::NAME].join(", ");
+            let names =
+                [MinBftWorld::NAME, PbftWorld::NAME, A2mPbftEWorld::NAME, A2mPbftEaWorld::NAME].join(", ");
             eprintln!("no protocol is called {other}; there are: {names}\n{USAGE}");
             ExitCode::from(2)
         }

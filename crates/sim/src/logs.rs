@@ -3,7 +3,8 @@
 use crate::component::{WireWatch, identity_of, key};
 use std::collections::BTreeMap;
 use troth_trusted::a2m::{
-    A2m, Answer, Attestation, Claim, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Request, Slot, chained, jumped,
+    A2m, Answer, Attestation, Claim, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Request, Slot,
+    chained, jumped,
 };
 use troth_trusted::{Certifier, CounterValue, Digest, Epoch, Proof, RunProof, VolatileStore};
 use troth_trusted_host::{AttestationVerifier, InProcessLogs, TrustedLogs, log_room};
@@ -45,7 +46,9 @@ impl Belief {
         }
         match self.entries.range(slot..).next() {
             None => Content::Unassigned { high },
-            Some((at, (value, digest))) if *at == slot => Content::Assigned { value: *value, digest: *digest },
+            Some((at, (value, digest))) if *at == slot => {
+                Content::Assigned { value: *value, digest: *digest }
+            }
             Some((end, (value, digest))) => Content::Skipped { end: *end, value: *value, digest: *digest },
         }
     }

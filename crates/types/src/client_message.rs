@@ -2,7 +2,9 @@
 //! client and the client to the replica; frames carry the client's signature besides, because
 //! replicas show them to each other.
 
-use crate::{AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list};
+use crate::{
+    AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 

@@ -37,8 +37,13 @@ pub(super) const GROUP: &[Decoder] = &[
 ];
 
 fn said(content: Content) -> Attestation {
-    let claim =
-        Claim { request: Request::Lookup, log: LogId(2), slot: CounterValue::new(1, 2), nonce: [7; 32], content };
+    let claim = Claim {
+        request: Request::Lookup,
+        log: LogId(2),
+        slot: CounterValue::new(1, 2),
+        nonce: [7; 32],
+        content,
+    };
     Attestation { epoch: Epoch(1), claim, proof: Proof::Mac([8; 32]) }
 }
 
@@ -55,7 +60,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let digest = Digest([2; 32]);
     let checkpoint = attested(Body::Checkpoint(Checkpoint { seq: Seq(4), digest }));
     let stable = StableProof { votes: vec![checkpoint.clone(), attested_by(2, checkpoint.body.clone())] };
-    let proposal = attested(Body::PrePrepare(PrePrepare { view: View(2), seq: Seq(5), batch: samples::batch() }));
+    let proposal =
+        attested(Body::PrePrepare(PrePrepare { view: View(2), seq: Seq(5), batch: samples::batch() }));
     let vote = Vote { view: View(2), seq: Seq(5), digest };
     let prepare = attested(Body::Prepare(vote));
     let commit = attested(Body::Commit(vote));

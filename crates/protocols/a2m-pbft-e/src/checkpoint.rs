@@ -65,7 +65,13 @@ impl A2mPbftE {
     }
 
     /// What somebody says the history was; a certificate shows whether it is true.
-    pub(crate) fn take_history(&mut self, cx: &mut Cx<'_, Self>, by: ReplicaId, from: Seq, values: &[Digest]) {
+    pub(crate) fn take_history(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        by: ReplicaId,
+        from: Seq,
+        values: &[Digest],
+    ) {
         rule!("A2ME-T4");
         if self.history.shown(from, values) {
             self.extend(cx);

@@ -1,7 +1,9 @@
 //! What a log attests of each message, with a domain of its own for each kind, and what a receiver must verify before it
 //! acts on one.
 
-use crate::message::{Attested, Body, Committed, Message, NewView, StableProof, ViewChange, WantViewChange, Wanted};
+use crate::message::{
+    Attested, Body, Committed, Message, NewView, StableProof, ViewChange, WantViewChange, Wanted,
+};
 use crate::place;
 use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Evidence, Looked};

@@ -98,6 +98,5 @@ pub enum Flaw {
 
 impl Flaw {
     /// Every flaw, with the name by which the simulator's command line knows it.
-    pub const ALL: [(Self, &'static str); 2] =
-        [(Self::ExecuteOnNewView, "F-A1"), (Self::OneHighest, "F-A2")];
+    pub const ALL: [(Self, &'static str); 2] = [(Self::ExecuteOnNewView, "F-A1"), (Self::OneHighest, "F-A2")];
 }

@@ -55,7 +55,8 @@ pub fn shared_nonce(wanted: &[Arc<Wanted>]) -> Nonce {
 #[must_use]
 pub fn certifies(group: &Group, wanted: &[Arc<Wanted>], to: View) -> bool {
     rule!("A2MPBFTEA-V3");
-    let voters: Voters = wanted.iter().map(|wanted| wanted.from).filter(|from| group.contains(*from)).collect();
+    let voters: Voters =
+        wanted.iter().map(|wanted| wanted.from).filter(|from| group.contains(*from)).collect();
     voters.count() >= group.quorum()
         && wanted.is_sorted_by(|one, next| one.from < next.from)
         && wanted.iter().all(|wanted| wanted.want.to == to)
@@ -74,7 +75,11 @@ pub fn to_look_up(config: &Config, left: View, to: View, last: Seq) -> Vec<Slot>
 }
 
 /// What a VIEWCHANGE proves, or the rule that it breaks.
-pub fn evidence<'a>(group: &Group, config: &Config, message: &'a Attested) -> Result<Evidence<'a>, &'static str> {
+pub fn evidence<'a>(
+    group: &Group,
+    config: &Config,
+    message: &'a Attested,
+) -> Result<Evidence<'a>, &'static str> {
     let from = message.from;
     let Some(change) = message.view_change() else { return Err("no VIEWCHANGE") };
     if change.left >= change.to || change.to.0 - change.left.0 > MOST_ABANDONED as u64 {
@@ -87,7 +92,8 @@ pub fn evidence<'a>(group: &Group, config: &Config, message: &'a Attested) -> Re
         return Err("a VIEWCHANGE with a checkpoint that is not stable");
     };
     rule!("A2MPBFTEA-V5");
-    let accepts = change.accepted.as_ref().map(|accepted| (accepted.from, accepted.accept().map(|it| it.view)));
+    let accepts =
+        change.accepted.as_ref().map(|accepted| (accepted.from, accepted.accept().map(|it| it.view)));
     let expected = (change.left > View(0)).then_some((from, Some(change.left)));
     if accepts != expected {
         return Err("a VIEWCHANGE that does not show how its sender entered the view");
@@ -130,8 +136,10 @@ fn committed(
 pub fn prepared(group: &Group, committed: &Committed, vote: &Vote) -> bool {
     let primary = group.primary(vote.view);
     let same = |message: &Arc<Attested>| message.voted().as_ref() == Some(vote);
-    let backups = committed.prepares.iter().filter(|message| same(message) && message.pre_prepare().is_none());
-    let backups = backups.map(|message| message.from).filter(|from| group.contains(*from) && *from != primary);
+    let backups =
+        committed.prepares.iter().filter(|message| same(message) && message.pre_prepare().is_none());
+    let backups =
+        backups.map(|message| message.from).filter(|from| group.contains(*from) && *from != primary);
     let backups: Voters = backups.collect();
     let proposed = committed.proposal.pre_prepare().is_some() && committed.proposal.from == primary;
     proposed && same(&committed.proposal) && backups.count() + 1 >= group.quorum()

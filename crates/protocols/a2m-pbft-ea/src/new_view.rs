@@ -118,7 +118,9 @@ impl A2mPbftEa {
             },
         };
         match choose(&shown, started) {
-            Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => Judgement::Valid,
+            Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
+                Judgement::Valid
+            }
             _ => Judgement::Invalid("a NEWVIEW that does not follow from its VIEWCHANGEs"),
         }
     }

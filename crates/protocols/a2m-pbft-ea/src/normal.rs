@@ -81,7 +81,12 @@ impl A2mPbftEa {
     }
 
     /// PREPREPARE ⟨v, n, batch⟩. There is one of a number in a view.
-    pub(crate) fn on_pre_prepare(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>, proposal: &PrePrepare) {
+    pub(crate) fn on_pre_prepare(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Attested>,
+        proposal: &PrePrepare,
+    ) {
         rule!("A2MPBFTEA-N3");
         let from = message.from;
         if proposal.view != self.entered || from != self.group.primary(proposal.view) {

@@ -34,16 +34,12 @@ pub fn end_of(view: View) -> Slot {
 #[must_use]
 pub fn of(body: &Body) -> Option<(LogId, Slot)> {
     // The slot of 0 belongs to the commitment to the NEWVIEW, and the last one to nobody.
-    let at = |log, view, seq: Seq| {
-        (seq > Seq(0) && seq < Seq(u64::MAX)).then(|| (log, flattened(view, seq)))
-    };
+    let at = |log, view, seq: Seq| (seq > Seq(0) && seq < Seq(u64::MAX)).then(|| (log, flattened(view, seq)));
     match body {
         Body::PrePrepare(proposal) => at(PREPARE, proposal.view, proposal.seq),
         Body::Prepare(vote) => at(PREPARE, vote.view, vote.seq),
         Body::Commit(vote) => at(COMMIT, vote.view, vote.seq),
-        Body::Accept(accept) => {
-            (accept.view > View(0)).then(|| (COMMIT, flattened(accept.view, Seq(0))))
-        }
+        Body::Accept(accept) => (accept.view > View(0)).then(|| (COMMIT, flattened(accept.view, Seq(0)))),
         Body::Checkpoint(checkpoint) => {
             (checkpoint.seq > Seq(0)).then(|| (CHECKPOINT, flattened(View(0), checkpoint.seq)))
         }

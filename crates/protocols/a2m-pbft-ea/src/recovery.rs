@@ -181,7 +181,8 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-R11");
         self.knows_logs = false;
         let nonce = [0; 32];
-        let of = |log| [Operation::End { log, nonce }, Operation::Lookup { log, slot: CounterValue(0), nonce }];
+        let of =
+            |log| [Operation::End { log, nonce }, Operation::Lookup { log, slot: CounterValue(0), nonce }];
         let ticket = self.ticket(Asked::Standing);
         cx.trusted(ticket, LOGS.into_iter().flat_map(of).collect());
     }

@@ -190,7 +190,8 @@ fn votes_lacking(me: ReplicaId, quorum: usize, slot: &Slot, has: u8) -> Vec<Arc<
     }
     match slot.committed(quorum) {
         Some(decided) => {
-            let proof = slot.commits.values().filter(|vote| vote.voted().map(|it| it.digest) == Some(decided));
+            let proof =
+                slot.commits.values().filter(|vote| vote.voted().map(|it| it.digest) == Some(decided));
             messages.extend(proof.take(quorum).cloned());
         }
         None => messages.extend(slot.commits.get(&me).cloned()),

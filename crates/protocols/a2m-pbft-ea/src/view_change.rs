@@ -52,7 +52,8 @@ impl A2mPbftEa {
         }
         self.asked.retain(|_, asked| !matches!(asked, Asked::Abandon(_)));
         let end = end_of(View(self.view.0 - 1));
-        let advance = |log| Operation::Advance { log, slot: end, previous: [0; 32], value: [0; 32], nonce: None };
+        let advance =
+            |log| Operation::Advance { log, slot: end, previous: [0; 32], value: [0; 32], nonce: None };
         let logs = [COMMIT, PREPARE].into_iter().filter(|log| self.last_filled(*log) < end);
         let logs: Vec<LogId> = logs.collect();
         let mut operations: Vec<Operation> = logs.iter().copied().map(advance).collect();

@@ -55,7 +55,9 @@ impl Pbft {
                     }
                 }
                 Record::Stable(proof) => {
-                    if let Some(target) = proven(&self.group, self.config.histories, &proof).filter(|it| it.0 > self.stable.0) {
+                    if let Some(target) =
+                        proven(&self.group, self.config.histories, &proof).filter(|it| it.0 > self.stable.0)
+                    {
                         (self.stable, self.stable_proof) = (target, proof);
                     }
                 }

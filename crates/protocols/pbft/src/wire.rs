@@ -1,8 +1,8 @@
 //! The canonical encoding of PBFT's messages and records. Every list is bounded, and messages nest to a bounded depth.
 
 use crate::message::{
-    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
-    Vote,
+    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof,
+    Status, ViewChange, Vote,
 };
 use std::sync::Arc;
 use troth_auth::{decode_attestation, encode_attestation};

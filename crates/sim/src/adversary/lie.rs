@@ -5,7 +5,8 @@ use crate::Protocol;
 use bytes::Bytes;
 use troth_kv::Answer;
 use troth_types::{
-    AttestedReply, ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View, Wire,
+    AttestedReply, ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View,
+    Wire,
 };
 
 /// Tells clients what never happened.

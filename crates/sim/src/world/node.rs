@@ -13,8 +13,8 @@ use troth_auth::Signer;
 use troth_core::{Env, Host, RecoveryError, Replica, Resume, open_slots};
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
-use troth_trusted::{Refusal, Resumed};
 use troth_trusted::a2m;
+use troth_trusted::{Refusal, Resumed};
 use troth_trusted_host::{Answer, Call, TrustedComponent, TrustedLogs as _};
 use troth_types::{Configuration, Group, Limits, ReplicaId, Time};
 

@@ -56,7 +56,8 @@ impl<P: Protocol> World<P> {
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
-                    if let ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) = &message {
+                    if let ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) = &message
+                    {
                         self.collect_shown(index, reply.seq);
                     }
                     self.outgoing_client(index, message);

@@ -96,9 +96,7 @@ impl<P: Protocol> World<P> {
         let new_client = |id| {
             Client::new(options, group, limits, ClientId(id), client_signer(ClientId(id)), history.clone())
         };
-        let clients = (1..=options.clients as u64)
-            .map(new_client)
-            .collect();
+        let clients = (1..=options.clients as u64).map(new_client).collect();
         let byzantine = (1..=options.byzantine_clients as u64)
             .map(|index| ClientId(options.clients as u64 + index))
             .map(|id| {
@@ -111,7 +109,11 @@ impl<P: Protocol> World<P> {
                 )
             })
             .collect();
-        let mut checks = Checks { beyond: options.beyond(), replies: ReplyIntegrity::new(options.client_window), ..Checks::default() };
+        let mut checks = Checks {
+            beyond: options.beyond(),
+            replies: ReplyIntegrity::new(options.client_window),
+            ..Checks::default()
+        };
         checks.liveness.bound = super::LIVENESS_BOUND;
         let mut world = Self {
             options: options.clone(),

@@ -41,11 +41,15 @@ fn what_a_view_started_with_is_carried_on() {
     let r0 = some_batch(1);
     let old = bench.prepare(0, 1, &r0, &[1]);
     let old = bench.commit(1, &old);
-    let changes = vec![bench.view_change(1, 0, 1, None, vec![old]), bench.view_change(2, 0, 1, None, Vec::new())];
+    let changes =
+        vec![bench.view_change(1, 0, 1, None, vec![old]), bench.view_change(2, 0, 1, None, Vec::new())];
     let start = bench.new_view(changes, None);
     let accepted = bench.accept(2, &start);
     // 2 entered view 1, 0 never left view 0: 2's word is enough.
-    let shown = [bench.view_change(0, 0, 2, None, Vec::new()), bench.view_change(2, 1, 2, Some(accepted), Vec::new())];
+    let shown = [
+        bench.view_change(0, 0, 2, None, Vec::new()),
+        bench.view_change(2, 1, 2, Some(accepted), Vec::new()),
+    ];
     assert_eq!(bench.choice(&shown, Some(&start)), Some(vec![r0.digest()]));
 }
 
@@ -90,7 +94,11 @@ fn one_number_for_all_views_hides_it() {
     assert_eq!(judged(&bench, &message), Ok(()));
     let others = [0, 4].map(|from| bench.view_change(from, 0, 3, None, Vec::new()));
     let shown = [others[0].clone(), message, others[1].clone()];
-    assert_eq!(bench.choice(&shown, None), Some(vec![some_batch(1).digest()]), "r1 was committed and is gone");
+    assert_eq!(
+        bench.choice(&shown, None),
+        Some(vec![some_batch(1).digest()]),
+        "r1 was committed and is gone"
+    );
 }
 
 fn valid(bench: &mut Bench) -> ViewChange {
@@ -144,12 +152,15 @@ fn lookups_are_under_the_nonce_of_all_who_want() {
 fn a_viewchange_shows_how_its_view_was_entered() {
     covers!("A2MPBFTEA-V5");
     changed("view 0 is not entered", |bench, it| {
-        let start = bench.say(2, Body::NewView(crate::NewView {
-            view: View(2),
-            changes: Vec::new(),
-            base: (Seq(0), troth_types::Digest::ZERO),
-            chosen: Vec::new(),
-        }));
+        let start = bench.say(
+            2,
+            Body::NewView(crate::NewView {
+                view: View(2),
+                changes: Vec::new(),
+                base: (Seq(0), troth_types::Digest::ZERO),
+                chosen: Vec::new(),
+            }),
+        );
         it.accepted = Some(bench.accept(1, &start));
     });
     let mut bench = Bench::new(1);
@@ -161,7 +172,9 @@ fn a_viewchange_shows_how_its_view_was_entered() {
 fn every_commitment_has_its_prepared_certificate() {
     covers!("A2MPBFTEA-V7");
     changed("nobody prepared", |_, it| it.committed[0].prepares.clear());
-    changed("the primary did not propose", |_, it| it.committed[0].proposal = it.committed[0].prepares[0].clone());
+    changed("the primary did not propose", |_, it| {
+        it.committed[0].proposal = it.committed[0].prepares[0].clone()
+    });
     changed("another's commitment", |bench, it| {
         let vote = it.committed[1].commit.voted().expect("a COMMIT");
         it.committed[1].commit = bench.say(2, Body::Commit(vote));
@@ -231,7 +244,8 @@ fn every_view_left_is_shown_to_its_end() {
 fn a_view_entered_meanwhile_cannot_be_left_out() {
     covers!("A2MPBFTEA-V6");
     let mut bench = Bench::new(1);
-    let changes = vec![bench.view_change(0, 0, 1, None, Vec::new()), bench.view_change(2, 0, 1, None, Vec::new())];
+    let changes =
+        vec![bench.view_change(0, 0, 1, None, Vec::new()), bench.view_change(2, 0, 1, None, Vec::new())];
     let start = bench.new_view(changes, None);
     bench.accept(2, &start);
     // It committed to nothing but the start of view 1, and says that it was in view 0 all the time.

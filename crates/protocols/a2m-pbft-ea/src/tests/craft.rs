@@ -3,8 +3,8 @@
 use super::harness::{Logs, attested, batch, frame, group, logs, r, signature};
 use crate::evidence::{shared_nonce, to_look_up};
 use crate::message::{
-    Accept, Attested, Body, Committed, Message, NewView, PrePrepare, StableProof, ViewChange, Vote, WantViewChange,
-    Wanted,
+    Accept, Attested, Body, Committed, Message, NewView, PrePrepare, StableProof, ViewChange, Vote,
+    WantViewChange, Wanted,
 };
 use crate::place::{COMMIT, end_of};
 use crate::{Config, choose};
@@ -40,7 +40,13 @@ impl Bench {
     }
 
     /// PREPREPARE and PREPAREs of these backups: a prepared certificate if they are f or more.
-    pub(super) fn prepare(&mut self, view: u64, seq: u64, batch: &Batch, backups: &[u16]) -> (Arc<Attested>, Vec<Arc<Attested>>) {
+    pub(super) fn prepare(
+        &mut self,
+        view: u64,
+        seq: u64,
+        batch: &Batch,
+        backups: &[u16],
+    ) -> (Arc<Attested>, Vec<Arc<Attested>>) {
         let (view, seq) = (View(view), Seq(seq));
         let vote = Vote { view, seq, digest: batch.digest() };
         let primary = self.group.primary(view).0;
@@ -49,7 +55,11 @@ impl Bench {
     }
 
     /// A replica's COMMIT beside its prepared certificate.
-    pub(super) fn commit(&mut self, from: u16, certificate: &(Arc<Attested>, Vec<Arc<Attested>>)) -> Committed {
+    pub(super) fn commit(
+        &mut self,
+        from: u16,
+        certificate: &(Arc<Attested>, Vec<Arc<Attested>>),
+    ) -> Committed {
         let vote = certificate.0.voted().expect("a PREPREPARE");
         let commit = self.say(from, Body::Commit(vote));
         Committed { proposal: certificate.0.clone(), prepares: certificate.1.clone(), commit }
@@ -74,7 +84,8 @@ impl Bench {
     /// Abandons all views before this one.
     pub(super) fn abandon(&mut self, from: u16, to: u64) {
         let slot = end_of(View(to - 1));
-        let advance = Operation::Advance { log: COMMIT, slot, previous: [0; 32], value: [0; 32], nonce: None };
+        let advance =
+            Operation::Advance { log: COMMIT, slot, previous: [0; 32], value: [0; 32], nonce: None };
         // It may have been done before.
         let _ = self.logs[usize::from(from)].call(&[advance]);
     }
@@ -120,15 +131,24 @@ impl Bench {
     }
 
     /// What these VIEWCHANGEs make a view start from.
-    pub(super) fn choice(&self, changes: &[Arc<Attested>], started: Option<&Attested>) -> Option<Vec<Digest>> {
-        let shown: Result<Vec<_>, _> = changes.iter().map(|it| crate::evidence::evidence(&self.group, &self.config, it)).collect();
+    pub(super) fn choice(
+        &self,
+        changes: &[Arc<Attested>],
+        started: Option<&Attested>,
+    ) -> Option<Vec<Digest>> {
+        let shown: Result<Vec<_>, _> =
+            changes.iter().map(|it| crate::evidence::evidence(&self.group, &self.config, it)).collect();
         let started = started.and_then(|started| started.new_view().map(|inner| (started.digest, inner)));
         let choice = choose::choose(&shown.ok()?, started)?;
         Some(choice.chosen.iter().map(Batch::digest).collect())
     }
 
     /// The NEWVIEW that follows.
-    pub(super) fn new_view(&mut self, changes: Vec<Arc<Attested>>, started: Option<&Attested>) -> Arc<Attested> {
+    pub(super) fn new_view(
+        &mut self,
+        changes: Vec<Arc<Attested>>,
+        started: Option<&Attested>,
+    ) -> Arc<Attested> {
         let view = changes[0].view_change().expect("a VIEWCHANGE").to;
         let shown: Vec<_> = changes
             .iter()

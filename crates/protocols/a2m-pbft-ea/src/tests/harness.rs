@@ -10,7 +10,9 @@ use troth_auth::{Authentic, Evidence, Seal, Verified};
 use troth_core::{Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, Start, To, VerifiedFrame};
 use troth_trusted::a2m::{A2m, Answer, Content, LOGS, LogId, Nonce, Operation, Slot, slot_nonce};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
-use troth_trusted_host::{AttestationVerifier, GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room};
+use troth_trusted_host::{
+    AttestationVerifier, GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room,
+};
 use troth_types::{
     Batch, ClientId, Digest, FrameDraft, Group, GroupId, Hasher, ReplicaId, Seq, Signature, Time, View,
 };
@@ -92,7 +94,9 @@ pub(super) fn logs(group: &Group, replica: ReplicaId) -> Logs {
 pub(super) fn attested(group: &Group, logs: &mut Logs, from: ReplicaId, body: Body) -> Message {
     let (log, slot) = crate::place::of(&body).expect("it has a slot");
     let digest = A2mPbftEa::digest(&body, group.id(), from);
-    fill(logs, log, slot, digest.0).map(|seal| A2mPbftEa::seal(body, digest, from, seal)).expect("the slot is free")
+    fill(logs, log, slot, digest.0)
+        .map(|seal| A2mPbftEa::seal(body, digest, from, seal))
+        .expect("the slot is free")
 }
 
 fn fill(logs: &mut Logs, log: LogId, slot: Slot, value: [u8; 32]) -> Option<Seal> {
@@ -111,7 +115,8 @@ pub(super) fn without_view_change(group: &Group, now: &Logs, replica: ReplicaId)
         let mut slot = Slot::default();
         // Slot after slot: what it skipped leads to the next one that is filled.
         while let Some(next) = slot.next() {
-            let answers = now.call(&[Operation::Lookup { log, slot: next, nonce: [0; 32] }]).expect("answered");
+            let answers =
+                now.call(&[Operation::Lookup { log, slot: next, nonce: [0; 32] }]).expect("answered");
             let Some(Answer::Attested(attestation)) = answers.into_iter().next() else { break };
             let (at, value) = match attestation.claim.content {
                 Content::Assigned { value, .. } => (next, value),
@@ -208,7 +213,8 @@ impl Net {
         let group = group(f);
         let node = |me| Node::new(A2mPbftEa::new(me, group, config), logs(&group, me));
         let nodes = group.all().map(node).collect();
-        let mut net = Self { group, config, nodes, wire: VecDeque::new(), shown: Vec::new(), now: 1_000, nonces: 0 };
+        let mut net =
+            Self { group, config, nodes, wire: VecDeque::new(), shown: Vec::new(), now: 1_000, nonces: 0 };
         for replica in group.all() {
             net.step(replica, |replica, cx| replica.on_start(cx, Start::Fresh));
         }
@@ -224,7 +230,11 @@ impl Net {
     }
 
     /// One event at a replica, and all that follows from it there.
-    pub(super) fn step(&mut self, replica: ReplicaId, event: impl FnOnce(&mut A2mPbftEa, &mut Cx<'_, A2mPbftEa>)) {
+    pub(super) fn step(
+        &mut self,
+        replica: ReplicaId,
+        event: impl FnOnce(&mut A2mPbftEa, &mut Cx<'_, A2mPbftEa>),
+    ) {
         let index = usize::from(replica.0);
         let mut effects = Vec::new();
         let (now, wall) = (Time(self.now), Time(WALL + self.now));
@@ -245,7 +255,8 @@ impl Net {
                 Effect::CertifyInLog { log, slot, body, to } => {
                     node.trail.push("attest");
                     let digest = A2mPbftEa::digest(&body, self.group.id(), replica);
-                    let seal = fill(&mut node.logs, log, slot, digest.0).expect("a correct replica's slot is free");
+                    let seal =
+                        fill(&mut node.logs, log, slot, digest.0).expect("a correct replica's slot is free");
                     let message = A2mPbftEa::seal(body, digest, replica, seal);
                     node.own.push(message.clone());
                     self.wire.extend(flights(&self.group, replica, to, &message));

@@ -125,7 +125,8 @@ fn a_status_is_answered_now_and_then() {
     net.run_where(|flight| flight.to != r(2));
     net.now += net.config.status_interval;
     net.fire(2, Timer::Status);
-    let status = net.wire.iter().find(|flight| kind(&flight.message) == "STATUS").cloned().expect("it is busy");
+    let status =
+        net.wire.iter().find(|flight| kind(&flight.message) == "STATUS").cloned().expect("it is busy");
     net.wire.clear();
     net.tell(2, 1, status.message.clone());
     let first = net.wire.len();

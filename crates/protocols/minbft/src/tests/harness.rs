@@ -442,8 +442,7 @@ impl World {
         let snapshot = disk.snapshot.clone();
         let counters = [resumed];
         let resume = Resume { counters: &counters, logs: &[] };
-        let host =
-            Host::recover(machine, r(replica), self.group, signer, env, snapshot, &disk.log, resume)?;
+        let host = Host::recover(machine, r(replica), self.group, signer, env, snapshot, &disk.log, resume)?;
         self.node_mut(replica).host = Some(host);
         self.pump(r(replica));
         Ok(())

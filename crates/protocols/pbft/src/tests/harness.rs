@@ -155,9 +155,13 @@ impl Net {
                     self.wire.extend(flights(&self.group, replica, to, &message));
                     node.pbft.on_message(&mut cx, replica, Verified::made_here(message));
                 }
-                Effect::Certify { .. } | Effect::CertifyInLog { .. } => unreachable!("PBFT has nothing certified"),
+                Effect::Certify { .. } | Effect::CertifyInLog { .. } => {
+                    unreachable!("PBFT has nothing certified")
+                }
                 Effect::Trusted { .. } | Effect::Draw(_) => unreachable!("PBFT asks nothing of a component"),
-                Effect::Release { .. } | Effect::Halt(_) => unreachable!("PBFT holds nothing back, and goes on"),
+                Effect::Release { .. } | Effect::Halt(_) => {
+                    unreachable!("PBFT holds nothing back, and goes on")
+                }
                 Effect::SetTimer { timer, at } => drop(node.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(node.timers.remove(&timer)),
                 Effect::Persist(record) => {

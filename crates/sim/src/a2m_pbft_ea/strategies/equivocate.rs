@@ -42,7 +42,9 @@ impl Strategy<A2mPbftEaWorld> for Equivocator {
     }
 
     fn send(&mut self, hand: &mut EaHand<'_>, _: usize, to: ReplicaId, message: Peer) {
-        let Some(body) = own(hand, &message).map(|own| own.body.clone()) else { return hand.send(to, message) };
+        let Some(body) = own(hand, &message).map(|own| own.body.clone()) else {
+            return hand.send(to, message);
+        };
         match body {
             Body::PrePrepare(proposal) if hand.rng.one_in(4) => {
                 let batch = other_batch(hand, &proposal.batch);

@@ -60,7 +60,9 @@ impl Strategy<A2mPbftEaWorld> for Forger {
             .heard
             .iter()
             .filter_map(|(_, heard)| match heard {
-                troth_core::PeerMessage::Protocol(troth_a2m_pbft_ea::Message::Want(wanted)) => Some(wanted.clone()),
+                troth_core::PeerMessage::Protocol(troth_a2m_pbft_ea::Message::Want(wanted)) => {
+                    Some(wanted.clone())
+                }
                 _ => None,
             })
             .filter(|wanted| wanted.want.to == next)

@@ -1,8 +1,8 @@
 //! The stale replayer: whatever it ever heard or said comes again, to anybody, at any time.
 
 use super::EaHand;
-use crate::adversary::Strategy;
 use crate::a2m_pbft_ea::A2mPbftEaWorld;
+use crate::adversary::Strategy;
 
 /// Repeats.
 #[derive(Debug)]

@@ -51,7 +51,11 @@ fn stories(proposal: &PrePrepare) -> [PrePrepare; 2] {
     let first = Batch { time: even, frames: proposal.batch.frames.clone() };
     let mut second = Batch { time: Time(even.0 + 1), ..first.clone() };
     // Another order, or one request later than the other story has it.
-    if second.frames.len() > 1 { second.frames.reverse() } else { second.frames.clear() }
+    if second.frames.len() > 1 {
+        second.frames.reverse()
+    } else {
+        second.frames.clear()
+    }
     let with = |batch| PrePrepare { view: proposal.view, seq: proposal.seq, batch };
     [with(first), with(second)]
 }
