@@ -100,7 +100,9 @@ impl A2mPbftEa {
         self.stable_proof = proof.clone();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
         self.own_digests = self.own_digests.split_off(&seq);
-        cx.remember(Record::Stable(proof.clone()));
+        // The logs forget what it covers: without it nothing would say why there is a hole.
+        rule!("A2MPBFTEA-R12");
+        cx.persist(Record::Stable(proof.clone()));
         self.drop_stable();
         self.back_off.progressed();
         cx.stable(seq, digest);

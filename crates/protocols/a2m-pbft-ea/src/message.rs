@@ -231,7 +231,7 @@ pub struct Status {
     pub active: bool,
     /// Its last stable checkpoint.
     pub stable: Seq,
-    /// Its last executed batch.
+    /// The last batch that it executed and committed to.
     pub executed: Seq,
     /// For executed+1, executed+2, …: what it has of each in its view, as [`Status::PROPOSED`] and so on. What lies
     /// beyond the last, it has nothing of.

@@ -46,7 +46,10 @@ impl A2mPbftEa {
     }
 
     fn status_message(&self) -> Status {
-        let from = self.delivered.next();
+        // What was executed without this replica's own COMMIT it must still commit to: no later number comes before.
+        rule!("A2MPBFTEA-R13");
+        let done = self.delivered.min(self.committed_up_to.max(self.stable.0));
+        let from = done.next();
         let last = self.slots.last_key_value().map_or(Seq(0), |(last, _)| *last);
         let told = (from.0..=last.0).take(MOST_TOLD).map(|seq| match self.slots.get(&Seq(seq)) {
             None => 0,
@@ -55,7 +58,7 @@ impl A2mPbftEa {
                 let prepared = digest.is_some_and(|it| slot.voters(&it).count() >= self.group.quorum());
                 u8::from(digest.is_some()) * Status::PROPOSED
                     + u8::from(prepared) * Status::PREPARED
-                    + u8::from(slot.committed(self.group.quorum()).is_some()) * Status::COMMITTED
+                    + u8::from(slot.commits.contains_key(&self.me) && self.decides(slot)) * Status::COMMITTED
             }
         });
         let slots = if self.active { told.collect() } else { Vec::new() };
@@ -64,12 +67,16 @@ impl A2mPbftEa {
             view: self.view,
             active: self.active,
             stable: self.stable.0,
-            executed: self.delivered,
+            executed: done,
             slots,
             changes: self.present_changes().fold(0, bit),
             accepts: self.known_views.accepts(self.view).fold(0, bit),
             lacks: self.known_views.lacks(&self.group),
         }
+    }
+
+    fn decides(&self, slot: &Slot) -> bool {
+        slot.committed(self.group.quorum()).is_some()
     }
 
     /// Sends again what the sender lacks.

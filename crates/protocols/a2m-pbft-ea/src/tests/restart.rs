@@ -136,6 +136,30 @@ fn a_status_is_answered_now_and_then() {
 }
 
 #[test]
+fn the_logs_forget_only_what_is_durably_stable() {
+    covers!("A2MPBFTEA-R12");
+    let mut net = Net::new(1);
+    order_many(&mut net, 4);
+    let trail = &net.node(1).trail;
+    let trusted: Vec<usize> = (0..trail.len()).filter(|at| trail[*at] == "trusted").collect();
+    assert!(!trusted.is_empty() && trusted.iter().all(|at| trail[at - 1] == "persist"), "{trail:?}");
+}
+
+#[test]
+fn what_was_executed_on_others_word_is_still_committed_to() {
+    covers!("A2MPBFTEA-R13");
+    let mut net = Net::new(2);
+    net.request(&frame(1, 1), 0..5);
+    // Replica 4 hears the proposal and COMMITs, and no PREPARE.
+    net.run_where(|flight| flight.to != r(4) || kind(&flight.message) != "PREPARE");
+    let node = &net.node(4).replica;
+    assert_eq!((node.delivered, node.committed_up_to), (Seq(1), Seq(0)));
+    net.compare_notes();
+    net.compare_notes();
+    assert_eq!(net.node(4).replica.committed_up_to, Seq(1));
+}
+
+#[test]
 fn frames_are_asked_of_the_primary_and_then_of_all() {
     covers!("A2MPBFTEA-R6");
     covers!("A2MPBFTEA-R7");
