@@ -11,9 +11,10 @@ use troth_minbft::{
 use troth_trusted::run::Path;
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
 use troth_types::{
-    Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest, Event, Frame,
-    FrameDraft, GroupId, HostKeys, Member, OPERATOR, Read, ReadReply, Refusal, RefusalReason, ReplicaId,
-    Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient, ToReplica, View, Wire,
+    AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest,
+    Event, Frame, FrameDraft, GroupId, HostKeys, Member, OPERATOR, Place, Read, ReadReply, Refusal,
+    RefusalReason, ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Time, ToClient, ToReplica, View,
+    Wire,
 };
 
 /// The group of all samples.
@@ -89,7 +90,17 @@ pub(crate) fn to_client() -> Vec<ToClient> {
     let digest = ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(b"one"), Bytes::new()]));
     vec![
         ToClient::Reply(reply.clone()),
-        ToClient::Reply(Reply { body: digest, ..reply }),
+        ToClient::Reply(Reply { body: digest, ..reply.clone() }),
+        ToClient::Attested(AttestedReply {
+            reply,
+            place: Place {
+                attestation: Bytes::from_static(b"attestation"),
+                time: Time(9),
+                index: 1,
+                count: 2,
+                path: vec![Digest([3; 32])],
+            },
+        }),
         ToClient::ReadReply(ReadReply { client, number: 1, events_up_to: 0, body }),
         ToClient::Event(Event { client, index: 1, seq: Seq(2), payload: Bytes::from_static(b"event") }),
         ToClient::Refusal(Refusal { client, number: 1, read: false, reason: RefusalReason::TooOld }),

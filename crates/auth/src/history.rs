@@ -9,6 +9,11 @@ use troth_trusted::run::{Path, RunProof, root_over};
 use troth_trusted_host::AttestationVerifier;
 use troth_types::{Digest, Frame, GroupId, Hasher, Place, Reader, ReplicaId, Reply, Time};
 
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
+
 /// The log that holds a replica's history.
 pub const HISTORY_LOG: LogId = LogId(0);
 
@@ -46,6 +51,7 @@ impl History {
     /// frame. `None` where the place does not prove that the history of `from` holds it.
     #[must_use]
     pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
+        rule!("A2ME-H4");
         let mut reader = Reader::new(&place.attestation);
         let attestation = decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())?;
         let slot: Slot = attestation.claim.slot;

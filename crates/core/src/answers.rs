@@ -37,11 +37,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             out.extend(replies.map(|reply| Output::Client(self.reply(reply, false))));
             return;
         }
-        let executed = |(client, number): &(ClientId, u64)| match self.execution.lookup(*client, *number) {
-            Lookup::Executed(reply) => Some(*reply),
-            Lookup::New | Lookup::TooOld => None,
-        };
-        self.held.insert(ordered.seq, outcome.done.iter().filter_map(executed).collect());
+        let mut replies = Vec::new();
+        for (client, number) in &outcome.done {
+            if let Lookup::Executed(reply) = self.execution.lookup(*client, *number) {
+                self.repeated.answered(*client, *number, reply.seq, ordered.seq);
+                replies.push(*reply);
+            }
+        }
+        self.held.insert(ordered.seq, replies);
     }
 
     /// Lets the replies of a batch go.
@@ -52,19 +55,47 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let places = proof.places();
         for reply in proven {
             if let Some(place) = places.of(reply.client, reply.number) {
-                let reply = self.cut(reply, false);
+                let full = self.repeated.wants_full(reply.client, reply.number);
+                let reply = self.cut(reply, full);
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
             }
         }
     }
 
-    /// Whether a frame is to be ordered: for the first time, or again because what proved its place is gone.
-    pub(crate) fn is_to_order(&self, client: ClientId, number: u64) -> bool {
+    /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed may be:
+    /// that replica waits for a proof that is gone, or for one that its client could not get enough of.
+    pub(crate) fn is_to_order_for_others(&self, client: ClientId, number: u64) -> bool {
         match self.execution.lookup(client, number) {
             Lookup::New => true,
-            Lookup::Executed(reply) => A::PROVES_REPLIES && self.agreement.proven(reply.seq) == Proven::Gone,
+            Lookup::Executed(_) => A::PROVES_REPLIES,
             Lookup::TooOld => false,
         }
+    }
+
+    /// Answers a client again where replies are proven; whether its frame is to be ordered again: because the proof is gone, or
+    /// because the client has asked for long enough, so that others may have to be made to answer.
+    fn prove_again(&mut self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) -> bool {
+        let (client, number) = (reply.client, reply.number);
+        let at = self.repeated.place(client, number).unwrap_or(reply.seq);
+        let order = match self.agreement.proven(at) {
+            Proven::Coming => false,
+            Proven::Gone => true,
+            Proven::Here(proof) => {
+                if full {
+                    let events = self.execution.events_after(client, events_seen);
+                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                }
+                if let Some(place) = proof.places().of(client, number) {
+                    let reply = self.cut(reply, full);
+                    out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+                }
+                self.repeated.is_impatient(client, number, at)
+            }
+        };
+        if full {
+            self.repeated.asks_for_all(client, number);
+        }
+        order
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
@@ -79,7 +110,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 // What it knows of the client may be as wrong as the rest of its state.
                 Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
                 Lookup::New => new.push(frame),
-                Lookup::Executed(_) if self.is_to_order(client, number) => new.push(frame),
+                Lookup::Executed(reply) if A::PROVES_REPLIES => {
+                    if self.prove_again(*reply, frame.events_seen(), full, out) {
+                        new.push(frame);
+                    }
+                }
                 // Asked for once more by whoever waits for it, and then by itself.
                 Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
                 Lookup::Executed(reply) => {
@@ -94,7 +129,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    pub(crate) fn on_repeated(&self, repeated: Repeated, out: &mut Outputs<A, X>) {
+    pub(crate) fn on_repeated(&mut self, repeated: Repeated, out: &mut Outputs<A, X>) {
         let Repeated { client, number, events_seen, full } = repeated;
         if self.execution.configuration().is_removed(client) {
             return out.push(refuse(client, number, false, RefusalReason::Removed));
@@ -104,6 +139,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         match self.execution.lookup(client, number) {
+            Lookup::Executed(reply) if A::PROVES_REPLIES => {
+                // Where that is not enough its frame comes, too.
+                self.prove_again(*reply, events_seen, full, out);
+            }
             Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
             Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
             // Its frame comes with its signature, when it comes again.
@@ -117,15 +156,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let events = self.execution.events_after(reply.client, events_seen);
             out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
         }
-        if !A::PROVES_REPLIES {
-            return out.push(Output::Client(self.reply(reply, full)));
-        }
-        // One whose proof is on its way goes with it.
-        let Proven::Here(proof) = self.agreement.proven(reply.seq) else { return };
-        if let Some(place) = proof.places().of(reply.client, reply.number) {
-            let reply = self.cut(reply, full);
-            out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
-        }
+        out.push(Output::Client(self.reply(reply, full)));
     }
 
     pub(crate) fn on_read(&self, read: &Read) -> Output<Self> {

@@ -16,6 +16,7 @@ mod log;
 mod machine;
 mod note;
 mod proof;
+mod repetitions;
 mod replica;
 mod rule;
 mod transfer;

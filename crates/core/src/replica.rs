@@ -3,7 +3,8 @@
 
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, transfer::Transfer,
+    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, repetitions::Repetitions,
+    transfer::Transfer,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     pieces: u64,
     /// Replies that wait for the proof of their batch's place.
     pub(crate) held: BTreeMap<Seq, Vec<Reply>>,
+    /// Of frames that were asked for again: under which batch they are answered.
+    pub(crate) repeated: Repetitions,
 }
 
 impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
@@ -86,6 +89,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             hashed: (Time(0), 0),
             pieces: 0,
             held: BTreeMap::new(),
+            repeated: Repetitions::default(),
         }
     }
 
@@ -190,6 +194,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::Stable { seq, .. } => {
                     self.execution.stable(seq);
+                    self.repeated.stable(seq);
                     out.push(Output::Compact(seq));
                 }
                 Effect::Compact(seq) => out.push(Output::Compact(seq)),
@@ -415,7 +420,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
                     // What is ordered of a removed client does nothing: it may complete a batch, and no more.
                     let removed = self.execution.configuration().is_removed(frame.client());
-                    !removed && self.is_to_order(frame.client(), frame.number())
+                    !removed && self.is_to_order_for_others(frame.client(), frame.number())
                 });
                 if !new.is_empty() {
                     self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));

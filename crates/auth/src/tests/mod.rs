@@ -1,4 +1,6 @@
 //! Signatures alone and in batches, and the checks on frames.
+mod attestations;
+
 use crate::*;
 use bytes::Bytes;
 use std::collections::BTreeMap;

@@ -2,5 +2,6 @@
 //! it refuses to go on.
 
 mod crash;
+mod logs;
 mod order;
 mod scribe;

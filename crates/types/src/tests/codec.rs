@@ -44,6 +44,22 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
     };
     round_trip(&ToClient::Reply(reply));
     let body = ReplyBody::Digest(Digest([9; 32]));
+    let reply = Reply {
+        client: ClientId(1),
+        number: 2,
+        seq: Seq(3),
+        view: View(4),
+        events_up_to: 5,
+        body: ReplyBody::Digest(Digest([6; 32])),
+    };
+    let place = Place {
+        attestation: Bytes::from_static(b"attestation"),
+        time: Time(7),
+        index: 1,
+        count: 2,
+        path: vec![Digest([8; 32])],
+    };
+    round_trip(&ToClient::Attested(AttestedReply { reply, place }));
     round_trip(&ToClient::ReadReply(ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body }));
     let payload = Bytes::from_static(b"changed");
     round_trip(&ToClient::Event(Event { client: ClientId(1), index: 1, seq: Seq(1), payload }));

@@ -1,1 +1,7 @@
-//! Tests of the rules that `docs/protocols/a2m-pbft-e.md` labels.
+//! Tests of the rules that `docs/protocols/a2m-pbft-e.md` labels, over components that keep real logs.
+
+mod checkpoint;
+mod client;
+mod harness;
+mod replies;
+mod restart;

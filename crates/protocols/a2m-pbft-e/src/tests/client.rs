@@ -1,0 +1,120 @@
+//! What a client believes.
+
+use super::harness::{Net, frame, group, r, verifier};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::{HISTORY_LOG, History, ModelSigner};
+use troth_client::{ClientCore, Config, Output};
+use troth_types::{
+    AttestedReply, ClientId, Digest, Place, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View,
+};
+
+/// The rule stands in the client's own crate, whose marks are not counted.
+macro_rules! about {
+    ($label:literal) => {};
+}
+
+fn history() -> History {
+    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
+}
+
+fn reply(seq: u64, result: &'static [u8]) -> Reply {
+    Reply {
+        client: ClientId(1),
+        number: 1,
+        seq: Seq(seq),
+        view: View(0),
+        events_up_to: 0,
+        body: ReplyBody::Full(vec![Bytes::from_static(result)]),
+    }
+}
+
+/// A client with its first frame, and a group that executed it after another client's.
+fn scene() -> (ClientCore, Net) {
+    let config = Config { history: Some(history()), ..Config::new(group(), ClientId(1)) };
+    let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
+    client.submit(Time(1), vec![Bytes::from_static(b"operation")]).expect("taken");
+    let mut sent = None;
+    while let Some(output) = client.poll() {
+        if let Output::Send { message: ToReplica::Request { frame, .. }, .. } = output {
+            sent = Some(frame);
+        }
+    }
+    let mut net = Net::new();
+    net.order(&frame(2, 1));
+    net.order(&troth_auth::Verified::made_here(sent.expect("a frame")));
+    (client, net)
+}
+
+fn place(net: &Net, replica: u16) -> Place {
+    net.node(replica).released[&Seq(2)].places().of(ClientId(1), 1).expect("its place")
+}
+
+fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
+    let mut results = None;
+    while let Some(output) = client.poll() {
+        if let Output::Done { result, .. } = output {
+            results = result.ok();
+        }
+    }
+    results
+}
+
+fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
+    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place }));
+}
+
+#[test]
+fn a_reply_needs_a_quorum_of_equal_results_and_histories() {
+    about!("A2ME-H4");
+    let (mut client, net) = scene();
+    say(&mut client, 0, reply(2, b"right"), place(&net, 0));
+    say(&mut client, 1, reply(2, b"wrong"), place(&net, 1));
+    say(&mut client, 2, reply(2, b"right"), place(&net, 2));
+    client.on_message(Time(2), r(3), ToClient::Reply(reply(2, b"right")));
+    assert_eq!(done(&mut client), None, "two agree, and one that proves nothing");
+    say(&mut client, 3, reply(2, b"right"), place(&net, 3));
+    assert_eq!(done(&mut client), Some(vec![Bytes::from_static(b"right")]));
+}
+
+#[test]
+fn replies_of_different_histories_do_not_add_up() {
+    about!("A2ME-H4");
+    let (mut client, net) = scene();
+    // Replica 3 executed another request before it.
+    let mut forked = Net::new();
+    forked.order(&frame(3, 1));
+    let own = net.node(3).executed[1].frames[0].clone();
+    forked.order(&own);
+    say(&mut client, 3, reply(2, b"right"), place(&forked, 3));
+    say(&mut client, 0, reply(2, b"right"), place(&net, 0));
+    say(&mut client, 1, reply(2, b"right"), place(&net, 1));
+    assert_eq!(done(&mut client), None);
+    say(&mut client, 2, reply(2, b"right"), place(&net, 2));
+    assert!(done(&mut client).is_some());
+}
+
+#[test]
+fn a_place_proves_one_frame_of_one_replicas_history() {
+    about!("A2ME-H4");
+    let (_, net) = scene();
+    let (history, good) = (history(), place(&net, 1));
+    let own = net.node(1).executed[1].frames[0].clone();
+    let vote = |from: u16, place: &Place| history.vote(ReplicaId(from), &own, &reply(2, b"right"), place);
+    assert!(vote(1, &good).is_some());
+    assert_eq!(vote(1, &good), vote(2, &place(&net, 2)), "the same history, the same vote");
+    assert_eq!(vote(2, &good), None, "another replica's component");
+    assert_eq!(history.vote(r(1), &frame(1, 9), &reply(2, b"right"), &good), None, "another frame");
+    let other_time = Place { time: Time(good.time.0 + 1), ..good.clone() };
+    let elsewhere = Place { index: good.index ^ 1, count: 2, path: vec![Digest([1; 32])], ..good.clone() };
+    let mut bytes = good.attestation.to_vec();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let forged = Place { attestation: bytes.into(), ..good.clone() };
+    let mut bytes = good.attestation.to_vec();
+    bytes.push(0);
+    let longer = Place { attestation: bytes.into(), ..good };
+    for wrong in [other_time, elsewhere, forged, longer] {
+        assert_eq!(vote(1, &wrong), None, "{wrong:?}");
+    }
+}
