@@ -207,8 +207,12 @@ impl A2mPbftEa {
     /// Whether f+1 replicas committed to what the view started with.
     fn start_committed(&self) -> bool {
         let Some(by) = &self.started.by else { return true };
-        self.known_views.accepted(self.entered, &by.digest).count() >= self.group.quorum()
-            || self.config.follows(crate::Flaw::ExecuteOnNewView)
+        let mut accepted = self.known_views.accepted(self.entered, &by.digest);
+        if self.config.follows(crate::Flaw::ExecuteOnNewView) {
+            // Its own commitment is attested, and that is enough.
+            return accepted.any(|accept| accept.from == self.me);
+        }
+        accepted.count() >= self.group.quorum()
     }
 
     /// The batch that is decided for a number, if one is.
