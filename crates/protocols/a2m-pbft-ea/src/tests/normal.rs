@@ -218,6 +218,38 @@ fn nothing_is_executed_on_fewer_than_f_plus_1_commits() {
 }
 
 #[test]
+fn commits_of_another_view_decide_nothing() {
+    covers!("A2MPBFTEA-N5");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, [2]);
+    let message = proposal(&mut net, 0, 1, batch(&[&one]));
+    net.tell(0, 2, message);
+    let group = net.group;
+    let vote = Vote { view: View(1), seq: Seq(1), digest: batch(&[&one]).digest() };
+    for from in [0, 1] {
+        let mut logs = super::harness::logs(&group, r(from));
+        let commit = super::harness::attested(&group, &mut logs, r(from), Body::Commit(vote));
+        net.tell(from, 2, commit);
+    }
+    assert!(net.node(2).executed.is_empty());
+}
+
+#[test]
+fn frames_of_far_numbers_are_not_fetched() {
+    covers!("A2MPBFTEA-R6");
+    let mut net = Net::new(1);
+    let missing = |number: u8| Batch { time: Time(WALL), frames: vec![Digest([number; 32])] };
+    let near = proposal(&mut net, 0, SMALL.pipeline, missing(1));
+    let far = proposal(&mut net, 0, SMALL.pipeline + 1, missing(2));
+    net.tell(0, 1, near);
+    net.tell(0, 1, far);
+    net.fire(1, crate::Timer::Fetch);
+    let asked: Vec<Digest> = net.node(1).frames_asked.iter().flat_map(|(_, asked)| asked.clone()).collect();
+    assert_eq!(asked, [Digest([1; 32])]);
+}
+
+#[test]
 fn votes_are_durable_with_what_they_rest_on() {
     covers!("A2MPBFTEA-R1");
     covers!("A2MPBFTEA-R2");

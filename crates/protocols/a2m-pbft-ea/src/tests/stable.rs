@@ -72,6 +72,36 @@ fn the_logs_forget_what_is_stable() {
 }
 
 #[test]
+fn a_replica_that_leaves_lets_its_logs_be() {
+    covers!("A2MPBFTEA-C5");
+    let mut net = Net::new(1);
+    for number in 1..=4 {
+        net.request(&frame(number, 1), 0..3);
+        // Nobody tells replica 1 of a checkpoint.
+        let checkpoint = |message: &Message| matches!(message, Message::Attested(it) if matches!(it.body, Body::Checkpoint(_)));
+        net.run_where(|flight| flight.to != r(1) || !checkpoint(&flight.message));
+    }
+    let proof = net.node(0).replica.stable_proof().clone();
+    assert_eq!((proof.target().0, net.node(1).replica.stable.0), (Seq(4), Seq(0)));
+    net.request(&frame(9, 1), 0..3);
+    net.suspect([1, 2]);
+    net.run_where(|flight| matches!(flight.message, Message::Want(_)));
+    assert!(!net.node(1).replica.active);
+    net.tell(0, 1, Message::Stable(proof));
+    assert_eq!(net.node(1).replica.stable.0, Seq(4));
+    let slot = place::flattened(View(0), Seq(5));
+    let look = Operation::Lookup { log: place::COMMIT, slot, nonce: [0; 32] };
+    let answers = net.node_mut(1).logs.call(&[look]).expect("lookups are answered");
+    let Some(Answer::Attested(attestation)) = answers.into_iter().next() else {
+        unreachable!("it has an answer")
+    };
+    assert!(
+        !matches!(attestation.claim.content, Content::Forgotten { .. }),
+        "a later view change must show it"
+    );
+}
+
+#[test]
 fn a_replica_far_behind_has_the_state_transferred() {
     covers!("A2MPBFTEA-T1");
     covers!("A2MPBFTEA-T2");

@@ -132,6 +132,29 @@ fn a_replica_that_missed_a_view_change_is_told_how_the_view_started() {
 }
 
 #[test]
+fn f_plus_1_commitments_prove_a_start_that_nobody_can_judge() {
+    covers!("A2MPBFTEA-V15");
+    let mut bench = Bench::new(1);
+    let changes = [0, 2].map(|from| bench.view_change(from, 0, 1, None, Vec::new())).to_vec();
+    let first = bench.new_view(changes, None);
+    let accepted = bench.accept(2, &first);
+    let changes = vec![
+        bench.view_change(1, 0, 2, None, Vec::new()),
+        bench.view_change(2, 1, 2, Some(accepted), Vec::new()),
+    ];
+    let second = bench.new_view(changes, Some(&first));
+    let accepts = [1, 2].map(|from| bench.accept(from, &second));
+    // Replica 0 has not heard of view 1.
+    let mut net = Net::new(1);
+    net.tell(2, 0, Message::Attested(second));
+    net.tell(1, 0, Message::Attested(accepts[0].clone()));
+    assert_eq!(net.node(0).replica.entered, View(0), "one may be lying");
+    assert_eq!(net.node(0).replica.known_views.lacks(&net.group), Some(View(1)));
+    net.tell(2, 0, Message::Attested(accepts[1].clone()));
+    assert_eq!(net.node(0).replica.entered, View(2));
+}
+
+#[test]
 fn views_may_be_left_from_different_ones() {
     covers!("A2MPBFTEA-V10");
     covers!("A2MPBFTEA-V12");
