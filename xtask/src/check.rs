@@ -356,8 +356,14 @@ fn control(context: &Context) -> Result<Outcome, String> {
 /// Each seed twice in two processes: equal results, hash included.
 fn determinism(context: &Context) -> Result<Outcome, String> {
     let mut compared = 0;
-    for (protocol, f) in [("minbft", "1"), ("minbft", "2"), ("minbft", "3"), ("pbft", "1"), ("pbft", "2"), ("a2m-pbft-ea", "2")]
-    {
+    for (protocol, f) in [
+        ("minbft", "1"),
+        ("minbft", "2"),
+        ("minbft", "3"),
+        ("pbft", "1"),
+        ("pbft", "2"),
+        ("a2m-pbft-ea", "2"),
+    ] {
         for seed in ["1", "2", "3"] {
             let arguments = [protocol, "--f", f, "--seed", seed, "--json"];
             let (first, second) = (simulate(context, &arguments)?, simulate(context, &arguments)?);

@@ -6,6 +6,7 @@
 use crate::message::{Attested, NewView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use troth_core::rule;
 use troth_types::{Digest, Group, ReplicaId, View};
 
 /// NEWVIEWs kept that are neither of the present view nor needed to judge it.
@@ -96,6 +97,7 @@ impl KnownViews {
 
     /// The valid NEWVIEW of a view: this replica judged it, or f+1 replicas committed to it.
     pub(crate) fn valid(&self, group: &Group, view: View) -> Option<&Arc<Attested>> {
+        rule!("A2MPBFTEA-V15");
         let known = self.views.get(&view)?;
         let accepted = || self.accepted(view, &known.message.digest).count() >= group.weak();
         (known.judged || accepted()).then_some(&known.message)
