@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
 use troth_core::{
-    Agreement, Command, Env, Host, Input, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request,
+    Agreement, Command, Env, Host, Input, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request, Resume,
 };
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
@@ -133,6 +133,7 @@ impl World {
                     let new = message.from == self.me && !self.said.contains(&message);
                     self.said.extend(new.then_some(message));
                 }
+                Command::Logs(_) | Command::Draw(_) => unreachable!("MinBFT asks no logs and draws nothing"),
                 Command::Return(_) => unreachable!("MinBFT certifies what it sends to all"),
                 Command::SetTimer { timer, at } => drop(self.timers.insert(timer, at)),
                 Command::CancelTimer(timer) => drop(self.timers.remove(&timer)),
@@ -208,9 +209,10 @@ impl World {
         let signer = Arc::new(signer(self.me));
         self.timers.clear();
         let Kept { snapshot, log } = &kept;
+        let counters = [resumed];
+        let resume = Resume { counters: &counters, logs: &[] };
         let env = env(self.now);
-        self.host =
-            Host::recover(machine, self.me, self.group, signer, env, snapshot.clone(), log, &[resumed])?;
+        self.host = Host::recover(machine, self.me, self.group, signer, env, snapshot.clone(), log, resume)?;
         self.kept = kept;
         self.pump();
         Ok(())

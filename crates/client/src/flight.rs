@@ -12,6 +12,8 @@ use troth_types::{Digest, Frame, Group, Place, RefusalReason, ReplicaId, Reply, 
 #[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     vote: Digest,
+    /// What the reply says, without its proof: a result may come with a later one.
+    said: Digest,
     pub(crate) events_up_to: u64,
     /// Where the frame was ordered: part of what was voted for.
     pub(crate) seq: Seq,
@@ -90,8 +92,9 @@ impl Flight {
             ReplyBody::Digest(digest) => (digest, None),
         };
         reply.body = ReplyBody::Digest(digest);
+        let said = reply.vote();
         let vote = match (&config.history, place) {
-            (None, None) => reply.vote(),
+            (None, None) => said,
             (Some(history), Some(place)) => match history.vote(from, &self.frame, &reply, place) {
                 Some(vote) => vote,
                 None => return,
@@ -103,12 +106,12 @@ impl Flight {
             self.drop_body(from, budget);
         }
         if self.votes.cast(from, vote) >= config.believed() && self.agreed.is_none() {
-            self.agreed = Some(Agreed { vote, events_up_to: reply.events_up_to, seq: reply.seq });
+            self.agreed = Some(Agreed { vote, said, events_up_to: reply.events_up_to, seq: reply.seq });
             self.results = self.take_body_of(group, vote);
             self.drop_bodies(group, budget);
         }
         match (&self.agreed, body) {
-            (Some(agreed), Some(results)) if agreed.vote == vote => self.results = Some(results),
+            (Some(agreed), Some(results)) if agreed.said == said => self.results = Some(results),
             (None, Some(results)) => self.keep_body(from, results, budget),
             _ => {}
         }

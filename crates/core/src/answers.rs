@@ -55,8 +55,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let places = proof.places();
         for reply in proven {
             if let Some(place) = places.of(reply.client, reply.number) {
-                let full = self.repeated.wants_full(reply.client, reply.number);
-                let reply = self.cut(reply, full);
+                let wants_all = self.repeated.wants_all(reply.client, reply.number);
+                if let Some(events_seen) = wants_all {
+                    let events = self.execution.events_after(reply.client, events_seen);
+                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                }
+                let reply = self.cut(reply, wants_all.is_some());
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
             }
         }
@@ -93,7 +97,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             }
         };
         if full {
-            self.repeated.asks_for_all(client, number);
+            self.repeated.asks_for_all(client, number, events_seen);
         }
         order
     }
