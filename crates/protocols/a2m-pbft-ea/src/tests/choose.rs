@@ -209,7 +209,7 @@ fn a_first_commitment_left_out_is_noticed_where_the_view_started() {
 #[test]
 fn every_view_left_is_shown_to_its_end() {
     covers!("A2MPBFTEA-V9");
-    changed("one view too few", |_, it| drop(it.abandoned.pop()));
+    changed("one view too few", |_, it| it.abandoned.truncate(1));
     changed("another slot", |bench, it| {
         let nonce = it.abandoned[0].claim.nonce;
         it.abandoned[0] = bench.look_up(1, flattened(View(0), Seq(9)), nonce);
