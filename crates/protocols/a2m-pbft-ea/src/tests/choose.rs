@@ -252,3 +252,15 @@ fn a_view_entered_meanwhile_cannot_be_left_out() {
     let message = bench.view_change(2, 0, 3, None, Vec::new());
     assert!(judged(&bench, &message).is_err());
 }
+
+#[test]
+fn a_slot_skipped_by_a_later_commitment_is_no_abandonment() {
+    covers!("A2MPBFTEA-V9");
+    let mut bench = Bench::new(1);
+    let certificates = [1, 3].map(|seq| bench.prepare(0, seq, &some_batch(seq), &[1]));
+    let first = bench.commit(1, &certificates[0]);
+    bench.commit(1, &certificates[1]);
+    // [0|2] is skipped, to [0|3] and not to the end of the view.
+    let message = bench.view_change(1, 0, 1, None, vec![first]);
+    assert!(judged(&bench, &message).is_err());
+}
