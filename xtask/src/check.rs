@@ -28,7 +28,7 @@ Steps, in this order; all run, whatever fails before:
   tests         all tests of the workspace
   doctests      all examples in the documentation
   sim-build     the simulator, in release
-  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT
+  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT, sim-ea-f1, sim-ea-f2 of A2M-PBFT-EA
   control       cloned trusted components, outside the fault model: here the checkers must fire
   determinism   three seeds for each f, each run twice: the same hash of all events
 
@@ -85,6 +85,8 @@ const STEPS: &[Step] = &[
     ("sim-f3", 300, |context| search(context, "minbft", 3)),
     ("sim-pbft-f1", 300, |context| search(context, "pbft", 1)),
     ("sim-pbft-f2", 300, |context| search(context, "pbft", 2)),
+    ("sim-ea-f1", 300, |context| search(context, "a2m-pbft-ea", 1)),
+    ("sim-ea-f2", 300, |context| search(context, "a2m-pbft-ea", 2)),
     ("control", 300, control),
     ("determinism", 300, determinism),
 ];
@@ -354,7 +356,14 @@ fn control(context: &Context) -> Result<Outcome, String> {
 /// Each seed twice in two processes: equal results, hash included.
 fn determinism(context: &Context) -> Result<Outcome, String> {
     let mut compared = 0;
-    for (protocol, f) in [("minbft", "1"), ("minbft", "2"), ("minbft", "3"), ("pbft", "1"), ("pbft", "2")] {
+    for (protocol, f) in [
+        ("minbft", "1"),
+        ("minbft", "2"),
+        ("minbft", "3"),
+        ("pbft", "1"),
+        ("pbft", "2"),
+        ("a2m-pbft-ea", "2"),
+    ] {
         for seed in ["1", "2", "3"] {
             let arguments = [protocol, "--f", f, "--seed", seed, "--json"];
             let (first, second) = (simulate(context, &arguments)?, simulate(context, &arguments)?);

@@ -1,6 +1,7 @@
 //! The command line: `sim PROTOCOL --f F --seeds N …`.
 
 use crate::a2m_pbft_e::A2mPbftEWorld;
+use crate::a2m_pbft_ea::A2mPbftEaWorld;
 use crate::minbft::MinBftWorld;
 use crate::pbft::PbftWorld;
 use crate::report::Report;
@@ -56,8 +57,10 @@ pub fn run(args: &[String]) -> ExitCode {
         MinBftWorld::NAME => command::<MinBftWorld>(rest),
         PbftWorld::NAME => command::<PbftWorld>(rest),
         A2mPbftEWorld::NAME => command::<A2mPbftEWorld>(rest),
+        A2mPbftEaWorld::NAME => command::<A2mPbftEaWorld>(rest),
         other => {
-            let names = [MinBftWorld::NAME, PbftWorld::NAME, A2mPbftEWorld::NAME].join(", ");
+            let names =
+                [MinBftWorld::NAME, PbftWorld::NAME, A2mPbftEWorld::NAME, A2mPbftEaWorld::NAME].join(", ");
             eprintln!("no protocol is called {other}; there are: {names}\n{USAGE}");
             ExitCode::from(2)
         }

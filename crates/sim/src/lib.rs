@@ -7,11 +7,12 @@
 //! | [`storage`], [`component`], [`logs`] | disks that lose what was not synced; trusted components |
 //! | [`adversary`] | twins, proxies, amnesia, and the machinery for written strategies |
 //! | [`checks`] | what must hold, one file and one property each |
-//! | [`protocol`] | what a protocol brings; [`minbft`], [`pbft`], [`a2m_pbft_e`] |
+//! | [`protocol`] | what a protocol brings; [`minbft`], [`pbft`], [`a2m_pbft_e`], [`a2m_pbft_ea`] |
 //! | [`cli`], [`report`], [`shrink`] | many seeds, their figures, and smaller failures |
 #![forbid(unsafe_code)]
 
 pub mod a2m_pbft_e;
+pub mod a2m_pbft_ea;
 pub mod adversary;
 pub mod checks;
 pub mod cli;

@@ -15,6 +15,7 @@ mod trusted_logs;
 mod trusted_server;
 mod trusted_store;
 mod trusted_wire;
+mod wire_a2m_pbft_ea;
 mod wire_minbft;
 mod wire_pbft;
 mod wire_service;
@@ -27,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     wire_types::TARGET,
     wire_minbft::TARGET,
     wire_pbft::TARGET,
+    wire_a2m_pbft_ea::TARGET,
     wire_service::TARGET,
     trusted_wire::TARGET,
     trusted_server::TARGET,
@@ -50,5 +52,6 @@ pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[
     (wire_types::TARGET.name, wire_types::GROUP),
     (wire_minbft::TARGET.name, wire_minbft::GROUP),
     (wire_pbft::TARGET.name, wire_pbft::GROUP),
+    (wire_a2m_pbft_ea::TARGET.name, wire_a2m_pbft_ea::GROUP),
     (wire_service::TARGET.name, wire_service::GROUP),
 ];

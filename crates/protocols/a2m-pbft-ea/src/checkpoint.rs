@@ -1,0 +1,241 @@
+//! §4.3.1: checkpoints, garbage collection and state transfer, as in A2M-A2MPBFTEA-E (§4.2.1) with quorums of f+1.
+
+use crate::message::{Attested, Body, Checkpoint, Record, StableProof};
+use crate::place::{CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, flattened};
+use crate::state::{A2mPbftEa, Asked, Timer};
+use std::sync::Arc;
+use troth_blocks::Voters;
+use troth_core::{Cx, Note, Reached, rule};
+use troth_trusted::a2m::Operation;
+use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
+
+/// What a certificate proves, where its attestations are good: the number and digest that f+1 distinct replicas
+/// vouched for; zero for one without votes.
+#[must_use]
+pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
+    rule!("A2MPBFTEA-C2");
+    let target = proof.target();
+    if proof.votes.is_empty() {
+        return Some(target);
+    }
+    let same = |vote: &&Arc<Attested>| match &vote.body {
+        Body::Checkpoint(checkpoint) => (checkpoint.seq, checkpoint.digest) == target,
+        _ => false,
+    };
+    // A proof may be looked at before its attestations are, and so be anybody's.
+    let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
+    let voters: Voters = members.collect();
+    (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
+}
+
+impl A2mPbftEa {
+    /// The certificate of the last stable checkpoint; none for genesis.
+    #[must_use]
+    pub fn stable_proof(&self) -> &Arc<StableProof> {
+        &self.stable_proof
+    }
+
+    /// The digest of an own checkpoint is known.
+    pub(crate) fn checkpoint_taken(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+        if self.repairing {
+            // Of a state that is being thrown away.
+            return;
+        }
+        self.own_state = self.own_state.max(seq);
+        if seq >= self.stable.0 {
+            self.own_digests.insert(seq, digest);
+        }
+        if seq <= self.stable.0 {
+            // Those ahead of this replica made it stable already; its own log may begin here all the same.
+            cx.compact(seq);
+        }
+        self.drop_stable();
+        self.compare_with_stable(cx);
+        self.due_checkpoints.push_back((seq, digest));
+        self.progress(cx);
+    }
+
+    /// Has due CHECKPOINTs attested. One slot is each number's: of a state that was found wrong, nothing can be taken back.
+    pub(crate) fn try_checkpoint(&mut self, cx: &mut Cx<'_, Self>) {
+        while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
+            rule!("A2MPBFTEA-C3");
+            self.attest(cx, Body::Checkpoint(Checkpoint { seq, digest }));
+        }
+    }
+
+    /// CHECKPOINT ⟨n, d⟩.
+    pub(crate) fn on_checkpoint_vote(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        message: &Arc<Attested>,
+        vote: Checkpoint,
+    ) {
+        // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
+        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
+        if vote.seq <= self.stable.0
+            || vote.seq.0 > furthest
+            || !vote.seq.0.is_multiple_of(self.config.interval)
+        {
+            return;
+        }
+        let votes = self.checkpoint_votes.entry(vote.seq).or_default();
+        votes.insert(message.from, message.clone());
+        let same = |other: &&Arc<Attested>| matches!(other.body, Body::Checkpoint(other) if other == vote);
+        let same: Vec<Arc<Attested>> = votes.values().filter(same).cloned().collect();
+        if same.len() >= self.group.quorum() {
+            self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
+        }
+    }
+
+    /// f+1 attested CHECKPOINTs are a proof wherever they come from.
+    pub(crate) fn adopt_stable(&mut self, cx: &mut Cx<'_, Self>, proof: &Arc<StableProof>) {
+        let Some((seq, digest)) = proven(&self.group, proof) else {
+            return cx.ignore(self.me, "a checkpoint certificate that does not hold");
+        };
+        if seq <= self.stable.0 {
+            return;
+        }
+        rule!("A2MPBFTEA-C4");
+        self.stable = (seq, digest);
+        self.stable_proof = proof.clone();
+        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
+        self.own_digests = self.own_digests.split_off(&seq);
+        // The logs forget what it covers: without it nothing would say why there is a hole.
+        rule!("A2MPBFTEA-R12");
+        cx.persist(Record::Stable(proof.clone()));
+        self.drop_stable();
+        self.back_off.progressed();
+        cx.stable(seq, digest);
+        self.forget_stable(cx);
+        if self.repairing {
+            // Nobody keeps the earlier one any more.
+            self.repair(cx);
+        }
+        self.compare_with_stable(cx);
+        self.notice_lag(cx);
+        self.reconsider = true;
+    }
+
+    /// Has the logs forget what lies below the stable checkpoint in the present view: room for what comes.
+    pub(crate) fn forget_stable(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active || !self.knows_logs {
+            // What the logs hold is being shown, or is not known yet.
+            return;
+        }
+        rule!("A2MPBFTEA-C5");
+        let (here, plain) = (flattened(self.view, self.stable.0), flattened(View(0), self.stable.0));
+        let wanted = [(PREPARE, here), (COMMIT, here), (CHECKPOINT, plain)];
+        let all = [VIEW_CHANGE, NEW_VIEW].map(|log| (log, self.last_filled(log)));
+        let mut operations = Vec::new();
+        for (log, slot) in wanted.into_iter().chain(all) {
+            let slot = slot.min(self.last_filled(log));
+            if slot > self.forgotten.get(&log).copied().unwrap_or_default() {
+                self.forgotten.insert(log, slot);
+                operations.push(Operation::Truncate { log, slot });
+            }
+        }
+        if !operations.is_empty() {
+            let ticket = self.ticket(Asked::Truncate);
+            cx.trusted(ticket, operations);
+        }
+    }
+
+    /// The divergence alarm: a state that differs from a stable checkpoint is not this service's. Nothing is executed or
+    /// vouched for before the state is right again.
+    pub(crate) fn compare_with_stable(&mut self, cx: &mut Cx<'_, Self>) {
+        let (seq, digest) = self.stable;
+        if self.repairing || self.own_digests.get(&seq).is_none_or(|own| *own == digest) {
+            return;
+        }
+        rule!("A2MPBFTEA-T3");
+        cx.note(Note::Diverged { seq });
+        self.repairing = true;
+        self.due_checkpoints.clear();
+        self.repair(cx);
+    }
+
+    /// Has the wrong state replaced by the stable checkpoint's.
+    fn repair(&mut self, cx: &mut Cx<'_, Self>) {
+        let (seq, digest) = self.stable;
+        cx.repair_state(seq, digest, self.sources());
+    }
+
+    /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a whole window behind
+    /// cannot catch up by them.
+    pub(crate) fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
+        let stable = self.stable.0;
+        if self.delivered >= stable || self.repairing {
+            return;
+        }
+        if self.delivered.0 + self.config.window <= stable.0 {
+            self.fetch_stable_state(cx);
+        } else if !self.behind {
+            self.behind = true;
+            let at = self.after(cx, 4 * self.config.status_interval);
+            cx.set_timer(Timer::Behind, at);
+        }
+    }
+
+    /// Still behind after the ordinary messages had their time.
+    pub(crate) fn on_behind(&mut self, cx: &mut Cx<'_, Self>) {
+        self.behind = false;
+        if self.delivered < self.stable.0 && !self.repairing {
+            self.fetch_stable_state(cx);
+        }
+    }
+
+    /// State transfer to the stable checkpoint, from those who vouch for it.
+    fn fetch_stable_state(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("A2MPBFTEA-T1");
+        let (seq, digest) = self.stable;
+        cx.fetch_state(seq, digest, self.sources());
+        self.behind = true;
+        let at = self.after(cx, 16 * self.config.status_interval);
+        cx.set_timer(Timer::Behind, at);
+    }
+
+    /// Who may have the stable checkpoint: those who vouch first; but they may be faulty, and any other may have it, too.
+    fn sources(&self) -> Vec<ReplicaId> {
+        let mut sources: Vec<ReplicaId> = self.stable_proof.votes.iter().map(|vote| vote.from).collect();
+        for replica in self.group.all() {
+            if !sources.contains(&replica) {
+                sources.push(replica);
+            }
+        }
+        sources
+    }
+
+    /// The state of a stable checkpoint is in force; everything that waited for it is tried again (protocols.md §1.5).
+    pub(crate) fn installed(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        reached: Reached,
+        digest: Digest,
+        executed: &dyn Fn(ClientId, u64) -> bool,
+    ) {
+        rule!("A2MPBFTEA-T2");
+        self.reached = reached;
+        self.watch_deadline(cx);
+        if self.repairing {
+            // What was executed since the stable checkpoint is executed again.
+            self.repairing = false;
+            self.delivered = reached.seq;
+            self.own_state = reached.seq;
+            self.own_digests.retain(|seq, _| *seq == reached.seq);
+            self.execute_decided(cx);
+        }
+        self.delivered = self.delivered.max(reached.seq);
+        for digest in self.pool.retain(|client, number| !executed(client, number)) {
+            self.frames.settle(&digest);
+        }
+        self.own_digests.insert(reached.seq, digest);
+        self.own_state = self.own_state.max(reached.seq);
+        self.drop_stable();
+        self.due_checkpoints.push_back((reached.seq, digest));
+        if self.stable.0 == reached.seq {
+            cx.stable(reached.seq, digest);
+        }
+        self.reconsider = true;
+        self.progress(cx);
+    }
+}

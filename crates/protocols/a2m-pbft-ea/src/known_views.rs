@@ -1,0 +1,165 @@
+//! The starts of views that this replica knows: NEWVIEWs, the commitments to them, and which of them are valid.
+//!
+//! To judge a NEWVIEW takes that of the highest view that its VIEWCHANGEs left, and so on back; f+1 commitments to one end
+//! the way back, for a correct replica has judged it.
+
+use crate::message::{Attested, NewView};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_core::rule;
+use troth_types::{Digest, Group, ReplicaId, View};
+
+/// NEWVIEWs kept that are neither of the present view nor needed to judge it.
+const MOST_KNOWN: usize = 64;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    message: Arc<Attested>,
+    /// Whether this replica found that it follows from what it shows, or entered its view because f+1 did.
+    judged: bool,
+    /// The view, above 0, whose NEWVIEW it rests on.
+    rests_on: Option<View>,
+}
+
+/// The known starts of views.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct KnownViews {
+    views: BTreeMap<View, Known>,
+    accepts: BTreeMap<View, BTreeMap<ReplicaId, Arc<Attested>>>,
+    /// The view whose NEWVIEW is needed and not here.
+    lacks: Option<View>,
+}
+
+impl KnownViews {
+    /// Keeps a NEWVIEW; there is one of a view at most. `rests_on` is the view whose start it was computed from.
+    pub(crate) fn offer(&mut self, view: View, message: &Arc<Attested>, rests_on: Option<View>) {
+        let known = Known { message: message.clone(), judged: false, rests_on };
+        self.views.entry(view).or_insert(known);
+        // A view begins after those before it: the lower ones stay.
+        while self.views.len() > 2 * MOST_KNOWN {
+            self.views.pop_last();
+        }
+    }
+
+    /// It is valid, whatever becomes known of it later.
+    pub(crate) fn judged(&mut self, view: View) {
+        if let Some(known) = self.views.get_mut(&view) {
+            known.judged = true;
+        }
+    }
+
+    /// It does not, and no other of its view will come.
+    pub(crate) fn reject(&mut self, view: View) {
+        self.views.remove(&view);
+    }
+
+    /// The valid NEWVIEW of the highest view from this one on.
+    pub(crate) fn highest_valid(&self, group: &Group, lowest: View) -> Option<&Arc<Attested>> {
+        self.views.range(lowest..).rev().find_map(|(view, _)| self.valid(group, *view))
+    }
+
+    /// Keeps a COMMIT(NEWVIEW); says whether it is a new one. Of each replica the one to the highest view is kept, and those
+    /// to NEWVIEWs that are here: nobody makes this replica keep more.
+    pub(crate) fn accept(&mut self, message: &Arc<Attested>) -> bool {
+        let Some(accept) = message.accept() else { return false };
+        let highest = self.accepts.iter().rev().find(|(_, of_view)| of_view.contains_key(&message.from));
+        let highest = highest.map(|(view, _)| *view);
+        if highest.is_some_and(|highest| highest > accept.view) && !self.views.contains_key(&accept.view) {
+            return false;
+        }
+        if let Some(before) = highest.filter(|view| *view < accept.view && !self.views.contains_key(view))
+            && let Some(of_view) = self.accepts.get_mut(&before)
+        {
+            of_view.remove(&message.from);
+            if of_view.is_empty() {
+                self.accepts.remove(&before);
+            }
+        }
+        let of_view = self.accepts.entry(accept.view).or_default();
+        of_view.insert(message.from, message.clone()).is_none()
+    }
+
+    /// The replicas that committed to this NEWVIEW.
+    pub(crate) fn accepted(&self, view: View, new_view: &Digest) -> impl Iterator<Item = &Arc<Attested>> {
+        let of_view = self.accepts.get(&view).into_iter().flat_map(BTreeMap::values);
+        of_view.filter(|message| message.accept().is_some_and(|accept| accept.new_view == *new_view))
+    }
+
+    /// All that is known of who committed to a view's start.
+    pub(crate) fn accepts(&self, view: View) -> impl Iterator<Item = &Arc<Attested>> {
+        self.accepts.get(&view).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The NEWVIEW of a view, whether or not it is valid.
+    pub(crate) fn get(&self, view: View) -> Option<&Arc<Attested>> {
+        self.views.get(&view).map(|known| &known.message)
+    }
+
+    /// The valid NEWVIEW of a view: this replica judged it, or f+1 replicas committed to it.
+    pub(crate) fn valid(&self, group: &Group, view: View) -> Option<&Arc<Attested>> {
+        rule!("A2MPBFTEA-V15");
+        let known = self.views.get(&view)?;
+        let accepted = || self.accepted(view, &known.message.digest).count() >= group.weak();
+        (known.judged || accepted()).then_some(&known.message)
+    }
+
+    /// The same as what it says.
+    pub(crate) fn start(&self, group: &Group, view: View) -> Option<(Digest, &NewView)> {
+        self.valid(group, view).and_then(|message| message.new_view().map(|start| (message.digest, start)))
+    }
+
+    /// The NEWVIEW of this view is needed.
+    pub(crate) fn want(&mut self, view: View) {
+        self.lacks = Some(view);
+    }
+
+    /// Which NEWVIEW is needed and cannot be judged yet: what it rests on first.
+    pub(crate) fn lacks(&self, group: &Group) -> Option<View> {
+        let mut view = self.lacks?;
+        if self.valid(group, view).is_some() {
+            return None;
+        }
+        while let Some(before) = self.views.get(&view).and_then(|known| known.rests_on) {
+            if self.valid(group, before).is_some() {
+                break;
+            }
+            view = before;
+        }
+        Some(view)
+    }
+
+    /// The NEWVIEWs that are not known to be valid, the lowest first: one may decide the next.
+    pub(crate) fn unjudged(&self, group: &Group) -> Vec<Arc<Attested>> {
+        let open = self.views.iter().filter(|(view, _)| self.valid(group, **view).is_none());
+        open.map(|(_, known)| known.message.clone()).collect()
+    }
+
+    /// Lets go of what nobody needs any more to judge the start of this view, which this replica entered, or a later one's.
+    pub(crate) fn entered(&mut self, group: &Group, entered: View) {
+        let mut needed = vec![entered];
+        while let Some(last) = needed.last().copied() {
+            let Some(known) = self.views.get(&last) else { break };
+            let accepted = self.accepted(last, &known.message.digest).count() >= group.weak();
+            match known.rests_on.filter(|_| !accepted) {
+                Some(before) => needed.push(before),
+                None => break,
+            }
+        }
+        self.views.retain(|view, _| *view > entered || needed.contains(view));
+        while self.views.len() > MOST_KNOWN + needed.len() {
+            self.views.pop_last();
+        }
+        let views = &self.views;
+        self.accepts.retain(|view, _| *view >= entered || views.contains_key(view));
+        if self.lacks.is_some_and(|lacks| lacks <= entered) {
+            self.lacks = None;
+        }
+    }
+
+    /// Every NEWVIEW and commitment that is kept, for a fresh log.
+    pub(crate) fn all(&self) -> (Vec<Arc<Attested>>, Vec<Arc<Attested>>) {
+        let views = self.views.values().filter(|known| known.judged).map(|known| known.message.clone());
+        let accepts = self.accepts.iter().filter(|(view, _)| self.views.contains_key(view));
+        (views.collect(), accepts.flat_map(|(_, of_view)| of_view.values().cloned()).collect())
+    }
+}

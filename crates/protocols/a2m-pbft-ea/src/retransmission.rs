@@ -1,0 +1,207 @@
+//! Status messages: replicas compare notes, and each sends again what another lacks. What is attested convinces whoever
+//! shows it, so the primary's proposal and what proves a decision are shown by all that have them.
+
+use crate::message::{Attested, Message, Status};
+use crate::state::{A2mPbftEa, Slot, Timer};
+use std::ops::Bound;
+use std::sync::Arc;
+use troth_core::{Cx, To, rule};
+use troth_types::{ReplicaId, Seq, Time, View};
+
+/// Numbers whose messages are sent again in answer to one status.
+const MOST_RESENT: usize = 64;
+/// Missing frames asked for at once.
+const MOST_FRAMES: usize = 128;
+/// Numbers that a status tells of.
+const MOST_TOLD: usize = 256;
+/// The part of the interval between two status messages of a replica before which a second one has no answer.
+const SELDOM: u64 = 4;
+/// An idle replica compares notes only every so many intervals.
+const IDLE_FACTOR: u64 = 8;
+/// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
+/// was has come by then.
+const SOON: u64 = 32;
+
+impl A2mPbftEa {
+    /// Compares notes, and asks for what is missing.
+    pub(crate) fn on_status_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.round += 1;
+        if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
+            cx.send(To::Others, Message::Status(self.status_message()));
+        }
+        let missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
+        if !missing.is_empty() {
+            rule!("A2MPBFTEA-R7");
+            cx.fetch_frames(To::Others, missing);
+        }
+        self.reconsider = true;
+        let at = self.after(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, at);
+    }
+
+    /// Whether anything is under way that a lost message could hold up.
+    fn busy(&self) -> bool {
+        let beyond_stable = !self.slots.is_empty() || self.delivered > self.stable.0;
+        !self.pool.is_empty() || !self.active || beyond_stable || self.delivered < self.stable.0
+    }
+
+    fn status_message(&self) -> Status {
+        // What was executed without this replica's own COMMIT it must still commit to: no later number comes before.
+        rule!("A2MPBFTEA-R13");
+        let done = self.delivered.min(self.committed_up_to.max(self.stable.0));
+        let from = done.next();
+        let last = self.slots.last_key_value().map_or(Seq(0), |(last, _)| *last);
+        let told = (from.0..=last.0).take(MOST_TOLD).map(|seq| match self.slots.get(&Seq(seq)) {
+            None => 0,
+            Some(slot) => {
+                let digest = slot.proposed();
+                let prepared = digest.is_some_and(|it| slot.voters(&it).count() >= self.group.quorum());
+                u8::from(digest.is_some()) * Status::PROPOSED
+                    + u8::from(prepared) * Status::PREPARED
+                    + u8::from(slot.commits.contains_key(&self.me) && self.decides(slot)) * Status::COMMITTED
+            }
+        });
+        let slots = if self.active { told.collect() } else { Vec::new() };
+        let bit = |bits: u128, message: &Arc<Attested>| bits | 1u128 << message.from.0;
+        Status {
+            view: self.view,
+            active: self.active,
+            stable: self.stable.0,
+            executed: done,
+            slots,
+            changes: self.present_changes().fold(0, bit),
+            accepts: self.known_views.accepts(self.view).fold(0, bit),
+            lacks: self.known_views.lacks(&self.group),
+        }
+    }
+
+    fn decides(&self, slot: &Slot) -> bool {
+        slot.committed(self.group.quorum()).is_some()
+    }
+
+    /// Sends again what the sender lacks.
+    pub(crate) fn on_status(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, status: &Status) {
+        if from == self.me {
+            return;
+        }
+        rule!("A2MPBFTEA-R8");
+        let now = cx.now();
+        let answered = self.answered.get(&from);
+        if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
+            return cx.ignore(from, "its last status was answered just now");
+        }
+        self.answered.insert(from, now);
+        let to = To::One(from);
+        rule!("A2MPBFTEA-R9");
+        if status.stable < self.stable.0 {
+            cx.send(to, Message::Stable(self.stable_proof.clone()));
+        }
+        let above = (Bound::Excluded(status.stable), Bound::Unbounded);
+        for votes in self.checkpoint_votes.range(above).map(|(_, votes)| votes) {
+            if let Some(mine) = votes.get(&self.me) {
+                cx.send(to, Message::Attested(mine.clone()));
+            }
+        }
+        if let Some(lacks) = status.lacks {
+            self.show_start(cx, to, lacks, 0);
+        }
+        if let Some(mine) = self.wants.get(&self.me).filter(|mine| mine.want.to > status.view) {
+            cx.send(to, Message::Want(mine.clone()));
+        }
+        if status.view > self.view {
+            return;
+        }
+        let behind = status.view < self.view;
+        if !self.active {
+            self.show_change(cx, to, behind || status.changes & 1 << self.me.0 == 0);
+        } else if behind || !status.active {
+            self.show_start(cx, to, self.view, 0);
+        } else {
+            self.show_accepts(cx, to, self.view, status.accepts);
+            self.show_votes(cx, to, status);
+        }
+    }
+
+    /// A VIEWCHANGE is sent until it is known to have come.
+    fn show_change(&self, cx: &mut Cx<'_, Self>, to: To, lacks: bool) {
+        rule!("A2MPBFTEA-V18");
+        let mine = self.changes.get(&self.me).filter(|_| lacks);
+        let present = mine.filter(|mine| mine.view_change().is_some_and(|change| change.to == self.view));
+        present.into_iter().for_each(|mine| cx.send(to, Message::Attested(mine.clone())));
+    }
+
+    /// What proves how a view started: its NEWVIEW, and the commitments to it.
+    fn show_start(&self, cx: &mut Cx<'_, Self>, to: To, view: View, has: u128) {
+        rule!("A2MPBFTEA-V15");
+        if let Some(new_view) = self.known_views.get(view) {
+            cx.send(to, Message::Attested(new_view.clone()));
+        }
+        self.show_accepts(cx, to, view, has);
+    }
+
+    fn show_accepts(&self, cx: &mut Cx<'_, Self>, to: To, view: View, has: u128) {
+        for accept in self.known_views.accepts(view).filter(|accept| has & 1 << accept.from.0 == 0) {
+            cx.send(to, Message::Attested(accept.clone()));
+        }
+    }
+
+    /// Messages of the view for numbers that the other has not executed.
+    fn show_votes(&mut self, cx: &mut Cx<'_, Self>, to: To, status: &Status) {
+        // What was sent less than half an interval ago is probably on its way.
+        let settled = Time(cx.now().0.saturating_sub(self.config.status_interval / 2));
+        let (me, quorum) = (self.me, self.group.quorum());
+        let open = self.slots.range((Bound::Excluded(status.executed), Bound::Unbounded)).take(MOST_RESENT);
+        for (seq, slot) in open.filter(|(_, slot)| slot.sent <= settled) {
+            let at = usize::try_from(seq.0 - status.executed.0 - 1).unwrap_or(usize::MAX);
+            let has = status.slots.get(at).copied().unwrap_or(0);
+            for message in votes_lacking(me, quorum, slot, has) {
+                cx.send(to, Message::Attested(message));
+            }
+        }
+    }
+
+    /// Asks soon for what was named and is not here.
+    pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.frames.lacks_any() && !self.fetching {
+            self.fetching = true;
+            cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
+        }
+    }
+
+    /// Asks the primary for what it named and has not come meanwhile, or everybody for what a new view needs. What does
+    /// not come is asked of all with the next status.
+    pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
+        self.fetching = false;
+        let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
+        let (now, up_to) = (cx.now(), self.wants_up_to());
+        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
+        let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
+        if !missing.is_empty() {
+            cx.fetch_frames(to, missing);
+        }
+    }
+}
+
+/// Messages for a number that the other, who has so much of it, lacks: the proposal, own votes, and where a batch is
+/// decided the COMMITs that prove it (F-P3).
+fn votes_lacking(me: ReplicaId, quorum: usize, slot: &Slot, has: u8) -> Vec<Arc<Attested>> {
+    let mut messages = Vec::new();
+    if has & Status::PROPOSED == 0 {
+        messages.extend(slot.proposal.clone());
+    }
+    if has & Status::COMMITTED != 0 {
+        return messages;
+    }
+    if has & Status::PREPARED == 0 {
+        messages.extend(slot.prepares.get(&me).cloned());
+    }
+    match slot.committed(quorum) {
+        Some(decided) => {
+            let proof =
+                slot.commits.values().filter(|vote| vote.voted().map(|it| it.digest) == Some(decided));
+            messages.extend(proof.take(quorum).cloned());
+        }
+        None => messages.extend(slot.commits.get(&me).cloned()),
+    }
+    messages
+}

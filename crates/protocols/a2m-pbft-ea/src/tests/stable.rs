@@ -1,0 +1,147 @@
+//! §4.3.1: checkpoints, garbage collection and state transfer.
+
+use super::harness::{Net, covers, frame, r};
+use crate::message::{Body, Checkpoint, Message, StableProof};
+use crate::{place, proven};
+use std::sync::Arc;
+use troth_trusted::a2m::{Answer, Content, Operation};
+use troth_trusted_host::TrustedLogs as _;
+use troth_types::{Digest, Seq, View};
+
+/// Orders this many frames everywhere.
+pub(super) fn order_many(net: &mut Net, count: u64) {
+    for number in 1..=count {
+        net.order(&frame(number, 1));
+    }
+}
+
+#[test]
+fn f_plus_1_equal_checkpoints_are_stable() {
+    covers!("A2MPBFTEA-C1");
+    covers!("A2MPBFTEA-C2");
+    covers!("A2MPBFTEA-C3");
+    covers!("A2MPBFTEA-C4");
+    let mut net = Net::new(1);
+    order_many(&mut net, 4);
+    for replica in 0..3 {
+        let node = &net.node(replica).replica;
+        assert_eq!(node.stable.0, Seq(4));
+        assert_eq!(proven(&net.group, node.stable_proof()), Some(node.stable));
+        assert!(node.slots.is_empty() && node.decided.is_empty());
+    }
+}
+
+#[test]
+fn a_certificate_counts_replicas_and_equal_votes() {
+    covers!("A2MPBFTEA-C2");
+    let net = Net::new(1);
+    let vote = |from: u16, digest: u8| {
+        let body = Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([digest; 32]) });
+        let mut logs = super::harness::logs(&net.group, r(from));
+        match super::harness::attested(&net.group, &mut logs, r(from), body) {
+            Message::Attested(message) => message,
+            _ => unreachable!("made just now"),
+        }
+    };
+    let proof = |votes: Vec<_>| proven(&net.group, &StableProof { votes });
+    assert_eq!(proof(vec![vote(0, 1), vote(1, 1)]), Some((Seq(4), Digest([1; 32]))));
+    assert_eq!(proof(vec![vote(0, 1), vote(0, 1)]), None);
+    assert_eq!(proof(vec![vote(0, 1), vote(1, 2)]), None);
+    assert_eq!(proof(vec![vote(0, 1)]), None);
+    assert_eq!(proof(Vec::new()), Some((Seq(0), Digest::ZERO)));
+}
+
+#[test]
+fn the_logs_forget_what_is_stable() {
+    covers!("A2MPBFTEA-C5");
+    let mut net = Net::new(1);
+    order_many(&mut net, 9);
+    for log in [place::PREPARE, place::COMMIT] {
+        let look = |seq| Operation::Lookup { log, slot: place::flattened(View(0), Seq(seq)), nonce: [0; 32] };
+        let answers = net.node_mut(1).logs.call(&[look(4), look(9)]).expect("lookups are answered");
+        let contents: Vec<Content> = answers
+            .into_iter()
+            .map(|answer| match answer {
+                Answer::Attested(attestation) => attestation.claim.content,
+                Answer::Done => unreachable!("a lookup has an answer"),
+            })
+            .collect();
+        assert!(matches!(contents[0], Content::Forgotten { .. }), "{contents:?}");
+        assert!(matches!(contents[1], Content::Assigned { .. }), "{contents:?}");
+    }
+}
+
+#[test]
+fn a_replica_that_leaves_lets_its_logs_be() {
+    covers!("A2MPBFTEA-C5");
+    let mut net = Net::new(1);
+    for number in 1..=4 {
+        net.request(&frame(number, 1), 0..3);
+        // Nobody tells replica 1 of a checkpoint.
+        let checkpoint = |message: &Message| matches!(message, Message::Attested(it) if matches!(it.body, Body::Checkpoint(_)));
+        net.run_where(|flight| flight.to != r(1) || !checkpoint(&flight.message));
+    }
+    let proof = net.node(0).replica.stable_proof().clone();
+    assert_eq!((proof.target().0, net.node(1).replica.stable.0), (Seq(4), Seq(0)));
+    net.request(&frame(9, 1), 0..3);
+    net.suspect([1, 2]);
+    net.run_where(|flight| matches!(flight.message, Message::Want(_)));
+    assert!(!net.node(1).replica.active);
+    net.tell(0, 1, Message::Stable(proof));
+    assert_eq!(net.node(1).replica.stable.0, Seq(4));
+    let slot = place::flattened(View(0), Seq(5));
+    let look = Operation::Lookup { log: place::COMMIT, slot, nonce: [0; 32] };
+    let answers = net.node_mut(1).logs.call(&[look]).expect("lookups are answered");
+    let Some(Answer::Attested(attestation)) = answers.into_iter().next() else {
+        unreachable!("it has an answer")
+    };
+    assert!(
+        !matches!(attestation.claim.content, Content::Forgotten { .. }),
+        "a later view change must show it"
+    );
+}
+
+#[test]
+fn a_replica_far_behind_has_the_state_transferred() {
+    covers!("A2MPBFTEA-T1");
+    covers!("A2MPBFTEA-T2");
+    let mut net = Net::new(1);
+    net.node_mut(2).down = true;
+    for number in 1..=8 {
+        net.request(&frame(number, 1), 0..2);
+        net.run();
+    }
+    net.node_mut(2).down = false;
+    (0..8).for_each(|_| net.compare_notes());
+    let (seq, digest, _) = net.node(2).transfers.last().cloned().expect("it fetches the state");
+    assert_eq!(seq, Seq(8));
+    net.install(2, seq, digest);
+    net.run();
+    net.order(&frame(20, 1));
+    assert_eq!(net.node(2).executed_up_to(), Seq(9));
+}
+
+#[test]
+fn a_wrong_state_is_thrown_away() {
+    covers!("A2MPBFTEA-T3");
+    let mut net = Net::new(1);
+    // What its executor did before was wrong.
+    net.node_mut(2).spoil();
+    order_many(&mut net, 4);
+    assert_eq!(net.node(2).repairs.len(), 1);
+    let good = net.node(0).replica.stable;
+    net.install(2, good.0, good.1);
+    assert!(!net.node(2).replica.repairing);
+}
+
+#[test]
+fn own_checkpoints_are_vouched_for_once() {
+    covers!("A2MPBFTEA-C3");
+    let mut net = Net::new(1);
+    order_many(&mut net, 4);
+    let checkpoints = |message: &&Message| matches!(message, Message::Attested(it) if matches!(it.body, Body::Checkpoint(_)));
+    assert_eq!(net.node(1).own.iter().filter(checkpoints).count(), 1);
+    let proof: Arc<StableProof> = net.node(1).replica.stable_proof().clone();
+    net.tell(0, 1, Message::Stable(proof));
+    assert_eq!(net.node(1).own.iter().filter(checkpoints).count(), 1);
+}
