@@ -51,7 +51,7 @@ impl History {
     /// frame. `None` where the place does not prove that the history of `from` holds it.
     #[must_use]
     pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
-        rule!("A2ME-H4");
+        rule!("A2MPBFTE-H4");
         let mut reader = Reader::new(&place.attestation);
         let attestation = decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())?;
         let slot: Slot = attestation.claim.slot;

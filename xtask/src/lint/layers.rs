@@ -29,7 +29,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/auth",
         ours: &["troth-types", "troth-trusted", "troth-trusted-host"],
-        others: &["bytes", "ed25519-zebra", "rand_core", "thiserror"],
+        others: &["bytes", "ed25519-zebra", "hmac", "rand_core", "sha2", "thiserror"],
     },
     Layer {
         place: "crates/core",
@@ -39,6 +39,12 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/blocks",
         ours: &["troth-types", "troth-trusted", "troth-auth", "troth-core"],
+        others: &["bytes"],
+    },
+    // PBFT's rules with a policy of attestation, not a copy of them.
+    Layer {
+        place: "crates/protocols/a2m-pbft-e",
+        ours: &["troth-types", "troth-trusted", "troth-auth", "troth-core", "troth-blocks", "troth-pbft"],
         others: &["bytes"],
     },
     Layer {

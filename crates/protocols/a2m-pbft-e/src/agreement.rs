@@ -81,7 +81,7 @@ impl Agreement for A2mPbftE {
         digest: Digest,
         executed: &dyn Fn(ClientId, u64) -> bool,
     ) {
-        rule!("A2ME-T1");
+        rule!("A2MPBFTE-T1");
         self.history.installed(reached.seq);
         self.order(cx, |pbft, cx| pbft.on_installed(cx, reached, digest, executed));
     }
@@ -91,7 +91,7 @@ impl Agreement for A2mPbftE {
     }
 
     fn proven(&self, seq: Seq) -> Proven {
-        rule!("A2ME-H3");
+        rule!("A2MPBFTE-H3");
         self.history.proven(seq)
     }
 
@@ -102,7 +102,7 @@ impl Agreement for A2mPbftE {
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
         let (own, mut records) = self.pbft.retained();
         let (from, values) = self.history.kept();
-        rule!("A2ME-R4");
+        rule!("A2MPBFTE-R4");
         records.push(Record::History(from, values));
         (own, records)
     }

@@ -15,7 +15,7 @@ impl A2mPbftE {
 
     /// Signs the checkpoints whose batches are attested.
     pub(crate) fn vouch_for_attested(&mut self, cx: &mut Cx<'_, Self>) {
-        rule!("A2ME-C1");
+        rule!("A2MPBFTE-C1");
         let (stable, _) = self.pbft.stable_proof().target();
         let mut ready = Vec::new();
         let history = &self.history;
@@ -38,7 +38,7 @@ impl A2mPbftE {
         let proof = self.pbft.stable_proof();
         let (seq, _) = proof.target();
         let Some(history) = proof.history() else { return };
-        rule!("A2ME-C2");
+        rule!("A2MPBFTE-C2");
         if let Err(why) = self.history.certified(seq, history.digest) {
             cx.halt(why);
         }
@@ -47,7 +47,7 @@ impl A2mPbftE {
     /// Asks one of the others, in turn, for what the own history lacks.
     pub(crate) fn fetch_history(&mut self, cx: &mut Cx<'_, Self>) {
         let Some(from) = self.history.lacks() else { return };
-        rule!("A2ME-T2");
+        rule!("A2MPBFTE-T2");
         let others: Vec<ReplicaId> = cx.group().all().filter(|replica| *replica != cx.me()).collect();
         self.turn = (self.turn + 1) % others.len();
         cx.send(To::One(others[self.turn]), Message::FetchHistory(from));
@@ -55,7 +55,7 @@ impl A2mPbftE {
 
     /// Somebody lacks a part of the history. It is told once in a while: the answer is large.
     pub(crate) fn show_history(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, from: Seq) {
-        rule!("A2ME-T3");
+        rule!("A2MPBFTE-T3");
         let values = self.history.values_from(from);
         let due = self.shown.get(&to).is_none_or(|at| at.after(self.pause) <= cx.now());
         if from > Seq(0) && !values.is_empty() && due {
@@ -72,7 +72,7 @@ impl A2mPbftE {
         from: Seq,
         values: &[Digest],
     ) {
-        rule!("A2ME-T4");
+        rule!("A2MPBFTE-T4");
         if self.history.shown(from, values) {
             self.extend(cx);
         } else {

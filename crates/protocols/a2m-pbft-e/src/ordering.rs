@@ -34,7 +34,7 @@ impl A2mPbftE {
             }
             // An append cannot be taken back: what leads to it is durable before.
             Effect::Remember(record @ Record::Executed(..)) => {
-                rule!("A2ME-R1");
+                rule!("A2MPBFTE-R1");
                 cx.persist(record);
             }
             Effect::Send { to, message } => cx.send(to, message),

@@ -7,7 +7,7 @@ use troth_trusted::a2m::Answer;
 impl A2mPbftE {
     /// A batch was executed: append(q, H(batch)) follows, in the order of execution.
     pub(crate) fn append(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
-        rule!("A2ME-H1");
+        rule!("A2MPBFTE-H1");
         if let Some(batch) = self.pbft.executed_batch(reached.seq).cloned()
             && let Err(why) = self.history.executed(reached.seq, &batch, &outcome.done)
         {
@@ -27,13 +27,13 @@ impl A2mPbftE {
         let attested = match self.history.answered(ticket, answers) {
             Ok(attested) => attested,
             Err(why) => {
-                rule!("A2ME-R3");
+                rule!("A2MPBFTE-R3");
                 return cx.halt(why);
             }
         };
         for (seq, proof) in attested {
             if let Some(proof) = proof {
-                rule!("A2ME-H2");
+                rule!("A2MPBFTE-H2");
                 cx.release(seq, proof);
             }
         }

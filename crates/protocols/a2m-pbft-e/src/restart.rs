@@ -8,11 +8,11 @@ use troth_types::Seq;
 impl A2mPbftE {
     /// The first event. What PBFT executes again waits until the component has said where the history ends.
     pub(crate) fn start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
-        rule!("A2ME-R2");
+        rule!("A2MPBFTE-R2");
         let (start, reached, recorded) = match start {
             Start::Fresh => (Start::Fresh, Seq(0), Seq(0)),
             Start::Recovered { own, records, snapshot, reached } => {
-                rule!("A2ME-R4");
+                rule!("A2MPBFTE-R4");
                 for record in &records {
                     if let Record::History(from, values) = record {
                         self.history.remember(*from, values);

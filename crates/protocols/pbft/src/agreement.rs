@@ -8,6 +8,9 @@ use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, 
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, Frame, GroupId, ReplicaId, Seq, View};
 
+/// Executed batches that the invariants look at, from either end.
+const LOOKED_AT: usize = 16;
+
 impl Agreement for Pbft {
     const NAME: &'static str = "pbft";
     const MESSAGE_KINDS: u8 = 11;
@@ -217,9 +220,10 @@ impl Agreement for Pbft {
         );
         assert!(self.tentative.is_empty() || self.active, "what is tentative ends with its view");
         // F-P3: whoever was left out gets from here what was executed here, until it is stable.
-        let executed =
-            self.decided.range(self.stable.0.next()..).take_while(|(seq, _)| **seq <= self.delivered);
-        for (seq, batch) in executed {
+        // The oldest and the newest of it, as a window may be long.
+        let first = self.stable.0.next();
+        let executed = self.decided.range(first..=self.delivered.max(first));
+        for (seq, batch) in executed.clone().take(LOOKED_AT).chain(executed.rev().take(LOOKED_AT)) {
             let whole = batch.frames.iter().all(|frame| self.frames.get(frame).is_some());
             assert!(whole && self.batch(&batch.digest()).is_some(), "{seq} was executed and cannot be shown");
         }

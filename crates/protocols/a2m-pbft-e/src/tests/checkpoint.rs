@@ -18,7 +18,7 @@ fn stable(net: &Net, replica: u16) -> u64 {
 
 #[test]
 fn a_checkpoint_is_signed_once_its_batch_is_attested() {
-    covers!("A2ME-C1");
+    covers!("A2MPBFTE-C1");
     let mut net = Net::new();
     net.node_mut(3).stalled = true;
     net.order_many(1..=4);
@@ -29,7 +29,7 @@ fn a_checkpoint_is_signed_once_its_batch_is_attested() {
 
 #[test]
 fn a_checkpoint_is_stable_when_a_quorum_vouches_for_state_and_history() {
-    covers!("A2ME-C2");
+    covers!("A2MPBFTE-C2");
     let mut net = Net::new();
     for number in 1..=4 {
         let frame = frame(1, number);
@@ -102,10 +102,10 @@ fn with_a_transfer() -> Net {
 
 #[test]
 fn after_a_state_transfer_the_log_waits_for_what_led_there() {
-    covers!("A2ME-T1");
-    covers!("A2ME-T2");
-    covers!("A2ME-T3");
-    covers!("A2ME-T4");
+    covers!("A2MPBFTE-T1");
+    covers!("A2MPBFTE-T2");
+    covers!("A2MPBFTE-T3");
+    covers!("A2MPBFTE-T4");
     let mut net = with_a_transfer();
     assert_eq!(net.node(3).replica.history().lacks(), Some(Seq(1)));
     net.order_many(13..=13);
@@ -126,7 +126,7 @@ fn after_a_state_transfer_the_log_waits_for_what_led_there() {
 
 #[test]
 fn what_is_shown_counts_as_far_as_a_certificate_shows_it() {
-    covers!("A2ME-T4");
+    covers!("A2MPBFTE-T4");
     let mut net = with_a_transfer();
     net.order_many(13..=13);
     // True up to the certificate's number, and invented behind it.
@@ -139,7 +139,7 @@ fn what_is_shown_counts_as_far_as_a_certificate_shows_it() {
 
 #[test]
 fn history_is_shown_to_each_once_in_a_while() {
-    covers!("A2ME-T3");
+    covers!("A2MPBFTE-T3");
     let mut net = Net::new();
     net.order_many(1..=3);
     net.wire.clear();

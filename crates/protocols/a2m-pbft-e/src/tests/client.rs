@@ -66,7 +66,7 @@ fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
 
 #[test]
 fn a_reply_needs_a_quorum_of_equal_results_and_histories() {
-    about!("A2ME-H4");
+    about!("A2MPBFTE-H4");
     let (mut client, net) = scene();
     say(&mut client, 0, reply(2, b"right"), place(&net, 0));
     say(&mut client, 1, reply(2, b"wrong"), place(&net, 1));
@@ -79,7 +79,7 @@ fn a_reply_needs_a_quorum_of_equal_results_and_histories() {
 
 #[test]
 fn replies_of_different_histories_do_not_add_up() {
-    about!("A2ME-H4");
+    about!("A2MPBFTE-H4");
     let (mut client, net) = scene();
     // Replica 3 executed another request before it.
     let mut forked = Net::new();
@@ -96,7 +96,7 @@ fn replies_of_different_histories_do_not_add_up() {
 
 #[test]
 fn a_place_proves_one_frame_of_one_replicas_history() {
-    about!("A2ME-H4");
+    about!("A2MPBFTE-H4");
     let (_, net) = scene();
     let (history, good) = (history(), place(&net, 1));
     let own = net.node(1).executed[1].frames[0].clone();

@@ -7,7 +7,7 @@ use troth_types::Seq;
 
 #[test]
 fn what_is_executed_is_appended_in_order_and_alike_everywhere() {
-    covers!("A2ME-H1");
+    covers!("A2MPBFTE-H1");
     let mut net = Net::new();
     net.order_many(1..=3);
     let histories: Vec<_> =
@@ -19,7 +19,7 @@ fn what_is_executed_is_appended_in_order_and_alike_everywhere() {
 
 #[test]
 fn replies_wait_for_the_attestation() {
-    covers!("A2ME-H2");
+    covers!("A2MPBFTE-H2");
     let mut net = Net::new();
     net.node_mut(2).stalled = true;
     net.order(&frame(1, 1));
@@ -52,7 +52,7 @@ fn appends_are_asked_for_in_the_order_of_execution_while_the_component_is_slow()
 
 #[test]
 fn proofs_are_there_above_the_stable_checkpoint_and_gone_up_to_it() {
-    covers!("A2ME-H3");
+    covers!("A2MPBFTE-H3");
     let mut net = Net::new();
     net.order_many(1..=3);
     assert!(matches!(net.node(1).replica.proven(Seq(3)), Proven::Here(_)));

@@ -7,7 +7,7 @@ use troth_types::Seq;
 
 #[test]
 fn that_a_batch_was_executed_is_durable_before_it_is_appended() {
-    covers!("A2ME-R1");
+    covers!("A2MPBFTE-R1");
     let mut net = Net::new();
     net.order_many(1..=1);
     let trail = &net.node(2).trail;
@@ -18,7 +18,7 @@ fn that_a_batch_was_executed_is_durable_before_it_is_appended() {
 
 #[test]
 fn a_replica_that_starts_again_asks_where_its_log_ends_and_appends_nothing_twice() {
-    covers!("A2ME-R2");
+    covers!("A2MPBFTE-R2");
     let mut net = Net::new();
     net.order_many(1..=3);
     let (before, records) = (net.node(2).entry(3), net.node(2).records.clone());
@@ -33,7 +33,7 @@ fn a_replica_that_starts_again_asks_where_its_log_ends_and_appends_nothing_twice
 
 #[test]
 fn what_was_executed_and_not_appended_before_a_crash_is_appended_after_it() {
-    covers!("A2ME-R2");
+    covers!("A2MPBFTE-R2");
     let mut net = Net::new();
     net.order_many(1..=2);
     net.node_mut(2).stalled = true;
@@ -45,7 +45,7 @@ fn what_was_executed_and_not_appended_before_a_crash_is_appended_after_it() {
 
 #[test]
 fn a_log_that_was_set_back_is_noticed() {
-    covers!("A2ME-R3");
+    covers!("A2MPBFTE-R3");
     let mut net = Net::new();
     net.order_many(1..=2);
     let old = net.node(2).records.clone();
@@ -56,7 +56,7 @@ fn a_log_that_was_set_back_is_noticed() {
 
 #[test]
 fn a_component_that_holds_another_history_ends_the_replica() {
-    covers!("A2ME-R3");
+    covers!("A2MPBFTE-R3");
     let mut net = Net::new();
     net.order_many(1..=2);
     let records = net.node(2).records.clone();
@@ -70,7 +70,7 @@ fn a_component_that_holds_another_history_ends_the_replica() {
 
 #[test]
 fn a_segment_of_the_log_has_the_values_of_the_history() {
-    covers!("A2ME-R4");
+    covers!("A2MPBFTE-R4");
     let mut net = Net::new();
     net.order_many(1..=6);
     let (_, records) = net.node(2).replica.retained();

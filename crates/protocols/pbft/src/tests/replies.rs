@@ -1,7 +1,7 @@
 //! §5.1 as a client sees it: a replica with its executor, from the votes of the others to the answers.
 
 use super::harness::{SMALL, WALL, batch, covers, r};
-use crate::message::{Message, PrePrepare, Vote};
+use crate::message::{Message, PrePrepare, Status, Vote};
 use crate::{Pbft, Timer};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -233,7 +233,20 @@ fn what_is_undone_was_never_so() {
     let number = designated(0);
     one.prepare(1);
     assert!(one.read(number).is_empty());
-    let said = one.input(Input::Timer(ReplicaTimer::Protocol(Timer::Request)));
+    let mut said = one.input(Input::Timer(ReplicaTimer::Protocol(Timer::Request)));
+    assert!(said.is_empty(), "it does not leave alone");
+    for other in [2, 3] {
+        let wish = Message::Status(Status {
+            view: View(0),
+            active: true,
+            stable: Seq(0),
+            executed: Seq(0),
+            slots: Vec::new(),
+            changes: 0,
+            wishes: true,
+        });
+        said.extend(one.input(Input::Message(r(other), Verified::made_here(wish))));
+    }
     assert_eq!(told(&said), ["no"], "the client has it ordered");
     assert!(one.again(1).is_empty(), "it is as if it had not been executed");
     assert_eq!((one.0.execution().executed(), one.0.execution().state().get(b"cell")), (Seq(0), None));

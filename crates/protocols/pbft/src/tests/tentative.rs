@@ -137,10 +137,10 @@ fn leaving_a_view_undoes_what_was_not_final() {
     let frames = [frame(1, 1), frame(2, 1)];
     prepare(&mut net, &frames);
     assert_eq!(ahead(&net, 1), [1, 2]);
-    net.fire(1, Timer::Request);
+    net.leave(1);
     assert!(ahead(&net, 1).is_empty());
     assert_eq!(net.node(1).pbft.pool.len(), 2, "they are pending as before");
-    net.fire(2, Timer::Request);
+    net.leave(2);
     net.run();
     for replica in 0..4 {
         let expected: Vec<_> = frames.iter().map(|frame| frame.digest()).collect();
@@ -163,7 +163,7 @@ fn a_new_view_that_comes_at_once_undoes_it_too() {
     assert_eq!((ahead(&net, 3), ahead(&net, 2).len()), (vec![1], 0));
     net.node_mut(3).down = true;
     for replica in [0, 1, 2] {
-        net.fire(replica, Timer::Request);
+        net.leave(replica);
     }
     let mut new_view = None;
     while let Some(flight) = net.wire.pop_front() {
@@ -196,7 +196,7 @@ fn reads_wait_for_all_that_this_replica_vouched_for() {
     assert_eq!(net.node(1).pbft.reads_from(), Seq(1));
     assert!(net.node(1).pbft.may_answer_reads());
     // While it has no view, nothing is ruled out.
-    net.fire(2, Timer::Request);
+    net.leave(2);
     assert_eq!((net.node(2).view(), net.node(2).pbft.reads_from()), (View(1), Seq(1)));
 }
 
@@ -215,9 +215,9 @@ fn what_a_new_view_left_out_is_waited_for_no_longer() {
     for replica in [0, 1, 2] {
         net.node_mut(replica).pbft.pool.retain(|_, _| false);
     }
-    net.fire(0, Timer::Request);
-    net.fire(1, Timer::Request);
-    net.fire(2, Timer::Request);
+    net.leave(0);
+    net.leave(1);
+    net.leave(2);
     net.run_where(|flight| flight.from != r(3));
     assert_eq!((net.node(3).view(), net.node(3).pbft.started.end), (View(1), Seq(0)));
     assert!(net.node(3).pbft.prepared.contains_key(&Seq(1)));
