@@ -39,7 +39,7 @@ impl Repetitions {
             *asked = (at, 0);
         }
         asked.1 += 1;
-        asked.1 % PATIENCE == 0
+        asked.1.is_multiple_of(PATIENCE)
     }
 
     /// The client wants the full result from everybody, and the events after these, with the next proof.

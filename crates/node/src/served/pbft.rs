@@ -70,9 +70,12 @@ impl Served for Pbft {
                 }
                 vec![corrupted, honest]
             }
-            Message::Stable(_) | Message::FetchBatches(_) | Message::Batches(_) | Message::WrongTags(_) => {
-                vec![liar.rubbish(), honest]
-            }
+            Message::Stable(_)
+            | Message::FetchBatches(_)
+            | Message::Batches(_)
+            | Message::WrongTags(_)
+            | Message::FetchHistory(_)
+            | Message::History(..) => vec![liar.rubbish(), honest],
         }
     }
 

@@ -50,6 +50,16 @@ pub struct Client {
     pub reads: u64,
 }
 
+/// What convinces replicas of a client's requests, and a client of replicas' answers.
+pub struct Proofs {
+    /// Which answers prove an outcome.
+    pub acceptance: Acceptance,
+    /// The keys it shares with the replicas, where it sends authenticators.
+    pub authenticators: Option<Authenticators>,
+    /// How it checks histories, where replies prove their place in one.
+    pub history: Option<History>,
+}
+
 /// What a client wants done.
 pub struct Sending {
     /// To whom.
@@ -64,12 +74,10 @@ impl Client {
     pub fn new(
         options: &Options,
         group: Group,
-        acceptance: Acceptance,
         limits: Limits,
         id: ClientId,
         signer: Arc<dyn Signer>,
-        authenticators: Option<Authenticators>,
-        history: Option<History>,
+        proofs: Proofs,
     ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
@@ -79,6 +87,7 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
+        let Proofs { acceptance, authenticators, history } = proofs;
         let config = Config { acceptance, limits, timing, authenticators, history, ..Config::new(group, id) };
         Self {
             id,

@@ -1,7 +1,7 @@
 //! How a seed's world begins.
 
 use super::byzantine::ByzantineClient;
-use super::client::Client;
+use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
 use super::network::Network;
 use super::node::{Blueprint, Node};
@@ -101,16 +101,8 @@ impl<P: Protocol> World<P> {
             .map(ClientId)
             .map(|id| {
                 let acceptance = P::acceptance(&group);
-                Client::new(
-                    options,
-                    group,
-                    acceptance,
-                    limits,
-                    id,
-                    client_signer(id),
-                    tags(id),
-                    history.clone(),
-                )
+                let proofs = Proofs { acceptance, authenticators: tags(id), history: history.clone() };
+                Client::new(options, group, limits, id, client_signer(id), proofs)
             })
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
