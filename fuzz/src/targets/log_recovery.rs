@@ -24,6 +24,8 @@ fn run(input: &[u8]) {
     }
     let mut kept = world.kept.clone();
     change(&mut steps, &mut kept);
+    // What a component with logs would be asked first.
+    let _ = troth_core::open_slots(&kept.log);
     if world.restart(kept).is_ok() {
         for _ in 0..8 {
             world.step(&mut steps);

@@ -9,8 +9,8 @@ use troth_core::LogRecord;
 use troth_link::PeerId;
 use troth_types::{
     Admission, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest,
-    Frame, GroupId, HostKeys, Member, RefusalReason, ReplicaId, ReplyBody, Seq, Signature, StateFetch,
-    StatePiece, Time, ToClient, ToReplica, View,
+    Frame, GroupId, HostKeys, Member, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Signature,
+    StateFetch, StatePiece, Time, ToClient, ToReplica, View,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -55,6 +55,8 @@ pub(super) const GROUP: &[Decoder] = &[
     of::<Arc<u16>>(),
     of::<(u8, u32)>(),
     of::<()>(),
+    of::<Reply>(),
+    of::<Place>(),
 ];
 
 fn seeds() -> Vec<Vec<u8>> {

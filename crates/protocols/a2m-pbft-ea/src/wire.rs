@@ -210,16 +210,14 @@ impl Wire for Committed {
     }
 }
 
-/// What a log says of an abandoned view.
-struct Abandoned(Attestation);
-
-impl Wire for Abandoned {
-    fn encode(&self, out: &mut Vec<u8>) {
-        encode_attestation(&self.0, out);
+/// What a log says of abandoned views.
+fn decode_abandoned(reader: &mut Reader<'_>) -> Result<Vec<Attestation>, Malformed> {
+    let count = u32::decode(reader)? as usize;
+    if count > MOST_ABANDONED {
+        return Err(Malformed::TooLong("abandoned views", count as u64));
     }
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        decode_attestation(reader).map(Self)
-    }
+    // What the number claims takes no room before it is there.
+    (0..count).map(|_| decode_attestation(reader)).collect()
 }
 
 impl Wire for ViewChange {
@@ -245,8 +243,7 @@ impl Wire for ViewChange {
         if !wanted.is_sorted_by(|one, next| one.from < next.from) {
             return Err(Malformed::Invalid("each replica stands once in a proof, in order"));
         }
-        let abandoned: Vec<Abandoned> = reader.list("abandoned views", MOST_ABANDONED)?;
-        let abandoned = abandoned.into_iter().map(|abandoned| abandoned.0).collect();
+        let abandoned = decode_abandoned(reader)?;
         Ok(Self { left, to, stable, accepted, committed, wanted, abandoned })
     }
 }

@@ -42,6 +42,6 @@ fn the_bytes_of_a_store_of_logs_are_pinned() {
     }
     assert_eq!(
         hex(&Sha256::digest(&file)),
-        "ab10657c03d0cbc2574e6e78cb6b0caf6129847931383bbb9f68c64205506020"
+        "4b8bfbadb8a5dfefb741444c5f254276db68e06d416879b1f058833eb52efa32"
     );
 }
