@@ -139,6 +139,13 @@ impl RequestPool {
         gone.into_iter().map(|(_, entry)| entry.digest).collect()
     }
 
+    /// Whether this very frame waits here without signature.
+    #[must_use]
+    pub fn waits_unsigned(&self, client: ClientId, number: u64, digest: &Digest) -> bool {
+        let entry = self.entries.get(&(client, number % self.window));
+        entry.is_some_and(|entry| entry.number == number && !entry.signed && entry.digest == *digest)
+    }
+
     fn admit_as(
         &mut self,
         client: ClientId,
@@ -274,6 +281,16 @@ impl RequestPool {
     /// Takes up to `most` requests of together at most `most_bytes` that were not proposed yet, oldest first, and
     /// marks them proposed. The first is taken however large it is.
     pub fn propose(&mut self, most: usize, most_bytes: usize) -> Vec<Digest> {
+        self.propose_where(most, most_bytes, |_| true)
+    }
+
+    /// The same, where those of a client that are not signed are left for a later batch unless `fits` takes the client.
+    pub fn propose_where(
+        &mut self,
+        most: usize,
+        most_bytes: usize,
+        mut fits: impl FnMut(ClientId) -> bool,
+    ) -> Vec<Digest> {
         let (mut taken, mut taken_bytes) = (Vec::new(), 0);
         let (mut signed, mut unsigned) = (self.order.iter().peekable(), self.unsigned.iter().peekable());
         loop {
@@ -284,7 +301,7 @@ impl RequestPool {
             let next = if earlier { signed.next() } else { unsigned.next() };
             let Some((_, key)) = next.filter(|_| taken.len() < most) else { break };
             let entry = self.entries.get_mut(key).expect("the order lists what is in the pool");
-            if !entry.proposed {
+            if !entry.proposed && (entry.signed || fits(key.0)) {
                 if !taken.is_empty() && taken_bytes + entry.bytes > most_bytes {
                     break;
                 }

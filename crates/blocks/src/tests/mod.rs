@@ -315,3 +315,26 @@ fn no_timer_runs_for_what_is_not_signed_until_it_is() {
     assert_eq!((pool.len(), pool.bytes()), (2, 60));
     assert_eq!(pool.propose(8, 1000), [signed], "what was forgotten is not proposed");
 }
+
+#[test]
+fn what_does_not_fit_a_batch_without_signature_waits_for_another() {
+    let mut pool = RequestPool::new(4, 1000);
+    let digest = |n: u8| Digest([n; 32]);
+    for client in 1..=3 {
+        pool.admit_unsigned(ClientId(client), 1, digest(client as u8), 10, T);
+    }
+    pool.admit(ClientId(4), 1, digest(4), 10, T);
+    assert!(pool.waits_unsigned(ClientId(2), 1, &digest(2)));
+    assert!(
+        !pool.waits_unsigned(ClientId(2), 1, &digest(3)) && !pool.waits_unsigned(ClientId(2), 5, &digest(2))
+    );
+    assert!(!pool.waits_unsigned(ClientId(4), 1, &digest(4)), "it is signed");
+    let odd = |client: ClientId| client.0 % 2 == 1;
+    assert_eq!(
+        pool.propose_where(8, 1000, odd),
+        [digest(1), digest(3), digest(4)],
+        "what is signed always fits"
+    );
+    assert!(pool.has_unproposed());
+    assert_eq!(pool.propose(8, 1000), [digest(2)]);
+}

@@ -52,22 +52,41 @@ impl Pbft {
         }
     }
 
-    /// A replica found its tag wrong in these frames. Where f+1 did in a client's, and this replica knows the frame for the
-    /// client's own, the client has made tags that are right for some only: nothing of it counts without signature any
-    /// more, or it could have a view fail with every frame.
+    /// A replica found its tag wrong in these frames. Those count that wait here as their clients sent them: what
+    /// somebody else showed he may have spoilt. Where f+1 did in a client's, the client has made tags that are right for
+    /// some only: nothing of it counts without signature any more, or it could have a view fail with every frame.
     pub(crate) fn on_wrong_tags(&mut self, from: ReplicaId, digests: &[Digest]) {
         rule!("PBFT-M5");
         for digest in digests.iter().take(MOST_COMPLAINTS) {
-            let Some(client) = self.frames.get(digest).filter(|it| !it.is_signed()).map(|it| it.client())
-            else {
+            let Some(frame) = self.frames.get(digest) else { continue };
+            let client = frame.client();
+            if !self.pool.waits_unsigned(client, frame.number(), digest) {
                 continue;
-            };
+            }
             let complainers = self.complaints.entry(client).or_insert(Voters::NONE);
             complainers.insert(from);
             if complainers.count() >= self.group.weak() {
                 self.distrust(client);
             }
         }
+    }
+
+    /// What goes into the next batch. A batch waits for ever where more than f correct replicas miss a right tag in any of
+    /// its frames, and clients that spoil tags of one replica each look like honest ones to whoever counts the
+    /// complaints of each client: so frames without signature share a batch only where at most f replicas in all found
+    /// wrong tags in frames of their clients.
+    pub(crate) fn next_frames(&mut self, most: usize, bytes: usize) -> Vec<Digest> {
+        rule!("PBFT-M6");
+        let (f, complaints) = (self.group.f(), &self.complaints);
+        let mut all = Voters::NONE;
+        self.pool.propose_where(most, bytes, |client| {
+            let with = all.with(complaints.get(&client).copied().unwrap_or_default());
+            let fits = with.count() <= f;
+            if fits {
+                all = with;
+            }
+            fits
+        })
     }
 
     /// From now on a client's frames are proposed here only with its signature.

@@ -89,7 +89,7 @@ impl Pbft {
             if under_way > 0 && !self.pool.has_gathered(most, bytes) {
                 return;
             }
-            let frames = self.pool.propose(most, bytes);
+            let frames = self.next_frames(most, bytes);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
             if frames.is_empty() && !(self.deadline_due(cx) && idle) {
                 return;

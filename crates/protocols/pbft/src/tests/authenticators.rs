@@ -1,4 +1,4 @@
-//! PBFT-M1 to PBFT-M5: frames with authenticators.
+//! PBFT-M1 to PBFT-M6: frames with authenticators.
 
 use super::harness::*;
 use crate::message::{Message, PrePrepare, Vote};
@@ -144,4 +144,71 @@ fn a_client_whose_tags_f_plus_1_found_wrong_is_proposed_with_its_signature_only(
     net.request(&tagged(2, 1), [0]);
     net.request(&frame(1, 3), [0]);
     assert_eq!(net.node(0).pbft.pool.len(), 2, "other clients' frames, and this one's with its signature");
+}
+
+#[test]
+fn what_somebody_showed_and_may_have_spoilt_says_nothing_of_its_client() {
+    covers!("PBFT-M5");
+    let mut net = Net::new(1);
+    let (spoilt, own) = (tagged(1, 1), tagged(1, 2));
+    net.tell(0, 2, pre_prepare(1, &batch(&[&spoilt])));
+    net.step(r(2), |pbft: &mut Pbft, cx| pbft.on_known_frames(cx, vec![spoilt.clone()]));
+    net.request(&own, [2]);
+    for from in [1, 3] {
+        net.tell(from, 2, Message::WrongTags(vec![spoilt.digest()]));
+    }
+    assert_eq!(net.node(2).pbft.pool.len(), 1, "the primary may have changed the tags of others");
+}
+
+/// Clients 10 to 13 spoil the tag of one replica each, 0 to 3, and whoever is shown such a frame finds it so.
+struct Spoilers {
+    net: Net,
+    frames: Vec<VerifiedFrame>,
+}
+
+impl Spoilers {
+    fn new() -> Self {
+        let frames: Vec<_> = (10..14).map(|client| tagged(client, 1)).collect();
+        let mut net = Net::new(1);
+        for replica in 0..4 {
+            let all = frames.iter().enumerate();
+            let good = all.filter(|(spoilt, _)| *spoilt != replica).map(|(_, frame)| frame.clone());
+            net.step(r(replica as u16), |pbft, cx| pbft.on_requests(cx, good.collect()));
+        }
+        Self { net, frames }
+    }
+
+    /// Until nobody has anything to say.
+    fn run(&mut self) {
+        self.net.run();
+        for replica in 0..4 {
+            show_doubtful(&mut self.net, replica, &[&self.frames[usize::from(replica)]]);
+        }
+        self.net.run();
+    }
+
+    fn next_view(&mut self) {
+        (0..4).for_each(|replica| self.net.leave(replica));
+        self.run();
+    }
+}
+
+#[test]
+fn clients_that_spoil_one_replica_s_tags_each_hold_nobody_up_together() {
+    covers!("PBFT-M6");
+    let mut spoilers = Spoilers::new();
+    spoilers.run();
+    let honest = frame(1, 1);
+    spoilers.net.request(&honest, 0..4);
+    spoilers.run();
+    assert!(spoilers.net.node(1).executed.is_empty(), "too few can vote for the first batch");
+    for client in 11..14 {
+        assert!(!spoilers.net.node(0).pbft.distrusted.contains(&ClientId(client)), "one complained of each");
+    }
+    // One view for each of the primaries is enough: they have heard who complained of whom.
+    (1..4).for_each(|_| spoilers.next_view());
+    for replica in 0..4 {
+        let history = spoilers.net.node(replica).history();
+        assert!(history.contains(&honest.digest()), "replica {replica}: {}", history.len());
+    }
 }
