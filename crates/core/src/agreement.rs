@@ -103,8 +103,8 @@ pub trait Agreement: Clone + Debug + Eq {
 
     /// The first event.
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
-    /// Clients' frames that this replica has verified and the client table does not know as executed. What came
-    /// together is best proposed together.
+    /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
+    /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
     /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
     /// complete a batch that was ordered with them.

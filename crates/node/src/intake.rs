@@ -80,15 +80,15 @@ impl Checked {
     }
 }
 
-/// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it:
-/// a replica that lags behind what clients send must not check again what is done.
+/// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it for
+/// good: a replica that lags behind what clients send must not check again what is done.
 fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, full: bool) -> Option<Asked> {
     let (client, number) = (frame.client(), frame.number());
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
         return Some(Asked::Request(Request { frame, full }));
     }
     let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full });
-    (!machine.execution().is_new(client, number)).then(repeated)
+    machine.is_done(client, number).then(repeated)
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
