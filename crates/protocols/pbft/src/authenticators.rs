@@ -20,11 +20,13 @@ impl Pbft {
     pub(crate) fn doubt(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
         rule!("PBFT-M2");
         let mut found = Vec::new();
+        let mut bytes: usize = self.doubtful.values().map(|frame| frame.size()).sum();
         for frame in frames {
             let digest = frame.digest();
-            if !self.frames.wants(&digest, self.wants_up_to()) || self.doubtful.contains_key(&digest) {
+            if !self.wants_shown(&digest) || bytes >= self.most_doubtful() {
                 continue;
             }
+            bytes += frame.size();
             self.distrust(frame.client());
             found.push(digest);
             self.doubtful.insert(digest, frame);
@@ -37,6 +39,29 @@ impl Pbft {
             cx.send(troth_core::To::Others, Message::WrongTags(some.to_vec()));
         }
         self.touch_all();
+    }
+
+    /// Whether a proposal names a frame that is not here, in doubt neither.
+    pub(crate) fn wants_shown(&self, digest: &Digest) -> bool {
+        self.frames.wants(digest, self.wants_up_to()) && !self.doubtful.contains_key(digest)
+    }
+
+    /// Bytes of doubtful frames, but for the last: nobody correct proposes more than this of what is wanted.
+    fn most_doubtful(&self) -> usize {
+        let batches = usize::try_from(self.batches_ahead()).unwrap_or(usize::MAX);
+        batches.saturating_mul(self.config.batch_bytes())
+    }
+
+    /// Says again what it doubts, with each STATUS a part: a complaint may be lost, or come before the frame does.
+    pub(crate) fn complain_again(&self, cx: &mut Cx<'_, Self>) {
+        rule!("PBFT-M4");
+        let parts = self.doubtful.len().div_ceil(MOST_COMPLAINTS).max(1) as u64;
+        let part = usize::try_from(self.round % parts).unwrap_or(0);
+        let some = self.doubtful.keys().copied().skip(part * MOST_COMPLAINTS).take(MOST_COMPLAINTS);
+        let some: Vec<Digest> = some.collect();
+        if !some.is_empty() {
+            cx.send(troth_core::To::Others, Message::WrongTags(some));
+        }
     }
 
     /// Others vote for a batch, or have decided it: one of more than f of them is correct and knows whose its frames are.

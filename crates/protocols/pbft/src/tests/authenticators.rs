@@ -2,12 +2,12 @@
 
 use super::harness::*;
 use crate::message::{Message, PrePrepare, Vote};
-use crate::{Pbft, Timer};
+use crate::{Config, Pbft, Timer};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_core::{Agreement, VerifiedFrame};
-use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Seq, Tag, View};
+use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Limits, Seq, Tag, View};
 
 /// A frame without signature; whose tags are right the tests say.
 fn tagged(client: u64, number: u64) -> VerifiedFrame {
@@ -96,6 +96,52 @@ fn doubtful_frames_are_kept_only_where_a_proposal_names_them() {
     net.node_mut(3).frames_asked.clear();
     net.fire(3, Timer::Status);
     assert!(net.node(3).frames_asked.is_empty(), "nobody has another with this digest");
+}
+
+#[test]
+fn only_so_much_is_kept_in_doubt_and_nothing_beyond_its_view() {
+    covers!("PBFT-M2");
+    let limits = Limits { frame_bytes: 400, batch_frames: 4_000, ..SMALL.limits };
+    let config = Config { window: 2048, pipeline: 5, limits, ..SMALL };
+    let mut net = Net::with(1, config);
+    let made_up: Vec<_> = (1..=4_000).map(|client| tagged(client, 1)).collect();
+    let all: Vec<&VerifiedFrame> = made_up.iter().collect();
+    net.tell(0, 3, pre_prepare(1, &batch(&all)));
+    show_doubtful(&mut net, 3, &all);
+    let kept = |net: &Net| -> usize { net.node(3).pbft.doubtful.values().map(|frame| frame.size()).sum() };
+    let (most, frame) = (5 * config.batch_bytes(), made_up[0].size());
+    assert!((most..most + frame).contains(&kept(&net)), "{}", kept(&net));
+    net.leave(3);
+    assert_eq!(kept(&net), 0, "the next primary may make up as many");
+}
+
+#[test]
+fn a_complaint_is_made_again_as_long_as_the_doubt_lasts_and_in_every_view() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let frames: Vec<_> = (1..=70).map(|client| tagged(client, 1)).collect();
+    let all: Vec<&VerifiedFrame> = frames.iter().collect();
+    let proposed = batch(&all);
+    net.tell(0, 3, pre_prepare(1, &proposed));
+    show_doubtful(&mut net, 3, &all);
+    net.wire.clear();
+    let mut named = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        net.fire(3, Timer::Status);
+        let complaints = net.wire.iter().filter(|flight| flight.to == r(0));
+        for message in complaints.map(|flight| &flight.message) {
+            if let Message::WrongTags(digests) = message {
+                named.extend(digests.iter().copied());
+            }
+        }
+    }
+    assert_eq!(named.len(), 70, "in turn, as many as one message holds");
+    for from in [1, 2] {
+        net.tell(from, 3, prepare(1, &proposed));
+    }
+    net.wire.clear();
+    net.fire(3, Timer::Status);
+    assert_eq!(net.sent(3, |message| matches!(message, Message::WrongTags(_))), 0, "others know whose it is");
 }
 
 #[test]
