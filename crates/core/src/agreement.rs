@@ -114,6 +114,11 @@ pub trait Agreement: Clone + Debug + Eq {
     fn on_doubtful_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
         let _ = (cx, frames);
     }
+    /// Whether a frame without signature that another replica shows may be of use; one that is not need not be checked.
+    fn wants_unsigned(&self, digest: &Digest) -> bool {
+        let _ = digest;
+        true
+    }
     /// A message of a replica, this one included.
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);
     /// A timer is due.

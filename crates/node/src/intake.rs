@@ -181,9 +181,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.counters.frames_refused += refused;
         self.counters.frames_verified += news.len() as u64;
         let before = self.host.machine().progress();
+        let mut unkept = 0;
         if !doubtful.is_empty() {
-            self.counters.frames_doubtful += doubtful.len() as u64;
+            let digests: Vec<Digest> = doubtful.iter().map(|frame| frame.digest()).collect();
+            self.counters.frames_doubtful += digests.len() as u64;
             self.input(env, Input::Doubtful(from, doubtful));
+            let agreement = self.host.machine().agreement();
+            unkept = digests.iter().filter(|digest| agreement.wants_unsigned(digest)).count() as u64;
         }
         self.input(env, Input::Frames(from, good));
         let machine = self.host.machine();
@@ -193,7 +197,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // Several are asked for the same frames, and one comes first: what is held already costs nobody.
         let told = before.is_some() && !moved;
         let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
-        let cost = in_vain * CHECK + refused * spoilt;
+        let cost = (in_vain + unkept) * CHECK + refused * spoilt;
         if cost > 0 {
             self.charge(from, spent + cost);
         }
@@ -264,18 +268,24 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),
                 Ok(PeerMessage::Frames(frames_shown)) => {
+                    let (agreement, all) = (self.host.machine().agreement(), frames_shown.len() as u64);
                     let held = |frame: Arc<Frame>| {
                         let digest = frame.digest();
-                        match self.host.machine().agreement().frame(&digest) {
-                            Some(known) => Shown::Known(known),
-                            None => {
-                                frames.push(Arc::clone(&frame));
-                                Shown::New(frame)
-                            }
+                        if let Some(known) = agreement.frame(&digest) {
+                            return Some(Shown::Known(known));
                         }
+                        let useless = !frame.is_signed() && !agreement.wants_unsigned(&digest);
+                        (!useless).then(|| {
+                            frames.push(Arc::clone(&frame));
+                            Shown::New(frame)
+                        })
                     };
-                    let shown = frames_shown.into_iter().map(held).collect();
-                    items.push(Item::Shown(from, shown, spent()));
+                    let shown: Vec<_> = frames_shown.into_iter().filter_map(held).collect();
+                    let (useless, spent) = (all - shown.len() as u64, spent());
+                    if useless > 0 {
+                        in_vain(spent * useless / all);
+                    }
+                    items.push(Item::Shown(from, shown, spent));
                 }
                 Ok(PeerMessage::FetchFrames(digests)) => {
                     in_vain(spent());
