@@ -261,7 +261,7 @@ impl A2mPbftEa {
             Body::Accept(accept) => self.on_accept(cx, message, *accept),
             Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, message, *checkpoint),
             Body::ViewChange(_) => self.on_view_change(cx, message),
-            Body::NewView(_) => self.on_new_view(message),
+            Body::NewView(_) => self.on_new_view(cx, message),
             Body::Want(_) => cx.ignore(message.from, "a WANTVIEWCHANGE is signed, not attested"),
         }
     }

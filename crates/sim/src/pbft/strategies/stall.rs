@@ -1,12 +1,12 @@
-//! The stalling primary: shows its proposals to as few as prepare them, and commits to none, so that its batches are
-//! executed tentatively at some and final nowhere.
+//! The stalling primary: shows its proposals to as few as prepare them, commits to none and answers nobody, so that its
+//! batches are executed tentatively at some, are final nowhere, and clients hear of too few.
 
 use super::Peer;
 use crate::adversary::{Hand, Strategy};
 use crate::pbft::PbftFamily;
 use troth_core::PeerMessage;
 use troth_pbft::Message;
-use troth_types::{ReplicaId, View};
+use troth_types::{ReplicaId, ToClient, View};
 
 /// Proposes and does not commit.
 #[derive(Debug, Default)]
@@ -40,5 +40,9 @@ impl<P: PbftFamily> Strategy<P> for Staller {
             _ => false,
         };
         if keeps_back { hand.acted() } else { hand.send(to, message) }
+    }
+
+    fn client(&mut self, hand: &mut Hand<'_, P>, _: usize, _: ToClient) {
+        hand.acted();
     }
 }
