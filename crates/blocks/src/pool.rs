@@ -23,9 +23,12 @@ struct Entry {
     digest: Digest,
     bytes: usize,
     order: u64,
+    /// When it came; without signature, when it was named.
     at: Time,
     proposed: bool,
     signed: bool,
+    /// Without signature: a proposal of the view's primary names it, who so has it.
+    named: bool,
 }
 
 /// What the pool knows of a client.
@@ -105,19 +108,23 @@ impl RequestPool {
         self.admit_as(client, number, digest, bytes, now, false)
     }
 
-    /// The signed form of a request has come: where it is pending without, it takes that one's place in the order.
-    /// Returns the digest of the unsigned one, which is not pending any more.
+    /// The signed form of a request has come at `now`: where it is pending without, it takes that one's place in the order.
+    /// What it waited before says nothing of the primary, unless that had it. Returns the digest of the unsigned one, which is not pending any more.
     pub fn replace_unsigned(
         &mut self,
         client: ClientId,
         number: u64,
         digest: Digest,
         bytes: usize,
+        now: Time,
     ) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get_mut(&key).filter(|entry| entry.number == number && !entry.signed)?;
         let before = *entry;
         (entry.digest, entry.bytes, entry.signed) = (digest, bytes, true);
+        if !entry.named {
+            entry.at = now;
+        }
         self.unsigned.remove(&before.order);
         self.order.insert(before.order, key);
         let account = self.accounts.get_mut(&client).expect("a client with a request has an account");
@@ -126,6 +133,20 @@ impl RequestPool {
             self.waiting_bytes = self.waiting_bytes - before.bytes + bytes;
         }
         Some(before.digest)
+    }
+
+    /// A primary's proposal names a request: where it waits without signature, it waits for that primary from `now` on.
+    pub fn named(&mut self, client: ClientId, number: u64, now: Time) {
+        let entry = self.entries.get_mut(&(client, number % self.window));
+        if let Some(entry) = entry.filter(|entry| entry.number == number && !entry.signed && !entry.named) {
+            (entry.at, entry.named) = (now, true);
+        }
+    }
+
+    /// Whether anything waits without signature.
+    #[must_use]
+    pub fn has_unsigned(&self) -> bool {
+        !self.unsigned.is_empty()
     }
 
     /// Forgets what is pending of a client without its signature; returns the digests.
@@ -172,19 +193,23 @@ impl RequestPool {
         self.next += 1;
         self.waiting += 1;
         self.waiting_bytes += bytes;
-        self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false, signed });
+        let entry = Entry { number, digest, bytes, order, at: now, proposed: false, signed, named: false };
+        self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
         Admitted::New
     }
 
     /// The request (client, number), which was proposed at that time, is executed: it is no longer pending, and
-    /// neither is an older number in its slot. Returns the digest that was pending.
+    /// neither is an older number in its slot. What was never signed and not named counts for no wait: its client may not
+    /// have sent it to the primary. Returns the digest that was pending.
     pub fn done(&mut self, client: ClientId, number: u64, proposed: Time) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
         let account = self.forget(key, entry);
-        account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
-        account.waits += 1;
+        if entry.signed || entry.named {
+            account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
+            account.waits += 1;
+        }
         self.newest_proposed = self.newest_proposed.max(entry.at);
         Some(entry.digest)
     }
@@ -333,6 +358,7 @@ impl RequestPool {
     pub fn restart(&mut self, now: Time, carried: impl Fn(&Digest) -> bool) {
         for entry in self.entries.values_mut() {
             entry.proposed = carried(&entry.digest);
+            entry.named = entry.proposed;
             entry.at = now;
         }
         let waiting = self.entries.values().filter(|entry| !entry.proposed);

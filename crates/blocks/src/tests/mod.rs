@@ -303,9 +303,9 @@ fn no_timer_runs_for_what_is_not_signed_until_it_is() {
         "both may be proposed, in the order they came"
     );
     pool.restart(T, |_| false);
-    assert_eq!(pool.replace_unsigned(client, 2, signed, 50), None, "another number");
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), Some(bare));
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), None, "signed already");
+    assert_eq!(pool.replace_unsigned(client, 2, signed, 50, T), None, "another number");
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), Some(bare));
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), None, "signed already");
     assert_eq!((pool.oldest(), pool.bytes()), (Some((0, signed)), 80));
     assert_eq!(pool.propose(8, 1000), [signed, Digest([9; 32])]);
     assert_eq!(pool.done(client, 1, T), Some(signed));
@@ -337,4 +337,30 @@ fn what_does_not_fit_a_batch_without_signature_waits_for_another() {
     );
     assert!(pool.has_unproposed());
     assert_eq!(pool.propose(8, 1000), [digest(2)]);
+}
+
+#[test]
+fn what_is_not_signed_waits_for_a_primary_that_is_known_to_have_it() {
+    let mut pool = RequestPool::new(8, 1000);
+    let digest = |n: u8| Digest([n; 32]);
+    for number in 1..=4 {
+        pool.admit_unsigned(ClientId(1), number, digest(number as u8), 10, Time(0));
+    }
+    // Nobody knows when, or whether, the primary was given the first.
+    pool.done(ClientId(1), 1, Time(900));
+    assert_eq!(pool.typical_wait(Time(1000), |_| false), None);
+    pool.named(ClientId(1), 2, Time(1000));
+    pool.named(ClientId(1), 2, Time(1050));
+    pool.done(ClientId(1), 2, Time(1100));
+    assert_eq!(pool.typical_wait(Time(1100), |_| false), Some((100, 1)), "since it was named first");
+    // One that is signed can be shown to the primary; what it waited before does not count.
+    pool.replace_unsigned(ClientId(1), 3, digest(30), 10, Time(1200));
+    assert_eq!(pool.typical_wait(Time(1230), |_| false), Some((30, 1)));
+    pool.named(ClientId(1), 3, Time(1240));
+    pool.done(ClientId(1), 3, Time(1250));
+    assert_eq!(pool.typical_wait(Time(1250), |_| false), Some((50, 1)));
+    // A new primary has what its view starts with.
+    pool.restart(Time(2000), |named| *named == digest(4));
+    pool.done(ClientId(1), 4, Time(2010));
+    assert_eq!(pool.typical_wait(Time(2010), |_| false), Some((10, 1)));
 }

@@ -35,7 +35,7 @@ impl Pbft {
             let may = self.may_wait(frame);
             return may.then(|| self.pool.admit_unsigned(client, number, digest, bytes, cx.now()));
         }
-        if let Some(unsigned) = self.pool.replace_unsigned(client, number, digest, bytes) {
+        if let Some(unsigned) = self.pool.replace_unsigned(client, number, digest, bytes, cx.now()) {
             self.frames.settle(&unsigned);
             return Some(Admitted::New);
         }
@@ -155,6 +155,7 @@ impl Pbft {
             Some(_) => cx.suspect(from, "two PRE-PREPAREs for one number"),
             None => {
                 self.frames.name(proposal.seq, &proposal.batch.frames);
+                self.note_named(cx, &proposal.batch);
                 self.propose(proposal.seq, digest, proposal.batch);
             }
         }

@@ -10,7 +10,7 @@ use crate::state::{Pbft, Timer};
 use std::collections::BTreeSet;
 use troth_blocks::{Look, Patience, Shown, Voters};
 use troth_core::{Cx, To, rule};
-use troth_types::{Digest, ReplicaId, Seq, Time};
+use troth_types::{Batch, Digest, ReplicaId, Seq, Time};
 
 /// PRE-PREPARE, PREPARE and COMMIT: of the three phases of a batch the last one is timed.
 const PHASES: u64 = 3;
@@ -39,6 +39,17 @@ impl Pbft {
         self.looking = false;
         cx.cancel_timer(Timer::Pace);
         cx.cancel_timer(Timer::Overtaken);
+    }
+
+    /// The primary proposes these: it has what its clients may have sent to others alone as long as nobody could show it.
+    pub(crate) fn note_named(&mut self, cx: &Cx<'_, Self>, batch: &Batch) {
+        if !self.pool.has_unsigned() {
+            return;
+        }
+        rule!("PBFT-P1");
+        for frame in batch.frames.iter().filter_map(|digest| self.frames.get(digest)) {
+            self.pool.named(frame.client(), frame.number(), cx.now());
+        }
     }
 
     /// A batch prepared here: from now on this replica times how long the others take to commit to it. Backups that

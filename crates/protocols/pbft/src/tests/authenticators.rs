@@ -10,7 +10,7 @@ use troth_core::{Agreement, VerifiedFrame};
 use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Limits, Seq, Tag, View};
 
 /// A frame without signature; whose tags are right the tests say.
-fn tagged(client: u64, number: u64) -> VerifiedFrame {
+pub(super) fn tagged(client: u64, number: u64) -> VerifiedFrame {
     let draft = FrameDraft {
         group: GroupId(*b"tests-of-pbft---"),
         client: ClientId(client),
