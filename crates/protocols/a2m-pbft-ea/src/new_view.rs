@@ -91,7 +91,7 @@ impl A2mPbftEa {
     }
 
     /// Whether a NEWVIEW follows from what it shows: the same computation that its sender made.
-    fn judge(&self, message: &Attested, new_view: &NewView) -> Judgement {
+    fn judge(&self, new_view: &NewView) -> Judgement {
         rule!("A2MPBFTEA-V12");
         let senders: Voters = new_view.changes.iter().map(|change| change.from).collect();
         if senders.count() < self.group.quorum() || senders.count() != new_view.changes.len() {
@@ -149,7 +149,7 @@ impl A2mPbftEa {
     pub(crate) fn try_judge(&mut self, cx: &mut Cx<'_, Self>) {
         for message in self.known_views.unjudged(&self.group) {
             let Some(new_view) = message.new_view() else { continue };
-            match self.judge(&message, new_view) {
+            match self.judge(new_view) {
                 Judgement::Valid => {
                     self.known_views.judged(new_view.view);
                     cx.remember(Record::NewView(message.clone()));

@@ -282,7 +282,7 @@ fn resting_on(bench: &mut Bench, view: u64, left: u64) -> Message {
 #[test]
 fn a_newview_that_rests_on_itself_or_in_a_circle_holds_nobody_up() {
     covers!("A2MPBFTEA-V12");
-    for circle in [vec![(4, 4)], vec![(4, 1), (1, 4)]] {
+    for circle in [vec![(4, 4)], vec![(1, 4), (4, 1)]] {
         let (mut net, mut bench) = (Net::new(1), Bench::new(1));
         // Until its component has said where its logs end, a replica that starts judges nothing.
         net.node_mut(0).replica.knows_logs = false;
