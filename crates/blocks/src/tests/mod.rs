@@ -364,3 +364,28 @@ fn what_is_not_signed_waits_for_a_primary_that_is_known_to_have_it() {
     pool.done(ClientId(1), 4, Time(2010));
     assert_eq!(pool.typical_wait(Time(2010), |_| false), Some((10, 1)));
 }
+
+#[test]
+fn who_commits_before_anything_prepared_says_nothing_of_how_long_it_takes() {
+    let mut pace = Pace::default();
+    let early = || [ReplicaId(1)].into_iter();
+    pace.prepared_alone(Seq(1), Time(10), early(), 3, 2);
+    pace.committed(Seq(1), ReplicaId(3), Time(11), 2);
+    pace.committed(Seq(1), ReplicaId(1), Time(12), 2);
+    assert_eq!(
+        (pace.look(Time(13), Some(1), 4, 10), pace.agreement()),
+        (Look::Nothing, None),
+        "the early one again"
+    );
+    pace.committed(Seq(1), ReplicaId(2), Time(40), 2);
+    pace.look(Time(50), Some(1), 4, 10);
+    assert_eq!(pace.agreement(), Some(30));
+    // Of three backups one is left, itself.
+    pace.prepared_alone(Seq(2), Time(60), [ReplicaId(1), ReplicaId(2)].into_iter(), 3, 2);
+    pace.prepared_alone(Seq(3), Time(100), early(), 3, 2);
+    for (backup, at) in [(3, 101), (2, 120)] {
+        pace.committed(Seq(3), ReplicaId(backup), Time(at), 2);
+    }
+    pace.look(Time(130), Some(1), 4, 10);
+    assert_eq!(pace.agreement(), Some(20), "another one is timed");
+}

@@ -52,13 +52,13 @@ impl Pbft {
         }
     }
 
-    /// A batch prepared here: from now on this replica times how long the others take to commit to it. Backups that
-    /// committed before count.
+    /// A batch prepared here: from now on this replica times how long the others take to commit to it.
     pub(crate) fn time_agreement(&mut self, cx: &Cx<'_, Self>, seq: Seq, digest: Digest) {
         let Some(slot) = self.slots.get(&seq) else { return };
         let primary = self.primary();
         let before = slot.commits.iter().filter(|(by, voted)| **by != primary && **voted == digest);
-        self.pace.prepared(seq, cx.now(), before.map(|(by, _)| *by));
+        let (backups, enough) = (self.group.n() - 1, self.group.weak());
+        self.pace.prepared_alone(seq, cx.now(), before.map(|(by, _)| *by), backups, enough);
     }
 
     /// Somebody committed to a batch.

@@ -234,6 +234,29 @@ fn what_came_without_signature_waits_for_a_primary_from_its_proposal_on() {
     }
 }
 
+// PBFT-P1 "… that had not done so before …"
+#[test]
+fn a_backup_that_commits_to_what_did_not_prepare_makes_no_primary_look_slow() {
+    covers!("PBFT-P1");
+    let mut backup = Backup::new();
+    for _ in 0..100 {
+        let frame = backup.request(1);
+        // As long as two phases take.
+        backup.pass(40 * MS);
+        let vote = Vote { view: View(0), seq: Seq(backup.seq + 1), digest: batch(&[&frame]).digest() };
+        let proposal = PrePrepare { view: vote.view, seq: vote.seq, batch: batch(&[&frame]) };
+        backup.net.tell(0, ME, Message::PrePrepare(proposal));
+        backup.commit(1, vote);
+        backup.propose(batch(&[&frame]));
+        backup.commit(1, vote);
+        backup.pass(20 * MS);
+        backup.commit(2, vote);
+        backup.commit(0, vote);
+    }
+    let pbft = &backup.net.node(ME).pbft;
+    assert_eq!((backup.wishes(), pbft.pace.agreement()), (false, Some(20 * MS)));
+}
+
 #[test]
 fn who_cannot_tell_how_fast_the_others_are_judges_nobody() {
     covers!("PBFT-P2");
