@@ -19,8 +19,11 @@ const TICKETS: u64 = 1 << 63;
 const MOST_CERTIFICATES: usize = 8;
 /// Slots asked for in one call: few enough for everything else that the call carries.
 const MOST_AT_ONCE: usize = 64;
-/// Numbers whose values are kept, for those who had a state sent and must append what led to it.
+/// Numbers whose values are kept, for those who had a state sent and must append what led to it; of what is not appended yet,
+/// as many again.
 const MOST_VALUES: usize = 4096;
+/// Batches kept whose slots were not asked for.
+const MOST_WAITING: usize = 4096;
 
 /// A slot of the own history that is attested.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +151,13 @@ impl HistoryLog {
         self.reached = self.reached.max(at);
         self.values.insert(at, value);
         self.waiting.insert(at, Executed { batch: batch.clone(), done: done.to_vec() });
+        // Behind a gap so old that nobody can tell what was there, nothing is ever appended.
+        while self.waiting.len() > MOST_WAITING {
+            self.waiting.pop_first();
+        }
+        while self.values.len() > 2 * MOST_VALUES {
+            self.values.pop_first();
+        }
         Ok(())
     }
 
