@@ -3,7 +3,8 @@
 use super::at;
 use crate::HistoryLog;
 use troth_auth::HISTORY_LOG;
-use troth_trusted::a2m::{Answer, Attestation, Claim, Content, Request, Slot, slot_nonce};
+use troth_core::ReplyProof;
+use troth_trusted::a2m::{Answer, Attestation, Claim, Content, Request, Slot, chained, slot_nonce};
 use troth_trusted::{Epoch, Proof};
 use troth_types::{Batch, Digest, GroupId, Seq, Time};
 
@@ -37,8 +38,42 @@ fn a_gap_that_nobody_fills_makes_nobody_keep_everything() {
     assert_eq!(log.lacks(), Some(Seq(1)));
     assert_eq!(log.calls(), None, "nothing is appended over a gap");
     assert_eq!(log.len(), 4096);
-    let (from, values) = log.kept();
-    assert_eq!((from, values.len()), (Seq(9_500 - 8_191), 8_192));
+    let kept = log.kept();
+    let runs: Vec<_> = kept.iter().map(|(from, values)| (from.0, values.len())).collect();
+    assert_eq!(runs, [(9_500 - 8_191, 4096), (9_500 - 4095, 4096)]);
+}
+
+/// The digest of a history that holds these values from the first number on.
+fn digest_of(values: &[Digest]) -> Digest {
+    let slots = (1..).map(at).zip(values);
+    Digest(slots.fold([0; 32], |digest, (slot, value)| chained(slot, &value.0, &digest)))
+}
+
+#[test]
+fn what_is_behind_a_gap_is_kept_and_leads_from_what_is_shown_to_a_certificate() {
+    let group = GroupId(*b"tests-of-blocks-");
+    let batches: Vec<Batch> = (1..=9).map(batch).collect();
+    let values: Vec<Digest> =
+        batches.iter().map(|batch| ReplyProof::value(group, batch).expect("a small batch")).collect();
+    let mut log = fresh();
+    for number in [1, 2] {
+        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+    }
+    while log.calls().is_some() {}
+    log.installed(Seq(6));
+    for number in 7..=9 {
+        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+    }
+    assert_eq!(log.kept(), [(Seq(1), values[..2].to_vec()), (Seq(7), values[6..].to_vec())]);
+    // All that anybody shows is the gap, and the certificate is of a later number.
+    log.certified(Seq(8), digest_of(&values[..8])).expect("nothing is known of it here");
+    assert_eq!(log.lacks(), Some(Seq(3)));
+    let wrong = [vec![Digest([5; 32])], values[3..6].to_vec()].concat();
+    assert_eq!(log.shown(Seq(3), &wrong), None);
+    assert_eq!(log.shown(Seq(3), &values[2..5]), None, "a part of it proves nothing");
+    assert_eq!(log.shown(Seq(3), &values[2..6]), Some(values[2..6].to_vec()));
+    assert_eq!(log.lacks(), None);
+    assert_eq!(log.kept(), [(Seq(1), values)]);
 }
 
 #[test]

@@ -101,9 +101,9 @@ impl Agreement for A2mPbftE {
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
         let (own, mut records) = self.pbft.retained();
-        let (from, values) = self.history.log.kept();
         rule!("A2MPBFTE-R4");
-        records.push(Record::History(from, values));
+        let kept = self.history.log.kept();
+        records.extend(kept.into_iter().map(|(from, values)| Record::History(from, values)));
         (own, records)
     }
 

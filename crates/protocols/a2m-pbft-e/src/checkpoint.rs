@@ -3,7 +3,7 @@
 
 use crate::A2mPbftE;
 use troth_core::{Cx, To, rule};
-use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message};
+use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message, Record};
 use troth_types::{Digest, ReplicaId, Seq};
 
 impl A2mPbftE {
@@ -58,10 +58,13 @@ impl A2mPbftE {
         values: &[Digest],
     ) {
         rule!("A2MPBFTE-T4");
-        if self.history.log.shown(from, values) {
-            self.extend(cx);
-        } else {
-            cx.ignore(by, "a history that nothing shows to be true");
+        match self.history.log.shown(from, values) {
+            Some(taken) => {
+                // Others may lack it, too, and ask a later life of this replica.
+                cx.remember(Record::History(from, taken));
+                self.extend(cx);
+            }
+            None => cx.ignore(by, "a history that nothing shows to be true"),
         }
     }
 }

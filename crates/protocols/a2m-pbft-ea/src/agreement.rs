@@ -198,8 +198,8 @@ impl Agreement for A2mPbftEa {
         }
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
         rule!("A2MPBFTEA-R16");
-        let (from, values) = self.history.log.kept();
-        records.push(Record::History(from, values));
+        let kept = self.history.log.kept();
+        records.extend(kept.into_iter().map(|(from, values)| Record::History(from, values)));
         (messages, records)
     }
 

@@ -1,7 +1,7 @@
 //! §4.2.1, which §4.3 takes over: what is executed is appended to the history, and only then shown to clients. A replica whose
 //! state came from others appends what led there, instead of jumping.
 
-use crate::message::Message;
+use crate::message::{Message, Record};
 use crate::state::A2mPbftEa;
 use troth_core::{Cx, Outcome, Reached, Ticket, To, rule};
 use troth_trusted::a2m::Answer;
@@ -75,8 +75,10 @@ impl A2mPbftEa {
         values: &[Digest],
     ) {
         rule!("A2MPBFTEA-T7");
-        if !self.history.log.shown(from, values) {
-            cx.ignore(by, "a history that nothing shows to be true");
+        match self.history.log.shown(from, values) {
+            // Others may lack it, too, and ask a later life of this replica.
+            Some(taken) => cx.remember(Record::History(from, taken)),
+            None => cx.ignore(by, "a history that nothing shows to be true"),
         }
     }
 }
