@@ -141,7 +141,7 @@ async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failu
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(cluster.group, client, cluster.limits, signer);
+        let caller = Replicated::new(&cluster, client, signer);
         load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if let Some(kind) = attack.and_then(Attack::floods) {

@@ -194,7 +194,7 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     for number in 0..plan.clients.connections {
         let secret = secret(&stage, u64::from(number) + 1)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(stage.cluster.group, secret.client, stage.cluster.limits, signer);
+        let caller = Replicated::new(&stage.cluster, secret.client, signer);
         let links = links(&stage.cluster, &secret, &addresses).await?;
         load.add(caller, links, plan.clients.share(number));
     }
