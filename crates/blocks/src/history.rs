@@ -212,10 +212,10 @@ impl HistoryLog {
         (next <= self.reached && !self.values.contains_key(&next)).then_some(next)
     }
 
-    /// What the own history holds from a number on, to be shown to others or kept.
+    /// What the own history holds from a number on, as much as one message shows to others.
     #[must_use]
     pub fn values_from(&self, from: Seq) -> Vec<Digest> {
-        let known = self.values.range(from..).zip(from.0..);
+        let known = self.values.range(from..).zip(from.0..).take(MOST_VALUES);
         known.take_while(|((at, _), next)| at.0 == *next).map(|((_, value), _)| *value).collect()
     }
 

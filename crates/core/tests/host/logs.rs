@@ -10,7 +10,7 @@ use troth_core::{
     Command, Env, Halt, Host, Input, LogRecord, Machine, MachineStart, Output, PeerMessage, RecoveryError,
     Resume, Ticket, To, settle_slots,
 };
-use troth_trusted::a2m::{A2m, Answer, Attestation, Content, LOGS, LogId, Operation, Slot, slot_nonce};
+use troth_trusted::a2m::{A2m, Attestation, Content, LOGS, LogId, Operation, Slot, slot_nonce};
 use troth_trusted::{Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, VolatileStore};
 use troth_trusted_host::{InProcessLogs, TrustedLogs, log_room};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Seq, Time, Wire};
