@@ -1,10 +1,10 @@
 //! One client. Every request is a submission of its own; what is ready when the client speaks goes
-//! out as one signed frame.
+//! out as one frame.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_auth::{Ed25519Signer, Signer};
+use troth_auth::{Authenticators, Ed25519Signer, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
@@ -46,11 +46,23 @@ pub(crate) struct Replicated {
 }
 
 impl Replicated {
+    /// A client that signs everything.
     pub(crate) fn new(group: Group, client: ClientId, limits: Limits, signer: Ed25519Signer) -> Self {
+        Self::with(group, client, limits, signer, None)
+    }
+
+    /// The same with the keys of its authenticators, where the group takes such.
+    pub(crate) fn with(
+        group: Group,
+        client: ClientId,
+        limits: Limits,
+        signer: Ed25519Signer,
+        authenticators: Option<Authenticators>,
+    ) -> Self {
         // Of the groups that are measured, those with quorums above f+1 run PBFT.
         let pbft = group.quorum() > group.weak();
         let acceptance = if pbft { Acceptance::pbft(&group) } else { Acceptance::hybrid(&group) };
-        let config = Config { acceptance, limits, ..Config::new(group, client) };
+        let config = Config { acceptance, limits, authenticators, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 
