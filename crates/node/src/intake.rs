@@ -332,6 +332,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     match known(machine, &frame, full) {
                         Some(known) => items.push(Item::Known(known)),
                         None => {
+                        None if !machine.agreement().may_use(&frame) => {
+                            self.counters.frames_refused += 1;
+                            charges.useless(client, now, cost(bytes.len(), 0));
+                        }
                             items.push(Item::Asked(client, frame.number(), full));
                             frames.push(frame);
                         }

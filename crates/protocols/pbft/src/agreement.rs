@@ -127,6 +127,10 @@ impl Agreement for Pbft {
     }
 
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
+    fn may_use(&self, frame: &Frame) -> bool {
+        self.may_wait(frame) || self.frames.wants(&frame.digest(), self.wants_up_to())
+    }
+
         self.frames.get(digest).cloned()
     }
 

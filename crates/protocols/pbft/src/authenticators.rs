@@ -8,7 +8,7 @@ use crate::state::Pbft;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_blocks::Voters;
-use troth_core::{Cx, VerifiedFrame, rule};
+use troth_core::{Cx, rule};
 use troth_types::{Batch, ClientId, Digest, Frame, ReplicaId};
 
 /// Frames that a complaint names at most.
@@ -81,7 +81,8 @@ impl Pbft {
 
     /// Whether a frame may wait here to be proposed: one that the other replicas will know for its client's, too, as far
     /// as anybody can tell.
-    pub(crate) fn may_wait(&self, frame: &VerifiedFrame) -> bool {
+    pub(crate) fn may_wait(&self, frame: &Frame) -> bool {
+        rule!("PBFT-M6");
         frame.is_signed() || !self.distrusted.contains(&frame.client())
     }
 
