@@ -236,7 +236,8 @@ impl Cluster {
     /// The parameters of PBFT.
     #[must_use]
     pub fn pbft(&self) -> troth_pbft::Config {
-        parameters!(self, troth_pbft::Config::DEFAULT)
+        let signs_phases = self.auth == Auth::AllSigned;
+        troth_pbft::Config { signs_phases, ..parameters!(self, troth_pbft::Config::DEFAULT) }
     }
 
     /// Who a replica's trusted component of an epoch is.
@@ -468,8 +469,8 @@ fn group_id(
         hasher.bytes(b"operator").fixed(&operator.link_key).fixed(&operator.key.0);
     }
     // The same with frames that are signed.
-    if auth == Auth::Mac {
-        hasher.bytes(b"mac");
+    if auth != Auth::Signed {
+        hasher.bytes(auth.name().as_bytes());
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

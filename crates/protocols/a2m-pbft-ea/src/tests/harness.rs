@@ -252,7 +252,10 @@ impl Net {
                     node.trail.push("send");
                     self.wire.extend(flights(&self.group, replica, to, &message));
                 }
-                Effect::Broadcast(_) | Effect::Certify { .. } | Effect::Release { .. } => {
+                Effect::Broadcast(_)
+                | Effect::BroadcastSigned(_)
+                | Effect::Certify { .. }
+                | Effect::Release { .. } => {
                     unreachable!("what it sends to all is attested or signed")
                 }
                 Effect::CertifyInLog { log, slot, body, to } => {

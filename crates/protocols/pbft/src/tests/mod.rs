@@ -6,6 +6,7 @@ mod choose;
 mod harness;
 mod normal;
 mod pace;
+mod phases;
 mod recovery;
 mod replies;
 mod status;
