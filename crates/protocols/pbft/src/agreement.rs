@@ -167,6 +167,11 @@ impl Agreement for Pbft {
         self.view
     }
 
+    fn progress(&self) -> Option<u128> {
+        rule!("PBFT-R13");
+        (self.active && !self.behind && !self.lags()).then(|| u128::from(self.useful))
+    }
+
     fn status(&self) -> Status {
         Status {
             view: self.view,

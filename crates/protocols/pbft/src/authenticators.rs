@@ -32,6 +32,7 @@ impl Pbft {
         if found.is_empty() {
             return;
         }
+        self.useful += 1;
         rule!("PBFT-M4");
         for some in found.chunks(MOST_COMPLAINTS) {
             cx.send(troth_core::To::Others, Message::WrongTags(some.to_vec()));
@@ -63,6 +64,7 @@ impl Pbft {
                 continue;
             };
             let complainers = self.complaints.entry(client).or_insert(Voters::NONE);
+            self.useful += u64::from(!complainers.contains(from));
             complainers.insert(from);
             if complainers.count() >= self.group.weak() {
                 self.distrust(client);

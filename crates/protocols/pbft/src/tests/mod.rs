@@ -11,5 +11,6 @@ mod recovery;
 mod replies;
 mod status;
 mod tentative;
+mod useful;
 mod view_change;
 mod wire;
