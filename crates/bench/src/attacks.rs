@@ -149,7 +149,7 @@ async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Resul
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&cluster, &secret);
-        let caller = Replicated::with(cluster.group, client, cluster.limits, signer, keys);
+        let caller = Replicated::with(&cluster, client, signer, keys);
         load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if let Some(kind) = attack.and_then(Attack::floods) {

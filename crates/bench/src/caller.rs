@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Ed25519Signer, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output};
+use troth_node::config::{Cluster, Protocol};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
 };
@@ -47,22 +48,24 @@ pub(crate) struct Replicated {
 
 impl Replicated {
     /// A client that signs everything.
-    pub(crate) fn new(group: Group, client: ClientId, limits: Limits, signer: Ed25519Signer) -> Self {
-        Self::with(group, client, limits, signer, None)
+    pub(crate) fn new(cluster: &Cluster, client: ClientId, signer: Ed25519Signer) -> Self {
+        Self::with(cluster, client, signer, None)
     }
 
     /// The same with the keys of its authenticators, where the group takes such.
     pub(crate) fn with(
-        group: Group,
+        cluster: &Cluster,
         client: ClientId,
-        limits: Limits,
         signer: Ed25519Signer,
         authenticators: Option<Authenticators>,
     ) -> Self {
-        // Of the groups that are measured, those with quorums above f+1 run PBFT.
-        let pbft = group.quorum() > group.weak();
-        let acceptance = if pbft { Acceptance::pbft(&group) } else { Acceptance::hybrid(&group) };
-        let config = Config { acceptance, limits, authenticators, ..Config::new(group, client) };
+        let (group, limits) = (cluster.group, cluster.limits);
+        let acceptance = match cluster.protocol {
+            Protocol::Pbft => Acceptance::pbft(&group),
+            Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
+        };
+        let history = cluster.history();
+        let config = Config { acceptance, limits, authenticators, history, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 

@@ -158,7 +158,7 @@ impl Stage {
             let client = ClientId(u64::from(self.clients));
             let secret = ClientSecret::load(&self.scratch.layout.client_secret(client), &self.cluster)?;
             let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(self.cluster.group, client, self.cluster.limits, signer);
+            let caller = Replicated::new(&self.cluster, client, signer);
             let all = self.cluster.group.all();
             let addresses: Vec<(String, ReplicaId)> =
                 all.map(|replica| (self.cluster.replica(replica).address.clone(), replica)).collect();

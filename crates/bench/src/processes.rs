@@ -79,8 +79,10 @@ impl Scratch {
 
     /// Gives a component's directory to a user of its own, which root must name.
     fn give(&self, replica: ReplicaId) -> Result<(), Failure> {
-        let counters = self.layout.counters(replica, TrustedHome::Process);
-        for path in [self.layout.trusted(replica), self.layout.trusted_secret(replica), counters] {
+        let kept = self.layout.component(replica, TrustedHome::Process);
+        for path in
+            [self.layout.trusted(replica), self.layout.trusted_secret(replica)].into_iter().chain(kept)
+        {
             chown(path, Some(TRUSTED), Some(TRUSTED))?;
         }
         Ok(())

@@ -17,7 +17,7 @@ pub(crate) struct Agreed {
 impl Agreed {
     /// With components at this home, where the protocol has any.
     pub(crate) fn new(protocol: Protocol, faults: u16, home: TrustedHome) -> Self {
-        let (_, home) = protocol.components(home.usual_kind(), home);
+        let (_, home) = protocol.components(protocol.usual_kind(home), home);
         Self { protocol, faults, home, auth: Auth::Signed }
     }
 
@@ -38,7 +38,7 @@ impl Agreed {
 
     /// How its components certify.
     pub(crate) fn kind(self) -> TrustedKind {
-        self.home.usual_kind()
+        self.protocol.usual_kind(self.home)
     }
 
     /// How many replicas it has.

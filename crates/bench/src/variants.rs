@@ -68,7 +68,7 @@ pub(crate) async fn replicated(setup: Setup, name: &'static str, agreed: Agreed)
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
     let load = load(setup, &scratch, &cluster, &addresses, |client, signer| {
-        Replicated::new(cluster.group, client, cluster.limits, signer)
+        Replicated::new(&cluster, client, signer)
     });
     let load = Either::Replicated(load.await?);
     Ok(Running { name, servers, load, rounds: Vec::new(), _scratch: scratch })

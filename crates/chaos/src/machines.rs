@@ -39,7 +39,7 @@ impl Machines {
             format!("cannot make {}: {why}\n  mend: remove it if nothing runs from it", scratch.display())
         })?;
         let replicas = usize::from(protocol.replicas(faults));
-        let (trusted, home) = protocol.components(home.usual_kind(), home);
+        let (trusted, home) = protocol.components(protocol.usual_kind(home), home);
         let real: Vec<String> =
             free_ports(2 * replicas)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let plan = Plan {
@@ -124,9 +124,12 @@ impl Machines {
         let mut config = ClientConfig::new(secret.client, group, secret.seed, secret.link, replicas);
         config.limits = self.cluster.limits;
         config.acceptance = match self.cluster.protocol {
-            Protocol::MinBft => Acceptance::hybrid(&self.cluster.group),
+            Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => {
+                Acceptance::hybrid(&self.cluster.group)
+            }
             Protocol::Pbft => Acceptance::pbft(&self.cluster.group),
         };
+        config.history = self.cluster.history();
         Ok(config)
     }
 }
@@ -136,8 +139,8 @@ fn give_away(machine: &Layout, me: ReplicaId) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let counters = machine.counters(me, TrustedHome::Process);
-    for path in [machine.trusted(me), machine.trusted_secret(me), counters] {
+    let kept = machine.component(me, TrustedHome::Process);
+    for path in [machine.trusted(me), machine.trusted_secret(me)].into_iter().chain(kept) {
         chown(path, Some(TRUSTED_USER), Some(TRUSTED_USER))?;
     }
     Ok(())

@@ -27,11 +27,13 @@ impl Processes {
     pub(crate) fn wipe(&self, replica: u16, parts: &[Part]) -> Result<(), Failure> {
         let (layout, me) = (Layout::new(self.directory(replica)), ReplicaId(replica));
         for part in parts {
-            let disk = match part {
-                Part::Replica => layout.data(me),
-                Part::Trusted => layout.counters(me, self.trusted_home()),
+            let disks = match part {
+                Part::Replica => vec![layout.data(me)],
+                Part::Trusted => layout.component(me, self.trusted_home()),
             };
-            empty(&disk).map_err(|why| format!("cannot wipe {}: {why}", disk.display()))?;
+            for disk in disks {
+                empty(&disk).map_err(|why| format!("cannot wipe {}: {why}", disk.display()))?;
+            }
         }
         Ok(())
     }

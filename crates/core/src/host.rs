@@ -90,7 +90,7 @@ pub enum Halt {
 pub struct Resume<'a> {
     /// What it certified last, for each counter.
     pub counters: &'a [Resumed],
-    /// What its logs hold where [`open_slots`](crate::open_slots) asks.
+    /// What its logs hold where [`settle_slots`](crate::settle_slots) asks.
     pub logs: &'a [Attestation],
 }
 

@@ -28,7 +28,7 @@ pub use cx::Cx;
 pub use effect::{Effect, Ticket, To};
 pub use execution::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
 pub use host::{Command, Halt, Host, Resume};
-pub use log::{LogRecord, RecoveryError, open_slots};
+pub use log::{LogRecord, RecoveryError, Unsettled, settle_slots};
 pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};
 pub use note::Note;
 pub use proof::{Proven, ReplyProof};

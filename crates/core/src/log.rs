@@ -6,9 +6,9 @@
 use crate::Machine;
 use crate::Resume;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use troth_auth::{Seal, Ui, decode_attestation, decode_certificate, encode_attestation, encode_certificate};
-use troth_trusted::a2m::{Attestation, Content, LogId, Operation, Request, Slot, slot_nonce};
+use troth_trusted::a2m::{Attestation, LogId, Slot};
 use troth_trusted::{Certificate, CounterId, CounterValue, Resumed, run};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Wire, put_bytes};
 
@@ -217,14 +217,9 @@ pub(crate) fn recover<M: Machine>(
     let mut certificates: BTreeMap<(CounterId, CounterValue), Certificate> = BTreeMap::new();
     let mut slots = Slots::<M>::default();
     let decoded = log.iter().map(LogRecord::from_wire).collect::<Result<Vec<_>, _>>()?;
-    let own_from = decoded.iter().enumerate().rev().find_map(|(index, record)| match record {
-        LogRecord::CarriedOver(records) => {
-            Some(index.saturating_sub(usize::try_from(*records).unwrap_or(index)))
-        }
-        _ => None,
-    });
+    let own_from = own_from(&decoded);
     for (index, record) in decoded.into_iter().enumerate() {
-        let let_go = own_from.is_some_and(|own_from| index < own_from);
+        let let_go = index < own_from;
         match record {
             LogRecord::Machine(bytes) => records.push(M::Record::from_wire(&bytes)?),
             LogRecord::CarriedOver(_) => {}
@@ -290,57 +285,15 @@ pub(crate) fn recover<M: Machine>(
     Ok(Recovered { own, records, attested })
 }
 
-/// Own messages that fill slots.
-struct Slots<M: Machine> {
-    /// Bodies that are about to, or do.
-    bodies: BTreeMap<(LogId, Slot), M::Body>,
-    /// Those that do.
-    sealed: BTreeMap<(LogId, Slot), M::Message>,
-}
-
-impl<M: Machine> Default for Slots<M> {
-    fn default() -> Self {
-        Self { bodies: BTreeMap::new(), sealed: BTreeMap::new() }
-    }
-}
-
-impl<M: Machine> Slots<M> {
-    /// Takes an attestation of this replica's own component; one that says that a body fills its slot makes that a message.
-    /// Of a slot that something else fills, or nothing, the body was never certified: nobody has seen it.
-    fn take(&mut self, attestation: Attestation, me: ReplicaId, group: GroupId) {
-        let at = (attestation.claim.log, attestation.claim.slot);
-        let Content::Assigned { value, .. } = attestation.claim.content else { return };
-        let Some(body) = self.bodies.get(&at) else { return };
-        let digest = M::digest(body, group, me);
-        if attestation.claim.request == Request::Lookup && digest.0 == value {
-            let body = self.bodies.remove(&at).expect("looked at just now");
-            self.sealed.insert(at, M::seal(body, digest, me, Seal::Slot(attestation)));
+/// Where what a log says of own messages begins to matter: what stands before, the machine has let go.
+fn own_from(records: &[LogRecord]) -> usize {
+    let carried = records.iter().enumerate().rev().find_map(|(index, record)| match record {
+        LogRecord::CarriedOver(records) => {
+            Some(index.saturating_sub(usize::try_from(*records).unwrap_or(index)))
         }
-    }
-}
-
-/// What to ask the component's logs before a host starts again from this log: what became of the slots that bodies in it
-/// were to fill, where the log does not say. The answers go into [`Resume::logs`].
-///
-/// # Errors
-/// Where a record does not decode.
-pub fn open_slots(log: &[Bytes]) -> Result<Vec<Operation>, Malformed> {
-    let mut open = BTreeSet::new();
-    for record in log {
-        match LogRecord::from_wire(record)? {
-            LogRecord::OwnInLog { log, slot, .. } => drop(open.insert((log, slot))),
-            LogRecord::Attested(attestation) => {
-                open.remove(&(attestation.claim.log, attestation.claim.slot));
-            }
-            LogRecord::Own { .. }
-            | LogRecord::Certified(_)
-            | LogRecord::Sealed(_)
-            | LogRecord::Machine(_)
-            | LogRecord::CarriedOver(_) => {}
-        }
-    }
-    let lookup = |(log, slot)| Operation::Lookup { log, slot, nonce: slot_nonce(slot) };
-    Ok(open.into_iter().map(lookup).collect())
+        _ => None,
+    });
+    carried.unwrap_or(0)
 }
 
 /// The messages that a certificate covers, from the logged bodies. `root` is what the component says it
@@ -375,5 +328,9 @@ fn rebuild<M: Machine>(
     Ok(seal_run::<M>(certificate, covered, tree, me))
 }
 
+mod slots;
 #[cfg(test)]
 mod tests;
+
+use slots::Slots;
+pub use slots::{Unsettled, settle_slots};

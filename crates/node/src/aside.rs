@@ -33,6 +33,9 @@ pub enum AsideError {
 #[must_use]
 pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<PathBuf> {
     let mut places = vec![layout.data(replica), layout.counters(replica, cluster.trusted_home)];
+    if cluster.protocol.uses_logs() {
+        places.push(layout.component_logs(replica, cluster.trusted_home));
+    }
     if cluster.trusted_home == TrustedHome::Process {
         places.push(layout.trusted_started(replica));
     }

@@ -4,6 +4,7 @@ use crate::beside::{Attestor, Desk};
 use crate::bodies::Bodies;
 use crate::charges::PeerCharges;
 use crate::clock::Clock;
+use crate::component::{Component, Here};
 use crate::config::{Auth, Cluster, Durability, ReplicaSecret};
 use crate::connection::Meeting;
 use crate::counters::Counters;
@@ -23,12 +24,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use troth_core::{Execution, Host, Machine, RecoveryError, Replica, Resume};
+use troth_core::{Execution, Host, Machine, RecoveryError, Replica, Resume, Unsettled, settle_slots};
 use troth_exec::{Application, Executor, Snapshot as State};
 use troth_link::{Identity, PeerId};
 use troth_minbft::COUNTER;
+use troth_trusted::a2m::{A2m, Attestation};
 use troth_trusted::{CounterValue, Resumed, TrustedCore, VolatileStore};
-use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_trusted_host::{Answer, Call, InProcess, InProcessLogs, TrustedLogs, log_room};
 use troth_types::{GroupId, ReplicaId};
 
 /// The executor of a service in this cluster.
@@ -68,8 +70,12 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
             let attestor = match secret.trusted {
                 Some(key) => {
                     let identity = cluster.identity(me, epoch);
+                    let logs = cluster.log_room().map(|room| -> Box<dyn TrustedLogs> {
+                        let logs = A2m::start(identity, key.clone(), VolatileStore, log_room(room));
+                        Box::new(InProcessLogs::new(logs))
+                    });
                     let core = TrustedCore::start(identity, key, VolatileStore);
-                    let component: Box<dyn TrustedComponent> = Box::new(InProcess::new(core));
+                    let component: Box<dyn Component> = Box::new(Here::new(InProcess::new(core), logs));
                     if delay.is_zero() {
                         Attestor::Here(component)
                     } else {
@@ -85,13 +91,14 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
             let host = match opened.found.take() {
                 None => Host::fresh(machine, me, group, signer, true, env)?,
                 Some(Found { snapshot, log, resumed }) => {
-                    let resumed = match opened.component.as_mut().zip(resumed) {
-                        Some((component, resumed)) => {
-                            finish(&machine, component.as_mut(), &log, resumed, me, group.id())?
-                        }
-                        None => Vec::new(),
+                    let (counters, logs) = match opened.component.as_mut().zip(resumed) {
+                        Some((component, resumed)) => (
+                            finish(&machine, component.as_mut(), &log, resumed, me, group.id())?,
+                            settle(&machine, component.as_mut(), &log, me, group.id())?,
+                        ),
+                        None => (Vec::new(), Vec::new()),
                     };
-                    let resume = Resume { counters: &resumed, logs: &[] };
+                    let resume = Resume { counters: &counters, logs: &logs };
                     Host::recover(machine, me, group, signer, env, snapshot, &log, resume)?
                 }
             };
@@ -145,7 +152,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
 /// What the component certified last, after it has certified what the log shows that it was about to.
 fn finish<M: Machine>(
     _of: &M,
-    component: &mut dyn TrustedComponent,
+    component: &mut dyn Component,
     log: &[bytes::Bytes],
     resumed: Resumed,
     me: ReplicaId,
@@ -166,4 +173,18 @@ fn finish<M: Machine>(
         Some(Answer::Refused(refusal)) => Err(Stopped::Component(refusal).into()),
         _ => Err(RunError::Halted),
     }
+}
+
+/// What the component's logs hold, or hold now, of the messages that the replica's log was to have attested.
+fn settle<M: Machine>(
+    _of: &M,
+    component: &mut dyn Component,
+    log: &[bytes::Bytes],
+    me: ReplicaId,
+    group: GroupId,
+) -> Result<Vec<Attestation>, RunError> {
+    settle_slots::<M>(log, me, group, |operations| component.logs(operations)).map_err(|why| match why {
+        Unsettled::Malformed(why) => RecoveryError::Malformed(why).into(),
+        Unsettled::Refused(refusal) => Stopped::Logs(refusal).into(),
+    })
 }

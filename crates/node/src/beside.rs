@@ -1,6 +1,7 @@
 //! What happens beside the loop: the disk and the trusted component take their time on threads of their
 //! own, and tell the loop when they are done.
 
+use crate::component::{Component, Logged};
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::Notify;
 use troth_trusted::Refusal;
-use troth_trusted_host::{Answer, Call, TrustedComponent};
+use troth_trusted::a2m::{LogRefusal, Operation};
+use troth_trusted_host::{Answer, Call};
 use troth_types::Seq;
 
 /// Until a component that found no space for its counters is asked again.
@@ -27,6 +29,8 @@ pub(crate) enum Done {
     Snapshot(Seq),
     /// The component answered.
     Attested(Answer),
+    /// Its logs did.
+    Logged(Logged),
     /// The disk has no space; what was asked for waits for some.
     DiskFull(String),
     /// There is space again.
@@ -86,7 +90,7 @@ impl Drop for Watched {
 /// The trusted component as the loop asks it.
 pub(crate) enum Attestor {
     /// It answers at once.
-    Here(Box<dyn TrustedComponent>),
+    Here(Box<dyn Component>),
     /// It takes its time.
     Beside(Aside),
     /// There is none, and a protocol without one never asks.
@@ -96,28 +100,75 @@ pub(crate) enum Attestor {
 /// A component whose answers take long: a sync, another process, a chip. Its thread ends with this.
 pub(crate) struct Aside {
     /// Held while it answers one question, and there is never a second.
-    component: Arc<Mutex<Box<dyn TrustedComponent>>>,
-    asked: Sender<Call>,
+    component: Arc<Mutex<Box<dyn Component>>>,
+    asked: Sender<Question>,
     /// Whether a move takes no sync, so that the loop waits for it where it can.
     pub(crate) quick: bool,
     /// Runs that go the longer way yet.
     rest: u32,
 }
 
+/// What the thread asks the component.
+enum Question {
+    Counters(Call),
+    Logs(Vec<Operation>),
+}
+
+impl Question {
+    /// The answer now, for want of space too.
+    fn ask(&self, component: &mut dyn Component) -> Done {
+        match self {
+            Self::Counters(call) => {
+                let answer = component.call(std::slice::from_ref(call)).pop();
+                Done::Attested(answer.unwrap_or(Answer::Refused(Refusal::Halted)))
+            }
+            Self::Logs(operations) => Done::Logged(component.logs(operations)),
+        }
+    }
+}
+
+/// An answer that may be that the component's disk has no space.
+trait NeedsSpace {
+    /// Whether it is that.
+    fn needs_space(&self) -> bool;
+}
+
+impl NeedsSpace for Answer {
+    fn needs_space(&self) -> bool {
+        *self == Self::Refused(Refusal::NoSpace)
+    }
+}
+
+impl NeedsSpace for Logged {
+    fn needs_space(&self) -> bool {
+        *self == Err(LogRefusal::NoSpace)
+    }
+}
+
+impl NeedsSpace for Done {
+    fn needs_space(&self) -> bool {
+        match self {
+            Self::Attested(answer) => answer.needs_space(),
+            Self::Logged(logged) => logged.needs_space(),
+            _ => false,
+        }
+    }
+}
+
 impl Attestor {
     /// A component whose answers take long; a `quick` one syncs nothing, and is waited for while it answers at
     /// once.
-    pub(crate) fn beside(component: Box<dyn TrustedComponent>, quick: bool, desk: Desk) -> io::Result<Self> {
-        let (asked, calls) = mpsc::channel::<Call>();
+    pub(crate) fn beside(component: Box<dyn Component>, quick: bool, desk: Desk) -> io::Result<Self> {
+        let (asked, calls) = mpsc::channel::<Question>();
         let component = Arc::new(Mutex::new(component));
         let own = Arc::clone(&component);
         thread::Builder::new().name("attest".to_string()).spawn(move || {
             let _watched = Watched::new("attest", &desk);
-            while let Ok(call) = calls.recv() {
+            while let Ok(question) = calls.recv() {
                 let mut component = own.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(answer) = patiently(component.as_mut(), &call, &calls, &desk) else { return };
+                let Some(done) = patiently(component.as_mut(), &question, &calls, &desk) else { return };
                 drop(component);
-                desk.leave(Done::Attested(answer));
+                desk.leave(done);
             }
         })?;
         Ok(Self::Beside(Aside { component, asked, quick, rest: 0 }))
@@ -142,7 +193,24 @@ impl Attestor {
                     return Some(answer);
                 }
                 // Where the thread is gone it panicked: nothing more can be certified.
-                aside.asked.send(call).is_err().then_some(Answer::Refused(Refusal::Halted))
+                let asked = aside.asked.send(Question::Counters(call));
+                asked.is_err().then_some(Answer::Refused(Refusal::Halted))
+            }
+        }
+    }
+
+    /// Asks the component's logs; the answers come back at once or are left on the desk.
+    pub(crate) fn ask_logs(&mut self, operations: Vec<Operation>) -> Option<Logged> {
+        match self {
+            Self::Nobody => unreachable!("a protocol without trusted components asks no logs"),
+            Self::Here(component) => Some(component.logs(&operations)),
+            Self::Beside(aside) => {
+                if aside.quick
+                    && let Some(logged) = aside.soon(|component| component.logs_soon(&operations))
+                {
+                    return Some(logged);
+                }
+                aside.asked.send(Question::Logs(operations)).is_err().then_some(Err(LogRefusal::Halted))
             }
         }
     }
@@ -158,7 +226,7 @@ impl Attestor {
 
 impl Aside {
     /// The answer that the loop itself asks for, unless the component was slow of late.
-    fn soon(&mut self, ask: impl FnOnce(&mut dyn TrustedComponent) -> Option<Answer>) -> Option<Answer> {
+    fn soon<T: NeedsSpace>(&mut self, ask: impl FnOnce(&mut dyn Component) -> Option<T>) -> Option<T> {
         if self.rest > 0 {
             self.rest -= 1;
             return None;
@@ -167,7 +235,7 @@ impl Aside {
         let mut component = self.component.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = ask(component.as_mut()).filter(|answer| {
             // Whoever waits for space does it on the thread.
-            *answer != Answer::Refused(Refusal::NoSpace)
+            !answer.needs_space()
         });
         if answer.is_none() || asked.elapsed() > SLOW {
             self.rest = REST;
@@ -178,26 +246,25 @@ impl Aside {
 
 /// The answer, however long the component has no space for its counters; nothing where the loop has gone.
 fn patiently(
-    component: &mut dyn TrustedComponent,
-    call: &Call,
-    calls: &Receiver<Call>,
+    component: &mut dyn Component,
+    question: &Question,
+    questions: &Receiver<Question>,
     desk: &Desk,
-) -> Option<Answer> {
+) -> Option<Done> {
     let mut told = false;
     loop {
-        let answer = component.call(std::slice::from_ref(call)).pop();
-        let answer = answer.unwrap_or(Answer::Refused(Refusal::Halted));
-        if answer != Answer::Refused(Refusal::NoSpace) {
+        let done = question.ask(component);
+        if !done.needs_space() {
             if told {
                 desk.leave(Done::CountersSpace);
             }
-            return Some(answer);
+            return Some(done);
         }
         if !told {
             desk.leave(Done::CountersFull);
             told = true;
         }
-        match calls.recv_timeout(RETRY) {
+        match questions.recv_timeout(RETRY) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
             Ok(_) => unreachable!("the host asks one question at a time"),

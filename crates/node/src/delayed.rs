@@ -1,9 +1,11 @@
 //! A component that answers as late as a slower one would.
 
+use crate::component::{Component, Logged};
 use std::hint::spin_loop;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use troth_trusted::Identity;
+use troth_trusted::a2m::Operation;
 use troth_trusted_host::{Answer, Call, TrustedComponent};
 
 /// What a thread that sleeps may oversleep: so much of a wait is spent looking at the clock.
@@ -14,15 +16,15 @@ const OVERSLEPT: Duration = Duration::from_micros(100);
 /// answered together, after one delay.
 ///
 /// It waits in [`TrustedComponent::call`]. Who must not wait asks from a thread of its own, and is told so by
-/// [`TrustedComponent::call_soon`] and [`TrustedComponent::attest_beside`], which do nothing.
+/// [`TrustedComponent::call_soon`], [`TrustedComponent::attest_beside`] and [`Component::logs_soon`], which do nothing.
 pub(crate) struct Delayed {
-    component: Box<dyn TrustedComponent>,
+    component: Box<dyn Component>,
     delay: Duration,
 }
 
 impl Delayed {
     /// This component, with this delay.
-    pub(crate) fn new(component: Box<dyn TrustedComponent>, delay: Duration) -> Self {
+    pub(crate) fn new(component: Box<dyn Component>, delay: Duration) -> Self {
         Self { component, delay }
     }
 }
@@ -45,6 +47,19 @@ impl TrustedComponent for Delayed {
 
     fn blobs(&mut self) -> Vec<Vec<u8>> {
         self.component.blobs()
+    }
+}
+
+impl Component for Delayed {
+    fn logs(&mut self, operations: &[Operation]) -> Logged {
+        let due = Instant::now() + self.delay;
+        let logged = self.component.logs(operations);
+        wait_until(due);
+        logged
+    }
+
+    fn logs_soon(&mut self, _: &[Operation]) -> Option<Logged> {
+        None
     }
 }
 

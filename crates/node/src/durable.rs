@@ -3,6 +3,7 @@
 
 use crate::beside::Desk;
 use crate::bodies::behind;
+use crate::component::Component;
 use crate::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
 use crate::delayed::Delayed;
 use crate::disk_journal::DiskJournal;
@@ -24,7 +25,6 @@ use troth_disk::{
 };
 use troth_exec::Snapshot;
 use troth_trusted::Resumed;
-use troth_trusted_host::TrustedComponent;
 use troth_trusted_host::store::{StoreError, boot_id};
 use troth_types::{Malformed, ReplicaId, Seq};
 
@@ -63,16 +63,15 @@ pub enum DurableError {
     /// The replica ran, and its component has forgotten what it did.
     #[error(
         "this replica ran before ({mark} or its log says so) and the counters in {counters} are gone or older: its trusted \
-         component has forgotten what it certified, so it must not vote in its old epoch\n  mend: readmit it with a new \
-         component: `troth admin readmit --replica {replica}` (docs/operating/readmission.md)"
+         component has forgotten what it certified, so it must not vote in its old epoch\n  mend: {way_back}"
     )]
     CountersLost {
-        /// The replica.
-        replica: u16,
         /// Where the counters should be.
         counters: PathBuf,
         /// Where it says that it ran.
         mark: PathBuf,
+        /// What to do with the replica.
+        way_back: String,
     },
     /// The replica ran, and its log is gone; it has no component that could tell what it promised.
     #[error(
@@ -151,7 +150,7 @@ impl Footing {
 /// What was opened.
 pub(crate) struct Opened {
     /// Nothing where the protocol has none.
-    pub(crate) component: Option<Box<dyn TrustedComponent>>,
+    pub(crate) component: Option<Box<dyn Component>>,
     pub(crate) journal: Box<dyn Journal<Snapshot>>,
     pub(crate) desk: Desk,
     /// What to start again from; nothing where the replica never ran.
@@ -203,7 +202,7 @@ pub(crate) fn open(
     };
     opened.map(|mut opened| {
         if !options.trusted_delay.is_zero() {
-            let late = |component| -> Box<dyn TrustedComponent> {
+            let late = |component| -> Box<dyn Component> {
                 Box::new(Delayed::new(component, options.trusted_delay))
             };
             opened.component = opened.component.map(late);
@@ -256,7 +255,17 @@ fn go_on<D: Disk + Sync>(
     let forgot =
         |home: &Home| home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists());
     if home.as_ref().is_some_and(forgot) {
-        return Err(DurableError::CountersLost { replica: me.0, counters, mark });
+        let way_back = match cluster.protocol.readmits() {
+            true => format!(
+                "readmit it with a new component: `troth admin readmit --replica {}` (docs/operating/readmission.md)",
+                me.0
+            ),
+            false => cluster.protocol.way_back().to_owned(),
+        };
+        return Err(DurableError::CountersLost { counters, mark, way_back });
+    }
+    if snapshot.is_none() && held.records.is_empty() && home.as_ref().is_some_and(Home::has_filled) {
+        return Err(DurableError::LogLost { data, mark, way_back: cluster.protocol.way_back() });
     }
     // After the counters and the log: a crash in between leaves them, and no mark without them.
     match leave_mark(&mark) {

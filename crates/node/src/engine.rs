@@ -25,7 +25,7 @@ use troth_core::{
     Agreement, Command, Env, Execution, Halt, Host, Input, Machine, PeerMessage, Replica, Request,
 };
 use troth_trusted::Refusal as ComponentRefusal;
-use troth_trusted::a2m::LogRefusal;
+use troth_trusted::a2m::{LogRefusal, Operation};
 use troth_trusted_host::Answer;
 use troth_types::{ClientId, Configuration, Refusal, RefusalReason, ReplicaId, Seq, Time, ToClient};
 
@@ -119,6 +119,8 @@ pub(crate) enum Stopped {
     Machine(&'static str),
     /// Its disk failed.
     Disk(String),
+    /// The operating system gives no random bytes.
+    NoRandomness,
     /// A thread beside the loop panicked.
     Panicked(&'static str),
 }
@@ -204,10 +206,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Done::Snapshot(seq) => self.journal().snapshot_done(seq),
                 #[cfg(feature = "faults")]
-                Done::Attested(answer) if self.early.is_some() => self.attested_early(answer)?,
-                Done::Attested(answer) => {
+                done @ (Done::Attested(_) | Done::Logged(_)) if self.early.is_some() => {
+                    self.answered_early(done)?;
+                }
+                done @ (Done::Attested(_) | Done::Logged(_)) => {
                     assert_eq!(self.blocked.take(), Some(Blocked::Attest), "the component was asked");
-                    self.attested(answer);
+                    self.component_answered(done);
                     self.commands()?;
                 }
                 Done::DiskFull(why) => {
@@ -346,15 +350,34 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::CancelTimer(timer) => self.timers.cancel(timer),
                 Command::Configured(configuration) => self.configured(&configuration),
                 Command::Note(note) => self.note(&note),
-                // No protocol that is served asks a component's logs, or for nonces, so there is nobody here to answer.
-                Command::Logs(_) => return Err(Stopped::Logs(LogRefusal::Halted)),
-                Command::Draw(_) => return Err(Stopped::Machine("nothing here draws nonces")),
+                Command::Logs(operations) => self.ask_logs(operations),
+                Command::Draw(ticket) => {
+                    let mut nonce = [0; 32];
+                    if getrandom::fill(&mut nonce).is_err() {
+                        return Err(Stopped::NoRandomness);
+                    }
+                    self.host.drawn(self.clock.env(), ticket, nonce);
+                }
                 Command::Halt(Halt::Counters(refusal)) => return Err(Stopped::Component(refusal)),
                 Command::Halt(Halt::Logs(refusal)) => return Err(Stopped::Logs(refusal)),
                 Command::Halt(Halt::Machine(why)) => return Err(Stopped::Machine(why)),
             }
         }
         Ok(())
+    }
+
+    fn ask_logs(&mut self, operations: Vec<Operation>) {
+        self.counters.attestations += 1;
+        if self.attestor.is_waited_for() {
+            self.links.flush(&mut self.counters, self.clock.now());
+        }
+        let asked = self.clock.now();
+        let logged = self.attestor.ask_logs(operations);
+        self.waited_since(asked);
+        match logged {
+            Some(logged) => self.host.logged(self.clock.env(), logged),
+            None => self.blocked = Some(Blocked::Attest),
+        }
     }
 
     /// Makes durable what was appended: beside the counter of the run that follows, where the component keeps
@@ -407,6 +430,15 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     pub(crate) fn journal(&mut self) -> &mut dyn Journal<X::Snapshot> {
         self.journal.as_deref_mut().expect("a host without durability keeps no log")
+    }
+
+    /// The host goes on with what the component's thread has left.
+    pub(crate) fn component_answered(&mut self, done: Done) {
+        match done {
+            Done::Attested(answer) => self.attested(answer),
+            Done::Logged(logged) => self.host.logged(self.clock.env(), logged),
+            _ => unreachable!("the component leaves nothing else"),
+        }
     }
 
     pub(crate) fn attested(&mut self, answer: Answer) {

@@ -1,6 +1,7 @@
 //! What goes wrong on purpose in the builds that `cargo xtask chaos` breaks: the disk and the clock do what a
 //! file of orders says, and one bug may be planted. Only in builds with the feature `faults`.
 
+use crate::beside::Done;
 use crate::disk_journal::DiskJournal;
 use crate::engine::{Blocked, Engine, Stopped};
 use bytes::Bytes;
@@ -9,7 +10,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use troth_core::{Agreement, Command, Execution, Replica};
 use troth_disk::{Disk, DiskError, FaultyDisk, OrdersFile, RealDisk};
-use troth_trusted_host::Answer;
 
 /// A bug that chaos must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) struct Early {
     appends: Vec<Bytes>,
     owes_sync: bool,
     /// The answer that waits for the sync that should have come first.
-    answer: Option<Answer>,
+    answer: Option<Done>,
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
@@ -97,7 +97,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     }
 
     /// Writes down what should have been durable before the question.
-    pub(crate) fn attested_early(&mut self, answer: Answer) -> Result<(), Stopped> {
+    pub(crate) fn answered_early(&mut self, answer: Done) -> Result<(), Stopped> {
         assert_eq!(self.blocked.take(), Some(Blocked::Attest), "the component was asked");
         let early = self.early.as_mut().expect("looked at by the caller");
         early.answer = Some(answer);
@@ -116,7 +116,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Goes on with the answer that waited.
     pub(crate) fn synced_late(&mut self) {
         if let Some(answer) = self.early.as_mut().and_then(|early| early.answer.take()) {
-            self.attested(answer);
+            self.component_answered(answer);
         }
     }
 }

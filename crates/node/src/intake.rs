@@ -88,7 +88,9 @@ fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, ful
         return Some(Asked::Request(Request { frame, full }));
     }
     let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full });
-    (!machine.execution().is_new(client, number)).then(repeated)
+    // Where replies prove their place, one whose proof is forgotten is ordered again.
+    let done = !A::PROVES_REPLIES && !machine.execution().is_new(client, number);
+    done.then(repeated)
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {

@@ -34,8 +34,14 @@ impl Keys {
     /// Checks of replicas' messages.
     pub(crate) fn messages(&self, configuration: &Arc<Configuration>) -> MessageVerifier {
         // What one configuration's keys found good, another's need not.
-        let certificates = Arc::new(Remembering::new(self.certificates(configuration)));
-        MessageVerifier::new(self.directory(configuration), Arc::new(Ed25519), certificates)
+        let components = Arc::new(self.attestations(configuration));
+        MessageVerifier::new(self.directory(configuration), Arc::new(Ed25519), components.clone())
+            .with_attestations(components)
+    }
+
+    /// Checks of what components certified and attested.
+    pub(crate) fn attestations(&self, configuration: &Configuration) -> Remembering<GroupVerifier> {
+        Remembering::new(self.certificates(configuration))
     }
 
     fn directory(&self, configuration: &Arc<Configuration>) -> Arc<Directory> {

@@ -42,6 +42,7 @@ mod bounds;
 mod by_the_clock;
 mod charges;
 mod clock;
+mod component;
 pub mod config;
 mod connection;
 mod counters;

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use troth_auth::encode_certificate;
-use troth_trusted::{Certificate, Digest, MultiCertificate, Proof};
-use troth_trusted_host::{CertificateVerifier, Statement};
+use troth_auth::{encode_attestation, encode_certificate};
+use troth_trusted::a2m::{Attestation, Content, LogId, Nonce, Request, Slot};
+use troth_trusted::{Certificate, Digest, MultiCertificate, Proof, RunProof};
+use troth_trusted_host::{AttestationVerifier, CertificateVerifier, Statement};
 use troth_types::{Digest as Name, Hasher};
 
 /// Certificates remembered: what the windows of some ten replicas hold, in about four megabytes.
@@ -85,6 +86,55 @@ impl<V: CertificateVerifier> CertificateVerifier for Remembering<V> {
     fn verify_multi(&self, replica: u16, certificate: &MultiCertificate, digest: &Digest) -> bool {
         self.verifier.verify_multi(replica, certificate, digest)
     }
+}
+
+impl<V: AttestationVerifier> AttestationVerifier for Remembering<V> {
+    fn lookup(
+        &self,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content> {
+        let check = || self.verifier.lookup(replica, attestation, log, slot, nonce);
+        if matches!(attestation.proof, Proof::Mac(_)) {
+            return check();
+        }
+        let claim = &attestation.claim;
+        let asked =
+            (claim.request, claim.log, claim.slot, claim.nonce) == (Request::Lookup, log, slot, *nonce);
+        let name = attestation_name(replica, attestation);
+        if asked && self.good().names.contains(&name) {
+            return Some(claim.content);
+        }
+        let content = check();
+        if content.is_some() {
+            self.good().remember(name);
+        }
+        content
+    }
+
+    /// Its nonce is of one question only, so it does not come twice.
+    fn end(
+        &self,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        nonce: &Nonce,
+        among: &RunProof,
+    ) -> Option<(Slot, Content)> {
+        self.verifier.end(replica, attestation, log, nonce, among)
+    }
+}
+
+/// Names an attestation of this replica's component; of variable length is only what its own bytes tell.
+fn attestation_name(replica: u16, attestation: &Attestation) -> Name {
+    let mut encoded = Vec::with_capacity(256);
+    encode_attestation(attestation, &mut encoded);
+    let mut hasher = Hasher::new("troth-node-attestation");
+    hasher.number(replica.into()).bytes(&encoded);
+    hasher.finish()
 }
 
 /// Names a certificate of this replica for this digest; every field has a fixed length.

@@ -82,6 +82,7 @@ impl From<Stopped> for RunError {
             Stopped::Logs(refusal) => Self::Logs(refusal),
             Stopped::Machine(why) => Self::Contradiction(why),
             Stopped::Disk(why) => Self::Disk(why),
+            Stopped::NoRandomness => Self::System(io::Error::other("it gives no random bytes")),
             Stopped::Panicked(thread) => Self::Panicked(thread),
         }
     }

@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_core::{Agreement, Execution};
 use troth_exec::Snapshot as State;
 use troth_minbft::MinBft;
@@ -87,6 +89,8 @@ pub fn serve(
         match cluster.protocol {
             Protocol::MinBft => start.serve::<MinBft>().await,
             Protocol::Pbft => start.serve::<Pbft>().await,
+            Protocol::A2mPbftE => start.serve::<A2mPbftE>().await,
+            Protocol::A2mPbftEa => start.serve::<A2mPbftEa>().await,
         }
     })
 }

@@ -52,6 +52,7 @@ impl Standing {
             RunError::Marker(why) => why.is_over(),
             RunError::Durable(why) => why.must_not_vote(),
             RunError::Start(why) => matches!(why, RecoveryError::BodyMissing(..)),
+            RunError::Contradiction(_) => true,
             _ => false,
         };
         over.then(|| Self::MustBeReadmitted { why: ended.to_string() })

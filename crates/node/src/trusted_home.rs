@@ -2,20 +2,24 @@
 //! that is reached over its socket, and started and watched from here where nobody else does.
 
 use crate::by_the_clock::ByTheClock;
+use crate::component::{Component, Here, Logged};
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
 use crate::durable::DurableError;
 use crate::runtime::Options;
 use crate::supervisor::{MUST_NOT_RUN, Supervisor, SupervisorError};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use troth_core::LogRecord;
 use troth_minbft::COUNTER;
-use troth_trusted::{CounterValue, Identity, Resumed, TrustedCore};
-use troth_trusted_host::store::DiskStore;
-use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
+use troth_trusted::a2m::{A2m, Answer as LogAnswer, Attestation, LOGS, LogId, Operation, Slot};
+use troth_trusted::{Certifier, CounterValue, Identity, Resumed, TrustedCore};
+use troth_trusted_host::store::directory::Directory;
+use troth_trusted_host::store::{Both, DiskLogs, DiskStore, OpenedLogs, SLOTS};
+use troth_trusted_host::{Answer, Call, InProcess, InProcessLogs, LogRoom, TrustedComponent, TrustedLogs};
 use troth_trusted_process::{ConnectError, Patience, RemoteComponent};
 use troth_types::Wire;
 
@@ -61,11 +65,13 @@ impl HomeError {
 
 /// A component that answers.
 pub(crate) struct Home {
-    pub(crate) component: Box<dyn TrustedComponent>,
+    pub(crate) component: Box<dyn Component>,
     /// What it keeps for the log.
     pub(crate) blobs: Vec<Vec<u8>>,
     /// What it certified last.
     resumed: Resumed,
+    /// The last slot of each of its logs; none where the protocol uses no logs.
+    ends: BTreeMap<LogId, Slot>,
     /// Whether it was open before; a process does not tell.
     opened_before: Option<bool>,
 }
@@ -77,7 +83,7 @@ pub(crate) fn open(
     layout: &Layout,
     options: &Options,
 ) -> Result<Option<Home>, DurableError> {
-    let (mut component, opened_before): (Box<dyn TrustedComponent>, _) = match cluster.trusted_home {
+    let (mut component, opened_before): (Box<dyn Component>, _) = match cluster.trusted_home {
         TrustedHome::InProcess => {
             let (component, before) = in_process(cluster, secret, layout)?;
             (component, Some(before))
@@ -91,7 +97,20 @@ pub(crate) fn open(
         Some(Answer::Resumed(resumed)) => *resumed,
         _ => return Err(DurableError::Component),
     };
-    Ok(Some(Home { component, blobs, resumed, opened_before }))
+    let ends = if cluster.protocol.uses_logs() { ends(component.as_mut())? } else { BTreeMap::new() };
+    Ok(Some(Home { component, blobs, resumed, ends, opened_before }))
+}
+
+/// Where the component's logs end.
+fn ends(component: &mut dyn Component) -> Result<BTreeMap<LogId, Slot>, DurableError> {
+    let logs = (0..).map(LogId).take(LOGS);
+    let asked: Vec<Operation> = logs.map(|log| Operation::End { log, nonce: [0; 32] }).collect();
+    let answers = component.logs(&asked).map_err(|_| DurableError::Component)?;
+    let end = |answer| match answer {
+        LogAnswer::Attested(Attestation { claim, .. }) => Some((claim.log, claim.slot)),
+        LogAnswer::Done => None,
+    };
+    Ok(answers.into_iter().filter_map(end).collect())
 }
 
 impl Home {
@@ -105,6 +124,9 @@ impl Home {
         if self.opened_before == Some(false) {
             return has_snapshot || !log.is_empty();
         }
+        if attested(log).into_iter().any(|(log, slot)| self.ends.get(&log).is_none_or(|end| *end < slot)) {
+            return true;
+        }
         let logged = certified(log);
         match &self.resumed {
             // A state that came from others may be all that it has.
@@ -112,6 +134,11 @@ impl Home {
             Resumed::One { certificate, .. } => logged > Some(certificate.new),
             Resumed::Multi { .. } | Resumed::Superseded => false,
         }
+    }
+
+    /// Whether its logs hold what only a replica's own log explains.
+    pub(crate) fn has_filled(&self) -> bool {
+        self.ends.values().any(|end| *end > CounterValue(0))
     }
 
     /// What it certified last, where the replica ran before.
@@ -131,17 +158,40 @@ fn certified(log: &[Bytes]) -> Option<CounterValue> {
     values.max()
 }
 
+/// The last slot of each of the component's logs that the replica's own log has an attestation of.
+fn attested(log: &[Bytes]) -> BTreeMap<LogId, Slot> {
+    let mut slots = BTreeMap::new();
+    for record in log {
+        if let Ok(LogRecord::Attested(Attestation { claim, .. })) = LogRecord::from_wire(record) {
+            let last = slots.entry(claim.log).or_insert(claim.slot);
+            *last = claim.slot.max(*last);
+        }
+    }
+    slots
+}
+
 fn in_process(
     cluster: &Cluster,
     secret: &ReplicaSecret,
     layout: &Layout,
-) -> Result<(Box<dyn TrustedComponent>, bool), DurableError> {
+) -> Result<(Box<dyn Component>, bool), DurableError> {
     let me = secret.replica;
     let directory = layout.counters(me, TrustedHome::InProcess);
     crate::durable::private(&directory)?;
     let identity = cluster.identity(me, secret.epoch);
     let key = secret.trusted.clone().expect("a secret file of an in-process component holds its key");
-    let opened = DiskStore::open(&directory, identity, cluster.durability.policy())?;
+    let policy = cluster.durability.policy();
+    let (opened, logs) = match cluster.log_room() {
+        None => (DiskStore::open(&directory, identity, policy)?, None),
+        Some(room) => {
+            let below = layout.component_logs(me, TrustedHome::InProcess);
+            crate::durable::private(&below)?;
+            let (counters, logs) = Both { identity, policy, room, slots: SLOTS }.open(&directory, &below)?;
+            let logs: Box<dyn TrustedLogs> =
+                Box::new(InProcessLogs::new(go_on(logs, identity, key.clone())?));
+            (counters, Some(logs))
+        }
+    };
     let before = opened.last.is_some();
     let store = ByTheClock::new(opened.store, cluster.durability.every());
     let core = match opened.last {
@@ -150,7 +200,16 @@ fn in_process(
             TrustedCore::restart(identity, key, store, state).map_err(|_| DurableError::Component)?
         }
     };
-    Ok((Box::new(InProcess::new(core)), before))
+    Ok((Box::new(Here::new(InProcess::new(core), logs)), before))
+}
+
+/// Logs that go on from where their store says that they stand.
+pub(crate) fn go_on<D: Directory>(
+    opened: OpenedLogs<D>,
+    identity: Identity,
+    key: Certifier,
+) -> Result<A2m<LogRoom, DiskLogs<D>>, DurableError> {
+    A2m::restart(identity, key, opened.store, opened.logs).map_err(|_| DurableError::Component)
 }
 
 fn process(
@@ -158,7 +217,7 @@ fn process(
     secret: &ReplicaSecret,
     layout: &Layout,
     options: &Options,
-) -> Result<Box<dyn TrustedComponent>, HomeError> {
+) -> Result<Box<dyn Component>, HomeError> {
     let wanted = cluster.identity(secret.replica, secret.epoch);
     let path = options.trusted_socket.clone().unwrap_or_else(|| layout.trusted_socket(secret.replica));
     let may_start = options.trusted_socket.is_none() && !options.trusted_command.is_empty();
@@ -179,7 +238,7 @@ fn process(
         }
         other => other?,
     };
-    let found = remote.identity();
+    let found = TrustedComponent::identity(&remote);
     if found != wanted {
         return Err(HomeError::OtherComponent { path, found });
     }
@@ -223,17 +282,17 @@ struct Remote {
 
 impl TrustedComponent for Remote {
     fn identity(&self) -> Identity {
-        self.remote.identity()
+        TrustedComponent::identity(&self.remote)
     }
 
     fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
-        let answers = self.remote.call(calls);
+        let answers = TrustedComponent::call(&mut self.remote, calls);
         self.mourn();
         answers
     }
 
     fn call_soon(&mut self, call: &Call) -> Option<Answer> {
-        let answer = self.remote.call_soon(call);
+        let answer = TrustedComponent::call_soon(&mut self.remote, call);
         self.mourn();
         answer
     }
@@ -248,6 +307,20 @@ impl TrustedComponent for Remote {
         let blobs = self.remote.blobs();
         self.mourn();
         blobs
+    }
+}
+
+impl Component for Remote {
+    fn logs(&mut self, operations: &[Operation]) -> Logged {
+        let logged = TrustedLogs::call(&mut self.remote, operations);
+        self.mourn();
+        logged
+    }
+
+    fn logs_soon(&mut self, operations: &[Operation]) -> Option<Logged> {
+        let logged = TrustedLogs::call_soon(&mut self.remote, operations);
+        self.mourn();
+        logged
     }
 }
 

@@ -44,6 +44,7 @@ Examples:
   troth init                                    three replicas on this machine, in ./troth-data
   troth init --f 2 --dir /tmp/five              five replicas, two of which may fail
   troth init --protocol pbft                    four replicas that need no trusted component
+  troth init --protocol a2m-pbft-e              four replicas; clients see one history even if two lie
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
 
 Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
@@ -55,8 +56,9 @@ Example:
 
 With durability = \"always\" it goes on from what its disk holds. With \"memory\" a
 replica that has stopped must not start again (exit code 3), because its trusted
-counter is gone. The group bears f stopped replicas. One of a pbft group may: it
-has no counter, and nothing is lost until the machine starts anew.
+counter, or its attested logs, are gone. The group bears f stopped replicas. One
+of a pbft group may: it has neither, and nothing is lost until the machine starts
+anew.
 
 With trusted_home = \"process\" it asks a `troth trusted`. Where nobody serves its
 socket it starts one itself, which is no isolation; with --trusted-socket it
@@ -113,7 +115,7 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
     /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it. With
-    /// --protocol pbft four, without the replacement.
+    /// another --protocol without the replacement.
     Demo(Demo),
 }
 
@@ -205,17 +207,19 @@ pub(crate) struct Init {
 /// What a new cluster is made of.
 #[derive(Args, Debug)]
 pub(crate) struct Shape {
-    /// How the replicas agree: minbft (2f+1 replicas, each with a trusted component) or pbft (3f+1, nothing trusted);
+    /// How the replicas agree: minbft (2f+1 replicas, each with a trusted component), pbft (3f+1, nothing trusted),
+    /// a2m-pbft-e (3f+1, each of which attests its history) or a2m-pbft-ea (2f+1, each of which attests all it says);
     /// minbft where absent, and with `troth restore` as the backup's group did.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
     /// By what clients' requests show whose they are; signed where absent. Mac and all-signed only with pbft.
     #[arg(long, value_enum)]
     pub(crate) auth: Option<AuthName>,
-    /// Faulty replicas to bear: the group gets 2f+1 with minbft, 3f+1 with pbft.
+    /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(crate) f: u16,
-    /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process. Not with pbft.
+    /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process and with a2m-pbft-e and
+    /// a2m-pbft-ea, which take nothing else. Not with pbft.
     #[arg(long, value_enum)]
     pub(crate) trusted: Option<TrustedName>,
     /// Where trusted components live; in-process where absent. Not with pbft.
@@ -359,10 +363,10 @@ impl Adversary {
 pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// How the replicas of a new cluster agree, minbft or pbft; minbft where absent.
+    /// How the replicas of a new cluster agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; minbft where absent.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft, 3f+1 with pbft.
+    /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft and a2m-pbft-ea, else 3f+1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
 }
@@ -378,7 +382,7 @@ pub(crate) struct Status {
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// How the replicas agree, minbft or pbft.
+    /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
     /// Keep the replicas' logs and configuration, and say where.

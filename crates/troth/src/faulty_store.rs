@@ -3,14 +3,14 @@
 
 use crate::cli::{Misfortune, PlantName};
 use crate::failure::Failure;
+use crate::trusted::{OpenedStores, Stores};
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 use troth_disk::{Disk, DiskError, DiskFile, FaultyDisk, FaultyFile, OrdersFile, RealDisk};
 use troth_node::{Faults, Plant};
-use troth_trusted::Identity;
 use troth_trusted_host::store::directory::{BootId, Directory, StoreFile};
-use troth_trusted_host::store::{DiskStore, Opened, Policy, RealDirectory, SLOTS, StoreError};
+use troth_trusted_host::store::{Both, DiskStore, Policy, RealDirectory, SLOTS, StoreError, open_both_in};
 
 /// What goes wrong, opened before the sandbox closes.
 pub(crate) struct Prepared {
@@ -45,21 +45,31 @@ fn unreadable(misfortune: &Misfortune, why: &io::Error) -> Failure {
 }
 
 /// Opens a component's store on such a disk.
-pub(crate) fn open(
-    directory: &Path,
-    identity: Identity,
-    prepared: Prepared,
-) -> Result<Opened<FaultyDirectory>, StoreError> {
+pub(crate) fn open(stores: &Stores<'_>, prepared: Prepared) -> Result<OpenedStores, StoreError> {
+    let Stores { identity, counters, logs } = *stores;
+    let Prepared { mut orders, policy } = prepared;
+    let Some((logs, room)) = logs else {
+        return Ok((DiskStore::open_in(faulty(counters, orders)?, identity, policy, SLOTS)?, None));
+    };
+    let unreadable = |source| StoreError::Io { doing: "read again", file: "the orders".to_owned(), source };
+    let again = orders.as_mut().map(|orders| orders.again()).transpose().map_err(unreadable)?;
+    let (counters, logs) = (faulty(counters, orders)?, faulty(logs, again)?);
+    let (counters, logs) = open_both_in(counters, logs, Both { identity, policy, room, slots: SLOTS })?;
+    Ok((counters, Some(logs)))
+}
+
+/// A directory on such a disk.
+fn faulty(directory: &Path, orders: Option<OrdersFile>) -> Result<FaultyDirectory, StoreError> {
     let here = |source| StoreError::NoDirectory { path: directory.to_path_buf(), source };
     let real = RealDirectory::new(directory).map_err(here)?;
     let disk = match RealDisk::open(directory).and_then(FaultyDisk::new) {
         Err(DiskError::Locked(_)) => return Err(StoreError::Locked),
         opened => opened.map_err(|why| here(error(why)))?,
     };
-    if let Some(orders) = prepared.orders {
+    if let Some(orders) = orders {
         disk.obey(orders);
     }
-    DiskStore::open_in(FaultyDirectory { disk, real }, identity, prepared.policy, SLOTS)
+    Ok(FaultyDirectory { disk, real })
 }
 
 /// The directory of a store.

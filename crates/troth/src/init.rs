@@ -77,6 +77,13 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
             protocol.name()
         )));
     }
+    if protocol.uses_logs() && matches!(init.trusted, Some(TrustedName::Hmac)) {
+        return Err(Failure::usage(format!(
+            "clients of --protocol {} check what components attest, and HMACs only those can check who could make them; leave \
+             --trusted away",
+            protocol.name()
+        )));
+    }
     if auth == Auth::Mac && !protocol.takes_authenticators() {
         return Err(Failure::usage(format!(
             "--protocol {} takes no --auth mac: one replica's word for a request decides a view change there, so each must \
@@ -107,13 +114,14 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
         let port = if init.hosts.is_empty() { init.base_port + replica } else { init.base_port };
         (format!("{host}:{port}"), format!("{host}:{}", port + HTTP_OFFSET))
     });
-    let trusted = match (init.trusted, home) {
-        (Some(TrustedName::Ed25519), _) | (None, HomeName::Process) => TrustedKind::Ed25519,
-        (Some(TrustedName::Hmac), _) | (None, HomeName::InProcess) => TrustedKind::Hmac,
-    };
     let trusted_home = match home {
         HomeName::InProcess => TrustedHome::InProcess,
         HomeName::Process => TrustedHome::Process,
+    };
+    let trusted = match init.trusted {
+        Some(TrustedName::Ed25519) => TrustedKind::Ed25519,
+        Some(TrustedName::Hmac) => TrustedKind::Hmac,
+        None => protocol.usual_kind(trusted_home),
     };
     let (trusted, trusted_home) = protocol.components(trusted, trusted_home);
     Ok(Plan {
@@ -183,8 +191,8 @@ fn owner(init: &Shape, home: TrustedHome) -> Result<Option<User>, Failure> {
 
 /// Gives a component's directory to its user.
 pub(crate) fn give(layout: &Layout, replica: ReplicaId, user: User) -> Result<(), Failure> {
-    let counters = layout.counters(replica, TrustedHome::Process);
-    for path in [layout.trusted(replica), layout.trusted_secret(replica), counters] {
+    let kept = layout.component(replica, TrustedHome::Process);
+    for path in [layout.trusted(replica), layout.trusted_secret(replica)].into_iter().chain(kept) {
         chown(&path, Some(user.uid), Some(user.gid)).map_err(|why| {
             Failure::system(&format!("cannot give {} to user {}", path.display(), user.uid), &why)
         })?;

@@ -5,7 +5,7 @@ use crate::failure::{Failure, MUST_NOT_START};
 use crate::trusted::no_component;
 use std::ffi::OsString;
 use std::time::Duration;
-use troth_node::config::{Cluster, Layout, ReplicaSecret, TrustedHome};
+use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
 use troth_node::{Options, serve};
 use troth_types::ReplicaId;
 
@@ -50,10 +50,10 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         #[cfg(feature = "faults")]
         faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };
-    let readmits = cluster.protocol.has_components();
+    let protocol = cluster.protocol;
     serve(cluster, secret, &layout, options).map_err(|why| {
         let failure = Failure::from(why);
-        if readmits { point_to_readmission(failure, id) } else { failure }
+        if protocol.readmits() { point_to_readmission(failure, id) } else { no_way_back(failure, protocol) }
     })
 }
 
@@ -63,6 +63,14 @@ fn point_to_readmission(mut failure: Failure, replica: ReplicaId) -> Failure {
     if failure.code == MUST_NOT_START && !failure.message.contains(&way) {
         failure.message +=
             &format!("\n  to bring it back with a new component: {way} (docs/operating/readmission.md)");
+    }
+    failure
+}
+
+/// What refuses a store knows of epochs, and not whether the protocol lets one begin.
+pub(crate) fn no_way_back(mut failure: Failure, protocol: Protocol) -> Failure {
+    if failure.code == MUST_NOT_START && !failure.message.contains(protocol.way_back()) {
+        failure.message += &format!("\n  mend: {}", protocol.way_back());
     }
     failure
 }

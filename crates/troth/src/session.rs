@@ -200,9 +200,10 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
     config.authenticators = cluster.auth == Auth::Mac;
     config.limits = cluster.limits;
     config.acceptance = match cluster.protocol {
-        Protocol::MinBft => Acceptance::hybrid(&cluster.group),
+        Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&cluster.group),
         Protocol::Pbft => Acceptance::pbft(&cluster.group),
     };
+    config.history = cluster.history();
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     config.timing.deadline = micros(patience.answer);
     config.timing.unavailable_after = micros(patience.group);

@@ -2,6 +2,7 @@
 
 use crate::cli::Trusted;
 use crate::failure::{Failure, MUST_NOT_START, NOT_DONE};
+use crate::replica::no_way_back;
 use crate::{trusted_start, users};
 use std::io;
 use std::os::fd::AsFd;
@@ -10,12 +11,15 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use troth_node::ByTheClock;
 use troth_node::config::{Cluster, Layout, TrustedHome, TrustedSecret};
+use troth_trusted::a2m::A2m;
 use troth_trusted::{Identity, TrustedCore};
+use troth_trusted_host::LogRoom;
 #[cfg(not(feature = "faults"))]
-use troth_trusted_host::store::{DiskStore, RealDirectory};
-use troth_trusted_host::store::{Opened, StoreError};
+use troth_trusted_host::store::{Both, DiskStore, Policy, RealDirectory, SLOTS};
+use troth_trusted_host::store::{DiskLogs, Opened, OpenedLogs, Room, StoreError};
 use troth_trusted_process::{
     Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
+    serve_with_logs,
 };
 use troth_types::ReplicaId;
 
@@ -23,7 +27,7 @@ use troth_types::ReplicaId;
 /// killed from a machine that was.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Where the counters are kept.
+/// Where counters and logs are kept.
 #[cfg(not(feature = "faults"))]
 type Place = RealDirectory;
 #[cfg(feature = "faults")]
@@ -68,12 +72,13 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
         return Err(Failure::usage(problem));
     }
     #[cfg(not(feature = "faults"))]
-    let open_store =
-        |directory: &Path, identity| DiskStore::open(directory, identity, cluster.durability.policy());
+    let open_stores = |stores: &Stores<'_>| stores.open(cluster.durability.policy());
     #[cfg(feature = "faults")]
-    let open_store = |directory: &Path, identity| crate::faulty_store::open(directory, identity, prepared);
-    let core = open(&cluster, &layout, secret, open_store)?;
-    answer(&listener, core, &limits)
+    let open_stores = |stores: &Stores<'_>| crate::faulty_store::open(stores, prepared);
+    let home = open(&cluster, &layout, secret, open_stores).map_err(|failure| {
+        if cluster.protocol.readmits() { failure } else { no_way_back(failure, cluster.protocol) }
+    })?;
+    answer(&listener, home, &limits)
 }
 
 fn check(cluster: &Cluster, layout: &Layout, me: ReplicaId) -> Result<(), Failure> {
@@ -125,37 +130,71 @@ fn tell(me: ReplicaId, report: &Report) {
     }
 }
 
+/// What a component keeps, and where.
+pub(crate) struct Stores<'a> {
+    pub(crate) identity: Identity,
+    pub(crate) counters: &'a Path,
+    /// Its logs, where the group's protocol uses them, and their room.
+    pub(crate) logs: Option<(&'a Path, Room)>,
+}
+
+/// Counters, and logs where there are any.
+pub(crate) type OpenedStores = (Opened<Place>, Option<OpenedLogs<Place>>);
+
+#[cfg(not(feature = "faults"))]
+impl Stores<'_> {
+    fn open(&self, policy: Policy) -> Result<OpenedStores, StoreError> {
+        let Self { identity, counters, logs } = *self;
+        match logs {
+            None => Ok((DiskStore::open(counters, identity, policy)?, None)),
+            Some((logs, room)) => {
+                let both = Both { identity, policy, room, slots: SLOTS };
+                both.open(counters, logs).map(|(counters, logs)| (counters, Some(logs)))
+            }
+        }
+    }
+}
+
+/// The component.
+struct Home {
+    counters: TrustedCore<ByTheClock<Place>>,
+    logs: Option<A2m<LogRoom, DiskLogs<Place>>>,
+}
+
 fn open(
     cluster: &Cluster,
     layout: &Layout,
     secret: TrustedSecret,
-    open_store: impl FnOnce(&Path, Identity) -> Result<Opened<Place>, StoreError>,
-) -> Result<TrustedCore<ByTheClock<Place>>, Failure> {
+    open_stores: impl FnOnce(&Stores<'_>) -> Result<OpenedStores, StoreError>,
+) -> Result<Home, Failure> {
     let identity = cluster.identity(secret.replica, secret.epoch);
     let directory = layout.counters(secret.replica, TrustedHome::Process);
+    let below = layout.component_logs(secret.replica, TrustedHome::Process);
     let started = layout.trusted_started(secret.replica);
     trusted_start::check(&started, &directory, identity.epoch)?;
-    let opened = open_store(&directory, identity)?;
+    let logs = cluster.log_room().map(|room| (below.as_path(), room));
+    let (opened, logs) = open_stores(&Stores { identity, counters: &directory, logs })?;
     let store = ByTheClock::new(opened.store, cluster.durability.every());
     trusted_start::mark(&started, identity.epoch)?;
     tracing::debug!(how = ?opened.how, same_boot = opened.same_boot, "opened the counters");
-    Ok(match opened.last {
+    let logs = logs.map(|opened| A2m::restart(identity, secret.key.clone(), opened.store, opened.logs));
+    let logs = logs.transpose().map_err(|_| {
+        Failure::new(MUST_NOT_START, format!("the logs in {} are another component's", below.display()))
+    })?;
+    let counters = match opened.last {
         None => TrustedCore::start(identity, secret.key, store),
         Some(state) => TrustedCore::restart(identity, secret.key, store, state).map_err(|why| {
             let problem = format!("the counters in {} cannot be continued: {why:?}", directory.display());
             Failure::new(MUST_NOT_START, problem)
         })?,
-    })
+    };
+    Ok(Home { counters, logs })
 }
 
 /// Answers the replica until it is time to stop.
-fn answer(
-    listener: &UnixListener,
-    core: TrustedCore<ByTheClock<Place>>,
-    limits: &Limits,
-) -> Result<(), Failure> {
+fn answer(listener: &UnixListener, home: Home, limits: &Limits) -> Result<(), Failure> {
     let mut refused: u64 = 0;
-    serve(listener, core, limits, &mut |event| match event {
+    let mut observe = |event| match event {
         // Anybody may be able to connect, and nobody shall fill the log so.
         Event::NotPermitted { .. } => {
             refused += 1;
@@ -166,7 +205,11 @@ fn answer(
         Event::Connected { .. } => tracing::info!("{event}"),
         Event::Busy { .. } | Event::Disconnected => tracing::debug!("{event}"),
         Event::Late | Event::OtherVersion(_) | Event::Malformed(_) => tracing::warn!("{event}"),
-    })?;
+    };
+    match home.logs {
+        None => serve(listener, home.counters, limits, &mut observe)?,
+        Some(logs) => serve_with_logs(listener, home.counters, logs, limits, &mut observe)?,
+    }
     Ok(())
 }
 

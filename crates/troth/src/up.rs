@@ -10,8 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
-    Auth, Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind,
-    free_ports, make,
+    Auth, Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, free_ports, make,
 };
 use troth_types::ReplicaId;
 
@@ -211,7 +210,8 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Fai
         .chunks_exact(2)
         .map(|pair| (format!("127.0.0.1:{}", pair[0]), format!("127.0.0.1:{}", pair[1])))
         .collect();
-    let (trusted, trusted_home) = protocol.components(TrustedKind::Hmac, TrustedHome::InProcess);
+    let (trusted, trusted_home) =
+        protocol.components(protocol.usual_kind(TrustedHome::InProcess), TrustedHome::InProcess);
     let plan = Plan {
         protocol,
         auth: Auth::Signed,

@@ -32,6 +32,13 @@ pub trait TrustedLogs: Send {
     /// [`LogRefusal`]; nothing has changed. A home that can no longer reach its component says
     /// [`LogRefusal::Halted`].
     fn call(&mut self, operations: &[Operation]) -> Result<Vec<Answer>, LogRefusal>;
+
+    /// Carries out the operations for a caller that does nothing else meanwhile. `None` where there is no answer
+    /// soon: the call may be done or not, and the caller asks the same by [`TrustedLogs::call`], which does it, or is
+    /// the last call repeated.
+    fn call_soon(&mut self, operations: &[Operation]) -> Option<Result<Vec<Answer>, LogRefusal>> {
+        Some(self.call(operations))
+    }
 }
 
 /// Attested logs in the replica's process: no isolation at all, so whoever takes over the replica takes over

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_auth::Ed25519Signer;
 use troth_link::{Identity, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, connect};
 use troth_minbft::MinBft;
@@ -99,6 +101,12 @@ fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster, victim: ReplicaId)
         let junk: Rc<RefCell<dyn Junk>> = match cluster.protocol {
             Protocol::MinBft => Rc::new(RefCell::new(PeerJunk::<MinBft>::new(group, me, secret.host, kind))),
             Protocol::Pbft => Rc::new(RefCell::new(PeerJunk::<Pbft>::new(group, me, secret.host, kind))),
+            Protocol::A2mPbftE => {
+                Rc::new(RefCell::new(PeerJunk::<A2mPbftE>::new(group, me, secret.host, kind)))
+            }
+            Protocol::A2mPbftEa => {
+                Rc::new(RefCell::new(PeerJunk::<A2mPbftEa>::new(group, me, secret.host, kind)))
+            }
         };
         return Ok((identity, junk));
     }

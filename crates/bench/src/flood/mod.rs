@@ -197,7 +197,7 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
         let secret = secret(&stage, u64::from(number) + 1)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&stage.cluster, &secret);
-        let caller = Replicated::with(stage.cluster.group, secret.client, stage.cluster.limits, signer, keys);
+        let caller = Replicated::with(&stage.cluster, secret.client, signer, keys);
         let links = links(&stage.cluster, &secret, &addresses).await?;
         load.add(caller, links, plan.clients.share(number));
     }

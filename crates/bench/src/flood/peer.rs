@@ -6,6 +6,8 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::{A2mPbftEa, WantViewChange};
 use troth_auth::{Ed25519Signer, Seal, Signer};
 use troth_core::{Agreement, PeerMessage};
 use troth_minbft::{MinBft, RequestViewChange, SignedRequest};
@@ -125,6 +127,73 @@ impl Chatter for Pbft {
             },
             Message::Prepare(_) | Message::Commit(_) => Heard { costs: true, ..Heard::default() },
             _ => Heard::default(),
+        }
+    }
+}
+
+/// What PBFT's replicas say, and questions for the history: the costliest that there are.
+impl Chatter for A2mPbftE {
+    fn lacking(group: Group, round: u64) -> troth_pbft::Message {
+        if round.is_multiple_of(2) {
+            return troth_pbft::Message::FetchHistory(Seq(1));
+        }
+        Pbft::lacking(group, round)
+    }
+
+    fn wish(group: Group, me: ReplicaId, host: &Ed25519Signer, round: u64) -> troth_pbft::Message {
+        Pbft::wish(group, me, host, round)
+    }
+
+    fn fetch(batches: Vec<Digest>) -> Option<troth_pbft::Message> {
+        Pbft::fetch(batches)
+    }
+
+    fn hear(message: troth_pbft::Message) -> Heard {
+        if let troth_pbft::Message::Signed(signed) = &message
+            && let troth_pbft::Body::Attested(attested) = &signed.body
+        {
+            let checkpoint = Some((attested.checkpoint.seq, attested.checkpoint.digest));
+            return Heard { checkpoint, costs: true, ..Heard::default() };
+        }
+        Pbft::hear(message)
+    }
+}
+
+impl Chatter for A2mPbftEa {
+    fn lacking(_: Group, _: u64) -> troth_a2m_pbft_ea::Message {
+        troth_a2m_pbft_ea::Message::Status(troth_a2m_pbft_ea::Status {
+            view: View(0),
+            active: true,
+            stable: Seq(0),
+            executed: Seq(0),
+            slots: Vec::new(),
+            changes: 0,
+            accepts: 0,
+            lacks: Some(View(1)),
+        })
+    }
+
+    fn wish(group: Group, me: ReplicaId, host: &Ed25519Signer, round: u64) -> troth_a2m_pbft_ea::Message {
+        let want = WantViewChange { to: View(round), nonce: [7; 32] };
+        let body = troth_a2m_pbft_ea::Body::Want(want);
+        let digest = Self::digest(&body, group.id(), me);
+        Self::seal(body, digest, me, Seal::Signature(host.sign(&digest)))
+    }
+
+    fn fetch(_: Vec<Digest>) -> Option<troth_a2m_pbft_ea::Message> {
+        None
+    }
+
+    fn hear(message: troth_a2m_pbft_ea::Message) -> Heard {
+        use troth_a2m_pbft_ea::{Body, Message};
+        let Message::Attested(attested) = message else { return Heard::default() };
+        let heard = Heard { costs: true, ..Heard::default() };
+        match &attested.body {
+            Body::PrePrepare(proposal) => Heard { frames: proposal.batch.frames.clone(), ..heard },
+            Body::Checkpoint(checkpoint) => {
+                Heard { checkpoint: Some((checkpoint.seq, checkpoint.digest)), ..heard }
+            }
+            _ => heard,
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 }
 
 /// Every protocol that is served, PBFT first.
-pub(crate) const ENTRIES: [Entry; 2] = [
+pub(crate) const ENTRIES: [Entry; 4] = [
     // PRE-PREPARE to n-1; PREPARE by n-1 and COMMIT by n, each to n-1 (OSDI '99, fig. 1).
     Entry {
         protocol: Protocol::Pbft,
@@ -35,6 +35,21 @@ pub(crate) const ENTRIES: [Entry; 2] = [
         protocol: Protocol::MinBft,
         least: Some(1.10),
         predicted: |n| Predicted { messages: (n - 1) + (n - 1) * (n - 1), trusted_calls: n },
+    },
+    // PBFT's messages, and each replica appends what it executed (SOSP '07, §4.2.1).
+    Entry {
+        protocol: Protocol::A2mPbftE,
+        least: Some(0.93),
+        predicted: |n| Predicted { messages: (n - 1) + (n - 1) * (n - 1) + n * (n - 1), trusted_calls: n },
+    },
+    // PBFT's messages among fewer replicas, each of which attests its vote and its COMMIT (SOSP '07, §4.3.1).
+    Entry {
+        protocol: Protocol::A2mPbftEa,
+        least: Some(0.90),
+        predicted: |n| Predicted {
+            messages: (n - 1) + (n - 1) * (n - 1) + n * (n - 1),
+            trusted_calls: 2 * n,
+        },
     },
 ];
 

@@ -79,7 +79,7 @@ impl Side {
             let client = ClientId(u64::from(number) + 1);
             let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
             let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(cluster.group, client, cluster.limits, signer);
+            let caller = Replicated::new(&cluster, client, signer);
             let links = links(&cluster, &secret, &addresses).await?;
             if number == plan.clients.connections {
                 alone.add(caller, links, 1);

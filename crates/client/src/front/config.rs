@@ -4,7 +4,7 @@ use crate::{Acceptance, Bounds, Config, Timing};
 use core::fmt;
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
-use troth_auth::{Authenticators, PairKey};
+use troth_auth::{Authenticators, History, PairKey};
 use troth_link::{FRAME_TAGS, Identity, LinkKey, PeerId, Settings};
 use troth_types::{ClientId, Group, Limits, ReplicaId};
 
@@ -61,6 +61,8 @@ pub struct ClientConfig {
     pub session: Session,
     /// Whether the group takes authenticators in the place of signatures (`auth = "mac"`).
     pub authenticators: bool,
+    /// How to check the places of requests in the replicas' histories, where replies prove them.
+    pub history: Option<History>,
     /// The pause before the second attempt to reach a replica; doubles up to
     /// [`ClientConfig::reconnect_longest`].
     pub reconnect_first: Duration,
@@ -90,6 +92,7 @@ impl ClientConfig {
             bounds: Bounds::DEFAULT,
             session: Session::Fresh,
             authenticators: false,
+            history: None,
             reconnect_first: Duration::from_millis(50),
             reconnect_longest: Duration::from_secs(2),
         }
@@ -128,7 +131,7 @@ impl ClientConfig {
             limits: self.limits,
             timing: self.timing,
             bounds: self.bounds,
-            history: None,
+            history: self.history.clone(),
             first_number,
             events_seen,
             hold_acknowledgements: true,

@@ -12,6 +12,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_core::{Execution, Installing};
 use troth_exec::{Executor, Snapshot as State};
 use troth_minbft::MinBft;
@@ -81,6 +83,8 @@ impl Source {
         let (executed, proof) = match cluster.protocol {
             Protocol::MinBft => offered::<MinBft>(&greeting),
             Protocol::Pbft => offered::<Pbft>(&greeting),
+            Protocol::A2mPbftE => offered::<A2mPbftE>(&greeting),
+            Protocol::A2mPbftEa => offered::<A2mPbftEa>(&greeting),
         }?;
         let (seq, digest) = certified(cluster, configuration, mac, &proof)?;
         let configuration = Arc::clone(configuration);
@@ -156,6 +160,8 @@ pub(super) fn certified(
     match cluster.protocol {
         Protocol::MinBft => certified_by::<MinBft>(cluster, configuration, mac, proof),
         Protocol::Pbft => certified_by::<Pbft>(cluster, configuration, mac, proof),
+        Protocol::A2mPbftE => certified_by::<A2mPbftE>(cluster, configuration, mac, proof),
+        Protocol::A2mPbftEa => certified_by::<A2mPbftEa>(cluster, configuration, mac, proof),
     }
 }
 
@@ -191,5 +197,11 @@ pub(super) fn vouched(
     match cluster.protocol {
         Protocol::MinBft => MinBft::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?),
         Protocol::Pbft => Pbft::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?),
+        Protocol::A2mPbftE => {
+            A2mPbftE::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?)
+        }
+        Protocol::A2mPbftEa => {
+            A2mPbftEa::vouched(cluster, configuration, &Wire::from_wire(proof).map_err(bad)?)
+        }
     }
 }

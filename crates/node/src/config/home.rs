@@ -22,17 +22,6 @@ pub enum TrustedHome {
 }
 
 impl TrustedHome {
-    /// How a component there certifies where nothing else is asked for. HMACs isolate nothing from a replica that holds
-    /// the same key, so a process of its own has a key of its own.
-    #[must_use]
-    pub fn usual_kind(self) -> TrustedKind {
-        match self {
-            Self::InProcess => TrustedKind::Hmac,
-            Self::Process => TrustedKind::Ed25519,
-            Self::Nowhere => TrustedKind::Nothing,
-        }
-    }
-
     /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -94,7 +83,19 @@ pub(super) fn components(
         ));
     };
     let kinds = [("hmac", TrustedKind::Hmac), ("ed25519", TrustedKind::Ed25519)];
-    checks.one_of(written, &kinds, "kind of trusted component")
+    let kind = checks.one_of(written, &kinds, "kind of trusted component")?;
+    if kind == TrustedKind::Hmac && protocol.uses_logs() {
+        return Err(checks.0.error(
+            written.span(),
+            format!(
+                "clients of protocol = \"{}\" check what components attest, and HMACs only those can check who could \
+                 make them",
+                protocol.name()
+            ),
+            "make a cluster with `troth init --trusted ed25519`",
+        ));
+    }
+    Ok(kind)
 }
 
 /// The epoch of a replica's first component, where it has one.

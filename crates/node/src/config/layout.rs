@@ -56,6 +56,23 @@ impl Layout {
         }
     }
 
+    /// Where a replica's trusted component keeps its attested logs; of use where the protocol asks them.
+    #[must_use]
+    pub fn component_logs(&self, replica: ReplicaId, home: TrustedHome) -> PathBuf {
+        match home {
+            TrustedHome::InProcess | TrustedHome::Nowhere => self.replica(replica).join("logs"),
+            TrustedHome::Process => self.trusted(replica).join("logs"),
+        }
+    }
+
+    /// The directories that a replica's trusted component keeps what it is in, those that are there.
+    #[must_use]
+    pub fn component(&self, replica: ReplicaId, home: TrustedHome) -> Vec<PathBuf> {
+        let mut places = vec![self.counters(replica, home), self.component_logs(replica, home)];
+        places.retain(|place| place.exists());
+        places
+    }
+
     /// The directory of a trusted component in a process of its own, which only its user may enter.
     #[must_use]
     pub fn trusted(&self, replica: ReplicaId) -> PathBuf {

@@ -210,6 +210,9 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
         if home == TrustedHome::Process {
             // The process makes no directories: a component whose counters are gone must not start anew.
             directory(&layout.counters(replica, home), 0o700)?;
+            if plan.protocol.uses_logs() {
+                directory(&layout.component_logs(replica, home), 0o700)?;
+            }
         }
     }
     for path in open {

@@ -3,6 +3,8 @@
 use super::{Auth, TrustedHome, TrustedKind};
 use std::fmt;
 use std::str::FromStr;
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_core::Agreement;
 use troth_minbft::MinBft;
 use troth_pbft::Pbft;
@@ -16,11 +18,15 @@ pub enum Protocol {
     MinBft,
     /// PBFT: 3f+1 replicas, nothing trusted.
     Pbft,
+    /// A2M-PBFT-E: 3f+1 replicas, each of which attests the history that it executed.
+    A2mPbftE,
+    /// A2M-PBFT-EA: 2f+1 replicas, each of which attests everything that it says.
+    A2mPbftEa,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::MinBft, Self::Pbft];
+    pub const ALL: [Self; 4] = [Self::MinBft, Self::Pbft, Self::A2mPbftE, Self::A2mPbftEa];
 
     /// The name in the configuration.
     #[must_use]
@@ -28,6 +34,8 @@ impl Protocol {
         match self {
             Self::MinBft => MinBft::NAME,
             Self::Pbft => Pbft::NAME,
+            Self::A2mPbftE => A2mPbftE::NAME,
+            Self::A2mPbftEa => A2mPbftEa::NAME,
         }
     }
 
@@ -35,8 +43,30 @@ impl Protocol {
     #[must_use]
     pub fn has_components(self) -> bool {
         match self {
-            Self::MinBft => true,
+            Self::MinBft | Self::A2mPbftE | Self::A2mPbftEa => true,
             Self::Pbft => false,
+        }
+    }
+
+    /// Whether those keep attested logs beside counters.
+    #[must_use]
+    pub fn uses_logs(self) -> bool {
+        match self {
+            Self::MinBft | Self::Pbft => false,
+            Self::A2mPbftE | Self::A2mPbftEa => true,
+        }
+    }
+
+    /// How a component at this home certifies where nothing else is asked for. HMACs isolate nothing from a replica that
+    /// holds the same key, so a process of its own has a key of its own; and where clients check attestations, they have
+    /// public keys only.
+    #[must_use]
+    pub fn usual_kind(self, home: TrustedHome) -> TrustedKind {
+        match home {
+            _ if !self.has_components() => TrustedKind::Nothing,
+            TrustedHome::Nowhere => TrustedKind::Nothing,
+            TrustedHome::InProcess if !self.uses_logs() => TrustedKind::Hmac,
+            TrustedHome::InProcess | TrustedHome::Process => TrustedKind::Ed25519,
         }
     }
 
@@ -44,7 +74,7 @@ impl Protocol {
     #[must_use]
     pub fn takes_authenticators(self) -> bool {
         match self {
-            Self::MinBft => false,
+            Self::MinBft | Self::A2mPbftE | Self::A2mPbftEa => false,
             Self::Pbft => true,
         }
     }
@@ -64,7 +94,7 @@ impl Protocol {
     pub fn readmits(self) -> bool {
         match self {
             Self::MinBft => true,
-            Self::Pbft => false,
+            Self::Pbft | Self::A2mPbftE | Self::A2mPbftEa => false,
         }
     }
 
@@ -72,8 +102,8 @@ impl Protocol {
     #[must_use]
     pub fn replicas(self, faults: u16) -> u16 {
         match self {
-            Self::MinBft => faults.saturating_mul(2).saturating_add(1),
-            Self::Pbft => faults.saturating_mul(3).saturating_add(1),
+            Self::MinBft | Self::A2mPbftEa => faults.saturating_mul(2).saturating_add(1),
+            Self::Pbft | Self::A2mPbftE => faults.saturating_mul(3).saturating_add(1),
         }
     }
 
@@ -95,22 +125,28 @@ impl Protocol {
         match self {
             Self::MinBft => "have it readmitted under a new epoch; until then leave it stopped",
             Self::Pbft => "leave it stopped: this version readmits no replicas of protocol = \"pbft\"",
+            Self::A2mPbftE => {
+                "leave it stopped: this version readmits no replicas of protocol = \"a2m-pbft-e\""
+            }
+            Self::A2mPbftEa => {
+                "leave it stopped: this version readmits no replicas of protocol = \"a2m-pbft-ea\""
+            }
         }
     }
 
     /// A group of this many replicas.
     pub(super) fn group(self, id: GroupId, replicas: u16) -> Result<Group, GroupError> {
         match self {
-            Self::MinBft => Group::hybrid(id, replicas),
-            Self::Pbft => Group::general(id, replicas),
+            Self::MinBft | Self::A2mPbftEa => Group::hybrid(id, replicas),
+            Self::Pbft | Self::A2mPbftE => Group::general(id, replicas),
         }
     }
 
     /// How many replicas there may be, in words.
     pub(super) fn sizes(self) -> &'static str {
         match self {
-            Self::MinBft => "an odd number of [[replica]] tables, three or more",
-            Self::Pbft => "3f+1 [[replica]] tables: 4, 7, 10, …",
+            Self::MinBft | Self::A2mPbftEa => "an odd number of [[replica]] tables, three or more",
+            Self::Pbft | Self::A2mPbftE => "3f+1 [[replica]] tables: 4, 7, 10, …",
         }
     }
 }

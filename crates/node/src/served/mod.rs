@@ -1,12 +1,19 @@
 //! What the runtime needs of an agreement protocol beyond the contract: how one begins from a cluster's files, and
 //! what proves its stable checkpoints to whoever takes a backup. Everything else that serves is the same for all.
 
+mod a2m_pbft_e;
+mod a2m_pbft_ea;
 mod minbft;
 mod pbft;
 
 use crate::backup::BackupError;
 use crate::config::{Cluster, Protocol, ReplicaSecret};
+use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_core::Agreement;
+use troth_minbft::MinBft;
+use troth_pbft::Pbft;
+use troth_trusted_host::store::Room;
 use troth_types::{Configuration, Digest, Seq};
 #[cfg(feature = "demo-adversary")]
 use {crate::liar::Liar, bytes::Bytes, troth_types::ReplicaId};
@@ -44,6 +51,8 @@ pub(crate) fn largest_message(cluster: &Cluster) -> usize {
     match cluster.protocol {
         Protocol::MinBft => minbft::largest_message(cluster),
         Protocol::Pbft => pbft::largest_message(cluster),
+        Protocol::A2mPbftE => a2m_pbft_e::largest_message(cluster),
+        Protocol::A2mPbftEa => a2m_pbft_ea::largest_message(cluster),
     }
 }
 
@@ -51,7 +60,27 @@ pub(crate) fn largest_message(cluster: &Cluster) -> usize {
 pub(crate) fn batches_per_number(cluster: &Cluster) -> usize {
     match cluster.protocol {
         Protocol::MinBft => 1,
-        Protocol::Pbft => pbft::PER_NUMBER,
+        Protocol::Pbft | Protocol::A2mPbftE => pbft::PER_NUMBER,
+        Protocol::A2mPbftEa => a2m_pbft_ea::PER_NUMBER,
+    }
+}
+
+/// Entries that each log of a component has room for; nothing where the protocol uses no logs.
+pub(crate) fn log_room(cluster: &Cluster) -> Option<Room> {
+    match cluster.protocol {
+        Protocol::MinBft | Protocol::Pbft => None,
+        Protocol::A2mPbftE => Some(a2m_pbft_e::log_room(cluster)),
+        Protocol::A2mPbftEa => Some(a2m_pbft_ea::log_room(cluster)),
+    }
+}
+
+/// Whether replies show the place of their request in the replica's history.
+pub(crate) fn proves_replies(protocol: Protocol) -> bool {
+    match protocol {
+        Protocol::MinBft => MinBft::PROVES_REPLIES,
+        Protocol::Pbft => Pbft::PROVES_REPLIES,
+        Protocol::A2mPbftE => A2mPbftE::PROVES_REPLIES,
+        Protocol::A2mPbftEa => A2mPbftEa::PROVES_REPLIES,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Served, not_before_a_change, uncertified};
 use crate::backup::BackupError;
 use crate::config::{Cluster, ReplicaSecret};
 use std::sync::Arc;
-use troth_pbft::{MOST_PRE_PREPARED, Message, Pbft, proven};
+use troth_pbft::{MOST_PRE_PREPARED, Message, Pbft, StableProof, proven};
 use troth_types::{Configuration, Digest, Seq};
 #[cfg(feature = "demo-adversary")]
 use {
@@ -37,46 +37,12 @@ impl Served for Pbft {
         let Message::Stable(proof) = proof else {
             return Err(uncertified("it is no proof of a checkpoint"));
         };
-        if proof.votes.is_empty() {
-            return Err(uncertified("nobody vouches for it"));
-        }
-        let (seq, digest) = proven(&cluster.group, false, proof)
-            .ok_or_else(|| uncertified("fewer than 2f+1 replicas vouch for one checkpoint"))?;
-        not_before_a_change(configuration, seq)?;
-        Ok((seq, digest))
+        quorum_vouches(cluster, configuration, proof, false)
     }
 
-    /// Nothing makes it say the same to all, so its votes are not corrupted but false, and differ.
     #[cfg(feature = "demo-adversary")]
     fn lies(liar: &mut Liar, to: ReplicaId, message: Message, honest: Bytes) -> Vec<Bytes> {
-        let say = |message| PeerMessage::Protocol(message).to_wire();
-        match message {
-            // Now and then the truth, or it would never hear what it missed before it came.
-            Message::Status(_) if liar.is_candid() => vec![honest],
-            Message::Status(status) => vec![say(Message::Status(other_status(liar, &status, to)))],
-            Message::PrePrepare(proposal) if liar.withholds_from(to) => {
-                vec![say(Message::PrePrepare(other_proposal(proposal)))]
-            }
-            Message::PrePrepare(_) => {
-                let stale = liar.keep_back(honest.clone());
-                [Some(honest), stale].into_iter().flatten().collect()
-            }
-            Message::Prepare(vote) => vec![say(Message::Prepare(other_vote(liar, vote, to))), honest],
-            Message::Commit(vote) => vec![say(Message::Commit(other_vote(liar, vote, to)))],
-            Message::Signed(signed) => {
-                let corrupted = liar.corrupt(&honest);
-                if matches!(signed.body, Body::NewView(_)) && liar.withholds_from(to) {
-                    return vec![corrupted];
-                }
-                vec![corrupted, honest]
-            }
-            Message::Stable(_)
-            | Message::FetchBatches(_)
-            | Message::Batches(_)
-            | Message::WrongTags(_)
-            | Message::FetchHistory(_)
-            | Message::History(..) => vec![liar.rubbish(), honest],
-        }
+        lies(liar, to, message, honest)
     }
 
     #[cfg(feature = "demo-adversary")]
@@ -85,6 +51,55 @@ impl Served for Pbft {
             Message::Signed(signed) => matches!(signed.body, Body::Phase(Phase::PrePrepare(_))),
             message => matches!(message, Message::PrePrepare(_)),
         }
+    }
+}
+
+/// The checkpoint that 2f+1 replicas vouch for, with its history or without.
+pub(super) fn quorum_vouches(
+    cluster: &Cluster,
+    configuration: &Configuration,
+    proof: &StableProof,
+    histories: bool,
+) -> Result<(Seq, Digest), BackupError> {
+    if proof.votes.is_empty() {
+        return Err(uncertified("nobody vouches for it"));
+    }
+    let (seq, digest) = proven(&cluster.group, histories, proof)
+        .ok_or_else(|| uncertified("fewer than 2f+1 replicas vouch for one checkpoint"))?;
+    not_before_a_change(configuration, seq)?;
+    Ok((seq, digest))
+}
+
+/// Nothing makes it say the same to all, so its votes are not corrupted but false, and differ.
+#[cfg(feature = "demo-adversary")]
+pub(super) fn lies(liar: &mut Liar, to: ReplicaId, message: Message, honest: Bytes) -> Vec<Bytes> {
+    let say = |message| PeerMessage::Protocol(message).to_wire();
+    match message {
+        // Now and then the truth, or it would never hear what it missed before it came.
+        Message::Status(_) if liar.is_candid() => vec![honest],
+        Message::Status(status) => vec![say(Message::Status(other_status(liar, &status, to)))],
+        Message::PrePrepare(proposal) if liar.withholds_from(to) => {
+            vec![say(Message::PrePrepare(other_proposal(proposal)))]
+        }
+        Message::PrePrepare(_) => {
+            let stale = liar.keep_back(honest.clone());
+            [Some(honest), stale].into_iter().flatten().collect()
+        }
+        Message::Prepare(vote) => vec![say(Message::Prepare(other_vote(liar, vote, to))), honest],
+        Message::Commit(vote) => vec![say(Message::Commit(other_vote(liar, vote, to)))],
+        Message::Signed(signed) => {
+            let corrupted = liar.corrupt(&honest);
+            if matches!(signed.body, Body::NewView(_)) && liar.withholds_from(to) {
+                return vec![corrupted];
+            }
+            vec![corrupted, honest]
+        }
+        Message::Stable(_)
+        | Message::FetchBatches(_)
+        | Message::Batches(_)
+        | Message::WrongTags(_)
+        | Message::FetchHistory(_)
+        | Message::History(..) => vec![liar.rubbish(), honest],
     }
 }
 
@@ -121,15 +136,22 @@ fn other_status(liar: &Liar, status: &Status, to: ReplicaId) -> Status {
 /// A NEW-VIEW with a quorum of VIEW-CHANGEs and the batches of a window, or batches that were asked for. A link that
 /// refused it would end all progress.
 pub(super) fn largest_message(cluster: &Cluster) -> usize {
-    /// Bytes of an entry of P or Q.
-    const ENTRY: usize = 64;
     /// Bytes of a signed CHECKPOINT.
     const CHECKPOINT: usize = 256;
+    largest_with(cluster, CHECKPOINT)
+}
+
+/// The same where a CHECKPOINT has so many bytes.
+pub(super) fn largest_with(cluster: &Cluster, checkpoint: usize) -> usize {
+    /// Bytes of an entry of P or Q.
+    const ENTRY: usize = 64;
+    /// Bytes of a VIEW-CHANGE beside its lists.
+    const CHANGE: usize = 256;
     /// Bytes of a batch beside the digests of its frames.
     const BATCH: usize = 64;
     let window = usize::try_from(cluster.timing.window).expect("bounded by the configuration");
     let n = cluster.group.n();
-    let change = window * PER_NUMBER * ENTRY + n * CHECKPOINT + CHECKPOINT;
+    let change = window * PER_NUMBER * ENTRY + n * checkpoint + CHANGE;
     let batches = window * (BATCH + 32 * cluster.limits.batch_frames);
     n * change + batches
 }

@@ -5,6 +5,7 @@ use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::bodies::{Bodies, behind};
 use crate::clock::Clock;
+use crate::component::Component;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::durable::{Footing, Found, Opened};
 use crate::engine::Engine;
@@ -45,6 +46,8 @@ impl Keeping {
         self.0.lock().expect("no panic while it is locked")
     }
 }
+
+impl Component for Keeping {}
 
 impl TrustedComponent for Keeping {
     fn identity(&self) -> Identity {

@@ -272,7 +272,7 @@ fn a_protocol_is_known_by_the_name_that_it_has_in_the_configuration() {
         assert_eq!(protocol.to_string(), protocol.name());
     }
     let refused = "raft".parse::<Protocol>().unwrap_err();
-    assert_eq!(refused.to_string(), "say one of minbft, pbft");
+    assert_eq!(refused.to_string(), "say one of minbft, pbft, a2m-pbft-e, a2m-pbft-ea");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::config::{Scratch, plan};
 use crate::assembly::{engine, executor};
 use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
+use crate::component::{Component, Here};
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::delayed::Delayed;
 use crate::durable::{Footing, Opened};
@@ -145,14 +146,14 @@ fn is_quick(engine: &mut Engine<MinBft, Executor<Null>>, quick: bool) {
 
 /// Replica 0, the primary of a fresh group, on a slow disk, with an operation to order.
 fn durable(name: &str) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
-    durable_with(name, 8, |component| Box::new(component))
+    durable_with(name, 8, |component| Box::new(Here::new(component, None)))
 }
 
 /// As [`durable`], with results of so many bytes and a component that a test has made of the sound one.
 fn durable_with(
     name: &str,
     result: usize,
-    made_of: impl FnOnce(InProcess<VolatileStore>) -> Box<dyn TrustedComponent>,
+    made_of: impl FnOnce(InProcess<VolatileStore>) -> Box<dyn Component>,
 ) -> (Engine<MinBft, Executor<Null>>, Slow, Desk, Inbox) {
     let (cluster, secret, client) = files(name);
     let (slow, desk) = (Slow::default(), Desk::default());
@@ -213,7 +214,8 @@ fn nothing_is_certified_before_its_body_is_durable_nor_sent_before_it_is_certifi
 
 #[test]
 fn where_nothing_is_synced_a_turn_writes_certifies_and_sends() {
-    let (mut engine, slow, desk, inbox) = durable_with("durable-quick", 8, |component| Box::new(component));
+    let (mut engine, slow, desk, inbox) =
+        durable_with("durable-quick", 8, |component| Box::new(Here::new(component, None)));
     slow.write_at_once();
     is_quick(&mut engine, true);
     engine.turn(&inbox).expect("goes on");
@@ -226,8 +228,8 @@ fn where_nothing_is_synced_a_turn_writes_certifies_and_sends() {
 
 #[test]
 fn a_delayed_component_keeps_no_turn_waiting() {
-    let late = |component| -> Box<dyn TrustedComponent> {
-        let component: Box<dyn TrustedComponent> = Box::new(component);
+    let late = |component| -> Box<dyn Component> {
+        let component: Box<dyn Component> = Box::new(Here::new(component, None));
         Box::new(Delayed::new(component, Duration::from_millis(200)))
     };
     let (mut engine, slow, desk, inbox) = durable_with("durable-delayed", 8, late);
@@ -283,7 +285,7 @@ fn a_disk_that_failed_ends_the_replica_and_a_full_one_does_not() {
 fn behind_a_disk_that_does_not_answer_only_so_many_bytes_wait() {
     const EACH: usize = 512 << 10;
     let (mut engine, slow, desk, inbox) =
-        durable_with("durable-bytes", EACH, |component| Box::new(component));
+        durable_with("durable-bytes", EACH, |component| Box::new(Here::new(component, None)));
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.blocked, Some(Blocked::Sync));
     // Twice as much as may wait.
@@ -352,6 +354,8 @@ fn turns_until(
 /// A component that finds no space for its counters at first.
 struct Crowded(InProcess<VolatileStore>, usize);
 
+impl Component for Crowded {}
+
 impl TrustedComponent for Crowded {
     fn identity(&self) -> Identity {
         self.0.identity()
@@ -381,6 +385,8 @@ fn a_component_without_space_is_asked_again_until_there_is_some() {
 
 /// A component with a bug.
 struct Buggy(Identity);
+
+impl Component for Buggy {}
 
 impl TrustedComponent for Buggy {
     fn identity(&self) -> Identity {

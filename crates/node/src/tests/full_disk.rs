@@ -4,6 +4,7 @@ use super::engine::files;
 use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
+use crate::component::Here;
 use crate::disk_journal::DiskJournal;
 use crate::durable::{Footing, Opened};
 use crate::engine::Blocked;
@@ -162,9 +163,13 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     disk.set_capacity(Some(disk.used()), false);
     let identity = cluster.identity(ReplicaId(0), cluster.replica(ReplicaId(0)).epoch);
     let key = secret.trusted.clone().expect("in process");
-    let component = Box::new(InProcess::new(TrustedCore::start(identity, key, VolatileStore)));
-    let opened =
-        Opened { component: Some(component), journal: Box::new(log), desk: desk.clone(), found: None };
+    let component = InProcess::new(TrustedCore::start(identity, key, VolatileStore));
+    let opened = Opened {
+        component: Some(Box::new(Here::new(component, None))),
+        journal: Box::new(log),
+        desk: desk.clone(),
+        found: None,
+    };
     let executor = crate::assembly::executor(&cluster, Null::new(8));
     let footing = Footing::Durable(Box::new(opened));
     let mut replica: Engine<troth_minbft::MinBft, _> =

@@ -5,6 +5,7 @@ use super::config::{Scratch, plan};
 use crate::assembly::engine;
 use crate::beside::{Desk, Done};
 use crate::clock::Clock;
+use crate::component::Component;
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::durable::{Footing, Found, Opened};
 use crate::engine::{Blocked, Engine};
@@ -29,6 +30,8 @@ type Ledger = Arc<Mutex<BTreeMap<u128, [u8; 32]>>>;
 
 /// A component whose certificates are written down; each value may have one digest.
 struct Watched(InProcess<VolatileStore>, Ledger);
+
+impl Component for Watched {}
 
 impl TrustedComponent for Watched {
     fn identity(&self) -> Identity {

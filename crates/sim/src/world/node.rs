@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::Signer;
-use troth_core::{Env, Host, RecoveryError, Replica, Resume, open_slots};
+use troth_core::{Env, Host, RecoveryError, Replica, Resume, Unsettled, settle_slots};
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
 use troth_trusted::a2m;
@@ -202,15 +202,16 @@ impl<P: Protocol> Node<P> {
             decoded => decoded.flatten(),
         };
         let env = self.env(now);
-        let mut attested = Vec::new();
-        for some in open_slots(&log)?.chunks(a2m::MOST_OPERATIONS) {
-            let logs = self.logs.as_mut().ok_or(RecoveryError::Machine("own slots, and no logs"))?;
-            let answers = logs.call(some).map_err(|_| RecoveryError::Machine("the logs do not answer"))?;
-            attested.extend(answers.into_iter().filter_map(|answer| match answer {
-                a2m::Answer::Attested(attestation) => Some(attestation),
-                a2m::Answer::Done => None,
-            }));
-        }
+        let logs = &mut self.logs;
+        let ask = |operations: &[a2m::Operation]| match logs {
+            Some(logs) => logs.call(operations),
+            None => Err(a2m::LogRefusal::Halted),
+        };
+        let attested = settle_slots::<Machine<P>>(&log, self.replica, blueprint.group.id(), ask);
+        let attested = attested.map_err(|why| match why {
+            Unsettled::Malformed(why) => RecoveryError::Malformed(why),
+            Unsettled::Refused(_) => RecoveryError::Machine("the logs do not answer"),
+        })?;
         let resume = Resume { counters: &resumed, logs: &attested };
         let (me, group) = (self.replica, blueprint.group);
         let host = Host::recover(machine, me, group, signer, env, snapshot, &log, resume)?;

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let known = Known::load(&layout, &cluster)?;
-    if !cluster.protocol.has_components() && changes_replicas(&arguments.action) {
+    if !cluster.protocol.readmits() && changes_replicas(&arguments.action) {
         return Err(no_replacements(&cluster));
     }
     let wait = Patience::asked(arguments.wait);
@@ -59,10 +59,14 @@ fn changes_replicas(action: &Action) -> bool {
 /// A replica without a component has no epoch that could end: nothing would make what it promised before void.
 fn no_replacements(cluster: &Cluster) -> Failure {
     Failure::usage(format!(
-        "the protocol of this group is {}, whose replicas have no trusted component to readmit or replace, and this version \
-         changes neither their hosts nor their keys\n  mend: the group bears {} replicas that are gone for good; to move it to \
+        "the protocol of this group is {}, whose replicas {}, and this version changes neither their hosts nor their \
+         keys\n  mend: the group bears {} replicas that are gone for good; to move it to \
          other machines: `troth backup`, then `troth restore`",
         cluster.protocol.name(),
+        match cluster.protocol.has_components() {
+            true => "cannot begin a new epoch of their trusted components yet",
+            false => "have no trusted component to readmit or replace",
+        },
         cluster.group.f()
     ))
 }

@@ -7,6 +7,7 @@ use crate::failure::{Failure, NOT_DONE};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use troth_kv::Answer;
+use troth_node::config::Protocol;
 use troth_types::{ReplicaId, ReplyBody, Wire};
 
 /// How long a replica may take to catch up.
@@ -30,8 +31,8 @@ pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure
     let key = "key/0007";
     let truth = stage.model.get(key).cloned().ok_or_else(|| wrong(format!("{key} was never written")))?;
     let expected = Answer::Value { version: truth.0, value: truth.1 }.to_wire();
-    // Without components one replica's word is never enough for a read, and it says none.
-    let manners = if stage.cluster.protocol.has_components() {
+    // Only MinBFT's replicas answer reads that are not ordered, one by one.
+    let manners = if stage.cluster.protocol == Protocol::MinBft {
         let said = alone(stage, honest, key).await?;
         stage
             .model

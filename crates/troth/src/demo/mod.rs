@@ -1,5 +1,5 @@
 //! `troth demo`: three replicas, one of which is killed, comes back as a liar, and is replaced; then all are
-//! killed at once. A model is held against every answer. With PBFT they are four, and none is replaced.
+//! killed at once. A model is held against every answer. With other protocols than MinBFT none is replaced.
 
 mod failures;
 mod model;
@@ -83,8 +83,8 @@ const STEPS: [Step; 8] = [
     },
 ];
 
-/// What other words a group without trusted components needs.
-const WITHOUT_COMPONENTS: [Step; 2] = [
+/// What other words PBFT needs.
+const PBFT: [Step; 2] = [
     Step {
         act: Act::Start,
         title: "Four replicas start, and nothing in any of them is trusted",
@@ -99,13 +99,40 @@ const WITHOUT_COMPONENTS: [Step; 2] = [
     },
 ];
 
-/// The steps that a group of this protocol goes through. Replicas without components cannot be replaced yet.
+/// What other words A2M-PBFT-E needs.
+const A2M_PBFT_E: [Step; 2] = [
+    Step {
+        act: Act::Start,
+        title: "Four replicas start, each with a component in a process of its own that attests what it executed",
+        words: "One of four may fail in any way. Were two to lie, nothing need get done any more, and yet nobody is shown two \
+                histories: a component appends to one, and clients ask to see it.",
+    },
+    Step {
+        act: Act::Write,
+        title: "Write 2000 keys, 32 requests at a time",
+        words: "A write is done when three replicas agree on the outcome and show, each attested by its component, the same \
+                history up to it.",
+    },
+];
+
+/// What other words A2M-PBFT-EA needs.
+const A2M_PBFT_EA: [Step; 1] = [Step {
+    act: Act::Start,
+    title: "Three replicas start, each with a component in a process of its own that attests all that it says",
+    words: "One of three may fail in any way. What a replica promises is on its disk before anybody hears of it, and its \
+            component's logs hold one message for each place in the protocol.",
+}];
+
+/// The steps that a group of this protocol goes through.
 fn steps(protocol: Protocol) -> Vec<&'static Step> {
-    if protocol.has_components() {
-        return STEPS.iter().collect();
-    }
-    let other = |step: &'static Step| WITHOUT_COMPONENTS.iter().find(|other| other.act == step.act);
-    let kept = STEPS.iter().filter(|step| step.act != Act::ReplaceTheLiar);
+    let others: &'static [Step] = match protocol {
+        Protocol::MinBft => &[],
+        Protocol::Pbft => &PBFT,
+        Protocol::A2mPbftE => &A2M_PBFT_E,
+        Protocol::A2mPbftEa => &A2M_PBFT_EA,
+    };
+    let other = |step: &'static Step| others.iter().find(|other| other.act == step.act);
+    let kept = STEPS.iter().filter(|step| protocol.readmits() || step.act != Act::ReplaceTheLiar);
     kept.map(|step| other(step).unwrap_or(step)).collect()
 }
 

@@ -42,7 +42,8 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for replica in here {
-        for place in [layout.replica(*replica), layout.counters(*replica, cluster.trusted_home)] {
+        let kept = layout.component(*replica, cluster.trusted_home);
+        for place in std::iter::once(layout.replica(*replica)).chain(kept) {
             // Each file system once.
             let Ok(device) = std::fs::metadata(&place).map(|data| data.dev()) else { continue };
             if seen.insert(device) {

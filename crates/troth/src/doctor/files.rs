@@ -136,7 +136,12 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
     if ran {
         findings.extend(kept(&layout.data(replica), cluster, replica, "log and snapshots"));
     }
-    findings.extend(counters(layout, cluster, replica, ran));
+    let places = [("counters", layout.counters(replica, cluster.trusted_home))];
+    let logs = ("attested logs", layout.component_logs(replica, cluster.trusted_home));
+    let logs = cluster.protocol.uses_logs().then_some(logs);
+    for (what, place) in places.into_iter().chain(logs) {
+        findings.extend(component(layout, cluster, replica, ran, (what, &place)));
+    }
     let genesis = layout.genesis(replica);
     if cluster.genesis.is_some() && matches!(genesis.try_exists(), Ok(false)) {
         findings.push(Finding::fail(
@@ -148,11 +153,16 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
     findings
 }
 
-/// The counters of a replica that ran, or whose component did.
-fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -> Option<Finding> {
-    let place = layout.counters(replica, cluster.trusted_home);
+/// What the component of a replica that ran, or that ran itself, keeps in this place.
+fn component(
+    layout: &Layout,
+    cluster: &Cluster,
+    replica: ReplicaId,
+    ran: bool,
+    (what, place): (&str, &Path),
+) -> Option<Finding> {
     if cluster.trusted_home == TrustedHome::InProcess {
-        return ran.then(|| kept(&place, cluster, replica, "counters")).flatten();
+        return ran.then(|| kept(place, cluster, replica, what)).flatten();
     }
     if cluster.trusted_home == TrustedHome::Nowhere {
         return None;
@@ -163,7 +173,7 @@ fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -
         return Some(Finding::warn(
             SUBJECT,
             format!(
-                "{} may not be read by this user, so whether counters are missing there was not checked",
+                "{} may not be read by this user, so whether {what} are missing there was not checked",
                 layout.trusted(replica).display()
             ),
             "run `troth doctor` as the trusted component's user or as root",
@@ -171,9 +181,9 @@ fn counters(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ran: bool) -
     }
     // The process makes none itself, so that a disk which is not mounted is not taken for a first start.
     if ran || component_ran(layout, cluster, replica) {
-        kept(&place, cluster, replica, "counters")
+        kept(place, cluster, replica, what)
     } else {
-        look_at(&place).err().flatten()
+        look_at(place).err().flatten()
     }
 }
 
@@ -213,7 +223,7 @@ fn kept(place: &Path, cluster: &Cluster, replica: ReplicaId, what: &str) -> Opti
                 replica.0,
                 place.display()
             ),
-            match cluster.protocol.has_components() {
+            match cluster.protocol.readmits() {
                 true => format!(
                     "mount what belongs there; if that is lost: troth admin readmit --replica {} \
                      (docs/operating/readmission.md)",

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
+mod a2m;
 mod admin;
 mod backup;
 #[cfg(feature = "demo-adversary")]

@@ -6,8 +6,9 @@
 //! a record holds ([`MOST_CHANGES`]), the next file's base is what the call leaves, so every call is durable as
 //! a whole or not at all. That costs the writing of all logs, once in so many calls.
 //!
-//! It is always written durably ([`Policy::Always`]): a log that forgot is a component that can deny what it
-//! said.
+//! [`DiskLogs::open`] always writes durably ([`Policy::Always`]): a log that forgot is a component that can deny
+//! what it said. Beside counters ([`Both`](super::Both)) the policy is theirs: a component whose counters are void
+//! once the machine has started anew loses nothing by logs that are void then, too.
 
 use super::changes;
 use super::directory::Directory;
@@ -120,7 +121,8 @@ impl<D: Directory> DiskLogs<D> {
         slots: u32,
     ) -> Result<OpenedLogs<D>, StoreError> {
         let base = first_base(identity, room)?;
-        OpenedLogs::new(opening::open(directory, request(identity, slots, &base))?, room)
+        let asked = request(identity, Policy::Always, slots, &base);
+        OpenedLogs::new(opening::open(directory, asked)?, room, Policy::Always)
     }
 
     /// The generation of the present file: one more each time that one was full or too small.
@@ -130,8 +132,8 @@ impl<D: Directory> DiskLogs<D> {
 }
 
 /// What is asked of the opening of logs.
-pub(super) fn request(identity: Identity, slots: u32, base: &[u8]) -> Request<'_> {
-    Request { identity, policy: Policy::Always, slots, base }
+pub(super) fn request(identity: Identity, policy: Policy, slots: u32, base: &[u8]) -> Request<'_> {
+    Request { identity, policy, slots, base }
 }
 
 /// The base of the first file: logs without entries.
@@ -150,10 +152,10 @@ fn written(logs: &Logs<LogRoom>) -> Vec<u8> {
 }
 
 impl<D: Directory> OpenedLogs<D> {
-    /// Puts base and calls together again.
-    pub(super) fn new(ready: Ready<D, LogsHead>, room: Room) -> Result<Self, StoreError> {
+    /// Puts base and calls together again. From here on they are written as the policy says.
+    pub(super) fn new(ready: Ready<D, LogsHead>, room: Room, policy: Policy) -> Result<Self, StoreError> {
         rule!("A2M-S4");
-        let Ready { recorder, base, blobs, how, same_boot, .. } = ready;
+        let Ready { mut recorder, base, blobs, how, same_boot, .. } = ready;
         let contradiction = |what| StoreError::Contradiction { what };
         let mut logs = Logs::read(&base, log_room(room)).map_err(|why| match why {
             Unreadable::NoRoom(log) => StoreError::Room { log: log.0 },
@@ -172,6 +174,11 @@ impl<D: Directory> OpenedLogs<D> {
                     _ => contradiction("a call that does not follow those before it"),
                 })?;
             }
+        }
+        let Header { policy: found, slots, identity, .. } = *recorder.header();
+        if found != policy {
+            // A file's policy is one for all its records.
+            recorder.turn(&LogsHead(identity), &written(&logs), Kind::Move, policy, slots)?;
         }
         Ok(Self { store: DiskLogs { recorder }, logs, how, same_boot })
     }

@@ -19,7 +19,7 @@ use troth_trusted::{Identity, State};
 pub struct Both {
     /// Whose they are.
     pub identity: Identity,
-    /// When a state of the counters is durable; logs always are.
+    /// When a state of the counters, or a call of the logs, is durable.
     pub policy: Policy,
     /// How many entries each log has room for.
     pub room: Room,
@@ -53,7 +53,7 @@ pub fn open_both_in<D: Directory>(counters: D, logs: D, both: Both) -> BothOpene
     let Both { identity, policy, room, slots } = both;
     let base = first_base(identity, room)?;
     let counters: Examined<'_, D, State> = examine(counters, Request { identity, policy, slots, base: &[] })?;
-    let mut logs: Examined<'_, D, LogsHead> = examine(logs, request(identity, slots, &base))?;
+    let mut logs: Examined<'_, D, LogsHead> = examine(logs, request(identity, policy, slots, &base))?;
     rule!("A2M-S5");
     match (counters.is_fresh(), logs.is_fresh()) {
         (true, true) => logs.begin()?,
@@ -70,5 +70,5 @@ pub fn open_both_in<D: Directory>(counters: D, logs: D, both: Both) -> BothOpene
         (false, _) => {}
     }
     let counters = Opened::new(counters.go_on()?);
-    Ok((counters, OpenedLogs::new(logs.go_on()?, room)?))
+    Ok((counters, OpenedLogs::new(logs.go_on()?, room, policy)?))
 }

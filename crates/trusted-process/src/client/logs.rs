@@ -3,6 +3,7 @@
 use super::{Lost, RemoteComponent};
 use crate::repetition::{answers, can_be_answered_later, may_be_done, questions};
 use crate::wire::{decode_log_answers, encode_log_call};
+use std::time::Duration;
 use troth_trusted::Identity;
 use troth_trusted::a2m::{Answer, LogRefusal, MOST_OPERATIONS, Operation, Request};
 use troth_trusted_host::{TrustedComponent, TrustedLogs};
@@ -33,16 +34,31 @@ impl TrustedLogs for RemoteComponent {
             }
         }
     }
+
+    fn call_soon(&mut self, operations: &[Operation]) -> Option<Answered> {
+        if self.lost.is_some() {
+            return Some(Err(LogRefusal::Halted));
+        }
+        if operations.len() > MOST_OPERATIONS {
+            return Some(Err(LogRefusal::TooMany));
+        }
+        // Nobody waits for a process that is lost or stalls: it may have done the call or not.
+        let Ok(answered) = self.exchange_logs(operations, self.patience.beside) else { return None };
+        Some(self.fitting(operations, answered).unwrap_or_else(|why| {
+            self.lose(why);
+            Err(LogRefusal::Halted)
+        }))
+    }
 }
 
 impl RemoteComponent {
     fn ask_logs(&mut self, operations: &[Operation]) -> Result<Answered, Lost> {
-        if let Ok(answered) = self.exchange_logs(operations) {
+        if let Ok(answered) = self.exchange_logs(operations, self.patience.answer) {
             return self.fitting(operations, answered);
         }
         rule!("A2M-C4");
         self.reconnect()?;
-        let answered = self.exchange_logs(operations).map_err(Lost::Connection)?;
+        let answered = self.exchange_logs(operations, self.patience.answer).map_err(Lost::Connection)?;
         match answered {
             Err(refusal) if may_be_done(operations, &refusal) => self.ask_for_answers(operations, refusal),
             answered => self.fitting(operations, answered),
@@ -53,7 +69,7 @@ impl RemoteComponent {
     /// before, else by that refusal.
     fn ask_for_answers(&mut self, operations: &[Operation], refusal: LogRefusal) -> Result<Answered, Lost> {
         let asked = questions(operations);
-        let replied = self.exchange_logs(&asked).map_err(Lost::Connection)?;
+        let replied = self.exchange_logs(&asked, self.patience.answer).map_err(Lost::Connection)?;
         let replies = self.fitting(&asked, replied)?.map_err(|_| Lost::Unfitting)?;
         match answers(operations, replies) {
             None => Ok(Err(refusal)),
@@ -62,10 +78,10 @@ impl RemoteComponent {
         }
     }
 
-    fn exchange_logs(&mut self, operations: &[Operation]) -> std::io::Result<Answered> {
+    fn exchange_logs(&mut self, operations: &[Operation], patience: Duration) -> std::io::Result<Answered> {
         self.out.clear();
         encode_log_call(operations, &mut self.out);
-        self.exchange(self.patience.answer, decode_log_answers)
+        self.exchange(patience, decode_log_answers)
     }
 
     /// What was answered, if it can be an answer to this call.

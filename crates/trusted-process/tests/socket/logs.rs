@@ -387,3 +387,40 @@ fn a_crash_at_any_call_to_the_disk_shows_no_slot_in_two_ways_on_the_socket() {
         }
     }
 }
+
+#[test]
+fn a_call_that_is_not_answered_soon_is_asked_again_and_done_once() {
+    covers!("A2M-C4");
+    let soon = Patience { beside: Duration::from_millis(100), ..PATIENCE };
+    let calls: [&[Operation]; 3] = [&[append(1, Some(NONCE))], &[advance(1, 9), append(2, None)], &[end()]];
+    let expected = expected(&calls);
+    for lost in [Does::Dies, Does::BreaksOff, Does::Hangs] {
+        let scratch = Scratch::new();
+        let path = scratch.path("socket");
+        let script = [&[Does::Answers, lost][..], &[Does::Answers; 6]].concat();
+        let server = scripted(&path, script);
+        let mut client = RemoteComponent::connect(&path, soon).expect("a server");
+        assert_eq!(client_soon(&mut client, calls[0]), Some(expected[0].clone()), "{lost:?}");
+        assert_eq!(client_soon(&mut client, calls[1]), None, "{lost:?}");
+        for (call, expected) in calls.iter().zip(&expected).skip(1) {
+            assert_eq!(TrustedLogs::call(&mut client, call), *expected, "{lost:?}");
+        }
+        assert!(client.lost().is_none(), "{lost:?}: {:?}", client.lost());
+        drop(server);
+    }
+    // What is wrong for good is said at once.
+    for wrong in [Does::Reverses, Does::Misdates] {
+        let scratch = Scratch::new();
+        let path = scratch.path("socket");
+        let server = scripted(&path, vec![wrong]);
+        let mut client = RemoteComponent::connect(&path, soon).expect("a server");
+        let call = [append(1, Some(NONCE)), end()];
+        assert_eq!(client_soon(&mut client, &call), Some(Err(LogRefusal::Halted)), "{wrong:?}");
+        assert_eq!(client_soon(&mut client, &[end()]), Some(Err(LogRefusal::Halted)), "{wrong:?}");
+        drop(server);
+    }
+}
+
+fn client_soon(client: &mut RemoteComponent, call: &[Operation]) -> Option<Result<Vec<Answer>, LogRefusal>> {
+    TrustedLogs::call_soon(client, call)
+}

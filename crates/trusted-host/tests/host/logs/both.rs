@@ -227,3 +227,59 @@ fn both_are_kept_on_a_real_disk() {
          readmit the replica under a new epoch"
     );
 }
+
+fn open_under(disk: &Disk, policy: Policy) -> BothOpened<Within> {
+    let within = |prefix| Within(disk.directory(), prefix);
+    open_both_in(within(COUNTERS), within(LOGS), Both { identity: IDENTITY, policy, room: ROOM, slots: FEW })
+}
+
+/// What a component that lived under this policy holds.
+fn lived_under(disk: &Disk, policy: Policy) -> Ledger {
+    let mut ledger = Ledger::new();
+    let (_, logs) = open_under(disk, policy).expect("an empty disk");
+    ledger.live(logs, 9);
+    ledger
+}
+
+#[test]
+fn logs_are_as_durable_as_the_policy_says() {
+    covers!("A2M-S4");
+    for policy in [Policy::Always, Policy::Interval, Policy::Memory] {
+        for crash in [Crash::Killed, Crash::LostAll, Crash::LostNothing] {
+            let disk = Disk::new();
+            let mut ledger = lived_under(&disk, policy);
+            let disk = disk.after(crash);
+            let resumes = match policy {
+                Policy::Always => true,
+                Policy::Interval => crash == Crash::Killed,
+                Policy::Memory => false,
+            };
+            match open_under(&disk, policy) {
+                Ok((_, logs)) => {
+                    assert!(resumes, "{policy}, {crash:?}");
+                    ledger.live(logs, 1);
+                }
+                Err(error) => {
+                    assert!(!resumes && error.ends_the_epoch(), "{policy}, {crash:?}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn logs_under_another_policy_begin_with_a_file_of_their_own() {
+    covers!("A2M-S4");
+    let disk = Disk::new();
+    let mut ledger = lived_under(&disk, Policy::Interval);
+    let (_, logs) = open_under(&disk, Policy::Always).expect("the same boot");
+    drop(logs);
+    let disk = disk.after(Crash::LostAll);
+    let (_, logs) = open_under(&disk, Policy::Always).expect("durable from then on");
+    ledger.live(logs, 2);
+    let disk = disk.after(Crash::LostAll);
+    let (_, logs) = open_under(&disk, Policy::Interval).expect("durable so far");
+    ledger.live(logs, 1);
+    let error = open_under(&disk.after(Crash::LostAll), Policy::Always).expect_err("no longer durable");
+    assert!(matches!(error, StoreError::Unproven { policy: Policy::Interval, .. }), "{error}");
+}
