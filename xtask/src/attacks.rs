@@ -25,7 +25,7 @@ operations done that they get done without an attacker.",
     options: &[
         Opt {
             name: "--protocol",
-            value: "minbft|pbft",
+            value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "how the replicas agree; minbft where not given",
         },
         Opt { name: "--seconds", value: "<n>", help: "of each run; 15 where not given" },

@@ -43,7 +43,7 @@ What was measured is written to bench/results, that of gates and open as a pictu
     options: &[
         Opt {
             name: "--protocol",
-            value: "minbft|pbft",
+            value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "of `null`: how the replicas agree; minbft where not given",
         },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },

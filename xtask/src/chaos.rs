@@ -10,15 +10,16 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "chaos",
-    words: "[minbft|pbft]",
+    words: "[minbft|pbft|a2m-pbft-e|a2m-pbft-ea]",
     summary: "break a cluster of real processes under load; have the history judged",
     details: "
 Builds crates/troth with the features `faults` and `demo-adversary`, crates/chaos (both in a profile of
 their own, chaos) and crates/chaos/judge, a Go module, and runs them: 2f+1 replicas with durability
 `always`, each with its hardened trusted process, every connection through a relay, and clients that get,
 put and compare-and-swap a few keys. With pbft there are 3f+1 replicas and nothing trusted, so no process of
-that kind is killed; and as none that lost its log comes back, disks are wiped once, in the end, of f replicas
-that must refuse to start and without which the others must serve. Which faults a run has it says.
+that kind is killed; with a2m-pbft-e 3f+1 and with a2m-pbft-ea 2f+1, whose components keep attested logs. As with
+these three none that lost its log comes back, disks are wiped once, in the end, of f replicas that must refuse to
+start and without which the others must serve. Which faults a run has it says.
 Replicas and trusted processes are killed with SIGKILL, or die in the middle of a sync and lose a random
 part of what was not synced, torn writes among it; disks are wiped, whose processes must then refuse to
 start and are readmitted by `troth admin`; replicas are stopped and resumed, find their disks full, have
@@ -41,7 +42,7 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
     options: &[
         Opt {
             name: "--protocol",
-            value: "minbft|pbft",
+            value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "how the replicas agree, where no word says it; minbft where not given",
         },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
@@ -80,7 +81,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let protocol = match named.as_slice() {
         [] => "minbft",
         [protocol] => protocol,
-        _ => return Err("say one protocol: minbft or pbft".to_string()),
+        _ => return Err("say one protocol: minbft, pbft, a2m-pbft-e or a2m-pbft-ea".to_string()),
     };
     let mut words = ["--json", "--protocol", protocol].map(str::to_string).to_vec();
     let mut number = |name: &str, default| -> Result<u64, String> {

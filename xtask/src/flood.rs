@@ -23,7 +23,7 @@ docs/internals/bounds.md says what is in it).",
     options: &[
         Opt {
             name: "--protocol",
-            value: "minbft|pbft",
+            value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "how the replicas agree; minbft where not given",
         },
         Opt { name: "--seconds", value: "<n>", help: "of each flood and of each baseline; 60 where not given" },
