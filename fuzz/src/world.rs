@@ -24,7 +24,7 @@ use troth_types::{
     Time,
 };
 
-type App = Replica<MinBft, Executor<Kv>>;
+pub type App = Replica<MinBft, Executor<Kv>>;
 
 /// The time of day when a world begins.
 const WALL: u64 = 1_700_000_000_000_000;

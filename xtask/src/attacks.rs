@@ -18,6 +18,7 @@ honest clients that load them, in turns without and with one attacker, each time
   withholding   a primary that leaves f backups out when it proposes, and answers no client
   forger        a client that sends nothing but frames that it did not sign
   fetcher       a replica, in the place of the one that the group bears, that asks for the state without end
+  partial       with pbft, all frames with authenticators: a client whose tags are right for one replica alone
 
 It holds where honest clients, all of them together and the one that is served least, get at least half of the
 operations done that they get done without an attacker.",
@@ -62,8 +63,8 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     if !kinds.is_empty() {
         words.extend(["--kind".to_string(), kinds]);
     }
-    // Five attacks, each with as many runs without one; a group takes seconds to start and to end.
-    let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(10)));
+    // Six attacks, each with as many runs without one; a group takes seconds to start and to end.
+    let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(12)));
 
     // Alone, or a `troth` that serves would be built with attackers beside it.
     let built = ["--package", "troth-bench", "--features", "adversaries"];

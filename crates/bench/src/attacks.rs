@@ -8,7 +8,7 @@ use crate::cli::{Attack, AttackPlan};
 use crate::flood::{Victims, flooder_words, silent_server};
 use crate::load::{Controls, Load};
 use crate::marks::ask;
-use crate::null::{OVERHEAD, links};
+use crate::null::{OVERHEAD, authenticators, links};
 use crate::processes::{Scratch, Server};
 use crate::protocol::Agreed;
 use crate::report::median;
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{ClientSecret, Cluster, Durability};
+use troth_node::config::{Auth, ClientSecret, Cluster, Durability};
 use troth_types::{ClientId, ReplicaId};
 
 /// The share of the throughput without an attacker that the project claims, for all clients and for each.
@@ -43,12 +43,19 @@ struct Run {
 
 /// Measures, prints, and tells whether the claim holds.
 pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
-    let kinds = if plan.kind.is_empty() { Attack::ALL.to_vec() } else { plan.kind.clone() };
+    let possible = |kind: &Attack| kind.auth() == Auth::Signed || plan.protocol.takes_authenticators();
+    if let Some(kind) = plan.kind.iter().find(|kind| !possible(kind)) {
+        return Err(
+            format!("{} takes no authenticators: there is no '{}'", plan.protocol, kind.name()).into()
+        );
+    }
+    let all = || Attack::ALL.into_iter().filter(possible).collect();
+    let kinds = if plan.kind.is_empty() { all() } else { plan.kind.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limit = Duration::from_secs(plan.seconds) + DRAIN + OVERHEAD;
-    let once = |attack| {
+    let once = |auth, attack| {
         LocalSet::new().block_on(&runtime, async {
-            tokio::time::timeout(limit, measure(plan, attack))
+            tokio::time::timeout(limit, measure(plan, auth, attack))
                 .await
                 .unwrap_or_else(|_| Err(format!("not done after {} s", limit.as_secs()).into()))
         })
@@ -57,8 +64,8 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
     for kind in kinds {
         let (mut fair, mut attacked) = (Vec::new(), Vec::new());
         for _ in 0..plan.rounds {
-            fair.push(once(None)?);
-            attacked.push(once(Some(kind))?);
+            fair.push(once(kind.auth(), None)?);
+            attacked.push(once(kind.auth(), Some(kind))?);
         }
         let middle = |runs: &[Run], of: fn(&Run) -> f64| median(runs.iter().map(of));
         let of_all = middle(&attacked, |run| run.rate) / middle(&fair, |run| run.rate);
@@ -109,8 +116,8 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
 }
 
 /// One group from its start on, loaded for so long.
-async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failure> {
-    let agreed = Agreed::in_process(plan.protocol, 1);
+async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Result<Run, Failure> {
+    let agreed = Agreed::in_process(plan.protocol, 1).with_auth(auth);
     let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let dir = scratch.layout.root().to_string_lossy().into_owned();
@@ -141,7 +148,8 @@ async fn measure(plan: &AttackPlan, attack: Option<Attack>) -> Result<Run, Failu
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&cluster, client, signer);
+        let keys = authenticators(&cluster, &secret);
+        let caller = Replicated::with(&cluster, client, signer, keys);
         load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if let Some(kind) = attack.and_then(Attack::floods) {

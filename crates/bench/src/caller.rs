@@ -1,10 +1,10 @@
 //! One client. Every request is a submission of its own; what is ready when the client speaks goes
-//! out as one signed frame.
+//! out as one frame.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_auth::{Ed25519Signer, Signer};
+use troth_auth::{Authenticators, Ed25519Signer, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output};
 use troth_node::config::{Cluster, Protocol};
 use troth_types::{
@@ -47,14 +47,25 @@ pub(crate) struct Replicated {
 }
 
 impl Replicated {
+    /// A client that signs everything.
     pub(crate) fn new(cluster: &Cluster, client: ClientId, signer: Ed25519Signer) -> Self {
+        Self::with(cluster, client, signer, None)
+    }
+
+    /// The same with the keys of its authenticators, where the group takes such.
+    pub(crate) fn with(
+        cluster: &Cluster,
+        client: ClientId,
+        signer: Ed25519Signer,
+        authenticators: Option<Authenticators>,
+    ) -> Self {
         let (group, limits) = (cluster.group, cluster.limits);
         let acceptance = match cluster.protocol {
             Protocol::Pbft => Acceptance::pbft(&group),
             Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
         };
         let history = cluster.history();
-        let config = Config { acceptance, limits, history, ..Config::new(group, client) };
+        let config = Config { acceptance, limits, authenticators, history, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 

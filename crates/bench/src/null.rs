@@ -13,9 +13,9 @@ use crate::syscalls::{self, Event};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::task::LocalSet;
-use troth_auth::Ed25519Signer;
-use troth_link::{Identity, LinkKey, PeerId, Settings, connect};
-use troth_node::config::{ClientSecret, Cluster, Durability};
+use troth_auth::{Authenticators, Ed25519Signer, PairKey};
+use troth_link::{FRAME_TAGS, Identity, LinkKey, PeerId, Settings, connect};
+use troth_node::config::{Auth, ClientSecret, Cluster, Durability};
 use troth_types::{ClientId, ReplicaId};
 
 /// How long each round runs before it is measured.
@@ -122,6 +122,17 @@ pub(crate) async fn links(
         links.push(connect(address.as_str(), &identity, &key, &settings).await?);
     }
     Ok(links)
+}
+
+/// The keys that a client shares with the replicas, where the group takes authenticators.
+pub(crate) fn authenticators(cluster: &Cluster, secret: &ClientSecret) -> Option<Authenticators> {
+    if cluster.auth != Auth::Mac {
+        return None;
+    }
+    let identity = Identity::new(PeerId::Client(secret.client), secret.link);
+    let key = |replica| identity.shared_with(FRAME_TAGS, &LinkKey(cluster.replica(replica).link_key));
+    let keys = cluster.group.all().map(|replica| PairKey::new(&key(replica).expect("made by this program")));
+    Some(Authenticators::new(keys))
 }
 
 /// One warm-up and one measurement of so many seconds.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Auth, Durability, Layout, Plan, Service, TrustedHome, free_ports, make};
+use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, free_ports, make};
 use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
@@ -57,7 +57,7 @@ impl Scratch {
         let direct = pairs.next().expect("two ports more than the replicas need");
         let plan = Plan {
             protocol: agreed.protocol,
-            auth: Auth::Signed,
+            auth: agreed.auth,
             faults: agreed.faults,
             service,
             trusted: agreed.kind(),

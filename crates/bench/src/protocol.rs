@@ -1,6 +1,7 @@
-//! What a measured group is: its agreement protocol, its size, and where its trusted components live.
+//! What a measured group is: its agreement protocol, its size, where its trusted components live, and by what its
+//! clients' frames show whose they are.
 
-use troth_node::config::{Protocol, TrustedHome, TrustedKind};
+use troth_node::config::{Auth, Protocol, TrustedHome, TrustedKind};
 
 /// A group to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,13 +10,15 @@ pub(crate) struct Agreed {
     pub(crate) faults: u16,
     /// Where its components live; nowhere where the protocol has none.
     pub(crate) home: TrustedHome,
+    /// By what clients' frames show whose they are.
+    pub(crate) auth: Auth,
 }
 
 impl Agreed {
     /// With components at this home, where the protocol has any.
     pub(crate) fn new(protocol: Protocol, faults: u16, home: TrustedHome) -> Self {
         let (_, home) = protocol.components(protocol.usual_kind(home), home);
-        Self { protocol, faults, home }
+        Self { protocol, faults, home, auth: Auth::Signed }
     }
 
     /// MinBFT, with components at this home.
@@ -26,6 +29,11 @@ impl Agreed {
     /// With components in the replicas' processes, where it has any.
     pub(crate) fn in_process(protocol: Protocol, faults: u16) -> Self {
         Self::new(protocol, faults, TrustedHome::InProcess)
+    }
+
+    /// The same with frames that show by this whose they are.
+    pub(crate) fn with_auth(self, auth: Auth) -> Self {
+        Self { auth, ..self }
     }
 
     /// How its components certify.

@@ -71,6 +71,8 @@ pub struct ClientCore {
     pub(crate) debts: Vec<u32>,
     /// Until when nothing is sent without signature.
     pub(crate) signs_until: Time,
+    /// Microseconds for which it signed everything, or does, the last time that it had to.
+    pub(crate) signs_for: u64,
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
     pub(crate) fast_reads: u64,
@@ -108,6 +110,7 @@ impl ClientCore {
             pace: Pace::default(),
             debts: vec![0; group.n()],
             signs_until: Time::default(),
+            signs_for: 0,
             confirmed: Seq::default(),
             fast_reads: 0,
             outputs: VecDeque::new(),

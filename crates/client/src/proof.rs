@@ -5,8 +5,12 @@ use std::sync::Arc;
 use troth_types::{Frame, FrameDraft, FrameProof};
 
 /// Microseconds for which everything is signed once an authenticator alone was not answered in time: some replica takes
-/// none of this client, or cannot.
-const SIGNED_FOR: u64 = 10_000_000;
+/// none of this client, or cannot, or the group stood still for a moment. Which of them it was shows afterwards: each
+/// further time it is twice as long, up to the second number.
+const SIGNED_FIRST: u64 = 1_000_000;
+const SIGNED_LONGEST: u64 = 16_000_000;
+/// As many times as long authenticators must have been answered for this to be forgotten.
+const FORGOTTEN_AFTER: u64 = 8;
 
 impl ClientCore {
     /// A frame as it is sent first.
@@ -31,9 +35,19 @@ impl ClientCore {
         let unsigned = self.flights.get(&number).filter(|flight| !flight.frame.is_signed());
         let Some(draft) = unsigned.map(|flight| flight.frame.draft().clone()) else { return };
         let signed = Arc::new(self.sign(draft));
-        self.signs_until = self.now.after(SIGNED_FOR);
+        self.sign_for_a_while();
         if let Some(flight) = self.flights.get_mut(&number) {
             flight.frame = signed;
         }
+    }
+
+    /// From now on everything is signed for a while. What was sent before and is sent again meanwhile says nothing new.
+    fn sign_for_a_while(&mut self) {
+        if self.now < self.signs_until {
+            return;
+        }
+        let again = self.now < self.signs_until.after(self.signs_for.saturating_mul(FORGOTTEN_AFTER));
+        self.signs_for = if again { (2 * self.signs_for).min(SIGNED_LONGEST) } else { SIGNED_FIRST };
+        self.signs_until = self.now.after(self.signs_for);
     }
 }

@@ -149,6 +149,12 @@ pub trait Agreement: Clone + Debug + Eq {
         executed: &dyn Fn(ClientId, u64) -> bool,
     );
 
+    /// Whether it may do anything with a frame that a client sent: one that it would drop as it comes need not even be
+    /// checked.
+    fn may_use(&self, frame: &Frame) -> bool {
+        let _ = frame;
+        true
+    }
     /// A frame that this replica holds and can show others.
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
     /// What proves the place of an executed batch, for answers repeated.

@@ -98,6 +98,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
         self.effects.push(Effect::Sign { body, to });
     }
 
+    /// Signs a body with the host's key and sends it to every replica, this one included.
+    pub fn broadcast_signed(&mut self, body: A::Body) {
+        self.effects.push(Effect::BroadcastSigned(body));
+    }
+
     /// Sets or moves a timer.
     pub fn set_timer(&mut self, timer: A::Timer, at: Time) {
         self.effects.push(Effect::SetTimer { timer, at });

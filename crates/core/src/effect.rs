@@ -76,6 +76,9 @@ pub enum Effect<A: Agreement> {
         /// Whom it is for.
         to: To,
     },
+    /// Sign a body with the host's key and send it to every replica; this one's own copy comes back as its input once
+    /// what it rests on is durable.
+    BroadcastSigned(A::Body),
     /// Set (or move) a timer.
     SetTimer {
         /// Which.

@@ -329,11 +329,7 @@ impl<M: Machine> Host<M> {
     fn sort(&mut self, output: Output<M>) {
         match output {
             Output::Peer { to, message } => self.wait(Command::Peer { to, message }),
-            Output::Broadcast(message) => {
-                let sent = PeerMessage::Protocol(message.clone());
-                self.wait(Command::Peer { to: To::Others, message: sent });
-                self.wait(Command::Return(message));
-            }
+            Output::Broadcast(message) => self.broadcast(message),
             Output::Client(message) => self.wait(Command::Client(message)),
             Output::Certify { counter, previous, new, body, to } => {
                 let digest = M::digest(&body, self.group.id(), self.me);
@@ -348,10 +344,13 @@ impl<M: Machine> Host<M> {
             }
             Output::Draw(ticket) => self.ready.push_back(Command::Draw(ticket)),
             Output::Sign { body, to } => {
-                let digest = M::digest(&body, self.group.id(), self.me);
-                let message = M::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)));
+                let message = self.sign(body);
                 self.wait(Command::Peer { to, message: PeerMessage::Protocol(message.clone()) });
                 self.comes_back(message);
+            }
+            Output::BroadcastSigned(body) => {
+                let message = self.sign(body);
+                self.broadcast(message);
             }
             Output::SetTimer { timer, at } => self.ready.push_back(Command::SetTimer { timer, at }),
             Output::CancelTimer(timer) => self.ready.push_back(Command::CancelTimer(timer)),
@@ -372,6 +371,18 @@ impl<M: Machine> Host<M> {
             Output::Note(note) => self.ready.push_back(Command::Note(note)),
             Output::Halt(reason) => self.ready.push_back(Command::Halt(Halt::Machine(reason))),
         }
+    }
+
+    fn sign(&self, body: M::Body) -> M::Message {
+        let digest = M::digest(&body, self.group.id(), self.me);
+        M::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)))
+    }
+
+    /// Sends a message to every replica; the own copy comes back when what it rests on is durable.
+    fn broadcast(&mut self, message: M::Message) {
+        let sent = PeerMessage::Protocol(message.clone());
+        self.wait(Command::Peer { to: To::Others, message: sent });
+        self.wait(Command::Return(message));
     }
 
     /// Lays out one phase of commands.

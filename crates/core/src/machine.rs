@@ -186,6 +186,8 @@ pub enum Output<M: Machine> {
         /// Whom it is for.
         to: To,
     },
+    /// Sign, send to every replica, and give back as input once what was persisted before is durable.
+    BroadcastSigned(M::Body),
     /// Set or move a timer.
     SetTimer {
         /// Which.

@@ -161,6 +161,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Trusted { ticket, operations } => out.push(Output::Trusted { ticket, operations }),
                 Effect::Draw(ticket) => out.push(Output::Draw(ticket)),
                 Effect::Sign { body, to } => out.push(Output::Sign { body, to }),
+                Effect::BroadcastSigned(body) => out.push(Output::BroadcastSigned(body)),
                 Effect::SetTimer { timer, at } => {
                     out.push(Output::SetTimer { timer: ReplicaTimer::Protocol(timer), at });
                 }

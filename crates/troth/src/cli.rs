@@ -162,6 +162,8 @@ pub(crate) enum AuthName {
     Signed,
     /// By a MAC for each replica, which costs a replica next to nothing; requests that are sent again are signed.
     Mac,
+    /// By a signature, and what the replicas say in agreeing on them too: slower, and who lies can be shown to lie.
+    AllSigned,
 }
 
 impl AuthName {
@@ -170,6 +172,7 @@ impl AuthName {
         match self {
             Self::Signed => Auth::Signed,
             Self::Mac => Auth::Mac,
+            Self::AllSigned => Auth::AllSigned,
         }
     }
 }
@@ -209,7 +212,7 @@ pub(crate) struct Shape {
     /// minbft where absent, and with `troth restore` as the backup's group did.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// By what clients' requests show whose they are; signed where absent. Mac only with pbft.
+    /// By what clients' requests show whose they are; signed where absent. Mac and all-signed only with pbft.
     #[arg(long, value_enum)]
     pub(crate) auth: Option<AuthName>,
     /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others.

@@ -91,6 +91,13 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
             protocol.name()
         )));
     }
+    if !protocol.takes(auth) {
+        return Err(Failure::usage(format!(
+            "--protocol {} takes no --auth {}; leave --auth away, or use --protocol pbft",
+            protocol.name(),
+            auth.name()
+        )));
+    }
     let home = init.trusted_home.unwrap_or(HomeName::InProcess);
     if !init.hosts.is_empty() && init.hosts.len() != usize::from(n) {
         return Err(Failure::usage(format!(

@@ -57,7 +57,7 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     let layout = Layout::new(&restore.dir.dir);
     let protocol = restore.shape.protocol.unwrap_or(backup.cluster.protocol);
     let as_before = backup.cluster.auth;
-    let auth = if protocol.takes_authenticators() { as_before } else { Auth::Signed };
+    let auth = if protocol.takes(as_before) { as_before } else { Auth::Signed };
     create(&layout, &restore.shape, backup.cluster.service, (protocol, auth), |plan| {
         make_restored(&layout, plan, &backup.content, &backup.cluster.limits, &backup.cluster.timing)
     })?;

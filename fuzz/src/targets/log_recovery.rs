@@ -3,10 +3,14 @@
 
 use super::minbft::{COMMIT, PREPARE, REQUEST};
 use crate::bytes::{Steps, damage};
-use crate::world::{Kept, World};
+use crate::world::{App, Kept, World};
 use crate::{Bound, Target, samples};
 use bytes::Bytes;
-use troth_types::{ReplicaId, Wire};
+use troth_core::settle_slots;
+use troth_trusted::a2m::{A2m, LOGS};
+use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
+use troth_trusted_host::{InProcessLogs, TrustedLogs, log_room};
+use troth_types::{GroupId, ReplicaId, Wire};
 
 pub(super) const TARGET: Target = Target {
     name: "log-recovery",
@@ -25,7 +29,11 @@ fn run(input: &[u8]) {
     let mut kept = world.kept.clone();
     change(&mut steps, &mut kept);
     // What a component with logs would be asked first.
-    let _ = troth_core::open_slots(&kept.log);
+    let (me, group) = (ReplicaId(0), GroupId([7; 16]));
+    let identity = Identity { group: group.0, replica: me.0, epoch: Epoch(1) };
+    let certifier = Certifier::Mac(MacKey::new(&[9; 32]));
+    let mut logs = InProcessLogs::new(A2m::start(identity, certifier, VolatileStore, log_room([4; LOGS])));
+    let _ = settle_slots::<App>(&kept.log, me, group, |operations| logs.call(operations));
     if world.restart(kept).is_ok() {
         for _ in 0..8 {
             world.step(&mut steps);

@@ -3,7 +3,7 @@
 use super::{Clients, DurabilityName};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// How a group is flooded, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -79,12 +79,16 @@ pub(crate) enum Attack {
     Forger,
     /// A replica that asks for the state without end.
     Fetcher,
+    /// A client whose authenticators are right for one replica alone: for each the frames that it gets itself, so that
+    /// whoever is the primary proposes what no backup can tell for the client's. Everybody's frames have
+    /// authenticators then.
+    Partial,
 }
 
 impl Attack {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Slow, Self::Unfair, Self::Withholding, Self::Forger, Self::Fetcher];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Slow, Self::Unfair, Self::Withholding, Self::Forger, Self::Fetcher, Self::Partial];
 
     /// Its name on the command line and in the result.
     pub(crate) fn name(self) -> &'static str {
@@ -94,7 +98,13 @@ impl Attack {
             Self::Withholding => "withholding",
             Self::Forger => "forger",
             Self::Fetcher => "fetcher",
+            Self::Partial => "partial",
         }
+    }
+
+    /// By what the frames of the group's clients show whose they are.
+    pub(crate) fn auth(self) -> Auth {
+        self.floods().map_or(Auth::Signed, FloodKind::auth)
     }
 
     /// How it is told to a replica, where it is a primary's.
@@ -107,6 +117,7 @@ impl Attack {
         match self {
             Self::Forger => Some(FloodKind::Forger),
             Self::Fetcher => Some(FloodKind::Fetcher),
+            Self::Partial => Some(FloodKind::Partial),
             _ => None,
         }
     }
@@ -148,9 +159,16 @@ pub(crate) enum FloodKind {
     Forger,
     /// A replica that sends nothing but questions for the state.
     Fetcher,
+    /// See [`Attack::Partial`].
+    Partial,
 }
 
 impl FloodKind {
+    /// By what the frames of the group's clients show whose they are.
+    pub(crate) fn auth(self) -> Auth {
+        if self == Self::Partial { Auth::Mac } else { Auth::Signed }
+    }
+
     /// Whether a replica's keys are used, in its place.
     pub(crate) fn is_replica(self) -> bool {
         matches!(self, Self::Peer | Self::Fetcher)
@@ -164,6 +182,7 @@ impl FloodKind {
             Self::Idle => "idle",
             Self::Forger => "forger",
             Self::Fetcher => "fetcher",
+            Self::Partial => "partial",
         }
     }
 }

@@ -1,11 +1,12 @@
 //! A process that floods: at a given rate where it is let, and as fast as it is let where it is not.
 
-use super::junk::{ClientJunk, Junk};
+use super::junk::{ClientJunk, Junk, PartialJunk};
 use super::peer::PeerJunk;
 use super::until_stdin_ends;
 use crate::Failure;
 use crate::cli::{FloodKind, Flooder};
 use crate::hub::flush;
+use crate::null::authenticators;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -40,6 +41,7 @@ const SAY: Duration = Duration::from_millis(200);
 
 /// One that is flooded.
 struct Victim {
+    replica: ReplicaId,
     address: String,
     key: LinkKey,
 }
@@ -56,7 +58,7 @@ pub(crate) fn run(flooder: &Flooder) -> Result<(), Failure> {
         let sent = Rc::new(Cell::new(0));
         if flooder.kind != FloodKind::Idle {
             for victim in victims.drain(..) {
-                let (identity, junk) = arm(flooder, &layout, &cluster)?;
+                let (identity, junk) = arm(flooder, &layout, &cluster, victim.replica)?;
                 let (rate, sent) = (flooder.rate, Rc::clone(&sent));
                 let settings = Settings::new(cluster.group.id());
                 tokio::task::spawn_local(async move {
@@ -83,13 +85,14 @@ pub(crate) fn run(flooder: &Flooder) -> Result<(), Failure> {
 
 fn victim(cluster: &Cluster, word: &str) -> Result<Victim, Failure> {
     let (address, replica) = word.split_once('=').ok_or("a target is address=replica")?;
-    let key = LinkKey(cluster.replica(ReplicaId(replica.parse()?)).link_key);
-    Ok(Victim { address: address.to_owned(), key })
+    let replica = ReplicaId(replica.parse()?);
+    let key = LinkKey(cluster.replica(replica).link_key);
+    Ok(Victim { replica, address: address.to_owned(), key })
 }
 
 type Arms = (Identity, Rc<RefCell<dyn Junk>>);
 
-fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster) -> Result<Arms, Failure> {
+fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster, victim: ReplicaId) -> Result<Arms, Failure> {
     if flooder.kind.is_replica() {
         let me = ReplicaId(u16::try_from(flooder.own)?);
         let secret = ReplicaSecret::load(&layout.replica_secret(me), cluster)?;
@@ -109,6 +112,11 @@ fn arm(flooder: &Flooder, layout: &Layout, cluster: &Cluster) -> Result<Arms, Fa
     }
     let secret = ClientSecret::load(&layout.client_secret(ClientId(flooder.own)), cluster)?;
     let identity = Identity::new(PeerId::Client(secret.client), secret.link);
+    if flooder.kind == FloodKind::Partial {
+        let keys = authenticators(cluster, &secret).ok_or("this group's clients sign")?;
+        let junk = PartialJunk::new(cluster.group, secret.client, cluster.limits.client_window, keys, victim);
+        return Ok((identity, Rc::new(RefCell::new(junk))));
+    }
     let signer = Ed25519Signer::from_seed(secret.seed);
     Ok((identity, Rc::new(RefCell::new(ClientJunk::new(cluster.group, secret.client, signer, flooder.kind)))))
 }

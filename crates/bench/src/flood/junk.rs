@@ -4,8 +4,10 @@ use crate::cli::FloodKind;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use troth_auth::{Ed25519Signer, Signer};
-use troth_types::{ClientId, Frame, FrameDraft, Group, Read, Signature, ToReplica, Wire};
+use troth_auth::{Authenticators, Ed25519Signer, Signer};
+use troth_types::{
+    ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Signature, Tag, ToReplica, Wire,
+};
 
 /// Messages and digests heard that are remembered.
 pub(super) const REMEMBERED: usize = 256;
@@ -33,14 +35,18 @@ pub(super) fn garbage(number: u64, kind: u8) -> Bytes {
     Bytes::from(bytes)
 }
 
+fn draft(group: Group, client: ClientId, number: u64, content: u64) -> FrameDraft {
+    let operation = garbage(content, 0).slice(..OPERATION);
+    FrameDraft { group: group.id(), client, number, events_seen: 0, operations: vec![operation] }
+}
+
 pub(super) fn frame(
     group: Group,
     client: ClientId,
     number: u64,
     signer: Option<&Ed25519Signer>,
 ) -> Arc<Frame> {
-    let operation = garbage(number, 0).slice(..OPERATION);
-    let draft = FrameDraft { group: group.id(), client, number, events_seen: 0, operations: vec![operation] };
+    let draft = draft(group, client, number, number);
     let signature = signer.map_or(Signature([7; 64]), |signer| signer.sign(&draft.signing_digest()));
     Arc::new(draft.sign(signature))
 }
@@ -98,6 +104,50 @@ impl Junk for ClientJunk {
             self.old.drain(..self.old.len().saturating_sub(REMEMBERED));
         }
         message
+    }
+
+    fn hear(&mut self, _: &Bytes) {}
+}
+
+/// A client whose authenticators are right for the one replica that gets them.
+pub(crate) struct PartialJunk {
+    group: Group,
+    client: ClientId,
+    window: u64,
+    keys: Authenticators,
+    victim: ReplicaId,
+    told: u64,
+}
+
+impl PartialJunk {
+    pub(crate) fn new(
+        group: Group,
+        client: ClientId,
+        window: u64,
+        keys: Authenticators,
+        victim: ReplicaId,
+    ) -> Self {
+        Self { group, client, window, keys, victim, told: 0 }
+    }
+
+    /// The next frame: of a number that may still be executed, and with another content than all before.
+    pub(crate) fn frame(&mut self) -> Frame {
+        self.told += 1;
+        let draft = draft(self.group, self.client, 1 + self.told % self.window, self.told);
+        let right = self.keys.of(&draft.signing_digest());
+        let tags = right
+            .iter()
+            .zip(self.group.all())
+            .map(|(right, replica)| if replica == self.victim { *right } else { Tag([7; 16]) });
+        let tags = tags.collect();
+        draft.prove(FrameProof::Authenticator(tags))
+    }
+}
+
+impl Junk for PartialJunk {
+    fn next(&mut self) -> Bytes {
+        let frame = Arc::new(self.frame());
+        ToReplica::Request { frame, full: false }.to_wire()
     }
 
     fn hear(&mut self, _: &Bytes) {}

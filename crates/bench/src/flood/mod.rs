@@ -6,7 +6,7 @@
 //! silent. A flooding client, and clients with idle connections, are beside the honest ones.
 
 pub(crate) mod flooder;
-mod junk;
+pub(crate) mod junk;
 mod peer;
 mod report;
 pub(crate) mod silent;
@@ -15,7 +15,7 @@ use crate::Failure;
 use crate::caller::Replicated;
 use crate::cli::{FloodKind, FloodPlan};
 use crate::load::Load;
-use crate::null::{OVERHEAD, WARM_UP, links, round};
+use crate::null::{OVERHEAD, WARM_UP, authenticators, links, round};
 use crate::processes::{Scratch, Server};
 use crate::protocol::Agreed;
 use bytes::Bytes;
@@ -88,7 +88,7 @@ impl Stage {
         // One more client floods or connects during the flood; of idle connections half are clients'.
         let more = if kind == FloodKind::Idle { plan.idle.div_ceil(2) + 1 } else { 1 };
         let durability = plan.durability.into();
-        let agreed = Agreed::in_process(plan.protocol, 1);
+        let agreed = Agreed::in_process(plan.protocol, 1).with_auth(kind.auth());
         let scratch = Scratch::new(agreed, plan.clients.connections + more, durability)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let faulty = ReplicaId(2);
@@ -128,7 +128,9 @@ impl Stage {
         }
         let own = match self.kind {
             FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
-            FloodKind::Client | FloodKind::Forger => u64::from(plan.clients.connections) + 1,
+            FloodKind::Client | FloodKind::Forger | FloodKind::Partial => {
+                u64::from(plan.clients.connections) + 1
+            }
             FloodKind::Idle => u64::from(plan.clients.connections) + 2,
         };
         let dir = self.scratch.layout.root().to_string_lossy();
@@ -194,7 +196,8 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     for number in 0..plan.clients.connections {
         let secret = secret(&stage, u64::from(number) + 1)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&stage.cluster, secret.client, signer);
+        let keys = authenticators(&stage.cluster, &secret);
+        let caller = Replicated::with(&stage.cluster, secret.client, signer, keys);
         let links = links(&stage.cluster, &secret, &addresses).await?;
         load.add(caller, links, plan.clients.share(number));
     }
@@ -257,7 +260,7 @@ async fn phase(
     let reads = report::reads(&stage.replicas).await?;
     let began = Instant::now();
     // The flooding client's own keys are the ones that would connect.
-    let connecting = !matches!(stage.kind, FloodKind::Client | FloodKind::Forger);
+    let connecting = !matches!(stage.kind, FloodKind::Client | FloodKind::Forger | FloodKind::Partial);
     let (round, connected) = {
         let measured = round(load, &stage.replicas, seconds);
         tokio::pin!(measured);

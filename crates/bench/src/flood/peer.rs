@@ -108,18 +108,20 @@ impl Chatter for Pbft {
     }
 
     fn hear(message: troth_pbft::Message) -> Heard {
-        use troth_pbft::{Body, Message};
+        use troth_pbft::{Body, Message, Phase};
+        let proposed = |proposal: &troth_pbft::PrePrepare| {
+            let (frames, batches) = (proposal.batch.frames.clone(), vec![proposal.batch.digest()]);
+            Heard { frames, batches, costs: true, ..Heard::default() }
+        };
         match message {
-            Message::PrePrepare(proposal) => {
-                let batches = vec![proposal.batch.digest()];
-                Heard { frames: proposal.batch.frames, batches, costs: true, ..Heard::default() }
-            }
+            Message::PrePrepare(proposal) => proposed(&proposal),
             Message::Signed(signed) => match &signed.body {
                 Body::Checkpoint(checkpoint) => {
                     let checkpoint = Some((checkpoint.seq, checkpoint.digest));
                     Heard { checkpoint, costs: true, ..Heard::default() }
                 }
-                Body::Attested(_) | Body::ViewChange(_) | Body::NewView(_) => {
+                Body::Phase(Phase::PrePrepare(proposal)) => proposed(proposal),
+                Body::Phase(_) | Body::Attested(_) | Body::ViewChange(_) | Body::NewView(_) => {
                     Heard { costs: true, ..Heard::default() }
                 }
             },

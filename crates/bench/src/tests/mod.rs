@@ -1,6 +1,7 @@
 //! Tests of what needs no servers.
 mod allocations;
 mod cost;
+mod junk;
 mod open;
 mod peers;
 mod protocols;

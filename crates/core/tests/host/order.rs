@@ -118,6 +118,22 @@ fn a_signed_message_comes_back_and_leaves_after_the_sync() {
 }
 
 #[test]
+fn what_is_signed_for_all_comes_back_only_after_the_sync() {
+    let mut home = Home::new(true);
+    home.ask(Ask::Persist);
+    home.ask(Ask::SignForAll);
+    let done = home.run();
+    assert_eq!(names(&done), ["append", "sync", "send", "return"]);
+    assert!(home.scribe().signed.is_empty(), "what it rests on was not durable");
+    let Command::Peer { to, message: PeerMessage::Protocol(sent) } = &done[2] else { panic!("a message") };
+    let Command::Return(own) = done[3].clone() else { panic!("the own copy") };
+    assert_eq!((*to, sent), (To::Others, &own));
+    assert!(own.signature.is_some());
+    home.host().returned(ENV, own.clone());
+    assert_eq!(home.scribe().signed, [own]);
+}
+
+#[test]
 fn a_jump_stands_alone() {
     let mut home = Home::new(true);
     home.ask(Ask::Certify(2));

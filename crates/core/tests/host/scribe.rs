@@ -29,6 +29,8 @@ pub enum Ask {
     Jump,
     /// Sign a word.
     Sign,
+    /// Sign a word for every replica.
+    SignForAll,
     /// Send a word that needs no certificate.
     Send,
     /// Answer a client.
@@ -194,6 +196,10 @@ impl Machine for Scribe {
             Ask::Sign => {
                 let body = self.word();
                 out.push(Output::Sign { body, to: To::One(ReplicaId(0)) });
+            }
+            Ask::SignForAll => {
+                let body = self.word();
+                out.push(Output::BroadcastSigned(body));
             }
             Ask::Send => {
                 let message = plain(self.word());

@@ -1,27 +1,33 @@
-//! By what clients' frames show whose they are.
+//! By what clients' frames, and what replicas say in agreeing on them, show whose they are.
 
 use super::checks::Checks;
 use super::error::ConfigError;
 use super::protocol::Protocol;
 use toml::Spanned;
 
-/// By what clients' frames show whose they are: part of the group's name.
+/// By what clients' frames, and what replicas say in agreeing on them, show whose they are: part of the group's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
-    /// By a signature that every replica checks.
+    /// Clients' frames by a signature that every replica checks.
     #[default]
     Signed,
-    /// By PBFT's authenticators (OSDI '99 §5.2), a MAC for each replica; what is sent again is signed.
+    /// Clients' frames by PBFT's authenticators (OSDI '99 §5.2), a MAC for each replica; what is sent again is signed.
     Mac,
+    /// Clients' frames by signatures, and so each PRE-PREPARE, PREPARE and COMMIT of PBFT (OSDI '99 §4).
+    AllSigned,
 }
 
 impl Auth {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Signed, Self::Mac, Self::AllSigned];
+
     /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Signed => "signed",
             Self::Mac => "mac",
+            Self::AllSigned => "all-signed",
         }
     }
 }
@@ -33,9 +39,16 @@ pub(super) fn check(
     protocol: Protocol,
 ) -> Result<Auth, ConfigError> {
     let Some(raw) = raw else { return Ok(Auth::Signed) };
-    let all = [Auth::Signed, Auth::Mac].map(|auth| (auth.name(), auth));
+    let all = Auth::ALL.map(|auth| (auth.name(), auth));
     let auth = checks.one_of(raw, &all, "auth")?;
-    if auth == Auth::Mac && !protocol.takes_authenticators() {
+    if auth == Auth::AllSigned && !protocol.takes(auth) {
+        return Err(checks.0.error(
+            raw.span(),
+            format!("protocol = \"{}\" has no form in which everything is signed", protocol.name()),
+            "remove this line, or set protocol = \"pbft\"",
+        ));
+    }
+    if !protocol.takes(auth) {
         return Err(checks.0.error(
             raw.span(),
             format!("protocol = \"{}\" takes no authenticators", protocol.name()),

@@ -239,7 +239,8 @@ impl Cluster {
     #[must_use]
     pub fn pbft(&self) -> troth_pbft::Config {
         let slower_by = self.timing.primary_slower_by;
-        troth_pbft::Config { slower_by, ..parameters!(self, troth_pbft::Config::DEFAULT) }
+        let signs_phases = self.auth == Auth::AllSigned;
+        troth_pbft::Config { slower_by, signs_phases, ..parameters!(self, troth_pbft::Config::DEFAULT) }
     }
 
     /// The parameters of A2M-PBFT-E: PBFT's.
@@ -500,8 +501,8 @@ fn group_id(
         hasher.bytes(b"operator").fixed(&operator.link_key).fixed(&operator.key.0);
     }
     // The same with frames that are signed.
-    if auth == Auth::Mac {
-        hasher.bytes(b"mac");
+    if auth != Auth::Signed {
+        hasher.bytes(auth.name().as_bytes());
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

@@ -1,6 +1,6 @@
 //! Which agreement protocol a group runs, and what that asks of the rest of its configuration.
 
-use super::{TrustedHome, TrustedKind};
+use super::{Auth, TrustedHome, TrustedKind};
 use std::fmt;
 use std::str::FromStr;
 use troth_a2m_pbft_e::A2mPbftE;
@@ -76,6 +76,16 @@ impl Protocol {
         match self {
             Self::MinBft | Self::A2mPbftE | Self::A2mPbftEa => false,
             Self::Pbft => true,
+        }
+    }
+
+    /// Whether its groups may show in this way who says what.
+    #[must_use]
+    pub fn takes(self, auth: Auth) -> bool {
+        match auth {
+            Auth::Signed => true,
+            Auth::Mac => self.takes_authenticators(),
+            Auth::AllSigned => self == Self::Pbft,
         }
     }
 

@@ -11,7 +11,7 @@ use {
     crate::liar::Liar,
     bytes::Bytes,
     troth_core::PeerMessage,
-    troth_pbft::{Body, PrePrepare, Status, Vote},
+    troth_pbft::{Body, Phase, PrePrepare, Status, Vote},
     troth_types::{ReplicaId, Time, View, Wire},
 };
 
@@ -47,7 +47,10 @@ impl Served for Pbft {
 
     #[cfg(feature = "demo-adversary")]
     fn is_proposal(message: &Message, _: ReplicaId) -> bool {
-        matches!(message, Message::PrePrepare(_))
+        match message {
+            Message::Signed(signed) => matches!(signed.body, Body::Phase(Phase::PrePrepare(_))),
+            message => matches!(message, Message::PrePrepare(_)),
+        }
     }
 }
 

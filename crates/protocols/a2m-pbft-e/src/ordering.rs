@@ -40,6 +40,7 @@ impl A2mPbftE {
             Effect::Send { to, message } => cx.send(to, message),
             Effect::Broadcast(message) => cx.broadcast(message),
             Effect::Sign { body, to } => cx.sign(body, to),
+            Effect::BroadcastSigned(body) => cx.broadcast_signed(body),
             Effect::SetTimer { timer, at } => cx.set_timer(timer, at),
             Effect::CancelTimer(timer) => cx.cancel_timer(timer),
             Effect::Persist(record) => cx.persist(record),

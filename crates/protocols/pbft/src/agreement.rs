@@ -1,6 +1,6 @@
 //! PBFT as an [`Agreement`]: where each event goes.
 
-use crate::message::{Body, Message, Record, Signed};
+use crate::message::{Body, Message, Phase, Record, Signed};
 use crate::state::{Pbft, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
@@ -73,10 +73,11 @@ impl Agreement for Pbft {
 
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
         match message.into_inner() {
-            Message::PrePrepare(proposal) => self.on_pre_prepare(cx, from, proposal),
-            Message::Prepare(vote) => self.on_prepare(cx, from, vote),
-            Message::Commit(vote) => self.on_commit(cx, from, vote),
-            Message::Signed(message) => match message.body {
+            Message::PrePrepare(proposal) => self.on_phase(cx, from, Phase::PrePrepare(proposal), false),
+            Message::Prepare(vote) => self.on_phase(cx, from, Phase::Prepare(vote), false),
+            Message::Commit(vote) => self.on_phase(cx, from, Phase::Commit(vote), false),
+            Message::Signed(message) => match &message.body {
+                Body::Phase(phase) => self.on_phase(cx, message.from, phase.clone(), true),
                 Body::Checkpoint(_) | Body::Attested(_) => self.on_checkpoint_vote(cx, &message),
                 Body::ViewChange(_) => self.on_view_change(cx, &message),
                 Body::NewView(_) => self.on_new_view(cx, &message),
@@ -130,6 +131,10 @@ impl Agreement for Pbft {
         self.installed(cx, reached, digest, executed);
     }
 
+    fn may_use(&self, frame: &Frame) -> bool {
+        self.may_wait(frame) || self.frames.wants(&frame.digest(), self.wants_up_to())
+    }
+
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
         self.frames.get(digest).cloned()
     }
@@ -164,6 +169,11 @@ impl Agreement for Pbft {
 
     fn view(&self) -> View {
         self.view
+    }
+
+    fn progress(&self) -> Option<u128> {
+        rule!("PBFT-R13");
+        (self.active && !self.behind && !self.lags()).then(|| u128::from(self.useful))
     }
 
     fn status(&self) -> Status {

@@ -8,7 +8,7 @@ use crate::state::Pbft;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_blocks::Voters;
-use troth_core::{Cx, VerifiedFrame, rule};
+use troth_core::{Cx, rule};
 use troth_types::{Batch, ClientId, Digest, Frame, ReplicaId};
 
 /// Frames that a complaint names at most.
@@ -34,6 +34,7 @@ impl Pbft {
         if found.is_empty() {
             return;
         }
+        self.useful += 1;
         rule!("PBFT-M4");
         for some in found.chunks(MOST_COMPLAINTS) {
             cx.send(troth_core::To::Others, Message::WrongTags(some.to_vec()));
@@ -89,6 +90,7 @@ impl Pbft {
                 continue;
             }
             let complainers = self.complaints.entry(client).or_insert(Voters::NONE);
+            self.useful += u64::from(!complainers.contains(from));
             complainers.insert(from);
             if complainers.count() >= self.group.weak() {
                 self.distrust(client);
@@ -125,7 +127,8 @@ impl Pbft {
 
     /// Whether a frame may wait here to be proposed: one that the other replicas will know for its client's, too, as far
     /// as anybody can tell.
-    pub(crate) fn may_wait(&self, frame: &VerifiedFrame) -> bool {
+    pub(crate) fn may_wait(&self, frame: &Frame) -> bool {
+        rule!("PBFT-M7");
         frame.is_signed() || !self.distrusted.contains(&frame.client())
     }
 

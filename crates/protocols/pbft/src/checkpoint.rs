@@ -78,9 +78,10 @@ impl Pbft {
             return;
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();
-        votes.insert(message.from, message.clone());
+        let news = votes.insert(message.from, message.clone()).is_none();
         let same = |other: &&Arc<Signed>| other.body.checkpoint() == Some((vote, history));
         let same: Vec<Arc<Signed>> = votes.values().filter(same).cloned().collect();
+        self.useful += u64::from(news);
         if same.len() >= self.group.quorum() {
             self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
         }
@@ -95,6 +96,7 @@ impl Pbft {
             return;
         }
         rule!("PBFT-C4");
+        self.useful += 1;
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());

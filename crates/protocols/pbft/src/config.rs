@@ -34,6 +34,9 @@ pub struct Config {
     /// Whether CHECKPOINTs carry the attested histories of what their senders executed (A2M-PBFT-E); of the others none
     /// counts.
     pub histories: bool,
+    /// Whether PRE-PREPARE, PREPARE and COMMIT are signed by their senders (§4), as all else that replicas agree with; of
+    /// those that are not, none counts.
+    pub signs_phases: bool,
     /// The flawed rule to follow.
     #[cfg(feature = "literal")]
     pub literal: Option<Flaw>,
@@ -54,6 +57,7 @@ impl Config {
         fast_reads: true,
         limits: Limits::DEFAULT,
         histories: false,
+        signs_phases: false,
         #[cfg(feature = "literal")]
         literal: None,
     };

@@ -28,6 +28,27 @@ pub struct Vote {
     pub digest: Digest,
 }
 
+/// A message of the three phases (§4.2): signed where the group signs all of them, and else vouched for by the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// PRE-PREPARE.
+    PrePrepare(PrePrepare),
+    /// PREPARE.
+    Prepare(Vote),
+    /// COMMIT.
+    Commit(Vote),
+}
+
+impl From<Phase> for Message {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::PrePrepare(proposal) => Self::PrePrepare(proposal),
+            Phase::Prepare(vote) => Self::Prepare(vote),
+            Phase::Commit(vote) => Self::Commit(vote),
+        }
+    }
+}
+
 /// CHECKPOINT: the sender executed everything up to a batch and this is its state (§4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -92,7 +113,7 @@ pub struct Entry {
 }
 
 /// VIEW-CHANGE: its sender has left the views before (§4.4; TOCS §3.2.4). The sets P and Q are claims, not proofs, for
-/// PREPAREs and PRE-PREPAREs carry no signature.
+/// PREPAREs and PRE-PREPAREs need not carry a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewChange {
     /// The view the sender moves to.
@@ -130,6 +151,8 @@ pub enum Body {
     NewView(NewView),
     /// CHECKPOINT, in a group whose replicas keep attested histories.
     Attested(AttestedCheckpoint),
+    /// PRE-PREPARE, PREPARE or COMMIT, in a group whose replicas sign these.
+    Phase(Phase),
 }
 
 impl Body {
@@ -139,7 +162,7 @@ impl Body {
         match self {
             Self::Checkpoint(checkpoint) => Some((*checkpoint, None)),
             Self::Attested(attested) => Some((attested.checkpoint, attested.entry())),
-            Self::ViewChange(_) | Self::NewView(_) => None,
+            Self::ViewChange(_) | Self::NewView(_) | Self::Phase(_) => None,
         }
     }
 }
@@ -216,7 +239,7 @@ pub enum Message {
     Prepare(Vote),
     /// COMMIT.
     Commit(Vote),
-    /// CHECKPOINT, VIEW-CHANGE or NEW-VIEW.
+    /// CHECKPOINT, VIEW-CHANGE or NEW-VIEW; where the group signs them, PRE-PREPARE, PREPARE or COMMIT.
     Signed(Arc<Signed>),
     /// A status.
     Status(Status),

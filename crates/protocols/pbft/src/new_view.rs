@@ -93,6 +93,7 @@ impl Pbft {
             }
         }
         rule!("PBFT-V12");
+        self.useful += 1;
         if new_view.view > self.view {
             self.forget_view(cx);
         }

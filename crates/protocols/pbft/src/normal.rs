@@ -1,7 +1,7 @@
 //! PBFT §4.2, "Normal-case operation": PRE-PREPARE, PREPARE, COMMIT, execution.
 
-use crate::message::{Entry, Message, PrePrepare, Record, Vote};
-use crate::state::Pbft;
+use crate::message::{Entry, Phase, PrePrepare, Record, Vote};
+use crate::state::{Pbft, Voted, first};
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Reached, VerifiedFrame, rule};
@@ -98,7 +98,7 @@ impl Pbft {
             let batch = Batch { time: cx.wall(), frames };
             self.proposed = seq;
             self.pre_prepare(cx, seq, &batch);
-            cx.broadcast(Message::PrePrepare(PrePrepare { view: self.view, seq, batch }));
+            self.tell_all(cx, Phase::PrePrepare(PrePrepare { view: self.view, seq, batch }));
         }
     }
 
@@ -152,8 +152,12 @@ impl Pbft {
         };
         match &slot.proposal {
             Some((known, _)) if *known == digest => {}
-            Some(_) => cx.suspect(from, "two PRE-PREPAREs for one number"),
+            Some(_) => {
+                cx.suspect(from, "two PRE-PREPAREs for one number");
+                self.contradicted(cx, from, "two PRE-PREPAREs for one number");
+            }
             None => {
+                self.useful += 1;
                 self.frames.name(proposal.seq, &proposal.batch.frames);
                 self.note_named(cx, &proposal.batch);
                 self.propose(proposal.seq, digest, proposal.batch);
@@ -179,7 +183,8 @@ impl Pbft {
             return cx.ignore(from, "a PREPARE of another view or by the primary");
         }
         if let Some(slot) = self.slot(vote.seq) {
-            slot.prepares.entry(from).or_insert(vote.digest);
+            let voted = first(&mut slot.prepares, from, vote.digest);
+            self.judge_vote(cx, from, voted, "two PREPAREs for one number");
         }
     }
 
@@ -190,8 +195,18 @@ impl Pbft {
             return cx.ignore(from, "a COMMIT of another view");
         }
         if let Some(slot) = self.slot(vote.seq) {
-            slot.commits.entry(from).or_insert(vote.digest);
+            let voted = first(&mut slot.commits, from, vote.digest);
+            self.judge_vote(cx, from, voted, "two COMMITs for one number");
             self.time_commit(cx, vote.seq, from, vote.digest);
+        }
+    }
+
+    /// A vote is the first of its sender for a number, or says the same again, or contradicts it.
+    fn judge_vote(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, voted: Voted, what: &'static str) {
+        match voted {
+            Voted::First => self.useful += 1,
+            Voted::Again => {}
+            Voted::Otherwise => self.contradicted(cx, from, what),
         }
     }
 
@@ -229,7 +244,7 @@ impl Pbft {
             (slot.pre_prepared, slot.sent) = (true, now);
         }
         if !primary {
-            cx.broadcast(Message::Prepare(vote));
+            self.tell_all(cx, Phase::Prepare(vote));
         }
     }
 
@@ -257,7 +272,7 @@ impl Pbft {
         self.prepared.insert(seq, entry);
         rule!("PBFT-R2");
         cx.persist(Record::Prepared(entry));
-        cx.broadcast(Message::Commit(self.vote(seq, digest)));
+        self.tell_all(cx, Phase::Commit(self.vote(seq, digest)));
         self.time_agreement(cx, seq, digest);
     }
 

@@ -1,7 +1,7 @@
 //! Status messages (TOCS §5.2): replicas compare notes, and each sends again of its own messages what another lacks.
 //! PREPAREs and COMMITs convince nobody at second hand, so nobody else's are.
 
-use crate::message::{Message, PrePrepare, Status};
+use crate::message::{Message, Phase, PrePrepare, Status};
 use crate::state::{Pbft, Slot, Timer};
 use crate::wire::MAX_BATCHES;
 use std::collections::BTreeSet;
@@ -138,8 +138,8 @@ impl Pbft {
         for (seq, slot) in open.filter(|(_, slot)| slot.sent <= settled) {
             let at = usize::try_from(seq.0 - status.executed.0 - 1).unwrap_or(usize::MAX);
             let has = status.slots.get(at).copied().unwrap_or(0);
-            for message in own_messages(view, me, mine && *seq > end, *seq, slot, has) {
-                cx.send(To::One(to), message);
+            for phase in own_messages(view, me, mine && *seq > end, *seq, slot, has) {
+                self.tell_again(cx, to, phase);
             }
         }
     }
@@ -191,6 +191,7 @@ impl Pbft {
             }
         }
         if useful {
+            self.useful += 1;
             self.touch_all();
         }
     }
@@ -231,20 +232,20 @@ fn own_messages(
     seq: Seq,
     slot: &Slot,
     has: u8,
-) -> Vec<Message> {
+) -> Vec<Phase> {
     let mut messages = Vec::new();
     let Some((digest, batch)) = slot.proposal.as_ref().filter(|_| slot.pre_prepared) else { return messages };
     let vote = crate::Vote { view, seq, digest: *digest };
     if has & (Status::PREPARED | Status::COMMITTED) == 0 {
         if proposes && has & Status::PROPOSED == 0 {
-            messages.push(Message::PrePrepare(PrePrepare { view, seq, batch: batch.clone() }));
+            messages.push(Phase::PrePrepare(PrePrepare { view, seq, batch: batch.clone() }));
         }
         if !proposes && slot.prepares.get(&me) == Some(digest) {
-            messages.push(Message::Prepare(vote));
+            messages.push(Phase::Prepare(vote));
         }
     }
     if slot.prepared && slot.commits.get(&me) == Some(digest) && has & Status::COMMITTED == 0 {
-        messages.push(Message::Commit(vote));
+        messages.push(Phase::Commit(vote));
     }
     messages
 }

@@ -1,7 +1,9 @@
 //! What a replica's host signs of each message, with a domain of its own for each kind, and what a receiver must
 //! verify before it acts on one.
 
-use crate::message::{AttestedCheckpoint, Body, Entry, Message, NewView, Signed, StableProof, ViewChange};
+use crate::message::{
+    AttestedCheckpoint, Body, Entry, Message, NewView, Phase, Signed, StableProof, ViewChange, Vote,
+};
 use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Evidence, encode_attestation, history_claim};
 use troth_core::rule;
@@ -28,6 +30,12 @@ fn add_entries(hasher: &mut Hasher, entries: &[Entry]) {
     }
 }
 
+fn vote(tag: &'static str, group: GroupId, from: ReplicaId, vote: Vote) -> Digest {
+    let mut hasher = hasher(tag, group, from);
+    hasher.number(vote.view.0).number(vote.seq.0).digest(&vote.digest);
+    hasher.finish()
+}
+
 impl Body {
     /// The message's name.
     #[must_use]
@@ -36,6 +44,9 @@ impl Body {
             Self::Checkpoint(_) | Self::Attested(_) => "CHECKPOINT",
             Self::ViewChange(_) => "VIEW-CHANGE",
             Self::NewView(_) => "NEW-VIEW",
+            Self::Phase(Phase::PrePrepare(_)) => "PRE-PREPARE",
+            Self::Phase(Phase::Prepare(_)) => "PREPARE",
+            Self::Phase(Phase::Commit(_)) => "COMMIT",
         }
     }
 
@@ -75,6 +86,12 @@ impl Body {
                 }
                 hasher.finish()
             }
+            Self::Phase(Phase::PrePrepare(proposal)) => {
+                let (view, seq, digest) = (proposal.view, proposal.seq, proposal.batch.digest());
+                vote("troth/pbft/pre-prepare/v1", group, from, Vote { view, seq, digest })
+            }
+            Self::Phase(Phase::Prepare(said)) => vote("troth/pbft/prepare/v1", group, from, *said),
+            Self::Phase(Phase::Commit(said)) => vote("troth/pbft/commit/v1", group, from, *said),
         }
     }
 }
@@ -91,7 +108,7 @@ impl Signed {
             evidence: Evidence::Signature(&self.signature),
         });
         match &self.body {
-            Body::Checkpoint(_) => Ok(()),
+            Body::Checkpoint(_) | Body::Phase(_) => Ok(()),
             Body::Attested(attested) => attested.claims(self.from, claims),
             Body::ViewChange(change) => change.claims(group, claims),
             Body::NewView(new_view) => new_view.claims(group, claims),
@@ -134,7 +151,7 @@ impl NewView {
 impl Authentic for Message {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
         match self {
-            // The link vouches for these, to this replica alone.
+            // The link vouches for these, to this replica alone; where the group signs the three phases, they do not count.
             Self::PrePrepare(_) | Self::Prepare(_) | Self::Commit(_) | Self::Status(_) => Ok(()),
             Self::FetchBatches(_) | Self::Batches(_) | Self::WrongTags(_) => Ok(()),
             Self::FetchHistory(_) | Self::History(..) => Ok(()),

@@ -4,7 +4,7 @@ use crate::Config;
 use crate::choose::null;
 use crate::message::{Entry, Signed, StableProof, Vote};
 use crate::tentative::Tentative;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
@@ -74,6 +74,29 @@ impl Slot {
         let mut others = named.filter(|digest| Some(*digest) != proposed);
         others
             .find(|digest| of(&self.prepares, digest).count().max(of(&self.commits, digest).count()) >= weak)
+    }
+}
+
+/// What a vote is to those that came before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voted {
+    /// The first of its sender, which counts.
+    First,
+    /// The same once more.
+    Again,
+    /// For another batch than the first.
+    Otherwise,
+}
+
+/// Notes a vote: the first of its sender counts.
+pub(crate) fn first(votes: &mut BTreeMap<ReplicaId, Digest>, from: ReplicaId, digest: Digest) -> Voted {
+    match votes.entry(from) {
+        btree_map::Entry::Vacant(vacant) => {
+            vacant.insert(digest);
+            Voted::First
+        }
+        btree_map::Entry::Occupied(voted) if *voted.get() == digest => Voted::Again,
+        btree_map::Entry::Occupied(_) => Voted::Otherwise,
     }
 }
 
@@ -179,6 +202,8 @@ pub struct Pbft {
     /// When each replica was shown batches last.
     pub(crate) shown_batches: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
+    /// How many messages of others have brought this replica further.
+    pub(crate) useful: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
     /// Its own state was found to differ from a stable one, which is on its way.
@@ -242,6 +267,7 @@ impl Pbft {
             answered: BTreeMap::new(),
             shown_batches: BTreeMap::new(),
             suspicions: 0,
+            useful: 0,
             round: 0,
             behind: false,
             repairing: false,

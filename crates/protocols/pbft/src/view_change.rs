@@ -71,6 +71,9 @@ impl Pbft {
         if change.to == View(0) || Shown::new(&self.group, &self.config, message.from, change).is_none() {
             return self.condemn(cx, message.from, "a VIEW-CHANGE that breaks the rules of its sets");
         }
+        // One from each for each view that this replica is in: who goes on and on is of no more use.
+        let news = change.to > self.view && known.is_none_or(|known| known.to <= self.view);
+        self.useful += u64::from(news);
         let stable = Arc::new(change.stable.clone());
         self.changes.insert(message.from, message.clone());
         self.reconsider = true;

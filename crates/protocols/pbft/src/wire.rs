@@ -2,8 +2,8 @@
 
 use crate::authenticators::MOST_COMPLAINTS;
 use crate::message::{
-    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof,
-    Status, ViewChange, Vote,
+    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, Phase, PrePrepare, Record, Signed,
+    StableProof, Status, ViewChange, Vote,
 };
 use std::sync::Arc;
 use troth_auth::{decode_attestation, encode_attestation};
@@ -27,6 +27,10 @@ const VIEW_CHANGE: u8 = 1;
 const NEW_VIEW: u8 = 2;
 /// Stands where a CHECKPOINT may.
 const ATTESTED: u8 = 3;
+/// These stand inside nothing.
+const PRE_PREPARE: u8 = 4;
+const PREPARE: u8 = 5;
+const COMMIT: u8 = 6;
 
 impl Wire for Body {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -53,10 +57,22 @@ impl Wire for Body {
                 checkpoint.digest.encode(out);
                 encode_attestation(attestation, out);
             }
+            Self::Phase(Phase::PrePrepare(proposal)) => {
+                out.push(PRE_PREPARE);
+                proposal.encode(out);
+            }
+            Self::Phase(Phase::Prepare(vote)) => {
+                out.push(PREPARE);
+                vote.encode(out);
+            }
+            Self::Phase(Phase::Commit(vote)) => {
+                out.push(COMMIT);
+                vote.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Self::decode_up_to(reader, NEW_VIEW)
+        Self::decode_up_to(reader, COMMIT)
     }
 }
 
@@ -77,6 +93,9 @@ impl Body {
                 checkpoint: Checkpoint { seq: Wire::decode(reader)?, digest: Wire::decode(reader)? },
                 attestation: decode_attestation(reader)?,
             }),
+            PRE_PREPARE => Self::Phase(Phase::PrePrepare(Wire::decode(reader)?)),
+            PREPARE => Self::Phase(Phase::Prepare(Wire::decode(reader)?)),
+            COMMIT => Self::Phase(Phase::Commit(Wire::decode(reader)?)),
             _ => Self::NewView(NewView {
                 view: Wire::decode(reader)?,
                 changes: decode_list(reader, "VIEW-CHANGEs", VIEW_CHANGE)?,
@@ -124,7 +143,7 @@ impl Wire for Signed {
         self.signature.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Self::decode_up_to(reader, NEW_VIEW)
+        Self::decode_up_to(reader, COMMIT)
     }
 }
 

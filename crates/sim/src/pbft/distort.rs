@@ -39,7 +39,7 @@ pub(super) fn distorted(rng: &mut Rng, body: &Body) -> Option<Body> {
             1 => new_view.changes.extend(new_view.changes.first().cloned()),
             _ => drop(new_view.chosen.pop()),
         },
-        Body::Checkpoint(_) | Body::Attested(_) => return None,
+        Body::Checkpoint(_) | Body::Attested(_) | Body::Phase(_) => return None,
     }
     Some(body)
 }

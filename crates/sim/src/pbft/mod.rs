@@ -44,8 +44,14 @@ pub(crate) fn config(options: &Options) -> Config {
         fast_reads: true,
         limits: limits(options),
         histories: false,
+        signs_phases: false,
         literal,
     }
+}
+
+/// Whether the replicas of a seed's group sign everything (§4): in a quarter of the worlds they do.
+fn signs_phases(options: &Options) -> bool {
+    Rng::stream(options.seed, "signed phases", 0).one_in(4)
 }
 
 impl Protocol for PbftWorld {
@@ -59,7 +65,7 @@ impl Protocol for PbftWorld {
     }
 
     fn agreement(options: &Options, group: &Group, me: ReplicaId, _: Option<u64>) -> Pbft {
-        Pbft::new(me, *group, config(options))
+        Pbft::new(me, *group, Config { signs_phases: signs_phases(options), ..config(options) })
     }
 
     fn counters() -> &'static [CounterId] {

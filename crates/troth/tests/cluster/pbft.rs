@@ -379,3 +379,36 @@ fn clients_that_send_authenticators_are_served_through_the_end_of_a_primary() {
     let refused = run(dir, &["status"]);
     assert!(text(&refused).contains("takes no authenticators"), "{}", text(&refused));
 }
+
+#[test]
+fn replicas_that_sign_everything_serve_through_the_end_of_a_primary() {
+    let scratch = Scratch::new("pbft-all-signed");
+    let dir = scratch.0.as_path();
+    let refused = run(dir, &["init", "--auth", "all-signed", "--base-port", "24700"]);
+    assert!(!refused.status.success() && text(&refused).contains("--protocol pbft"), "{}", text(&refused));
+    init_pbft(dir, &["--auth", "all-signed"]);
+    let cluster = std::fs::read_to_string(dir.join("cluster.toml")).expect("just written");
+    assert!(cluster.contains("auth = \"all-signed\""), "{cluster}");
+    let mut replicas = start(dir, &ALL);
+    for number in 0..5 {
+        put(dir, &format!("before{number}"), "value");
+    }
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    for number in 0..5 {
+        put(dir, &format!("between{number}"), "value");
+    }
+    drop(replicas);
+    let _replicas = start(dir, &ALL);
+    for number in 0..5 {
+        assert_eq!(get(dir, &format!("before{number}")), "value");
+        assert_eq!(get(dir, &format!("between{number}")), "value");
+    }
+    for replica in status(dir) {
+        assert_eq!(replica["accused"].as_array().map(Vec::len), Some(0), "{replica}");
+    }
+    let file = dir.join("cluster.toml");
+    std::fs::write(&file, cluster.replace("\"pbft\"", "\"minbft\"")).expect("our own file");
+    let refused = run(dir, &["status"]);
+    assert!(text(&refused).contains("everything is signed"), "{}", text(&refused));
+}

@@ -171,6 +171,9 @@ impl Net {
                 Effect::Certify { .. } | Effect::CertifyInLog { .. } | Effect::Draw(_) => {
                     unreachable!("nothing is certified or drawn")
                 }
+                Effect::BroadcastSigned(_) => {
+                    unreachable!("the links vouch for the three phases")
+                }
                 Effect::SetTimer { timer, at } => drop(node.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(node.timers.remove(&timer)),
                 Effect::Persist(record) => {

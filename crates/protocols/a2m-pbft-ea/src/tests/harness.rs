@@ -279,7 +279,7 @@ impl Net {
                     node.trail.push("release");
                     assert!(node.released.insert(seq, proof).is_none(), "released once");
                 }
-                Effect::Broadcast(_) | Effect::Certify { .. } => {
+                Effect::Broadcast(_) | Effect::BroadcastSigned(_) | Effect::Certify { .. } => {
                     unreachable!("what it sends to all is attested or signed")
                 }
                 Effect::CertifyInLog { log, slot, body, to } => {

@@ -1,4 +1,4 @@
-//! PBFT-M1 to PBFT-M6: frames with authenticators.
+//! PBFT-M1 to PBFT-M7: frames with authenticators.
 
 use super::harness::*;
 use crate::message::{Message, PrePrepare, Vote};
@@ -257,4 +257,22 @@ fn clients_that_spoil_one_replica_s_tags_each_hold_nobody_up_together() {
         let history = spoilers.net.node(replica).history();
         assert!(history.contains(&honest.digest()), "replica {replica}: {}", history.len());
     }
+}
+
+#[test]
+fn what_such_a_client_does_not_sign_is_of_no_use_unless_a_proposal_names_it() {
+    covers!("PBFT-M7");
+    let mut net = Net::new(1);
+    let (one, two) = (tagged(1, 1), tagged(1, 2));
+    let may = |net: &Net, frame: &VerifiedFrame| net.node(3).pbft.may_use(frame);
+    assert!(may(&net, &one) && may(&net, &two));
+    net.tell(0, 3, pre_prepare(1, &batch(&[&one])));
+    show_doubtful(&mut net, 3, &[&one]);
+    assert!(!may(&net, &two));
+    assert!(may(&net, &frame(1, 2)) && may(&net, &tagged(2, 1)), "its signature, and another client's tags");
+    net.tell(0, 3, pre_prepare(2, &batch(&[&two])));
+    assert!(may(&net, &two), "a proposal rests on it");
+    net.request(&two, [3]);
+    let holds = |net: &Net| net.node(3).pbft.frame(&two.digest()).is_some();
+    assert!(holds(&net) && net.node(3).pbft.pool.is_empty(), "kept for that, and not proposed");
 }

@@ -160,6 +160,12 @@ impl Net {
                     self.wire.extend(flights(&self.group, replica, to, &message));
                     node.pbft.on_message(&mut cx, replica, Verified::made_here(message));
                 }
+                Effect::BroadcastSigned(body) => {
+                    node.trail.push("broadcast");
+                    let message = sealed(&self.group, replica, body);
+                    self.wire.extend(flights(&self.group, replica, To::Others, &message));
+                    self.wire.push_back(Flight { from: replica, to: replica, message });
+                }
                 Effect::Certify { .. } | Effect::CertifyInLog { .. } => {
                     unreachable!("PBFT has nothing certified")
                 }

@@ -2,8 +2,8 @@
 
 use super::harness::{Net, batch, covers, frame};
 use crate::message::{
-    Body, Checkpoint, Entry, Message, NewView, PrePrepare, Record, Signed, StableProof, Status, ViewChange,
-    Vote,
+    Body, Checkpoint, Entry, Message, NewView, Phase, PrePrepare, Record, Signed, StableProof, Status,
+    ViewChange, Vote,
 };
 use std::sync::Arc;
 use troth_auth::Authentic;
@@ -38,8 +38,9 @@ fn samples(net: &Net) -> Vec<Message> {
         changes: 5,
         wishes: true,
     };
+    let proposal = PrePrepare { view: View(3), seq: Seq(9), batch: batch(&[&frame(1, 1)]) };
     vec![
-        Message::PrePrepare(PrePrepare { view: View(3), seq: Seq(9), batch: batch(&[&frame(1, 1)]) }),
+        Message::PrePrepare(proposal.clone()),
         Message::Prepare(vote),
         Message::Commit(vote),
         change,
@@ -49,6 +50,9 @@ fn samples(net: &Net) -> Vec<Message> {
         Message::FetchBatches(vec![Digest([2; 32])]),
         Message::Batches(vec![batch(&[&frame(2, 1)])]),
         Message::WrongTags(vec![Digest([6; 32])]),
+        net.signed(0, Body::Phase(Phase::PrePrepare(proposal))),
+        net.signed(1, Body::Phase(Phase::Prepare(vote))),
+        net.signed(1, Body::Phase(Phase::Commit(vote))),
     ]
 }
 
@@ -106,6 +110,13 @@ fn a_cut_message_is_malformed_and_bodies_nest_to_a_bounded_depth() {
     let twice = nested(once.clone());
     assert_eq!(Body::from_wire(&once.to_wire()), Ok(once), "its form is judged elsewhere");
     assert!(Body::from_wire(&twice.to_wire()).is_err());
+    let vote = Vote { view: View(0), seq, digest };
+    for phase in [Phase::Prepare(vote), Phase::Commit(vote)] {
+        assert!(
+            Body::from_wire(&nested(Body::Phase(phase)).to_wire()).is_err(),
+            "votes stand inside nothing"
+        );
+    }
 }
 
 #[test]
@@ -136,7 +147,8 @@ fn what_is_signed_is_checked_with_all_that_it_rests_on() {
         message.claims(net.group.id(), &mut claims).map(|()| claims.len())
     };
     let counts: Vec<_> = samples(&net).iter().map(claims).collect();
-    assert_eq!(counts, [Ok(0), Ok(0), Ok(0), Ok(3), Ok(4), Ok(0), Ok(2), Ok(0), Ok(0), Ok(0)]);
+    let of_lists = [Ok(0), Ok(0), Ok(0), Ok(3), Ok(4), Ok(0), Ok(2), Ok(0), Ok(0), Ok(0)];
+    assert_eq!(counts, [&of_lists[..], &[Ok(1); 3]].concat());
     let Message::Signed(signed) =
         net.signed(1, Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([4; 32]) }))
     else {
@@ -155,4 +167,13 @@ fn what_is_signed_is_checked_with_all_that_it_rests_on() {
     assert!(claims(&net.signed(1, Body::NewView(not_a_change))).is_err(), "a NEW-VIEW rests on VIEW-CHANGEs");
     let by = |from| other.digest(net.group.id(), super::harness::r(from));
     assert_ne!(by(0), by(1), "a digest names its sender");
+    let proposed = batch(&[]);
+    let vote = Vote { view: View(3), seq: Seq(9), digest: proposed.digest() };
+    let proposal = PrePrepare { view: View(3), seq: Seq(9), batch: proposed };
+    let of = |phase| Body::Phase(phase).digest(net.group.id(), super::harness::r(1));
+    let (first, second, third) =
+        (of(Phase::PrePrepare(proposal)), of(Phase::Prepare(vote)), of(Phase::Commit(vote)));
+    assert!(first != second && second != third && first != third, "a digest names the kind");
+    let later = Vote { view: View(4), ..vote };
+    assert_ne!(of(Phase::Commit(later)), third, "and all that is said");
 }

@@ -56,6 +56,7 @@ impl<P: PbftFamily> Strategy<P> for FalseWitness {
                 }
                 Body::Checkpoint(_) | Body::Attested(_) => self.confidants,
                 Body::NewView(_) => u64::MAX,
+                Body::Phase(_) => self.voters,
             },
             PeerMessage::Protocol(Message::PrePrepare(_) | Message::Prepare(_) | Message::Commit(_)) => {
                 self.voters

@@ -1,11 +1,11 @@
 //! The equivocating primary: proposes a batch to some and another batch for the same number to the others, and starts
 //! views differently for different replicas.
 
-use super::Peer;
+use super::{Peer, phase, say};
 use crate::adversary::{Hand, Strategy};
 use crate::pbft::PbftFamily;
 use troth_core::PeerMessage;
-use troth_pbft::{Body, Message, NewView, PrePrepare};
+use troth_pbft::{Body, Message, NewView, Phase, PrePrepare};
 use troth_types::{Batch, ReplicaId, Seq, Time, View};
 
 /// Proposes twice.
@@ -43,22 +43,23 @@ impl<P: PbftFamily> Strategy<P> for Equivocator {
     }
 
     fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
-        match &message {
-            PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
-                let at = (proposal.view, proposal.seq);
-                if self.other.as_ref().is_none_or(|(view, seq, ..)| (*view, *seq) != at) {
-                    let shown = if hand.rng.one_in(3) { hand.rng.subset(hand.group.n()) } else { 0 };
-                    let batch = other_batch(hand, &proposal.batch);
-                    self.other = Some((at.0, at.1, batch, shown));
-                }
-                match &self.other {
-                    Some((view, seq, batch, shown)) if shown & (1 << to.0) != 0 => {
-                        let other = PrePrepare { view: *view, seq: *seq, batch: batch.clone() };
-                        hand.send_evil(to, PeerMessage::Protocol(Message::PrePrepare(other)));
-                    }
-                    _ => hand.send(to, message),
-                }
+        if let Some((Phase::PrePrepare(proposal), signed)) = phase(&message) {
+            let at = (proposal.view, proposal.seq);
+            if self.other.as_ref().is_none_or(|(view, seq, ..)| (*view, *seq) != at) {
+                let shown = if hand.rng.one_in(3) { hand.rng.subset(hand.group.n()) } else { 0 };
+                let batch = other_batch(hand, &proposal.batch);
+                self.other = Some((at.0, at.1, batch, shown));
             }
+            return match &self.other {
+                Some((view, seq, batch, shown)) if shown & (1 << to.0) != 0 => {
+                    let other = PrePrepare { view: *view, seq: *seq, batch: batch.clone() };
+                    let other = say(hand, Phase::PrePrepare(other), signed);
+                    hand.send_evil(to, other);
+                }
+                _ => hand.send(to, message),
+            };
+        }
+        match &message {
             PeerMessage::Protocol(Message::Signed(signed)) if signed.from == hand.me => match &signed.body {
                 Body::NewView(new_view) if hand.rng.one_in(3) => {
                     let other = other_start(hand, new_view);

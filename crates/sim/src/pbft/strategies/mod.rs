@@ -10,13 +10,34 @@ mod view_sets;
 mod votes;
 
 use super::PbftFamily;
-use crate::adversary::{Liar, Selective};
+use crate::adversary::{Hand, Liar, Selective};
 use crate::protocol::Named;
 use std::marker::PhantomData;
 use troth_core::PeerMessage;
-use troth_pbft::Message;
+use troth_pbft::{Body, Message, Phase};
 
 type Peer = PeerMessage<Message>;
+
+/// The message of the three phases that this one is, and whether it is signed.
+fn phase(message: &Peer) -> Option<(Phase, bool)> {
+    match message {
+        PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
+            Some((Phase::PrePrepare(proposal.clone()), false))
+        }
+        PeerMessage::Protocol(Message::Prepare(vote)) => Some((Phase::Prepare(*vote), false)),
+        PeerMessage::Protocol(Message::Commit(vote)) => Some((Phase::Commit(*vote), false)),
+        PeerMessage::Protocol(Message::Signed(signed)) => match &signed.body {
+            Body::Phase(phase) => Some((phase.clone(), true)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A message of the three phases as a faulty replica says it, signed where its group signs such.
+fn say<P: PbftFamily>(hand: &mut Hand<'_, P>, phase: Phase, signed: bool) -> Peer {
+    PeerMessage::Protocol(if signed { hand.sign(Body::Phase(phase)) } else { phase.into() })
+}
 
 /// The strategies against a protocol that orders as PBFT does.
 pub struct Written<P>(PhantomData<P>);

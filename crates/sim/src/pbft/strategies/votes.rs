@@ -1,12 +1,11 @@
 //! The double voter: votes for whatever anybody proposed, and for other things to other replicas; commits to what never
 //! prepared.
 
-use super::Peer;
+use super::{Peer, phase, say};
 use crate::adversary::{Hand, Strategy};
 use crate::pbft::PbftFamily;
 use std::collections::VecDeque;
-use troth_core::PeerMessage;
-use troth_pbft::{Message, Vote};
+use troth_pbft::{Phase, Vote};
 use troth_types::{Digest, ReplicaId};
 
 /// Votes twice.
@@ -22,7 +21,7 @@ impl<P: PbftFamily> Strategy<P> for DoubleVoter {
     }
 
     fn send(&mut self, hand: &mut Hand<'_, P>, _: usize, to: ReplicaId, message: Peer) {
-        let PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) = &message else {
+        let Some((Phase::Prepare(vote) | Phase::Commit(vote), signed)) = phase(&message) else {
             return hand.send(to, message);
         };
         let others = self.seen.iter().filter(|other| (other.view, other.seq) == (vote.view, vote.seq));
@@ -30,20 +29,22 @@ impl<P: PbftFamily> Strategy<P> for DoubleVoter {
             others.map(|other| other.digest).filter(|other| *other != vote.digest).collect();
         if !others.is_empty() && hand.rng.one_in(2) {
             let digest = hand.rng.pick(&others);
-            let vote = Vote { digest, ..*vote };
-            hand.send_evil(to, PeerMessage::Protocol(Message::Prepare(vote)));
-            return hand.send_evil(to, PeerMessage::Protocol(Message::Commit(vote)));
+            let vote = Vote { digest, ..vote };
+            let (prepare, commit) =
+                (say(hand, Phase::Prepare(vote), signed), say(hand, Phase::Commit(vote), signed));
+            hand.send_evil(to, prepare);
+            return hand.send_evil(to, commit);
         }
         hand.send(to, message);
     }
 
     fn hears(&mut self, hand: &mut Hand<'_, P>, _: usize, from: ReplicaId, message: &Peer) -> bool {
-        let vote = match message {
-            PeerMessage::Protocol(Message::Prepare(vote) | Message::Commit(vote)) => *vote,
-            PeerMessage::Protocol(Message::PrePrepare(proposal)) => {
+        let Some((heard, signed)) = phase(message) else { return true };
+        let vote = match heard {
+            Phase::Prepare(vote) | Phase::Commit(vote) => vote,
+            Phase::PrePrepare(proposal) => {
                 Vote { view: proposal.view, seq: proposal.seq, digest: proposal.batch.digest() }
             }
-            _ => return true,
         };
         if self.seen.len() == 64 {
             self.seen.pop_front();
@@ -52,7 +53,8 @@ impl<P: PbftFamily> Strategy<P> for DoubleVoter {
         // Says at once what nobody has prepared yet.
         if from != hand.me && hand.rng.one_in(4) {
             for to in hand.others() {
-                hand.send_evil(to, PeerMessage::Protocol(Message::Commit(vote)));
+                let commit = say(hand, Phase::Commit(vote), signed);
+                hand.send_evil(to, commit);
             }
         }
         true
