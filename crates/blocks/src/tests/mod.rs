@@ -1,4 +1,7 @@
 //! Each block by itself.
+
+mod history;
+
 use crate::*;
 use troth_trusted::CounterValue;
 use troth_types::{ClientId, Digest, ReplicaId, Seq, Time};

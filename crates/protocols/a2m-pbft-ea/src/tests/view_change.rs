@@ -13,6 +13,8 @@ pub(super) fn kind(message: &Message) -> &'static str {
         Message::Want(_) => "WANTVIEWCHANGE",
         Message::Status(_) => "STATUS",
         Message::Stable(_) => "STABLE",
+        Message::FetchHistory(_) => "FETCH-HISTORY",
+        Message::History(..) => "HISTORY",
     }
 }
 
