@@ -184,7 +184,7 @@ impl Pbft {
         }
         if let Some(slot) = self.slot(vote.seq) {
             let voted = first(&mut slot.prepares, from, vote.digest);
-            self.judge_vote(cx, from, voted, "two PREPAREs for one number");
+            self.judge_vote(cx, from, voted, vote, "two PREPAREs for one number");
         }
     }
 
@@ -196,15 +196,28 @@ impl Pbft {
         }
         if let Some(slot) = self.slot(vote.seq) {
             let voted = first(&mut slot.commits, from, vote.digest);
-            self.judge_vote(cx, from, voted, "two COMMITs for one number");
+            self.judge_vote(cx, from, voted, vote, "two COMMITs for one number");
             self.time_commit(cx, vote.seq, from, vote.digest);
         }
     }
 
     /// A vote is the first of its sender for a number, or says the same again, or contradicts it.
-    fn judge_vote(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, voted: Voted, what: &'static str) {
+    fn judge_vote(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        from: ReplicaId,
+        voted: Voted,
+        vote: Vote,
+        what: &'static str,
+    ) {
         match voted {
-            Voted::First => self.useful += 1,
+            Voted::First => {
+                self.useful += 1;
+                // A primary that left this replica out must not make it wait for the next STATUS each time.
+                let weak = self.group.weak();
+                let slot = self.slots.get(&vote.seq).filter(|_| vote.seq > self.delivered);
+                self.named |= slot.is_some_and(|slot| slot.named_elsewhere(weak) == Some(vote.digest));
+            }
             Voted::Again => {}
             Voted::Otherwise => self.contradicted(cx, from, what),
         }

@@ -163,7 +163,7 @@ impl Pbft {
     /// Shows batches that somebody asks for.
     pub(crate) fn on_fetch_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, digests: &[Digest]) {
         rule!("PBFT-R12");
-        if self.was_just_now(cx, self.shown_batches.get(&from)) {
+        if self.shown_batches.get(&from).is_some_and(|until| *until > cx.now()) {
             return cx.ignore(from, "it was shown batches just now");
         }
         let mut asked: Vec<&Digest> = digests.iter().take(MAX_BATCHES).collect();
@@ -171,7 +171,9 @@ impl Pbft {
         asked.dedup();
         let found: Vec<Batch> = asked.into_iter().filter_map(|digest| self.batch(digest)).collect();
         if !found.is_empty() && from != self.me {
-            self.shown_batches.insert(from, cx.now());
+            let each = self.config.status_interval / (SELDOM * MAX_BATCHES as u64);
+            let until = self.after(cx, (each * found.len() as u64).max(1));
+            self.shown_batches.insert(from, until);
             cx.send(To::One(from), Message::Batches(found));
         }
     }
@@ -198,7 +200,7 @@ impl Pbft {
 
     /// Asks soon for what was named and is not here.
     pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
-        let wants = !self.lacking.is_empty() || self.frames.lacks_any();
+        let wants = self.named || !self.lacking.is_empty() || self.frames.lacks_any();
         if wants && !self.fetching {
             self.fetching = true;
             cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
@@ -218,6 +220,7 @@ impl Pbft {
             cx.fetch_frames(to, missing);
         }
         let batches = self.missing_batches();
+        self.named = !batches.is_empty();
         if !batches.is_empty() {
             cx.send(To::Others, Message::FetchBatches(batches));
         }

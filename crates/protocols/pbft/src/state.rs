@@ -153,6 +153,8 @@ pub struct Pbft {
     pub(crate) distrusted: BTreeSet<ClientId>,
     /// Somebody is about to be asked for missing frames or batches.
     pub(crate) fetching: bool,
+    /// More than f replicas may have voted for a batch that is not here.
+    pub(crate) named: bool,
     /// The pending request that the timers run for.
     pub(crate) timed: Option<u64>,
     /// How fast batches are agreed on.
@@ -199,7 +201,7 @@ pub struct Pbft {
     pub(crate) accused: Voters,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
-    /// When each replica was shown batches last.
+    /// Until when each replica is shown no batches, as it was shown some.
     pub(crate) shown_batches: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
     /// How many messages of others have brought this replica further.
@@ -239,6 +241,7 @@ impl Pbft {
             complaints: BTreeMap::new(),
             distrusted: BTreeSet::new(),
             fetching: false,
+            named: false,
             timed: None,
             pace: Pace::default(),
             looking: false,

@@ -106,6 +106,23 @@ fn batches_are_shown_a_few_times_in_an_interval_and_no_more() {
     assert_eq!(ask(&mut net, Digest([9; 32])), 0);
     assert_eq!(ask(&mut net, known), 1);
     assert_eq!(ask(&mut net, known), 1, "it was shown just now");
-    net.now += SMALL.status_interval / 4;
+    // One of them takes the time of one.
+    net.now += SMALL.status_interval / 256;
     assert_eq!(ask(&mut net, known), 2);
+}
+
+#[test]
+fn a_batch_that_f_plus_1_voted_for_and_the_primary_did_not_show_is_asked_for_soon() {
+    covers!("PBFT-R8");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, 0..4);
+    net.run_where(|flight| flight.to != r(3) || !matches!(flight.message, Message::PrePrepare(_)));
+    assert!(net.node(3).history().is_empty() && net.node(0).history() == [one.digest()]);
+    // Before the next STATUS.
+    let due = net.node(3).timers[&Timer::Fetch];
+    assert!(due < net.node(3).timers[&Timer::Status]);
+    net.fire(3, Timer::Fetch);
+    net.run();
+    assert_eq!(net.node(3).history(), [one.digest()]);
 }
