@@ -42,13 +42,14 @@ pub(crate) const ENTRIES: [Entry; 4] = [
         least: Some(0.93),
         predicted: |n| Predicted { messages: (n - 1) + (n - 1) * (n - 1) + n * (n - 1), trusted_calls: n },
     },
-    // PBFT's messages among fewer replicas, each of which attests its vote and its COMMIT (SOSP '07, §4.3.1).
+    // PBFT's messages among fewer replicas, each of which attests its vote and its COMMIT and appends what it executed
+    // (SOSP '07, §4.3.1).
     Entry {
         protocol: Protocol::A2mPbftEa,
         least: Some(0.90),
         predicted: |n| Predicted {
             messages: (n - 1) + (n - 1) * (n - 1) + n * (n - 1),
-            trusted_calls: 2 * n,
+            trusted_calls: 3 * n,
         },
     },
 ];

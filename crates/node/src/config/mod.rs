@@ -12,6 +12,7 @@ mod home;
 mod known;
 mod layout;
 mod make;
+mod parameters;
 mod protocol;
 mod raw;
 mod renew;

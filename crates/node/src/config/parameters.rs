@@ -1,0 +1,70 @@
+//! What a cluster's configuration means to each agreement protocol, and to those who check its replies.
+
+use super::authentication::Auth;
+use super::cluster::Cluster;
+use crate::keys::Keys;
+use std::sync::Arc;
+use troth_auth::{HISTORY_LOG, History};
+use troth_trusted_host::store::Room;
+
+/// A protocol's parameters with this cluster's timing and limits, which all protocols name alike.
+macro_rules! parameters {
+    ($cluster:expr, $default:expr) => {{
+        let (timing, mut config) = (&$cluster.timing, $default);
+        config.interval = timing.checkpoint_interval;
+        config.window = timing.window;
+        config.pipeline = timing.pipeline;
+        config.request_timeout = timing.suspect_after_ms * 1000;
+        config.view_timeout = timing.view_timeout_ms * 1000;
+        config.status_interval = timing.status_interval_ms * 1000;
+        config.clock_bound = timing.clock_bound_ms * 1000;
+        config.limits = $cluster.limits;
+        config
+    }};
+}
+
+impl Cluster {
+    /// The parameters of MinBFT.
+    #[must_use]
+    pub fn minbft(&self) -> troth_minbft::Config {
+        let slower_by = self.timing.primary_slower_by;
+        troth_minbft::Config { slower_by, ..parameters!(self, troth_minbft::Config::DEFAULT) }
+    }
+
+    /// The parameters of PBFT.
+    #[must_use]
+    pub fn pbft(&self) -> troth_pbft::Config {
+        let slower_by = self.timing.primary_slower_by;
+        let signs_phases = self.auth == Auth::AllSigned;
+        troth_pbft::Config { slower_by, signs_phases, ..parameters!(self, troth_pbft::Config::DEFAULT) }
+    }
+
+    /// The parameters of A2M-PBFT-E: PBFT's.
+    #[must_use]
+    pub fn a2m_pbft_e(&self) -> troth_pbft::Config {
+        self.pbft()
+    }
+
+    /// The parameters of A2M-PBFT-EA. It suspects by time alone, so how much slower a primary may be has no meaning there.
+    #[must_use]
+    pub fn a2m_pbft_ea(&self) -> troth_a2m_pbft_ea::Config {
+        parameters!(self, troth_a2m_pbft_ea::Config::DEFAULT)
+    }
+
+    /// Entries that each log of a component has room for; nothing where the protocol uses no logs.
+    #[must_use]
+    pub fn log_room(&self) -> Option<Room> {
+        crate::served::log_room(self)
+    }
+
+    /// What checks the places of requests in the replicas' histories, where replies prove them.
+    #[must_use]
+    pub fn history(&self) -> Option<History> {
+        if !crate::served::proves_replies(self.protocol) {
+            return None;
+        }
+        let keys = Keys { group: self.group.id(), mac: None, limits: self.limits, pairs: None };
+        let verifier = Arc::new(keys.attestations(&self.configuration()));
+        Some(History::new(self.group.id(), HISTORY_LOG, verifier))
+    }
+}
