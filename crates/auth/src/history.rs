@@ -1,15 +1,17 @@
 //! The history of executed batches, as one log of each trusted component attests it, and what a client makes of it
 //! (paper 000 §4.2).
 
-use crate::attestation::decode_attestation;
+use crate::attestation::{Looked, decode_attestation};
+use crate::seal::{Claim, Evidence};
 use std::fmt;
 use std::sync::Arc;
-use troth_trusted::a2m::{Content, LogId, Request, Slot, slot_nonce};
+use troth_trusted::CounterValue;
+use troth_trusted::a2m::{Attestation, Content, LogId, Request, Slot, slot_nonce};
 use troth_trusted::run::{Path, RunProof, root_over};
 use troth_trusted_host::AttestationVerifier;
-use troth_types::{Digest, Frame, GroupId, Hasher, Place, Reader, ReplicaId, Reply, Time};
+use troth_types::{Digest, Frame, GroupId, Hasher, Malformed, Place, Reader, ReplicaId, Reply, Seq, Time};
 
-/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md`, for `cargo xtask paper`.
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
 macro_rules! rule {
     ($label:literal) => {};
 }
@@ -24,6 +26,37 @@ pub fn entry_value(group: GroupId, time: Time, count: u16, root: &Digest) -> Dig
     let mut hasher = Hasher::new("troth/history/v1");
     hasher.fixed(&group.0).number(time.0).number(u64::from(count)).digest(root);
     hasher.finish()
+}
+
+/// What a history holds in one slot, and up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// What fills the slot: x.
+    pub value: Digest,
+    /// The digest up to the slot: d.
+    pub digest: Digest,
+}
+
+impl HistoryEntry {
+    /// What an attestation says that the history holds; none where that is nothing.
+    #[must_use]
+    pub fn of(attestation: &Attestation) -> Option<Self> {
+        match attestation.claim.content {
+            Content::Assigned { value, digest } => {
+                Some(Self { value: Digest(value), digest: Digest(digest) })
+            }
+            Content::Skipped { .. } | Content::Unassigned { .. } | Content::Forgotten { .. } => None,
+        }
+    }
+}
+
+/// What is to be checked of a CHECKPOINT that vouches for its sender's history too: the attestation is the lookup of the
+/// checkpoint's slot, and that is filled.
+pub fn history_claim(by: ReplicaId, seq: Seq, attestation: &Attestation) -> Result<Claim<'_>, Malformed> {
+    let entry = HistoryEntry::of(attestation);
+    let entry = entry.ok_or(Malformed::Invalid("a CHECKPOINT whose history holds nothing"))?;
+    let looked = Looked::settled(HISTORY_LOG, CounterValue::new(0, seq.0), attestation);
+    Ok(Claim { by, digest: entry.value, evidence: Evidence::Assigned(looked) })
 }
 
 /// Checks the places of requests in the replicas' histories.
@@ -52,6 +85,7 @@ impl History {
     #[must_use]
     pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
         rule!("A2MPBFTE-H4");
+        rule!("A2MPBFTEA-H4");
         let mut reader = Reader::new(&place.attestation);
         let attestation = decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())?;
         let slot: Slot = attestation.claim.slot;

@@ -19,8 +19,11 @@ const TICKETS: u64 = 1 << 63;
 const MOST_CERTIFICATES: usize = 8;
 /// Slots asked for in one call: few enough for everything else that the call carries.
 const MOST_AT_ONCE: usize = 64;
-/// Numbers whose values are kept, for those who had a state sent and must append what led to it.
+/// Numbers whose values are kept, for those who had a state sent and must append what led to it; of what is not appended yet,
+/// as many again.
 const MOST_VALUES: usize = 4096;
+/// Batches kept whose slots were not asked for.
+const MOST_WAITING: usize = 4096;
 
 /// A slot of the own history that is attested.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +151,13 @@ impl HistoryLog {
         self.reached = self.reached.max(at);
         self.values.insert(at, value);
         self.waiting.insert(at, Executed { batch: batch.clone(), done: done.to_vec() });
+        // Behind a gap so old that nobody can tell what was there, nothing is ever appended.
+        while self.waiting.len() > MOST_WAITING {
+            self.waiting.pop_first();
+        }
+        while self.values.len() > 2 * MOST_VALUES {
+            self.values.pop_first();
+        }
         Ok(())
     }
 
@@ -202,36 +212,52 @@ impl HistoryLog {
         (next <= self.reached && !self.values.contains_key(&next)).then_some(next)
     }
 
-    /// What the own history holds from a number on, to be shown to others or kept.
+    /// What the own history holds from a number on, as much as one message shows to others.
     #[must_use]
     pub fn values_from(&self, from: Seq) -> Vec<Digest> {
-        let known = self.values.range(from..).zip(from.0..);
+        let known = self.values.range(from..).zip(from.0..).take(MOST_VALUES);
         known.take_while(|((at, _), next)| at.0 == *next).map(|((_, value), _)| *value).collect()
     }
 
-    /// The values kept, from the first on.
+    /// The values kept, each run of numbers with its first: those behind a gap are what others may lack. A run has a length
+    /// that fits a record.
     #[must_use]
-    pub fn kept(&self) -> (Seq, Vec<Digest>) {
-        let first = self.values.keys().next().copied().unwrap_or_default();
-        (first, self.values_from(first))
+    pub fn kept(&self) -> Vec<(Seq, Vec<Digest>)> {
+        let mut runs: Vec<(Seq, Vec<Digest>)> = Vec::new();
+        for (at, value) in &self.values {
+            match runs.last_mut() {
+                Some((from, values))
+                    if from.0 + values.len() as u64 == at.0 && values.len() < MOST_VALUES =>
+                {
+                    values.push(*value);
+                }
+                _ => runs.push((*at, vec![*value])),
+            }
+        }
+        runs
     }
 
     /// What somebody says the history holds from a number on; taken as far as a certificate of what is executed shows it.
-    /// Returns whether it was of use.
-    pub fn shown(&mut self, from: Seq, values: &[Digest]) -> bool {
-        let (Some(marks), Some(wanted)) = (self.marks, self.lacks()) else { return false };
+    /// What was executed here is known here: it may lead from the end of what is shown to a certificate. Returns what was
+    /// taken, to be kept.
+    pub fn shown(&mut self, from: Seq, values: &[Digest]) -> Option<Vec<Digest>> {
+        let (marks, wanted) = (self.marks?, self.lacks()?);
         if from != wanted {
-            return false;
+            return None;
         }
-        let (mut digest, mut verified) = (marks.digest, 0);
-        for (count, (at, value)) in (from.0..=self.reached.0).map(Seq).zip(values).enumerate() {
+        let (mut digest, mut path, mut verified) = (marks.digest, Vec::new(), 0);
+        for (count, at) in (from.0..=self.reached.0).map(Seq).enumerate() {
+            let Some(value) = self.values.get(&at).or(values.get(count)) else { break };
+            path.push(*value);
             digest = chain(at, value, &digest);
             if self.certificates.get(&at) == Some(&digest) {
-                verified = count + 1;
+                verified = path.len();
             }
         }
-        self.values.extend((from.0..).map(Seq).zip(values[..verified].iter().copied()));
-        verified > 0
+        // What comes behind was known here.
+        path.truncate(verified.min(values.len()));
+        self.values.extend((from.0..).map(Seq).zip(path.iter().copied()));
+        Some(path).filter(|path| !path.is_empty())
     }
 
     /// Where it stands, for a person who debugs.

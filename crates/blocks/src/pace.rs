@@ -9,6 +9,8 @@ struct Probe {
     seq: Seq,
     began: Time,
     voters: Voters,
+    /// Who committed before this replica did and says nothing by it.
+    early: Voters,
 }
 
 /// What a replica measures of a primary and of the others, and what follows. Times are microseconds of its clock.
@@ -50,7 +52,25 @@ impl Pace {
     /// before count.
     pub fn prepared(&mut self, seq: Seq, now: Time, committed: impl Iterator<Item = ReplicaId>) {
         if self.probe.is_none() {
-            self.probe = Some(Probe { seq, began: now, voters: committed.collect() });
+            let (voters, early) = (committed.collect(), Voters::NONE);
+            self.probe = Some(Probe { seq, began: now, voters, early });
+        }
+    }
+
+    /// The same where anybody can commit to what did not prepare: those who did before this replica do not count, or f
+    /// of them would have every agreement take no time. A batch is not timed where fewer than `enough` of so many
+    /// `backups` are left.
+    pub fn prepared_alone(
+        &mut self,
+        seq: Seq,
+        now: Time,
+        before: impl Iterator<Item = ReplicaId>,
+        backups: usize,
+        enough: usize,
+    ) {
+        let early: Voters = before.collect();
+        if self.probe.is_none() && early.count() + enough <= backups {
+            self.probe = Some(Probe { seq, began: now, voters: Voters::NONE, early });
         }
     }
 
@@ -58,6 +78,9 @@ impl Pace {
     /// would, whatever the present one does.
     pub fn committed(&mut self, seq: Seq, backup: ReplicaId, now: Time, enough: usize) {
         let Some(probe) = self.probe.as_mut().filter(|probe| probe.seq == seq) else { return };
+        if probe.early.contains(backup) {
+            return;
+        }
         probe.voters.insert(backup);
         if probe.voters.count() >= enough {
             self.probed += now.0.saturating_sub(probe.began.0);

@@ -23,9 +23,12 @@ struct Entry {
     digest: Digest,
     bytes: usize,
     order: u64,
+    /// When it came; without signature, when it was named.
     at: Time,
     proposed: bool,
     signed: bool,
+    /// Without signature: a proposal of the view's primary names it, who so has it.
+    named: bool,
 }
 
 /// What the pool knows of a client.
@@ -105,19 +108,23 @@ impl RequestPool {
         self.admit_as(client, number, digest, bytes, now, false)
     }
 
-    /// The signed form of a request has come: where it is pending without, it takes that one's place in the order.
-    /// Returns the digest of the unsigned one, which is not pending any more.
+    /// The signed form of a request has come at `now`: where it is pending without, it takes that one's place in the order.
+    /// What it waited before says nothing of the primary, unless that had it. Returns the digest of the unsigned one, which is not pending any more.
     pub fn replace_unsigned(
         &mut self,
         client: ClientId,
         number: u64,
         digest: Digest,
         bytes: usize,
+        now: Time,
     ) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get_mut(&key).filter(|entry| entry.number == number && !entry.signed)?;
         let before = *entry;
         (entry.digest, entry.bytes, entry.signed) = (digest, bytes, true);
+        if !entry.named {
+            entry.at = now;
+        }
         self.unsigned.remove(&before.order);
         self.order.insert(before.order, key);
         let account = self.accounts.get_mut(&client).expect("a client with a request has an account");
@@ -126,6 +133,20 @@ impl RequestPool {
             self.waiting_bytes = self.waiting_bytes - before.bytes + bytes;
         }
         Some(before.digest)
+    }
+
+    /// A primary's proposal names a request: where it waits without signature, it waits for that primary from `now` on.
+    pub fn named(&mut self, client: ClientId, number: u64, now: Time) {
+        let entry = self.entries.get_mut(&(client, number % self.window));
+        if let Some(entry) = entry.filter(|entry| entry.number == number && !entry.signed && !entry.named) {
+            (entry.at, entry.named) = (now, true);
+        }
+    }
+
+    /// Whether anything waits without signature.
+    #[must_use]
+    pub fn has_unsigned(&self) -> bool {
+        !self.unsigned.is_empty()
     }
 
     /// Forgets what is pending of a client without its signature; returns the digests.
@@ -137,6 +158,13 @@ impl RequestPool {
             self.forget(*key, *entry);
         }
         gone.into_iter().map(|(_, entry)| entry.digest).collect()
+    }
+
+    /// Whether this very frame waits here without signature.
+    #[must_use]
+    pub fn waits_unsigned(&self, client: ClientId, number: u64, digest: &Digest) -> bool {
+        let entry = self.entries.get(&(client, number % self.window));
+        entry.is_some_and(|entry| entry.number == number && !entry.signed && entry.digest == *digest)
     }
 
     fn admit_as(
@@ -165,19 +193,23 @@ impl RequestPool {
         self.next += 1;
         self.waiting += 1;
         self.waiting_bytes += bytes;
-        self.entries.insert(key, Entry { number, digest, bytes, order, at: now, proposed: false, signed });
+        let entry = Entry { number, digest, bytes, order, at: now, proposed: false, signed, named: false };
+        self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
         Admitted::New
     }
 
     /// The request (client, number), which was proposed at that time, is executed: it is no longer pending, and
-    /// neither is an older number in its slot. Returns the digest that was pending.
+    /// neither is an older number in its slot. What was never signed and not named counts for no wait: its client may not
+    /// have sent it to the primary. Returns the digest that was pending.
     pub fn done(&mut self, client: ClientId, number: u64, proposed: Time) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
         let account = self.forget(key, entry);
-        account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
-        account.waits += 1;
+        if entry.signed || entry.named {
+            account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
+            account.waits += 1;
+        }
         self.newest_proposed = self.newest_proposed.max(entry.at);
         Some(entry.digest)
     }
@@ -274,6 +306,16 @@ impl RequestPool {
     /// Takes up to `most` requests of together at most `most_bytes` that were not proposed yet, oldest first, and
     /// marks them proposed. The first is taken however large it is.
     pub fn propose(&mut self, most: usize, most_bytes: usize) -> Vec<Digest> {
+        self.propose_where(most, most_bytes, |_| true)
+    }
+
+    /// The same, where those of a client that are not signed are left for a later batch unless `fits` takes the client.
+    pub fn propose_where(
+        &mut self,
+        most: usize,
+        most_bytes: usize,
+        mut fits: impl FnMut(ClientId) -> bool,
+    ) -> Vec<Digest> {
         let (mut taken, mut taken_bytes) = (Vec::new(), 0);
         let (mut signed, mut unsigned) = (self.order.iter().peekable(), self.unsigned.iter().peekable());
         loop {
@@ -284,7 +326,7 @@ impl RequestPool {
             let next = if earlier { signed.next() } else { unsigned.next() };
             let Some((_, key)) = next.filter(|_| taken.len() < most) else { break };
             let entry = self.entries.get_mut(key).expect("the order lists what is in the pool");
-            if !entry.proposed {
+            if !entry.proposed && (entry.signed || fits(key.0)) {
                 if !taken.is_empty() && taken_bytes + entry.bytes > most_bytes {
                     break;
                 }
@@ -316,6 +358,7 @@ impl RequestPool {
     pub fn restart(&mut self, now: Time, carried: impl Fn(&Digest) -> bool) {
         for entry in self.entries.values_mut() {
             entry.proposed = carried(&entry.digest);
+            entry.named = entry.proposed;
             entry.at = now;
         }
         let waiting = self.entries.values().filter(|entry| !entry.proposed);

@@ -27,6 +27,12 @@ impl Voters {
         replica.0 < 128 && self.0 & (1 << replica.0) != 0
     }
 
+    /// These and those.
+    #[must_use]
+    pub fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
     /// How many they are.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -103,8 +103,8 @@ pub trait Agreement: Clone + Debug + Eq {
 
     /// The first event.
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>);
-    /// Clients' frames that this replica has verified and the client table does not know as executed. What came
-    /// together is best proposed together.
+    /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
+    /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
     /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
     /// complete a batch that was ordered with them.
@@ -113,6 +113,11 @@ pub trait Agreement: Clone + Debug + Eq {
     /// all the same, and whoever counts votes can tell.
     fn on_doubtful_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
         let _ = (cx, frames);
+    }
+    /// Whether a frame without signature that another replica shows may be of use; one that is not need not be checked.
+    fn wants_unsigned(&self, digest: &Digest) -> bool {
+        let _ = digest;
+        true
     }
     /// A message of a replica, this one included.
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Self::Message>);

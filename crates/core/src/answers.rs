@@ -70,12 +70,29 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
+    /// Whether a frame was executed and the place of its batch is final. What may be undone is not done: who asks for it
+    /// again is answered and waits for it all the same, so that its primary is suspected where it never becomes final.
+    pub fn is_done(&self, client: ClientId, number: u64) -> bool {
+        match self.execution.executed() == self.execution.committed() {
+            true => !self.execution.is_new(client, number),
+            false => match self.execution.lookup(client, number) {
+                Lookup::New => false,
+                Lookup::Executed(reply) => self.is_final(&reply),
+                Lookup::TooOld => true,
+            },
+        }
+    }
+
+    fn is_final(&self, reply: &Reply) -> bool {
+        reply.seq <= self.execution.committed()
+    }
+
     /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed may be:
     /// that replica waits for a proof that is gone, or for one that its client could not get enough of.
     pub(crate) fn is_to_order_for_others(&self, client: ClientId, number: u64) -> bool {
         match self.execution.lookup(client, number) {
             Lookup::New => true,
-            Lookup::Executed(_) => A::PROVES_REPLIES,
+            Lookup::Executed(reply) => A::PROVES_REPLIES || !self.is_final(&reply),
             Lookup::TooOld => false,
         }
     }
@@ -123,11 +140,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                         new.push(frame);
                     }
                 }
-                // Asked for once more by whoever waits for it, and then by itself.
-                Lookup::Executed(_) if repeated >= REPEATED_ANSWER => {}
                 Lookup::Executed(reply) => {
-                    repeated += reply.body.size();
-                    self.answer_again(*reply, frame.events_seen(), full, out);
+                    let (events_seen, done) = (frame.events_seen(), self.is_final(&reply));
+                    if !done {
+                        new.push(frame);
+                    }
+                    // The rest is asked for once more by whoever waits for it, and then by itself.
+                    if repeated < REPEATED_ANSWER {
+                        repeated += reply.body.size();
+                        self.answer_again(*reply, events_seen, full, out);
+                    }
                 }
                 Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
             }

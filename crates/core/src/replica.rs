@@ -313,7 +313,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let source = transfer.source();
             out.push(Output::Peer { to: To::One(source), message: PeerMessage::FetchState(fetch) });
         }
-        let at = env.now.after(transfer.patience());
+        let at = transfer.asked(env.now);
         out.push(Output::SetTimer { timer: ReplicaTimer::Transfer, at });
     }
 

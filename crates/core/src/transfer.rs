@@ -19,6 +19,8 @@ pub(crate) struct Transfer {
     began: Option<Time>,
     /// Turns in a row in which nobody answered.
     silences: usize,
+    /// When the turn is over, if nothing comes before.
+    due: Option<Time>,
 }
 
 /// Microseconds until one is taken for silent that has not answered yet.
@@ -37,10 +39,12 @@ impl Transfer {
     pub(crate) fn new(seq: Seq, digest: Digest, sources: Vec<ReplicaId>) -> Self {
         assert!(!sources.is_empty(), "a state comes from somewhere");
         let (turn, rejected, silences) = (0, 0, 0);
-        Self { seq, digest, sources, turn, rejected, resting: false, answered: false, began: None, silences }
+        let (resting, answered, began, due) = (false, false, None, None);
+        Self { seq, digest, sources, turn, rejected, resting, answered, began, silences, due }
     }
 
-    /// The same where an earlier state was fetched: whose turn it was, goes on, and no longer for it.
+    /// The same where an earlier state was fetched: whose turn it was, goes on, and no longer for it. With a newer state every
+    /// few milliseconds a silent one would else be asked for ever.
     pub(crate) fn after(self, earlier: &Self) -> Self {
         let turn = self.sources.iter().position(|source| *source == earlier.source());
         match turn {
@@ -49,6 +53,7 @@ impl Transfer {
                 answered: earlier.answered,
                 began: earlier.began,
                 silences: earlier.silences,
+                due: earlier.due,
                 ..self
             },
             None => self,
@@ -68,7 +73,7 @@ impl Transfer {
 
     /// A piece was good. Whether it is the next one's turn all the same.
     pub(crate) fn progressed(&mut self, now: Time) -> bool {
-        (self.rejected, self.silences) = (0, 0);
+        (self.rejected, self.silences, self.due) = (0, 0, None);
         self.answered = true;
         let began = *self.began.get_or_insert(now);
         let over = self.sources.len() > 1 && now.0 > began.0.saturating_add(LONGEST_TURN);
@@ -80,11 +85,17 @@ impl Transfer {
 
     fn pass(&mut self) {
         self.turn += 1;
-        (self.answered, self.began) = (false, None);
+        (self.answered, self.began, self.due) = (false, None, None);
+    }
+
+    /// The one whose turn it is is asked: until when it has time.
+    pub(crate) fn asked(&mut self, now: Time) -> Time {
+        let due = now.after(self.patience());
+        *self.due.insert(self.due.map_or(due, |earlier| earlier.min(due)))
     }
 
     /// Microseconds until another source is asked, or all are again after all were in vain.
-    pub(crate) fn patience(&self) -> u64 {
+    fn patience(&self) -> u64 {
         let rounds = (self.silences / self.sources.len()).min(DOUBLINGS);
         if self.answered { SLOW.max(SILENT << rounds) } else { SILENT << rounds }
     }
@@ -105,6 +116,6 @@ impl Transfer {
             self.silences += usize::from(!self.answered);
             self.pass();
         }
-        (self.resting, self.rejected) = (false, 0);
+        (self.resting, self.rejected, self.due) = (false, 0, None);
     }
 }

@@ -1,7 +1,7 @@
 //! What a replica's process may have resident, beside the service's state: the sum of the bounds of everything
 //! that others can fill. docs/internals/bounds.md has the table.
 
-use crate::config::Cluster;
+use crate::config::{Auth, Cluster};
 use crate::connection::{CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT, REPLICA_UNSENT};
 use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
@@ -32,10 +32,15 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     // Frames of batches until these are behind a stable checkpoint, and of those that are fetched ahead.
     let kept = batches_per_number(cluster) * KEPT_FRAMES.max(window * limits.frame_bytes);
     let ahead = bounded(cluster.timing.pipeline).max(4) * limits.batch_frames * limits.frame_bytes;
+    // The same of those that may be their clients' or not, with PBFT's authenticators: these batches' bytes, and a frame.
+    let batch = (KEPT_FRAMES / window.max(1)).max(limits.frame_bytes);
+    let tagged = cluster.auth == Auth::Mac;
+    let doubtful =
+        if tagged { bounded(cluster.timing.pipeline).max(4) * batch + limits.frame_bytes } else { 0 };
     // Certified messages: each replica's log and hold-back, and a quorum of VIEW-CHANGEs in a NEW-VIEW.
     let certified = CERTIFIED + 32 * limits.batch_frames;
     let protocol = n * (7 * window + 64) * certified + 4 * n * largest;
     let others = PROGRAM + HELD_READS + 2 * BACKLOG_BYTES;
-    let sum = others + (n - 1) * peer + shared + clients * client + kept + ahead + protocol;
+    let sum = others + (n - 1) * peer + shared + clients * client + kept + ahead + doubtful + protocol;
     sum as u64
 }

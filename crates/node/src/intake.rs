@@ -80,8 +80,8 @@ impl Checked {
     }
 }
 
-/// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it:
-/// a replica that lags behind what clients send must not check again what is done.
+/// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it for
+/// good: a replica that lags behind what clients send must not check again what is done.
 fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, full: bool) -> Option<Asked> {
     let (client, number) = (frame.client(), frame.number());
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
@@ -89,7 +89,7 @@ fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, ful
     }
     let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full });
     // Where replies prove their place, one whose proof is forgotten is ordered again.
-    let done = !A::PROVES_REPLIES && !machine.execution().is_new(client, number);
+    let done = !A::PROVES_REPLIES && machine.is_done(client, number);
     done.then(repeated)
 }
 
@@ -183,10 +183,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.counters.frames_refused += refused;
         self.counters.frames_verified += news.len() as u64;
         let before = self.host.machine().progress();
-        let doubted = !doubtful.is_empty();
-        if doubted {
-            self.counters.frames_doubtful += doubtful.len() as u64;
+        let mut unkept = 0;
+        if !doubtful.is_empty() {
+            let digests: Vec<Digest> = doubtful.iter().map(|frame| frame.digest()).collect();
+            self.counters.frames_doubtful += digests.len() as u64;
             self.input(env, Input::Doubtful(from, doubtful));
+            let agreement = self.host.machine().agreement();
+            unkept = digests.iter().filter(|digest| agreement.wants_unsigned(digest)).count() as u64;
         }
         self.input(env, Input::Frames(from, good));
         let machine = self.host.machine();
@@ -196,8 +199,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // Several are asked for the same frames, and one comes first: what is held already costs nobody.
         let told = before.is_some() && !moved;
         let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
-        let cost = in_vain * CHECK + refused * spoilt;
-        if cost > 0 || (told && doubted) {
+        let cost = (in_vain + unkept) * CHECK + refused * spoilt;
+        if cost > 0 {
             self.charge(from, spent + cost);
         }
     }
@@ -267,18 +270,24 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),
                 Ok(PeerMessage::Frames(frames_shown)) => {
+                    let (agreement, all) = (self.host.machine().agreement(), frames_shown.len() as u64);
                     let held = |frame: Arc<Frame>| {
                         let digest = frame.digest();
-                        match self.host.machine().agreement().frame(&digest) {
-                            Some(known) => Shown::Known(known),
-                            None => {
-                                frames.push(Arc::clone(&frame));
-                                Shown::New(frame)
-                            }
+                        if let Some(known) = agreement.frame(&digest) {
+                            return Some(Shown::Known(known));
                         }
+                        let useless = !frame.is_signed() && !agreement.wants_unsigned(&digest);
+                        (!useless).then(|| {
+                            frames.push(Arc::clone(&frame));
+                            Shown::New(frame)
+                        })
                     };
-                    let shown = frames_shown.into_iter().map(held).collect();
-                    items.push(Item::Shown(from, shown, spent()));
+                    let shown: Vec<_> = frames_shown.into_iter().filter_map(held).collect();
+                    let (useless, spent) = (all - shown.len() as u64, spent());
+                    if useless > 0 {
+                        in_vain(spent * useless / all);
+                    }
+                    items.push(Item::Shown(from, shown, spent));
                 }
                 Ok(PeerMessage::FetchFrames(digests)) => {
                     in_vain(spent());

@@ -44,6 +44,10 @@ impl Protocol for A2mPbftEWorld {
         Some(HISTORY_LOG)
     }
 
+    fn one_history_beyond_f() -> bool {
+        true
+    }
+
     fn literals() -> Vec<&'static str> {
         PbftWorld::literals()
     }

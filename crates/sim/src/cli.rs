@@ -121,7 +121,7 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
         }
     }
     let faulty = arguments.overrides.faulty.unwrap_or(arguments.f + 1);
-    if P::history().is_none() && arguments.overrides.faulty.is_some() {
+    if !P::one_history_beyond_f() && arguments.overrides.faulty.is_some() {
         return Err(format!("{} promises nothing with more than f faulty replicas", P::NAME));
     }
     if !(arguments.f + 1..=2 * arguments.f).contains(&faulty) {

@@ -65,6 +65,10 @@ pub trait Protocol: Sized + 'static {
     fn history() -> Option<LogId> {
         None
     }
+    /// Whether clients see one history with more than f faulty replicas, too.
+    fn one_history_beyond_f() -> bool {
+        false
+    }
     /// The literal rules that can be put in force, by name.
     fn literals() -> Vec<&'static str>;
     /// Whether a literal rule costs progress rather than a right answer: only then is a run judged for what is missing

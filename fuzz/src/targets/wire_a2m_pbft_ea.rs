@@ -58,7 +58,8 @@ fn attested(body: Body) -> Arc<Attested> {
 
 fn seeds() -> Vec<Vec<u8>> {
     let digest = Digest([2; 32]);
-    let checkpoint = attested(Body::Checkpoint(Checkpoint { seq: Seq(4), digest }));
+    let history = said(Content::Assigned { value: [5; 32], digest: [6; 32] });
+    let checkpoint = attested(Body::Checkpoint(Checkpoint { seq: Seq(4), digest, history }));
     let stable = StableProof { votes: vec![checkpoint.clone(), attested_by(2, checkpoint.body.clone())] };
     let proposal =
         attested(Body::PrePrepare(PrePrepare { view: View(2), seq: Seq(5), batch: samples::batch() }));
@@ -111,6 +112,9 @@ fn seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &Message::Want(wanted.clone())),
         seed(GROUP, &Message::Status(status)),
         seed(GROUP, &Message::Stable(Arc::new(stable.clone()))),
+        seed(GROUP, &Message::FetchHistory(Seq(3))),
+        seed(GROUP, &Message::History(Seq(3), vec![digest; 2])),
+        seed(GROUP, &Record::History(Seq(3), vec![digest; 2])),
         seed(GROUP, &Record::Frame(samples::frame(1, 1))),
         seed(GROUP, &Record::Proposal(proposal)),
         seed(GROUP, &Record::Prepared(vec![prepare])),

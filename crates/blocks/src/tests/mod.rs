@@ -1,4 +1,7 @@
 //! Each block by itself.
+
+mod history;
+
 use crate::*;
 use troth_trusted::CounterValue;
 use troth_types::{ClientId, Digest, ReplicaId, Seq, Time};
@@ -303,9 +306,9 @@ fn no_timer_runs_for_what_is_not_signed_until_it_is() {
         "both may be proposed, in the order they came"
     );
     pool.restart(T, |_| false);
-    assert_eq!(pool.replace_unsigned(client, 2, signed, 50), None, "another number");
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), Some(bare));
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50), None, "signed already");
+    assert_eq!(pool.replace_unsigned(client, 2, signed, 50, T), None, "another number");
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), Some(bare));
+    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), None, "signed already");
     assert_eq!((pool.oldest(), pool.bytes()), (Some((0, signed)), 80));
     assert_eq!(pool.propose(8, 1000), [signed, Digest([9; 32])]);
     assert_eq!(pool.done(client, 1, T), Some(signed));
@@ -314,4 +317,78 @@ fn no_timer_runs_for_what_is_not_signed_until_it_is() {
     assert_eq!(pool.forget_unsigned(client), [bare]);
     assert_eq!((pool.len(), pool.bytes()), (2, 60));
     assert_eq!(pool.propose(8, 1000), [signed], "what was forgotten is not proposed");
+}
+
+#[test]
+fn what_does_not_fit_a_batch_without_signature_waits_for_another() {
+    let mut pool = RequestPool::new(4, 1000);
+    let digest = |n: u8| Digest([n; 32]);
+    for client in 1..=3 {
+        pool.admit_unsigned(ClientId(client), 1, digest(client as u8), 10, T);
+    }
+    pool.admit(ClientId(4), 1, digest(4), 10, T);
+    assert!(pool.waits_unsigned(ClientId(2), 1, &digest(2)));
+    assert!(
+        !pool.waits_unsigned(ClientId(2), 1, &digest(3)) && !pool.waits_unsigned(ClientId(2), 5, &digest(2))
+    );
+    assert!(!pool.waits_unsigned(ClientId(4), 1, &digest(4)), "it is signed");
+    let odd = |client: ClientId| client.0 % 2 == 1;
+    assert_eq!(
+        pool.propose_where(8, 1000, odd),
+        [digest(1), digest(3), digest(4)],
+        "what is signed always fits"
+    );
+    assert!(pool.has_unproposed());
+    assert_eq!(pool.propose(8, 1000), [digest(2)]);
+}
+
+#[test]
+fn what_is_not_signed_waits_for_a_primary_that_is_known_to_have_it() {
+    let mut pool = RequestPool::new(8, 1000);
+    let digest = |n: u8| Digest([n; 32]);
+    for number in 1..=4 {
+        pool.admit_unsigned(ClientId(1), number, digest(number as u8), 10, Time(0));
+    }
+    // Nobody knows when, or whether, the primary was given the first.
+    pool.done(ClientId(1), 1, Time(900));
+    assert_eq!(pool.typical_wait(Time(1000), |_| false), None);
+    pool.named(ClientId(1), 2, Time(1000));
+    pool.named(ClientId(1), 2, Time(1050));
+    pool.done(ClientId(1), 2, Time(1100));
+    assert_eq!(pool.typical_wait(Time(1100), |_| false), Some((100, 1)), "since it was named first");
+    // One that is signed can be shown to the primary; what it waited before does not count.
+    pool.replace_unsigned(ClientId(1), 3, digest(30), 10, Time(1200));
+    assert_eq!(pool.typical_wait(Time(1230), |_| false), Some((30, 1)));
+    pool.named(ClientId(1), 3, Time(1240));
+    pool.done(ClientId(1), 3, Time(1250));
+    assert_eq!(pool.typical_wait(Time(1250), |_| false), Some((50, 1)));
+    // A new primary has what its view starts with.
+    pool.restart(Time(2000), |named| *named == digest(4));
+    pool.done(ClientId(1), 4, Time(2010));
+    assert_eq!(pool.typical_wait(Time(2010), |_| false), Some((10, 1)));
+}
+
+#[test]
+fn who_commits_before_anything_prepared_says_nothing_of_how_long_it_takes() {
+    let mut pace = Pace::default();
+    let early = || [ReplicaId(1)].into_iter();
+    pace.prepared_alone(Seq(1), Time(10), early(), 3, 2);
+    pace.committed(Seq(1), ReplicaId(3), Time(11), 2);
+    pace.committed(Seq(1), ReplicaId(1), Time(12), 2);
+    assert_eq!(
+        (pace.look(Time(13), Some(1), 4, 10), pace.agreement()),
+        (Look::Nothing, None),
+        "the early one again"
+    );
+    pace.committed(Seq(1), ReplicaId(2), Time(40), 2);
+    pace.look(Time(50), Some(1), 4, 10);
+    assert_eq!(pace.agreement(), Some(30));
+    // Of three backups one is left, itself.
+    pace.prepared_alone(Seq(2), Time(60), [ReplicaId(1), ReplicaId(2)].into_iter(), 3, 2);
+    pace.prepared_alone(Seq(3), Time(100), early(), 3, 2);
+    for (backup, at) in [(3, 101), (2, 120)] {
+        pace.committed(Seq(3), ReplicaId(backup), Time(at), 2);
+    }
+    pace.look(Time(130), Some(1), 4, 10);
+    assert_eq!(pace.agreement(), Some(20), "another one is timed");
 }

@@ -27,7 +27,7 @@ fn turn(replica: &mut Hasher, now: u64, inputs: usize) -> (u32, Option<u64>) {
 #[test]
 fn a_turn_of_many_messages_hashes_a_few_slices_and_goes_on_in_the_next() {
     let group = Group::hybrid(GroupId([1; 16]), 3).unwrap();
-    let agreement = Wanting { sources: Vec::new(), installed: Vec::new() };
+    let agreement = Wanting { sources: Vec::new(), newer: 0, installed: Vec::new() };
     let mut endless = Installer::default();
     endless.endless = true;
     let mut replica = Hasher::new(ReplicaId(0), group, agreement, endless);
@@ -35,7 +35,7 @@ fn a_turn_of_many_messages_hashes_a_few_slices_and_goes_on_in_the_next() {
     assert_eq!(turn(&mut replica, 2_000, 100), (4, Some(2_001)), "and not before the clock was read again");
     assert_eq!(turn(&mut replica, 2_001, 100), (4, Some(2_002)));
     let idle = Installer::default();
-    let agreement = Wanting { sources: Vec::new(), installed: Vec::new() };
+    let agreement = Wanting { sources: Vec::new(), newer: 0, installed: Vec::new() };
     let mut replica = Hasher::new(ReplicaId(0), group, agreement, idle);
     assert_eq!(turn(&mut replica, 1_000, 1), (1, None), "nothing is left");
 }

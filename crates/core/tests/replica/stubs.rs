@@ -33,10 +33,12 @@ impl Authentic for Silence {
     }
 }
 
-/// Wants the state from these, as soon as it starts.
+/// Wants the state from these, as soon as it starts, and with each message a newer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanting {
     pub sources: Vec<ReplicaId>,
+    /// How many newer ones it has wanted.
+    pub newer: u64,
     /// The states that it was told are in force.
     pub installed: Vec<Seq>,
 }
@@ -62,7 +64,10 @@ impl Agreement for Wanting {
     }
     fn on_requests(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
     fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
-    fn on_message(&mut self, _: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {}
+    fn on_message(&mut self, cx: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {
+        self.newer += 1;
+        cx.fetch_state(Seq(SEQ.0 + self.newer), DIGEST, self.sources.clone());
+    }
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, (): ()) {
         cx.checkpoint();
     }

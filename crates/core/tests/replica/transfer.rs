@@ -1,7 +1,8 @@
 //! A state from others: one source at a time, each in its turn, and not without a pause when all are in vain.
 
-use crate::stubs::{DIGEST, Installer, SEQ, Wanting};
+use crate::stubs::{DIGEST, Installer, SEQ, Silence, Wanting};
 use bytes::Bytes;
+use troth_auth::Verified;
 use troth_core::{Env, Input, Machine as _, MachineStart, Output, PeerMessage, Replica, ReplicaTimer, To};
 use troth_types::{Group, GroupId, ReplicaId, Seq, StatePiece, Time};
 
@@ -22,7 +23,7 @@ impl Wait {
     /// A replica of a group of three that has asked the first of these.
     fn of(sources: &[u16]) -> (Self, Vec<u16>) {
         let sources = sources.iter().copied().map(ReplicaId).collect();
-        let agreement = Wanting { sources, installed: Vec::new() };
+        let agreement = Wanting { sources, newer: 0, installed: Vec::new() };
         let group = Group::hybrid(GroupId([1; 16]), 3).unwrap();
         let replica = Replica::new(ME, group, agreement, Installer::default());
         let mut wait = Self { replica, now: Time(1_000_000), due: None };
@@ -61,6 +62,14 @@ impl Wait {
         self.asked(out)
     }
 
+    /// A newer state is wanted.
+    fn newer(&mut self) -> Vec<u16> {
+        let message = Verified::made_here(Silence);
+        let mut out = Vec::new();
+        self.replica.input(self.env(), Input::Message(ReplicaId(1), message), &mut out);
+        self.asked(out)
+    }
+
     fn timer(&mut self) -> Vec<u16> {
         self.now = self.due.take().expect("it waits");
         let mut out = Vec::new();
@@ -89,6 +98,21 @@ fn one_that_says_nothing_loses_its_turn_with_time() {
     let (mut wait, _) = Wait::of(&[1, 2]);
     assert_eq!(wait.timer(), [2]);
     assert_eq!(wait.timer(), [1]);
+}
+
+#[test]
+fn one_that_says_nothing_has_no_more_time_for_a_newer_state() {
+    let (mut wait, _) = Wait::of(&[1, 2]);
+    let due = wait.due.expect("it waits");
+    let mut asked = Vec::new();
+    while wait.now < due {
+        wait.now = wait.now.after(5_000).min(due);
+        asked = wait.newer();
+        if wait.due.is_some_and(|at| at <= wait.now) {
+            asked = wait.timer();
+        }
+    }
+    assert_eq!((wait.now, asked), (due, vec![2]), "others become stable faster than it would lose its turn");
 }
 
 #[test]

@@ -69,7 +69,9 @@ impl Served for A2mPbftEa {
                 }
                 [Some(corrupted), Some(honest), stale].into_iter().flatten().collect()
             }
-            Message::Want(_) | Message::Stable(_) => vec![liar.rubbish(), honest],
+            Message::Want(_) | Message::Stable(_) | Message::FetchHistory(_) | Message::History(..) => {
+                vec![liar.rubbish(), honest]
+            }
         }
     }
 
@@ -107,19 +109,23 @@ pub(super) fn log_room(cluster: &Cluster) -> Room {
     for log in [place::PREPARE, place::COMMIT, place::CHECKPOINT, place::VIEW_CHANGE, place::NEW_VIEW] {
         room[usize::from(log.0)] = 3 * window + FAILED_VIEWS;
     }
+    room[usize::from(place::HISTORY.0)] = cluster.a2m_pbft_ea().history_room();
     room
 }
 
-/// A NEWVIEW with VIEWCHANGEs of all replicas. A link that refused it would end all progress.
+/// A NEWVIEW with VIEWCHANGEs of all replicas, or the values of a history. A link that refused either would end all progress.
 pub(super) fn largest_message(cluster: &Cluster) -> usize {
     /// Bytes of an attested message beside what it names.
     const ATTESTED: usize = 448;
     /// Slots of abandoned views that a VIEWCHANGE shows at most.
     const SHOWN: usize = 256;
+    /// The values of a history that another one is shown.
+    const HISTORY: usize = 4096 * 32 + 64;
     let window = usize::try_from(cluster.timing.window).expect("bounded by the configuration");
     let (n, quorum) = (cluster.group.n(), cluster.group.quorum());
     // PREPREPARE with its frames, f PREPAREs, the own COMMIT.
     let committed = ATTESTED + 32 * cluster.limits.batch_frames + quorum * ATTESTED;
-    let change = window * committed + n * 2 * ATTESTED + SHOWN * ATTESTED + 2 * ATTESTED;
-    n * change + window * (64 + 32 * cluster.limits.batch_frames)
+    // A CHECKPOINT has the attestation of its slot beside its own.
+    let change = window * committed + n * 3 * ATTESTED + SHOWN * ATTESTED + 2 * ATTESTED;
+    (n * change + window * (64 + 32 * cluster.limits.batch_frames)).max(HISTORY)
 }

@@ -1,3 +1,4 @@
+mod authenticators;
 mod backup;
 mod bodies;
 mod bodies_crash;

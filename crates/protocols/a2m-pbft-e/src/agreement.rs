@@ -82,7 +82,7 @@ impl Agreement for A2mPbftE {
         executed: &dyn Fn(ClientId, u64) -> bool,
     ) {
         rule!("A2MPBFTE-T1");
-        self.history.installed(reached.seq);
+        self.history.log.installed(reached.seq);
         self.order(cx, |pbft, cx| pbft.on_installed(cx, reached, digest, executed));
     }
 
@@ -92,7 +92,7 @@ impl Agreement for A2mPbftE {
 
     fn proven(&self, seq: Seq) -> Proven {
         rule!("A2MPBFTE-H3");
-        self.history.proven(seq)
+        self.history.log.proven(seq)
     }
 
     fn may_answer_reads(&self) -> bool {
@@ -101,9 +101,9 @@ impl Agreement for A2mPbftE {
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
         let (own, mut records) = self.pbft.retained();
-        let (from, values) = self.history.kept();
         rule!("A2MPBFTE-R4");
-        records.push(Record::History(from, values));
+        let kept = self.history.log.kept();
+        records.extend(kept.into_iter().map(|(from, values)| Record::History(from, values)));
         (own, records)
     }
 
@@ -116,7 +116,7 @@ impl Agreement for A2mPbftE {
     }
 
     fn describe(&self) -> String {
-        format!("{} history {:?}", self.pbft.describe(), self.history.describe())
+        format!("{} history {:?}", self.pbft.describe(), self.history.log.describe())
     }
 
     fn invariants(&self) {

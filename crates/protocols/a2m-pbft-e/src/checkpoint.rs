@@ -3,13 +3,13 @@
 
 use crate::A2mPbftE;
 use troth_core::{Cx, To, rule};
-use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message};
+use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message, Record};
 use troth_types::{Digest, ReplicaId, Seq};
 
 impl A2mPbftE {
     /// An own checkpoint is due: it is signed with the attestation of its batch, once that is there.
     pub(crate) fn vouch(&mut self, cx: &mut Cx<'_, Self>, checkpoint: Checkpoint) {
-        self.unattested.insert(checkpoint.seq, checkpoint.digest);
+        self.history.due(checkpoint.seq, checkpoint.digest);
         self.vouch_for_attested(cx);
     }
 
@@ -17,18 +17,8 @@ impl A2mPbftE {
     pub(crate) fn vouch_for_attested(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTE-C1");
         let (stable, _) = self.pbft.stable_proof().target();
-        let mut ready = Vec::new();
-        let history = &self.history;
-        self.unattested.retain(|seq, digest| {
-            if let Some(held) = history.held(*seq) {
-                let checkpoint = Checkpoint { seq: *seq, digest: *digest };
-                ready.push(AttestedCheckpoint { checkpoint, attestation: held.attestation.clone() });
-                return false;
-            }
-            // What is stable needs no more votes.
-            *seq >= stable
-        });
-        for attested in ready {
+        for (seq, digest, attestation) in self.history.ready(stable) {
+            let attested = AttestedCheckpoint { checkpoint: Checkpoint { seq, digest }, attestation };
             cx.sign(Body::Attested(attested), To::Others);
         }
     }
@@ -39,27 +29,22 @@ impl A2mPbftE {
         let (seq, _) = proof.target();
         let Some(history) = proof.history() else { return };
         rule!("A2MPBFTE-C2");
-        if let Err(why) = self.history.certified(seq, history.digest) {
+        if let Err(why) = self.history.log.certified(seq, history.digest) {
             cx.halt(why);
         }
     }
 
     /// Asks one of the others, in turn, for what the own history lacks.
     pub(crate) fn fetch_history(&mut self, cx: &mut Cx<'_, Self>) {
-        let Some(from) = self.history.lacks() else { return };
+        let Some((whom, from)) = self.history.fetch(cx.group(), cx.me()) else { return };
         rule!("A2MPBFTE-T2");
-        let others: Vec<ReplicaId> = cx.group().all().filter(|replica| *replica != cx.me()).collect();
-        self.turn = (self.turn + 1) % others.len();
-        cx.send(To::One(others[self.turn]), Message::FetchHistory(from));
+        cx.send(To::One(whom), Message::FetchHistory(from));
     }
 
-    /// Somebody lacks a part of the history. It is told once in a while: the answer is large.
+    /// Somebody lacks a part of the history.
     pub(crate) fn show_history(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, from: Seq) {
         rule!("A2MPBFTE-T3");
-        let values = self.history.values_from(from);
-        let due = self.shown.get(&to).is_none_or(|at| at.after(self.pause) <= cx.now());
-        if from > Seq(0) && !values.is_empty() && due {
-            self.shown.insert(to, cx.now());
+        if let Some(values) = self.history.show(to, from, cx.now()) {
             cx.send(To::One(to), Message::History(from, values));
         }
     }
@@ -73,10 +58,13 @@ impl A2mPbftE {
         values: &[Digest],
     ) {
         rule!("A2MPBFTE-T4");
-        if self.history.shown(from, values) {
-            self.extend(cx);
-        } else {
-            cx.ignore(by, "a history that nothing shows to be true");
+        match self.history.log.shown(from, values) {
+            Some(taken) => {
+                // Others may lack it, too, and ask a later life of this replica.
+                cx.remember(Record::History(from, taken));
+                self.extend(cx);
+            }
+            None => cx.ignore(by, "a history that nothing shows to be true"),
         }
     }
 }

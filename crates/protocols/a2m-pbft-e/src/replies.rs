@@ -9,7 +9,7 @@ impl A2mPbftE {
     pub(crate) fn append(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         rule!("A2MPBFTE-H1");
         if let Some(batch) = self.pbft.executed_batch(reached.seq).cloned()
-            && let Err(why) = self.history.executed(reached.seq, &batch, &outcome.done)
+            && let Err(why) = self.history.log.executed(reached.seq, &batch, &outcome.done)
         {
             cx.halt(why);
         }
@@ -17,14 +17,14 @@ impl A2mPbftE {
 
     /// Asks the component for what is due.
     pub(crate) fn extend(&mut self, cx: &mut Cx<'_, Self>) {
-        while let Some((ticket, operations)) = self.history.calls() {
+        while let Some((ticket, operations)) = self.history.log.calls() {
             cx.trusted(ticket, operations);
         }
     }
 
     /// Slots are attested: replies go, and the checkpoints that waited.
     pub(crate) fn attested(&mut self, cx: &mut Cx<'_, Self>, ticket: Ticket, answers: Vec<Answer>) {
-        let attested = match self.history.answered(ticket, answers) {
+        let attested = match self.history.log.answered(ticket, answers) {
             Ok(attested) => attested,
             Err(why) => {
                 rule!("A2MPBFTE-R3");

@@ -1,23 +1,15 @@
 //! The state of an A2M-PBFT-E replica.
 
-use std::collections::BTreeMap;
-use troth_blocks::HistoryLog;
+use troth_blocks::{HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
-use troth_types::{Digest, Group, ReplicaId, Seq, Time};
+use troth_types::{Group, ReplicaId};
 
 /// A replica: PBFT, and the history of what it executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct A2mPbftE {
     pub(crate) pbft: Pbft,
-    pub(crate) history: HistoryLog,
-    /// Own checkpoints that wait for the attestation of their batch.
-    pub(crate) unattested: BTreeMap<Seq, Digest>,
-    /// Whose turn it was to be asked for history.
-    pub(crate) turn: usize,
-    /// When each of the others was shown history last, and how long that is enough.
-    pub(crate) shown: BTreeMap<ReplicaId, Time>,
-    pub(crate) pause: u64,
+    pub(crate) history: KeptHistory,
 }
 
 impl A2mPbftE {
@@ -31,11 +23,7 @@ impl A2mPbftE {
                 group,
                 Config { histories: true, tentative: false, fast_reads: false, ..config },
             ),
-            history: HistoryLog::new(group.id()),
-            unattested: BTreeMap::new(),
-            turn: usize::from(me.0),
-            shown: BTreeMap::new(),
-            pause: config.status_interval,
+            history: KeptHistory::new(&group, me, config.status_interval),
         }
     }
 
@@ -52,11 +40,10 @@ impl A2mPbftE {
         Ok(())
     }
 
-    /// Entries that the history log must have room for: a replica executes up to two windows beyond what it knows to be
-    /// stable, and truncates later than it appends.
+    /// Entries that the history log must have room for.
     #[must_use]
     pub fn room(config: &Config) -> usize {
-        usize::try_from(3 * config.window).map_or(usize::MAX, |window| window + 64)
+        KeptHistory::room(config.window)
     }
 
     /// The ordering, to look at.
@@ -68,6 +55,6 @@ impl A2mPbftE {
     /// The history, to look at.
     #[must_use]
     pub fn history(&self) -> &HistoryLog {
-        &self.history
+        &self.history.log
     }
 }

@@ -5,14 +5,15 @@ use crate::place;
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, Ticket, VerifiedFrame, rule};
+use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
 use troth_trusted::a2m::{Answer, LogId, Nonce, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
 impl Agreement for A2mPbftEa {
     const NAME: &'static str = "a2m-pbft-ea";
-    const MESSAGE_KINDS: u8 = 4;
+    const MESSAGE_KINDS: u8 = 6;
+    const PROVES_REPLIES: bool = true;
     type Body = Body;
     type Message = Message;
     type Timer = Timer;
@@ -46,10 +47,13 @@ impl Agreement for A2mPbftEa {
     }
 
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
-        if let Start::Recovered { own, records, snapshot, reached } = start {
-            self.recover(cx, own, records, snapshot, reached);
-            self.watch_deadline(cx);
-            self.progress(cx);
+        match start {
+            Start::Fresh => self.ask_history(cx, Seq(0), Vec::new()),
+            Start::Recovered { own, records, snapshot, reached } => {
+                self.recover(cx, own, records, snapshot, reached);
+                self.watch_deadline(cx);
+                self.progress(cx);
+            }
         }
         let at = self.after(cx, self.config.status_interval);
         cx.set_timer(Timer::Status, at);
@@ -78,6 +82,8 @@ impl Agreement for A2mPbftEa {
             Message::Want(wanted) => self.on_want(&wanted),
             Message::Status(status) => self.on_status(cx, from, &status),
             Message::Stable(proof) => self.adopt_stable(cx, &proof),
+            Message::FetchHistory(at) => self.show_history(cx, from, at),
+            Message::History(at, values) => self.take_history(cx, from, at, &values),
         }
         self.progress(cx);
     }
@@ -87,7 +93,10 @@ impl Agreement for A2mPbftEa {
             Timer::Forward => self.show_oldest(cx),
             Timer::Request => self.on_request_timeout(cx),
             Timer::NewView => self.on_new_view_timeout(cx),
-            Timer::Status => self.on_status_timer(cx),
+            Timer::Status => {
+                self.on_status_timer(cx);
+                self.fetch_history(cx);
+            }
             Timer::Behind => self.on_behind(cx),
             Timer::Deadline => {}
             Timer::Overdue => self.on_overdue(cx),
@@ -98,6 +107,7 @@ impl Agreement for A2mPbftEa {
 
     fn on_trusted(&mut self, cx: &mut Cx<'_, Self>, ticket: Ticket, answers: Vec<Answer>) {
         match self.asked.remove(&ticket) {
+            None if self.history.log.asked(ticket) => self.appended(cx, ticket, answers),
             Some(Asked::Abandon(to)) => {
                 let shown = answers.into_iter().filter_map(|answer| match answer {
                     Answer::Attested(attestation) => Some(attestation),
@@ -142,6 +152,11 @@ impl Agreement for A2mPbftEa {
         self.frames.get(digest).cloned()
     }
 
+    fn proven(&self, seq: Seq) -> Proven {
+        rule!("A2MPBFTEA-H3");
+        self.history.log.proven(seq)
+    }
+
     /// Not yet: a replica that restarted may have forgotten what it executed and answered.
     fn may_answer_reads(&self) -> bool {
         false
@@ -182,6 +197,9 @@ impl Agreement for A2mPbftEa {
             }
         }
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
+        rule!("A2MPBFTEA-R16");
+        let kept = self.history.log.kept();
+        records.extend(kept.into_iter().map(|(from, values)| Record::History(from, values)));
         (messages, records)
     }
 
@@ -220,7 +238,7 @@ impl Agreement for A2mPbftEa {
             .collect();
         format!(
             "{} view {} active {} entered {} primary {} voted {} committed {} delivered {} stable {} start {} \
-             slots {slots:?} changes {changes:?} wants {wants:?} lacks {:?} asked {:?} missing {:?} pending {}",
+             history {} slots {slots:?} changes {changes:?} wants {wants:?} lacks {:?} asked {:?} missing {:?} pending {}",
             self.me,
             self.view,
             self.active,
@@ -231,6 +249,7 @@ impl Agreement for A2mPbftEa {
             self.delivered,
             self.stable.0,
             self.started.end(),
+            self.history.log.describe(),
             self.known_views.lacks(&self.group),
             self.asked,
             self.frames.missing(4, 0, Seq(u64::MAX)),
@@ -259,9 +278,9 @@ impl A2mPbftEa {
             Body::Prepare(vote) => self.on_prepare(cx, message, *vote),
             Body::Commit(vote) => self.on_commit(cx, message, *vote),
             Body::Accept(accept) => self.on_accept(cx, message, *accept),
-            Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, message, *checkpoint),
+            Body::Checkpoint(checkpoint) => self.on_checkpoint_vote(cx, message, checkpoint),
             Body::ViewChange(_) => self.on_view_change(cx, message),
-            Body::NewView(_) => self.on_new_view(message),
+            Body::NewView(_) => self.on_new_view(cx, message),
             Body::Want(_) => cx.ignore(message.from, "a WANTVIEWCHANGE is signed, not attested"),
         }
     }

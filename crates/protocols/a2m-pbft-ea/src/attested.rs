@@ -2,11 +2,11 @@
 //! acts on one.
 
 use crate::message::{
-    Attested, Body, Committed, Message, NewView, StableProof, ViewChange, WantViewChange, Wanted,
+    Attested, Body, Checkpoint, Committed, Message, NewView, StableProof, ViewChange, WantViewChange, Wanted,
 };
 use crate::place;
 use std::sync::Arc;
-use troth_auth::{Authentic, Claim, Evidence, Looked};
+use troth_auth::{Authentic, Claim, Evidence, Looked, encode_attestation, history_claim};
 use troth_core::rule;
 use troth_trusted::a2m::{Attestation, Content, Request, slot_nonce};
 use troth_types::{Digest, GroupId, Hasher, Malformed, ReplicaId};
@@ -100,6 +100,9 @@ impl Body {
             Self::Checkpoint(checkpoint) => {
                 let mut hasher = tagged("troth/a2m-pbft-ea/checkpoint/v1");
                 hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
+                let mut history = Vec::new();
+                encode_attestation(&checkpoint.history, &mut history);
+                hasher.bytes(&history);
                 hasher.finish()
             }
             Self::ViewChange(change) => {
@@ -146,6 +149,11 @@ impl Attested {
         let evidence = Evidence::Assigned(Looked::settled(log, slot, &self.attestation));
         claims.push(Claim { by: self.from, digest: self.digest, evidence });
         match &self.body {
+            Body::Checkpoint(checkpoint) => {
+                rule!("A2MPBFTEA-C6");
+                claims.push(history_claim(self.from, checkpoint.seq, &checkpoint.history)?);
+                Ok(())
+            }
             Body::ViewChange(change) => change.claims(self.from, group, claims),
             Body::NewView(new_view) => new_view.claims(group, claims),
             _ => Ok(()),
@@ -155,8 +163,9 @@ impl Attested {
 
 impl StableProof {
     fn claims<'a>(&'a self, group: GroupId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
-        self.votes.iter().try_for_each(|vote| match vote.body {
-            Body::Checkpoint(_) if vote.body == self.votes[0].body => vote.claims(group, claims),
+        let first = self.votes.first().and_then(|vote| vote.checkpoint()).and_then(Checkpoint::target);
+        self.votes.iter().try_for_each(|vote| match vote.checkpoint() {
+            Some(checkpoint) if first.is_some() && checkpoint.target() == first => vote.claims(group, claims),
             _ => Err(Malformed::Invalid("a stable checkpoint rests on equal CHECKPOINTs")),
         })
     }
@@ -226,6 +235,8 @@ impl Authentic for Message {
             Self::Want(wanted) => wanted.claims(group, claims),
             // The link vouches for it, to this replica alone.
             Self::Status(_) => Ok(()),
+            // A certificate must show whether it is true.
+            Self::FetchHistory(_) | Self::History(..) => Ok(()),
             Self::Stable(proof) => proof.claims(group, claims),
         }
     }

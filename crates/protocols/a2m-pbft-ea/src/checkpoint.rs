@@ -1,4 +1,4 @@
-//! §4.3.1: checkpoints, garbage collection and state transfer, as in A2M-A2MPBFTEA-E (§4.2.1) with quorums of f+1.
+//! §4.3.1: checkpoints, garbage collection and state transfer, as in A2M-PBFT-E (§4.2.2) with quorums of f+1.
 
 use crate::message::{Attested, Body, Checkpoint, Record, StableProof};
 use crate::place::{CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, flattened};
@@ -10,7 +10,7 @@ use troth_trusted::a2m::Operation;
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
 
 /// What a certificate proves, where its attestations are good: the number and digest that f+1 distinct replicas
-/// vouched for; zero for one without votes.
+/// vouched for, with the same history; zero for one without votes.
 #[must_use]
 pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
     rule!("A2MPBFTEA-C2");
@@ -18,10 +18,8 @@ pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
     if proof.votes.is_empty() {
         return Some(target);
     }
-    let same = |vote: &&Arc<Attested>| match &vote.body {
-        Body::Checkpoint(checkpoint) => (checkpoint.seq, checkpoint.digest) == target,
-        _ => false,
-    };
+    let vouched = proof.votes[0].checkpoint().and_then(Checkpoint::target)?;
+    let same = |vote: &&Arc<Attested>| vote.checkpoint().and_then(Checkpoint::target) == Some(vouched);
     // A proof may be looked at before its attestations are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
@@ -51,24 +49,24 @@ impl A2mPbftEa {
         }
         self.drop_stable();
         self.compare_with_stable(cx);
-        self.due_checkpoints.push_back((seq, digest));
+        self.history.due(seq, digest);
         self.progress(cx);
     }
 
-    /// Has due CHECKPOINTs attested. One slot is each number's: of a state that was found wrong, nothing can be taken back.
+    /// Has due CHECKPOINTs attested, with what the history holds there. One slot is each number's: of a state that was found wrong, nothing can be taken back.
     pub(crate) fn try_checkpoint(&mut self, cx: &mut Cx<'_, Self>) {
-        while let Some((seq, digest)) = self.due_checkpoints.pop_front() {
+        for (seq, digest, history) in self.history.ready(self.stable.0) {
             rule!("A2MPBFTEA-C3");
-            self.attest(cx, Body::Checkpoint(Checkpoint { seq, digest }));
+            self.attest(cx, Body::Checkpoint(Checkpoint { seq, digest, history }));
         }
     }
 
-    /// CHECKPOINT ⟨n, d⟩.
+    /// CHECKPOINT ⟨n, s, ⟨x, d⟩_q⟩.
     pub(crate) fn on_checkpoint_vote(
         &mut self,
         cx: &mut Cx<'_, Self>,
         message: &Arc<Attested>,
-        vote: Checkpoint,
+        vote: &Checkpoint,
     ) {
         // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
         let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
@@ -80,7 +78,7 @@ impl A2mPbftEa {
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();
         votes.insert(message.from, message.clone());
-        let same = |other: &&Arc<Attested>| matches!(other.body, Body::Checkpoint(other) if other == vote);
+        let same = |other: &&Arc<Attested>| other.checkpoint().and_then(Checkpoint::target) == vote.target();
         let same: Vec<Arc<Attested>> = votes.values().filter(same).cloned().collect();
         if same.len() >= self.group.quorum() {
             self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
@@ -106,6 +104,7 @@ impl A2mPbftEa {
         self.drop_stable();
         self.back_off.progressed();
         cx.stable(seq, digest);
+        self.certified(cx);
         self.forget_stable(cx);
         if self.repairing {
             // Nobody keeps the earlier one any more.
@@ -150,7 +149,7 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-T3");
         cx.note(Note::Diverged { seq });
         self.repairing = true;
-        self.due_checkpoints.clear();
+        self.history.withdraw();
         self.repair(cx);
     }
 
@@ -214,6 +213,8 @@ impl A2mPbftEa {
         executed: &dyn Fn(ClientId, u64) -> bool,
     ) {
         rule!("A2MPBFTEA-T2");
+        rule!("A2MPBFTEA-T4");
+        self.history.log.installed(reached.seq);
         self.reached = reached;
         self.watch_deadline(cx);
         if self.repairing {
@@ -231,7 +232,7 @@ impl A2mPbftEa {
         self.own_digests.insert(reached.seq, digest);
         self.own_state = self.own_state.max(reached.seq);
         self.drop_stable();
-        self.due_checkpoints.push_back((reached.seq, digest));
+        self.history.due(reached.seq, digest);
         if self.stable.0 == reached.seq {
             cx.stable(reached.seq, digest);
         }

@@ -1,5 +1,6 @@
 //! What an operator may choose, and what the simulator may break.
 
+use troth_trusted::run::MAX_RUN;
 use troth_types::Limits;
 
 /// The largest window, in batches.
@@ -64,7 +65,17 @@ impl Config {
         if self.window > MAX_WINDOW {
             return Err("the window must be at most 8192 batches");
         }
+        // A client finds its request by a path through the batch, and paths have a bound.
+        if self.limits.batch_frames > MAX_RUN {
+            return Err("a batch must have at most 256 frames, or its history cannot be proven");
+        }
         Ok(())
+    }
+
+    /// Entries that the history log must have room for.
+    #[must_use]
+    pub fn history_room(&self) -> usize {
+        troth_blocks::KeptHistory::room(self.window)
     }
 
     /// Whether this flaw's rule is in force: never, outside the simulator.

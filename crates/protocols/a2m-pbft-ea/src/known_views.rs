@@ -31,8 +31,10 @@ pub(crate) struct KnownViews {
 }
 
 impl KnownViews {
-    /// Keeps a NEWVIEW; there is one of a view at most. `rests_on` is the view whose start it was computed from.
+    /// Keeps a NEWVIEW; there is one of a view at most. `rests_on` is the view whose start it was computed from: an earlier
+    /// one, or it is invalid, and nothing needs to be known to judge it.
     pub(crate) fn offer(&mut self, view: View, message: &Arc<Attested>, rests_on: Option<View>) {
+        let rests_on = rests_on.filter(|before| *before < view);
         let known = Known { message: message.clone(), judged: false, rests_on };
         self.views.entry(view).or_insert(known);
         // A view begins after those before it: the lower ones stay.
@@ -113,13 +115,18 @@ impl KnownViews {
         self.lacks = Some(view);
     }
 
+    /// The earlier view, above 0, whose NEWVIEW that of a view rests on, as far as it is known.
+    pub(crate) fn rests_on(&self, view: View) -> Option<View> {
+        self.views.get(&view).and_then(|known| known.rests_on)
+    }
+
     /// Which NEWVIEW is needed and cannot be judged yet: what it rests on first.
     pub(crate) fn lacks(&self, group: &Group) -> Option<View> {
         let mut view = self.lacks?;
         if self.valid(group, view).is_some() {
             return None;
         }
-        while let Some(before) = self.views.get(&view).and_then(|known| known.rests_on) {
+        while let Some(before) = self.rests_on(view) {
             if self.valid(group, before).is_some() {
                 break;
             }

@@ -6,7 +6,8 @@
 //! [`place`] the logs and their slots (§4.3.1), [`mod@normal`] the three phases (§4.3.1), [`mod@checkpoint`] garbage
 //! collection, [`mod@suspicion`], [`mod@view_change`] and [`mod@new_view`] view changes (appendix A), [`mod@evidence`]
 //! what a VIEWCHANGE proves, [`mod@choose`] what a new view starts from, [`mod@retransmission`] status messages,
-//! [`mod@recovery`] the start from the log.
+//! [`mod@replies`] the history and what clients are shown of it
+//! (§4.2.1), [`mod@recovery`] the start from the log.
 #![forbid(unsafe_code)]
 
 mod agreement;
@@ -21,6 +22,7 @@ mod new_view;
 mod normal;
 pub mod place;
 mod recovery;
+mod replies;
 mod retransmission;
 mod state;
 mod suspicion;
@@ -31,7 +33,7 @@ pub use checkpoint::proven;
 pub use config::{Config, Flaw};
 pub use message::{
     Accept, Attested, Body, Checkpoint, Committed, Message, NewView, PrePrepare, Record, StableProof, Status,
-    ViewChange, Vote, WantViewChange, Wanted,
+    Target, ViewChange, Vote, WantViewChange, Wanted,
 };
 pub use state::{A2mPbftEa, Timer};
 

@@ -2,6 +2,7 @@
 //! before anybody acts on one, is in `attested.rs`; their encoding is in `wire.rs`.
 
 use std::sync::Arc;
+use troth_auth::HistoryEntry;
 use troth_trusted::a2m::{Attestation, Nonce};
 use troth_types::{Batch, Digest, ReplicaId, Seq, Signature, View};
 
@@ -36,16 +37,29 @@ pub struct Accept {
     pub new_view: Digest,
 }
 
-/// CHECKPOINT: the sender executed everything up to a batch and this is its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// CHECKPOINT: the sender executed everything up to a batch, this is its state, and this is what its history holds there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The last executed batch.
     pub seq: Seq,
     /// The state's digest.
     pub digest: Digest,
+    /// The lookup of the batch's slot of the history log: x and d are in it.
+    pub history: Attestation,
 }
 
-/// f+1 equal CHECKPOINTs of distinct replicas; for the genesis state, none.
+/// What f+1 replicas must say alike to make a checkpoint stable: the number, the state, and the history (n, s, x, d).
+pub type Target = (Seq, Digest, HistoryEntry);
+
+impl Checkpoint {
+    /// What it vouches for; nothing where its history holds nothing.
+    #[must_use]
+    pub fn target(&self) -> Option<Target> {
+        HistoryEntry::of(&self.history).map(|history| (self.seq, self.digest, history))
+    }
+}
+
+/// CHECKPOINTs of f+1 distinct replicas that vouch for the same; for the genesis state, none.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StableProof {
     /// The CHECKPOINT messages.
@@ -56,10 +70,15 @@ impl StableProof {
     /// Sequence number and digest, as the first vote has them; zero for genesis.
     #[must_use]
     pub fn target(&self) -> (Seq, Digest) {
-        match self.votes.first().map(|vote| &vote.body) {
-            Some(Body::Checkpoint(checkpoint)) => (checkpoint.seq, checkpoint.digest),
-            _ => (Seq(0), Digest::ZERO),
-        }
+        let first = self.votes.first().and_then(|vote| vote.checkpoint());
+        first.map_or((Seq(0), Digest::ZERO), |checkpoint| (checkpoint.seq, checkpoint.digest))
+    }
+
+    /// What every correct history holds there; nothing for genesis.
+    #[must_use]
+    pub fn history(&self) -> Option<HistoryEntry> {
+        let first = self.votes.first().and_then(|vote| vote.checkpoint());
+        first.and_then(Checkpoint::target).map(|(_, _, history)| history)
     }
 }
 
@@ -191,6 +210,15 @@ impl Attested {
         }
     }
 
+    /// The CHECKPOINT it is, if it is one.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        match &self.body {
+            Body::Checkpoint(checkpoint) => Some(checkpoint),
+            _ => None,
+        }
+    }
+
     /// The VIEWCHANGE it is, if it is one.
     #[must_use]
     pub fn view_change(&self) -> Option<&ViewChange> {
@@ -254,7 +282,7 @@ impl Status {
 }
 
 /// What replicas send each other. What a log attests, or a host signed, convinces whoever gets it from whomever; a status
-/// is authenticated by the link that it comes on.
+/// is authenticated by the link that it comes on; what is told of a history, a certificate must show to be true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// PREPREPARE, PREPARE, COMMIT, COMMIT(NEWVIEW), CHECKPOINT, VIEWCHANGE or NEWVIEW.
@@ -265,6 +293,10 @@ pub enum Message {
     Status(Status),
     /// The proof of a stable checkpoint, for one who is behind.
     Stable(Arc<StableProof>),
+    /// Asks what histories hold from this number on.
+    FetchHistory(Seq),
+    /// What the sender's history holds from a number on.
+    History(Seq, Vec<Digest>),
 }
 
 /// What must survive a crash besides the attested messages.
@@ -288,4 +320,6 @@ pub enum Record {
     Executed(Seq, Batch),
     /// The logs hold own messages up to these slots that are not kept any more.
     Filled(Vec<(u16, u128)>),
+    /// What this replica's history holds from a number on.
+    History(Seq, Vec<Digest>),
 }

@@ -91,11 +91,8 @@ impl A2mPbftEa {
     }
 
     /// Whether a NEWVIEW follows from what it shows: the same computation that its sender made.
-    fn judge(&self, message: &Attested, new_view: &NewView) -> Judgement {
+    fn judge(&self, new_view: &NewView) -> Judgement {
         rule!("A2MPBFTEA-V12");
-        if message.from != self.group.primary(new_view.view) {
-            return Judgement::Invalid("a NEWVIEW by a backup");
-        }
         let senders: Voters = new_view.changes.iter().map(|change| change.from).collect();
         if senders.count() < self.group.quorum() || senders.count() != new_view.changes.len() {
             return Judgement::Invalid("a NEWVIEW without f+1 VIEWCHANGEs of distinct replicas");
@@ -126,8 +123,12 @@ impl A2mPbftEa {
     }
 
     /// NEWVIEW ⟨v_to, V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
-    pub(crate) fn on_new_view(&mut self, message: &Arc<Attested>) {
+    pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
         let Some(new_view) = message.new_view() else { return };
+        if message.from != self.group.primary(new_view.view) {
+            // Nothing has to be known to see it, and it would stand in the way of the primary's.
+            return self.condemn(cx, message.from, "a NEWVIEW by a backup");
+        }
         let lacked = self.known_views.lacks(&self.group) == Some(new_view.view);
         if (new_view.view <= self.entered && !lacked) || self.known_views.get(new_view.view).is_some() {
             return;
@@ -148,7 +149,7 @@ impl A2mPbftEa {
     pub(crate) fn try_judge(&mut self, cx: &mut Cx<'_, Self>) {
         for message in self.known_views.unjudged(&self.group) {
             let Some(new_view) = message.new_view() else { continue };
-            match self.judge(&message, new_view) {
+            match self.judge(new_view) {
                 Judgement::Valid => {
                     self.known_views.judged(new_view.view);
                     cx.remember(Record::NewView(message.clone()));

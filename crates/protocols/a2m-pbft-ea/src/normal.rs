@@ -253,14 +253,9 @@ impl A2mPbftEa {
             cx.remember(Record::Frame(frame.into_inner()));
         }
         cx.deliver(ordered);
-        // A CHECKPOINT promises to show the state: what leads there is durable before it leaves.
+        // An append cannot be taken back, and a CHECKPOINT promises to show the state: what leads there is durable before.
         rule!("A2MPBFTEA-R5");
-        let executed = Record::Executed(seq, batch.clone());
-        if seq.0.is_multiple_of(self.config.interval) {
-            cx.persist(executed)
-        } else {
-            cx.remember(executed)
-        }
+        cx.persist(Record::Executed(seq, batch.clone()));
         self.decided.insert(seq, batch);
         rule!("A2MPBFTEA-C1");
         if seq.0.is_multiple_of(self.config.interval) {
@@ -278,6 +273,7 @@ impl A2mPbftEa {
 
     /// The executor ran a batch.
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
+        self.append(cx, reached, outcome);
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in outcome.done.iter().enumerate() {

@@ -1,12 +1,13 @@
 //! The logs of a replica's component and the slots of its messages (§4.3.1).
 
 use crate::message::Body;
+use troth_auth::HISTORY_LOG;
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{LogId, Slot};
 use troth_types::{Seq, View};
 
-/// The committed requests, in order (q).
-pub const HISTORY: LogId = LogId(0);
+/// What was executed, in order (q).
+pub const HISTORY: LogId = HISTORY_LOG;
 /// PREPREPAREs and PREPAREs (m_p).
 pub const PREPARE: LogId = LogId(1);
 /// COMMITs, those to a NEWVIEW too (m_c).

@@ -41,6 +41,7 @@ impl A2mPbftEa {
             }
         }
         let (mut proposals, mut prepares, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
+        let mut executed = Vec::new();
         for record in records {
             match record {
                 Record::Frame(frame) => self.frames.restore(Verified::made_here(frame)),
@@ -57,6 +58,7 @@ impl A2mPbftEa {
                     }
                 }
                 Record::Executed(seq, batch) => {
+                    executed.push(seq);
                     self.decided.insert(seq, batch);
                 }
                 Record::Filled(slots) => {
@@ -64,8 +66,16 @@ impl A2mPbftEa {
                         self.holds(LogId(log), CounterValue(slot));
                     }
                 }
+                Record::History(from, values) => {
+                    rule!("A2MPBFTEA-R16");
+                    self.history.log.remember(from, &values);
+                }
             }
         }
+        // Nothing is asked of the history before it is known where that ends.
+        self.ask_history(cx, reached.seq, executed);
+        // What was stable before is certified still.
+        self.certified(cx);
         self.back_in_view(&own);
         for message in own.iter().chain(&proposals).chain(&prepares) {
             self.take_up(message);
@@ -79,7 +89,7 @@ impl A2mPbftEa {
         self.name_promised();
         if snapshot.0 > Seq(0) {
             self.own_digests.insert(snapshot.0, snapshot.1);
-            self.due_checkpoints.push_back(snapshot);
+            self.history.due(snapshot.0, snapshot.1);
         }
         self.execute_decided(cx);
         self.drop_stable();
@@ -88,6 +98,13 @@ impl A2mPbftEa {
         // The snapshot may be older than what was known to be stable, or may be wrong.
         self.compare_with_stable(cx);
         self.notice_lag(cx);
+    }
+
+    /// Asks the component where the history ends: what it holds must be what was executed here, as the own log says.
+    pub(crate) fn ask_history(&mut self, cx: &mut Cx<'_, Self>, reached: Seq, executed: Vec<Seq>) {
+        rule!("A2MPBFTEA-R14");
+        let (ticket, operations) = self.history.start(reached, executed);
+        cx.trusted(ticket, operations);
     }
 
     /// A log holds an own message at this slot.

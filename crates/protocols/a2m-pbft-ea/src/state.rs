@@ -4,9 +4,9 @@ use crate::Config;
 use crate::known_views::KnownViews;
 use crate::message::{Attested, Body, Committed, StableProof, Vote, Wanted};
 use crate::place;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, RequestPool, Voters};
+use troth_blocks::{BackOff, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters};
 use troth_core::{Cx, Reached, Ticket, To, rule};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{LogId, Slot as LogSlot};
@@ -154,8 +154,8 @@ pub struct A2mPbftEa {
     pub(crate) own_digests: BTreeMap<Seq, Digest>,
     /// The newest own state with a known digest, where a log may begin.
     pub(crate) own_state: Seq,
-    /// Own checkpoints yet to be attested.
-    pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
+    /// What was executed, as the component attests it (q).
+    pub(crate) history: KeptHistory,
     /// The WANTVIEWCHANGE for the highest view of each replica.
     pub(crate) wants: BTreeMap<ReplicaId, Arc<Wanted>>,
     /// The highest view that this replica wanted.
@@ -217,7 +217,7 @@ impl A2mPbftEa {
             checkpoint_votes: BTreeMap::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),
-            due_checkpoints: VecDeque::new(),
+            history: KeptHistory::new(&group, me, config.status_interval),
             wants: BTreeMap::new(),
             wanted_view: View(0),
             certificate: Vec::new(),
@@ -236,6 +236,12 @@ impl A2mPbftEa {
             behind: false,
             repairing: false,
         }
+    }
+
+    /// The history, to look at.
+    #[must_use]
+    pub fn history(&self) -> &HistoryLog {
+        &self.history.log
     }
 
     pub(crate) fn primary(&self) -> ReplicaId {
@@ -302,7 +308,7 @@ impl A2mPbftEa {
         self.filled.get(&log).copied().unwrap_or(CounterValue(0))
     }
 
-    /// A ticket for a question to the trusted component.
+    /// A ticket for a question to the trusted component; those of the history are others.
     pub(crate) fn ticket(&mut self, asked: Asked) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
@@ -355,6 +361,7 @@ impl A2mPbftEa {
         self.try_execute(cx);
         self.try_checkpoint(cx);
         self.try_propose(cx);
+        self.extend(cx);
         self.watch_oldest(cx);
         self.watch_fetch(cx);
     }

@@ -16,6 +16,9 @@ const MAX_QUORUM: usize = 128;
 /// The most numbers in a window; a bound for the decoder.
 const MAX_WINDOW: usize = 1 << 16;
 
+/// The most numbers of a history shown at once; a bound for the decoder.
+const MAX_HISTORY: usize = 1 << 13;
+
 /// What may stand inside what: a NEWVIEW holds VIEWCHANGEs, a VIEWCHANGE the others.
 const PRE_PREPARE: u8 = 0;
 const PREPARE: u8 = 1;
@@ -90,6 +93,7 @@ impl Wire for Body {
                 out.push(CHECKPOINT);
                 checkpoint.seq.encode(out);
                 checkpoint.digest.encode(out);
+                encode_attestation(&checkpoint.history, out);
             }
             Self::ViewChange(change) => {
                 out.push(VIEW_CHANGE);
@@ -130,9 +134,11 @@ impl Body {
             PREPARE => Self::Prepare(Wire::decode(reader)?),
             COMMIT => Self::Commit(Wire::decode(reader)?),
             ACCEPT => Self::Accept(Accept { view: Wire::decode(reader)?, new_view: Wire::decode(reader)? }),
-            CHECKPOINT => {
-                Self::Checkpoint(Checkpoint { seq: Wire::decode(reader)?, digest: Wire::decode(reader)? })
-            }
+            CHECKPOINT => Self::Checkpoint(Checkpoint {
+                seq: Wire::decode(reader)?,
+                digest: Wire::decode(reader)?,
+                history: decode_attestation(reader)?,
+            }),
             VIEW_CHANGE => Self::ViewChange(Wire::decode(reader)?),
             NEW_VIEW => Self::NewView(NewView {
                 view: Wire::decode(reader)?,
@@ -292,6 +298,15 @@ impl Wire for Message {
                 out.push(3);
                 proof.encode(out);
             }
+            Self::FetchHistory(from) => {
+                out.push(4);
+                from.encode(out);
+            }
+            Self::History(from, values) => {
+                out.push(5);
+                from.encode(out);
+                put_list(out, values);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -300,6 +315,8 @@ impl Wire for Message {
             1 => Self::Want(Wire::decode(reader)?),
             2 => Self::Status(Wire::decode(reader)?),
             3 => Self::Stable(Wire::decode(reader)?),
+            4 => Self::FetchHistory(Wire::decode(reader)?),
+            5 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
             other => return Err(Malformed::Tag("an A2M-PBFT-EA message", u64::from(other))),
         })
     }
@@ -345,6 +362,11 @@ impl Wire for Record {
                 out.push(8);
                 put_list(out, slots);
             }
+            Self::History(from, values) => {
+                out.push(9);
+                from.encode(out);
+                put_list(out, values);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -358,6 +380,7 @@ impl Wire for Record {
             6 => Self::Stable(Wire::decode(reader)?),
             7 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
             8 => Self::Filled(reader.list("logs", LOGS)?),
+            9 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
             other => return Err(Malformed::Tag("an A2M-PBFT-EA record", u64::from(other))),
         })
     }

@@ -67,6 +67,10 @@ impl Agreement for Pbft {
         self.progress(cx);
     }
 
+    fn wants_unsigned(&self, digest: &Digest) -> bool {
+        self.wants_shown(digest)
+    }
+
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
         match message.into_inner() {
             Message::PrePrepare(proposal) => self.on_phase(cx, from, Phase::PrePrepare(proposal), false),

@@ -20,11 +20,13 @@ impl Pbft {
     pub(crate) fn doubt(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
         rule!("PBFT-M2");
         let mut found = Vec::new();
+        let mut bytes: usize = self.doubtful.values().map(|frame| frame.size()).sum();
         for frame in frames {
             let digest = frame.digest();
-            if !self.frames.wants(&digest, self.wants_up_to()) || self.doubtful.contains_key(&digest) {
+            if !self.wants_shown(&digest) || bytes >= self.most_doubtful() {
                 continue;
             }
+            bytes += frame.size();
             self.distrust(frame.client());
             found.push(digest);
             self.doubtful.insert(digest, frame);
@@ -40,6 +42,29 @@ impl Pbft {
         self.touch_all();
     }
 
+    /// Whether a proposal names a frame that is not here, in doubt neither.
+    pub(crate) fn wants_shown(&self, digest: &Digest) -> bool {
+        self.frames.wants(digest, self.wants_up_to()) && !self.doubtful.contains_key(digest)
+    }
+
+    /// Bytes of doubtful frames, but for the last: nobody correct proposes more than this of what is wanted.
+    fn most_doubtful(&self) -> usize {
+        let batches = usize::try_from(self.batches_ahead()).unwrap_or(usize::MAX);
+        batches.saturating_mul(self.config.batch_bytes())
+    }
+
+    /// Says again what it doubts, with each STATUS a part: a complaint may be lost, or come before the frame does.
+    pub(crate) fn complain_again(&self, cx: &mut Cx<'_, Self>) {
+        rule!("PBFT-M4");
+        let parts = self.doubtful.len().div_ceil(MOST_COMPLAINTS).max(1) as u64;
+        let part = usize::try_from(self.round % parts).unwrap_or(0);
+        let some = self.doubtful.keys().copied().skip(part * MOST_COMPLAINTS).take(MOST_COMPLAINTS);
+        let some: Vec<Digest> = some.collect();
+        if !some.is_empty() {
+            cx.send(troth_core::To::Others, Message::WrongTags(some));
+        }
+    }
+
     /// Others vote for a batch, or have decided it: one of more than f of them is correct and knows whose its frames are.
     pub(crate) fn vouch(&mut self, batch: &Batch) {
         rule!("PBFT-M3");
@@ -53,16 +78,17 @@ impl Pbft {
         }
     }
 
-    /// A replica found its tag wrong in these frames. Where f+1 did in a client's, and this replica knows the frame for the
-    /// client's own, the client has made tags that are right for some only: nothing of it counts without signature any
-    /// more, or it could have a view fail with every frame.
+    /// A replica found its tag wrong in these frames. Those count that wait here as their clients sent them: what
+    /// somebody else showed he may have spoilt. Where f+1 did in a client's, the client has made tags that are right for
+    /// some only: nothing of it counts without signature any more, or it could have a view fail with every frame.
     pub(crate) fn on_wrong_tags(&mut self, from: ReplicaId, digests: &[Digest]) {
         rule!("PBFT-M5");
         for digest in digests.iter().take(MOST_COMPLAINTS) {
-            let Some(client) = self.frames.get(digest).filter(|it| !it.is_signed()).map(|it| it.client())
-            else {
+            let Some(frame) = self.frames.get(digest) else { continue };
+            let client = frame.client();
+            if !self.pool.waits_unsigned(client, frame.number(), digest) {
                 continue;
-            };
+            }
             let complainers = self.complaints.entry(client).or_insert(Voters::NONE);
             self.useful += u64::from(!complainers.contains(from));
             complainers.insert(from);
@@ -70,6 +96,24 @@ impl Pbft {
                 self.distrust(client);
             }
         }
+    }
+
+    /// What goes into the next batch. A batch waits for ever where more than f correct replicas miss a right tag in any of
+    /// its frames, and clients that spoil tags of one replica each look like honest ones to whoever counts the
+    /// complaints of each client: so frames without signature share a batch only where at most f replicas in all found
+    /// wrong tags in frames of their clients.
+    pub(crate) fn next_frames(&mut self, most: usize, bytes: usize) -> Vec<Digest> {
+        rule!("PBFT-M6");
+        let (f, complaints) = (self.group.f(), &self.complaints);
+        let mut all = Voters::NONE;
+        self.pool.propose_where(most, bytes, |client| {
+            let with = all.with(complaints.get(&client).copied().unwrap_or_default());
+            let fits = with.count() <= f;
+            if fits {
+                all = with;
+            }
+            fits
+        })
     }
 
     /// From now on a client's frames are proposed here only with its signature.
@@ -84,7 +128,7 @@ impl Pbft {
     /// Whether a frame may wait here to be proposed: one that the other replicas will know for its client's, too, as far
     /// as anybody can tell.
     pub(crate) fn may_wait(&self, frame: &Frame) -> bool {
-        rule!("PBFT-M6");
+        rule!("PBFT-M7");
         frame.is_signed() || !self.distrusted.contains(&frame.client())
     }
 

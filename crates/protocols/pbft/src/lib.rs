@@ -30,11 +30,12 @@ mod wire;
 pub use checkpoint::proven;
 pub use config::{Config, Flaw};
 pub use message::{
-    AttestedCheckpoint, Body, Checkpoint, Entry, HistoryEntry, Message, NewView, Phase, PrePrepare, Record,
-    Signed, StableProof, Status, ViewChange, Vote,
+    AttestedCheckpoint, Body, Checkpoint, Entry, Message, NewView, Phase, PrePrepare, Record, Signed,
+    StableProof, Status, ViewChange, Vote,
 };
 pub use normal::MOST_PRE_PREPARED;
 pub use state::{Pbft, Timer};
+pub use troth_auth::HistoryEntry;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 //! is in `signed.rs`; their encoding is in `wire.rs`.
 
 use std::sync::Arc;
-use troth_trusted::a2m::{Attestation, Content};
+use troth_auth::HistoryEntry;
+use troth_trusted::a2m::Attestation;
 use troth_types::{Batch, Digest, ReplicaId, Seq, Signature, View};
 
 /// PRE-PREPARE: the primary's proposal of a batch for a sequence number (§4.2), and its vote for it.
@@ -67,25 +68,11 @@ pub struct AttestedCheckpoint {
     pub attestation: Attestation,
 }
 
-/// What a history holds in one slot, and up to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// What fills the slot: x.
-    pub value: Digest,
-    /// The digest up to the slot: d.
-    pub digest: Digest,
-}
-
 impl AttestedCheckpoint {
     /// What the attestation says that the history holds; none where that is nothing.
     #[must_use]
     pub fn entry(&self) -> Option<HistoryEntry> {
-        match self.attestation.claim.content {
-            Content::Assigned { value, digest } => {
-                Some(HistoryEntry { value: Digest(value), digest: Digest(digest) })
-            }
-            Content::Skipped { .. } | Content::Unassigned { .. } | Content::Forgotten { .. } => None,
-        }
+        HistoryEntry::of(&self.attestation)
     }
 }
 

@@ -35,7 +35,7 @@ impl Pbft {
             let may = self.may_wait(frame);
             return may.then(|| self.pool.admit_unsigned(client, number, digest, bytes, cx.now()));
         }
-        if let Some(unsigned) = self.pool.replace_unsigned(client, number, digest, bytes) {
+        if let Some(unsigned) = self.pool.replace_unsigned(client, number, digest, bytes, cx.now()) {
             self.frames.settle(&unsigned);
             return Some(Admitted::New);
         }
@@ -89,7 +89,7 @@ impl Pbft {
             if under_way > 0 && !self.pool.has_gathered(most, bytes) {
                 return;
             }
-            let frames = self.pool.propose(most, bytes);
+            let frames = self.next_frames(most, bytes);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
             if frames.is_empty() && !(self.deadline_due(cx) && idle) {
                 return;
@@ -159,6 +159,7 @@ impl Pbft {
             None => {
                 self.useful += 1;
                 self.frames.name(proposal.seq, &proposal.batch.frames);
+                self.note_named(cx, &proposal.batch);
                 self.propose(proposal.seq, digest, proposal.batch);
             }
         }

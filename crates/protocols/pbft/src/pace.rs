@@ -10,7 +10,7 @@ use crate::state::{Pbft, Timer};
 use std::collections::BTreeSet;
 use troth_blocks::{Look, Patience, Shown, Voters};
 use troth_core::{Cx, To, rule};
-use troth_types::{Digest, ReplicaId, Seq, Time};
+use troth_types::{Batch, Digest, ReplicaId, Seq, Time};
 
 /// PRE-PREPARE, PREPARE and COMMIT: of the three phases of a batch the last one is timed.
 const PHASES: u64 = 3;
@@ -41,13 +41,24 @@ impl Pbft {
         cx.cancel_timer(Timer::Overtaken);
     }
 
-    /// A batch prepared here: from now on this replica times how long the others take to commit to it. Backups that
-    /// committed before count.
+    /// The primary proposes these: it has what its clients may have sent to others alone as long as nobody could show it.
+    pub(crate) fn note_named(&mut self, cx: &Cx<'_, Self>, batch: &Batch) {
+        if !self.pool.has_unsigned() {
+            return;
+        }
+        rule!("PBFT-P1");
+        for frame in batch.frames.iter().filter_map(|digest| self.frames.get(digest)) {
+            self.pool.named(frame.client(), frame.number(), cx.now());
+        }
+    }
+
+    /// A batch prepared here: from now on this replica times how long the others take to commit to it.
     pub(crate) fn time_agreement(&mut self, cx: &Cx<'_, Self>, seq: Seq, digest: Digest) {
         let Some(slot) = self.slots.get(&seq) else { return };
         let primary = self.primary();
         let before = slot.commits.iter().filter(|(by, voted)| **by != primary && **voted == digest);
-        self.pace.prepared(seq, cx.now(), before.map(|(by, _)| *by));
+        let (backups, enough) = (self.group.n() - 1, self.group.weak());
+        self.pace.prepared_alone(seq, cx.now(), before.map(|(by, _)| *by), backups, enough);
     }
 
     /// Somebody committed to a batch.

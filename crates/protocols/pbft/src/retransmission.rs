@@ -31,6 +31,7 @@ impl Pbft {
         if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
+        self.complain_again(cx);
         let mut missing = self.frames.missing(MOST_FRAMES, self.round, self.wants_up_to());
         missing.retain(|digest| !self.doubtful.contains_key(digest));
         if !missing.is_empty() {

@@ -5,9 +5,8 @@ use crate::message::{
     AttestedCheckpoint, Body, Entry, Message, NewView, Phase, Signed, StableProof, ViewChange, Vote,
 };
 use std::sync::Arc;
-use troth_auth::{Authentic, Claim, Evidence, HISTORY_LOG, Looked, encode_attestation};
+use troth_auth::{Authentic, Claim, Evidence, encode_attestation, history_claim};
 use troth_core::rule;
-use troth_trusted::CounterValue;
 use troth_types::{Digest, GroupId, Hasher, Malformed, ReplicaId};
 
 fn hasher(tag: &'static str, group: GroupId, from: ReplicaId) -> Hasher {
@@ -120,10 +119,7 @@ impl Signed {
 impl AttestedCheckpoint {
     /// The slot is the checkpoint's, and it is filled.
     fn claims<'a>(&'a self, from: ReplicaId, claims: &mut Vec<Claim<'a>>) -> Result<(), Malformed> {
-        let entry = self.entry().ok_or(Malformed::Invalid("a CHECKPOINT whose history holds nothing"))?;
-        let slot = CounterValue::new(0, self.checkpoint.seq.0);
-        let evidence = Evidence::Assigned(Looked::settled(HISTORY_LOG, slot, &self.attestation));
-        claims.push(Claim { by: from, digest: entry.value, evidence });
+        claims.push(history_claim(from, self.checkpoint.seq, &self.attestation)?);
         Ok(())
     }
 }

@@ -305,7 +305,12 @@ impl Pbft {
         }
         rule!("PBFT-R11");
         let under_way = self.delivered.max(self.started.end).max(self.stable.0);
-        Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
+        Seq(under_way.0.saturating_add(self.batches_ahead()))
+    }
+
+    /// Batches ahead of the last executed one whose frames are wanted.
+    pub(crate) fn batches_ahead(&self) -> u64 {
+        self.config.pipeline.max(LEAST_AHEAD)
     }
 
     /// Whether it has yet to execute what it knows to be stable.

@@ -1,13 +1,14 @@
-//! A2M-PBFT-EA in the simulated world.
+//! A2M-PBFT-EA in the simulated world, with clients that check the histories.
 
 mod strategies;
 
 use crate::protocol::Named;
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol};
+use troth_a2m_pbft_ea::place::HISTORY;
 use troth_a2m_pbft_ea::{A2mPbftEa, Config, Flaw, Message as Sent};
 use troth_core::Agreement;
-use troth_trusted::a2m::LOGS;
+use troth_trusted::a2m::{LOGS, LogId};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Group, GroupId, ReplicaId};
 
@@ -57,7 +58,13 @@ impl Protocol for A2mPbftEaWorld {
 
     fn log_room(options: &Options) -> Option<[usize; LOGS]> {
         let window = usize::try_from(options.window).unwrap_or(usize::MAX);
-        Some([3 * window + FAILED_VIEWS; LOGS])
+        let mut room = [3 * window + FAILED_VIEWS; LOGS];
+        room[usize::from(HISTORY.0)] = config(options).history_room();
+        Some(room)
+    }
+
+    fn history() -> Option<LogId> {
+        Some(HISTORY)
     }
 
     fn literals() -> Vec<&'static str> {
@@ -95,6 +102,8 @@ impl Protocol for A2mPbftEaWorld {
             Sent::Want(_) => "WANTVIEWCHANGE",
             Sent::Status(_) => "STATUS",
             Sent::Stable(_) => "STABLE",
+            Sent::FetchHistory(_) => "FETCH-HISTORY",
+            Sent::History(..) => "HISTORY",
         }
     }
 
@@ -107,6 +116,10 @@ impl Protocol for A2mPbftEaWorld {
         let clients = (options.clients + options.byzantine_clients + 1) as u64;
         if pending > clients * options.client_window {
             return Some(format!("{pending} requests pending of {clients} clients"));
+        }
+        let (slots, most) = (agreement.history().len() as u64, 4 * options.window + 64);
+        if slots > most {
+            return Some(format!("{slots} slots of the history kept, at most {most}"));
         }
         let (messages, records) = agreement.retained();
         // Of each number a proposal, its certificate, two votes and frames; of each view that is still needed its start

@@ -9,6 +9,11 @@ use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
 use troth_types::{ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, ToReplica, Wire};
 
+/// So many clients spoil the tags of a part of the replicas each: no part is more than f, all together are everybody.
+pub const SPOILERS: usize = 4;
+/// Microseconds between two moments at which they act, all at once.
+const BEAT: u64 = 40_000;
+
 /// A Byzantine client.
 pub struct ByzantineClient {
     /// Its number.
@@ -21,6 +26,8 @@ pub struct ByzantineClient {
     number: u64,
     window: u64,
     last: Option<Arc<Frame>>,
+    /// The replicas whose tags it spoils, where it acts together with others.
+    spoils: Option<u64>,
     /// What it did that a correct client would not do.
     pub effective: u64,
 }
@@ -37,7 +44,26 @@ impl ByzantineClient {
         authenticators: Option<Authenticators>,
     ) -> Self {
         let rng = Rng::stream(seed, "byzantine-client", id.0);
-        Self { id, group, signer, authenticators, rng, number: 0, window, last: None, effective: 0 }
+        Self {
+            id,
+            group,
+            signer,
+            authenticators,
+            rng,
+            number: 0,
+            window,
+            last: None,
+            spoils: None,
+            effective: 0,
+        }
+    }
+
+    /// The same as the one at this place among [`SPOILERS`].
+    #[must_use]
+    pub fn spoiling(mut self, place: usize) -> Self {
+        let of_it = |replica: &ReplicaId| usize::from(replica.0) / self.group.f() == place;
+        self.spoils = Some(self.group.all().filter(of_it).fold(0, |mask, replica| mask | 1 << replica.0));
+        self
     }
 
     fn frame(&mut self, number: u64, checks: &mut Checks) -> Arc<Frame> {
@@ -56,19 +82,15 @@ impl ByzantineClient {
     }
 
     /// Signed; or, where that is taken, mostly with tags of which some are wrong: right for the primary of the moment and
-    /// wrong for all others, among other things.
+    /// wrong for all others, among other things; or for its part of them, where it acts with others.
     fn prove(&mut self, draft: FrameDraft) -> Frame {
-        let digest = draft.signing_digest();
-        if let Some(keys) = self.authenticators.as_ref().filter(|_| !self.rng.one_in(4)) {
-            let mut tags = keys.of(&digest);
-            let wrong = self.rng.subset(tags.len());
-            let spoilt = |at: &usize| wrong & (1 << at) != 0;
-            for at in (0..tags.len()).filter(spoilt) {
-                tags[at].0[0] ^= 1;
-            }
-            return draft.prove(FrameProof::Authenticator(tags));
+        if let Some(keys) =
+            self.authenticators.as_ref().filter(|_| self.spoils.is_some() || !self.rng.one_in(4))
+        {
+            let wrong = self.spoils.unwrap_or_else(|| self.rng.subset(self.group.n()));
+            return tagged(keys, draft, wrong);
         }
-        let signature = self.signer.sign(&digest);
+        let signature = self.signer.sign(&draft.signing_digest());
         draft.sign(signature)
     }
 
@@ -102,6 +124,11 @@ impl ByzantineClient {
         let chosen = self.rng.subset(replicas.len());
         let hears = |replica: ReplicaId| chosen & (1 << replica.0) != 0;
         let request = |frame: &Arc<Frame>, full| ToReplica::Request { frame: Arc::clone(frame), full };
+        if self.spoils.is_some() {
+            self.number += 1;
+            let frame = self.frame(self.number, checks);
+            return send.extend(replicas.iter().map(|to| (*to, request(&frame, false))));
+        }
         match self.rng.below(6) {
             0 | 1 => {
                 self.number += 1;
@@ -142,8 +169,20 @@ impl ByzantineClient {
         }
     }
 
-    /// Microseconds until it acts again.
-    pub fn pause(&mut self) -> u64 {
-        self.rng.exponential(40_000) + 1_000
+    /// Microseconds from now until it acts again.
+    pub fn pause(&mut self, now: u64) -> u64 {
+        match self.spoils {
+            Some(_) => BEAT - now % BEAT,
+            None => self.rng.exponential(40_000) + 1_000,
+        }
     }
+}
+
+/// A frame whose tags for these replicas are wrong.
+fn tagged(keys: &Authenticators, draft: FrameDraft, wrong: u64) -> Frame {
+    let mut tags = keys.of(&draft.signing_digest());
+    for at in (0..tags.len()).filter(|at| wrong & (1 << at) != 0) {
+        tags[at].0[0] ^= 1;
+    }
+    draft.prove(FrameProof::Authenticator(tags))
 }

@@ -167,7 +167,7 @@ impl<P: Protocol> World<P> {
                 }
             }
         }
-        let pause = self.byzantine[index].pause();
+        let pause = self.byzantine[index].pause(self.agenda.now);
         self.agenda.after(pause, Event::ByzantineClient(index));
     }
 

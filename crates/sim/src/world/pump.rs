@@ -56,10 +56,13 @@ impl<P: Protocol> World<P> {
                 Command::Peer { to, message } => self.outgoing(index, to, message),
                 Command::Return(message) => self.returned(index, message),
                 Command::Client(message) => {
-                    if let ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) = &message
-                        && self.counts_what_is_shown()
-                    {
-                        self.collect_shown(index, reply.seq);
+                    match &message {
+                        ToClient::Reply(reply) | ToClient::Attested(AttestedReply { reply, .. }) => {
+                            self.collect_shown(index, reply.seq);
+                        }
+                        // Where replies wait for their proofs, events go first.
+                        ToClient::Event(event) => self.collect_shown(index, event.seq),
+                        _ => {}
                     }
                     self.outgoing_client(index, message);
                 }
@@ -168,7 +171,7 @@ impl<P: Protocol> World<P> {
 
     /// Tells the checkers what a node's executor did. A replica executes nothing before its own
     /// commitment to it is durable, so this holds against it at once, crash or not. A printed rule may
-    /// break that; there only what a reply shows counts, see [`World::collect_shown`].
+    /// break that; there only what a reply or an event shows counts, see [`World::collect_shown`].
     pub(super) fn collect(&mut self, index: usize) {
         if !self.counts_what_is_shown() {
             self.observe(index, usize::MAX);
@@ -179,7 +182,7 @@ impl<P: Protocol> World<P> {
         self.options.literal.as_deref().is_some_and(P::forgets)
     }
 
-    /// Where a printed rule is in force: what a reply reveals that leaves now, or what is stable.
+    /// Where a printed rule is in force: what a reply or an event reveals that leaves now, or what is stable.
     fn collect_shown(&mut self, index: usize, up_to: Seq) {
         if !self.counts_what_is_shown() {
             return;

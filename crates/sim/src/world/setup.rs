@@ -1,6 +1,6 @@
 //! How a seed's world begins.
 
-use super::byzantine::ByzantineClient;
+use super::byzantine::{ByzantineClient, SPOILERS};
 use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
 use super::network::Network;
@@ -85,6 +85,11 @@ impl<P: Protocol> World<P> {
     pub(super) fn new(options: &Options, traced: usize) -> Self {
         let group = P::group(options.f);
         let limits = limits(options);
+        let tagged = P::AUTHENTICATORS && Rng::stream(options.seed, "authenticators", 0).one_in(2);
+        let spoil = tagged && options.has(FaultClass::Clients);
+        let spoil = spoil && Rng::stream(options.seed, "authenticators", 1).one_in(3);
+        let byzantine_clients = if spoil { SPOILERS } else { options.byzantine_clients };
+        let options = &Options { byzantine_clients, ..options.clone() };
         let keys = Keys::new(options);
         let scheme = keys.scheme();
         let configuration = keys.configuration();
@@ -94,7 +99,6 @@ impl<P: Protocol> World<P> {
             keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
         let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
-        let tagged = P::AUTHENTICATORS && Rng::stream(options.seed, "authenticators", 0).one_in(2);
         let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
         let history = P::history().map(|log| History::new(group.id(), log, watch.clone()));
         let clients = (1..=options.clients as u64)
@@ -106,16 +110,12 @@ impl<P: Protocol> World<P> {
             })
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
-            .map(|index| ClientId(options.clients as u64 + index))
-            .map(|id| {
-                ByzantineClient::new(
-                    options.seed,
-                    group,
-                    id,
-                    keys.clients[&id].clone(),
-                    options.client_window,
-                    tags(id),
-                )
+            .map(|index| {
+                let id = ClientId(options.clients as u64 + index);
+                let (seed, window) = (options.seed, options.client_window);
+                let client =
+                    ByzantineClient::new(seed, group, id, keys.clients[&id].clone(), window, tags(id));
+                if spoil { client.spoiling(index as usize - 1) } else { client }
             })
             .collect();
         let mut checks = Checks {
@@ -226,7 +226,7 @@ impl<P: Protocol> World<P> {
             }
         }
         for index in 0..self.byzantine.len() {
-            let pause = self.byzantine[index].pause();
+            let pause = self.byzantine[index].pause(self.agenda.now);
             self.agenda.after(pause, Event::ByzantineClient(index));
         }
         if self.options.has(FaultClass::Partitions) || self.options.has(FaultClass::Cuts) {

@@ -74,9 +74,12 @@ fn a_segment_of_the_log_has_the_values_of_the_history() {
     let mut net = Net::new();
     net.order_many(1..=6);
     let (_, records) = net.node(2).replica.retained();
-    let kept = records.iter().find_map(|record| match record {
-        Record::History(from, values) => Some((*from, values.len())),
-        _ => None,
-    });
-    assert_eq!(kept, Some((Seq(1), 6)));
+    let kept: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::History(from, values) => Some((*from, values.len())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept, [(Seq(1), 6)]);
 }

@@ -1,10 +1,10 @@
 //! VIEWCHANGEs made by hand, with components of their own.
 
-use super::harness::{Logs, attested, batch, frame, group, logs, r, signature};
+use super::harness::{Logs, attested, batch, frame, group, history_of, logs, r, signature};
 use crate::evidence::{shared_nonce, to_look_up};
 use crate::message::{
-    Accept, Attested, Body, Committed, Message, NewView, PrePrepare, StableProof, ViewChange, Vote,
-    WantViewChange, Wanted,
+    Accept, Attested, Body, Checkpoint, Committed, Message, NewView, PrePrepare, StableProof, ViewChange,
+    Vote, WantViewChange, Wanted,
 };
 use crate::place::{COMMIT, end_of};
 use crate::{Config, choose};
@@ -37,6 +37,13 @@ impl Bench {
             Message::Attested(message) => message,
             _ => unreachable!("what is attested is an attested message"),
         }
+    }
+
+    /// A replica's CHECKPOINT of this state, whose history's slot holds this.
+    pub(super) fn checkpoint(&mut self, from: u16, seq: u64, state: u8, value: u8) -> Arc<Attested> {
+        let history = history_of(&mut self.logs[usize::from(from)], Seq(seq), value);
+        let (seq, digest) = (Seq(seq), Digest([state; 32]));
+        self.say(from, Body::Checkpoint(Checkpoint { seq, digest, history }))
     }
 
     /// PREPREPARE and PREPAREs of these backups: a prepared certificate if they are f or more.

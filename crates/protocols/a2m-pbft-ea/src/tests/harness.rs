@@ -7,8 +7,12 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Authentic, Evidence, Seal, Verified};
-use troth_core::{Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, Start, To, VerifiedFrame};
-use troth_trusted::a2m::{A2m, Answer, Content, LOGS, LogId, Nonce, Operation, Slot, slot_nonce};
+use troth_core::{
+    Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To, VerifiedFrame,
+};
+use troth_trusted::a2m::{
+    A2m, Answer, Attestation, Content, LOGS, LogId, Nonce, Operation, Slot, slot_nonce,
+};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
 use troth_trusted_host::{
     AttestationVerifier, GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room,
@@ -135,10 +139,24 @@ pub(super) fn signature(from: ReplicaId) -> Signature {
     Signature([from.0 as u8; 64])
 }
 
+/// Who checks the components of a group.
+pub(super) fn verifier(group: &Group) -> GroupVerifier {
+    let members = group.all().map(|replica| (identity(group, replica), MemberKey::Mac(key().verifier())));
+    GroupVerifier::new(members).expect("each component is named once")
+}
+
+/// Has a slot of the history log filled, whatever was executed.
+pub(super) fn history_of(logs: &mut Logs, seq: Seq, value: u8) -> Attestation {
+    let slot = crate::place::flattened(View(0), seq);
+    match fill(logs, crate::place::HISTORY, slot, [value; 32]) {
+        Some(Seal::Slot(attestation)) => attestation,
+        _ => panic!("the slot is free"),
+    }
+}
+
 /// Checks what a message claims, as its receiver would.
 pub(super) fn authentic(group: &Group, message: &Message) -> bool {
-    let members = group.all().map(|replica| (identity(group, replica), MemberKey::Mac(key().verifier())));
-    let verifier = GroupVerifier::new(members).expect("each component is named once");
+    let verifier = verifier(group);
     let mut claims = Vec::new();
     message.claims(group.id(), &mut claims).is_ok()
         && claims.iter().all(|claim| {
@@ -179,6 +197,11 @@ pub(super) struct Node {
     pub(super) frames_asked: Vec<(To, Vec<Digest>)>,
     pub(super) transfers: Vec<(Seq, Digest, Vec<ReplicaId>)>,
     pub(super) repairs: Vec<(Seq, Digest)>,
+    /// The proofs with which replies went out.
+    pub(super) released: BTreeMap<Seq, Arc<ReplyProof>>,
+    /// What its component was asked of the history and has not answered, while it is slow with that.
+    pub(super) asked: VecDeque<(Ticket, Vec<Operation>)>,
+    pub(super) slow_history: bool,
     /// It hears and does nothing.
     pub(super) down: bool,
 }
@@ -252,10 +275,11 @@ impl Net {
                     node.trail.push("send");
                     self.wire.extend(flights(&self.group, replica, to, &message));
                 }
-                Effect::Broadcast(_)
-                | Effect::BroadcastSigned(_)
-                | Effect::Certify { .. }
-                | Effect::Release { .. } => {
+                Effect::Release { seq, proof } => {
+                    node.trail.push("release");
+                    assert!(node.released.insert(seq, proof).is_none(), "released once");
+                }
+                Effect::Broadcast(_) | Effect::BroadcastSigned(_) | Effect::Certify { .. } => {
                     unreachable!("what it sends to all is attested or signed")
                 }
                 Effect::CertifyInLog { log, slot, body, to } => {
@@ -268,8 +292,14 @@ impl Net {
                     self.wire.extend(flights(&self.group, replica, to, &message));
                     node.replica.on_message(&mut cx, replica, Verified::made_here(message));
                 }
+                Effect::Trusted { ticket, operations }
+                    if node.slow_history && operations[0].log() == crate::place::HISTORY =>
+                {
+                    node.asked.push_back((ticket, operations));
+                }
                 Effect::Trusted { ticket, operations } => {
-                    node.trail.push("trusted");
+                    let appends = |operation: &Operation| matches!(operation, Operation::Append { .. });
+                    node.trail.push(if operations.iter().any(appends) { "append" } else { "trusted" });
                     let answers = node.logs.call(&operations).expect("a correct replica is not refused");
                     node.replica.on_trusted(&mut cx, ticket, answers);
                 }
@@ -316,6 +346,15 @@ impl Net {
             queue.extend(more);
         }
         self.nodes[index].replica.invariants();
+    }
+
+    /// The component of a replica answers what it was asked of the history.
+    pub(super) fn hurry(&mut self, replica: u16) {
+        self.node_mut(replica).slow_history = false;
+        while let Some((ticket, operations)) = self.node_mut(replica).asked.pop_front() {
+            let answers = self.node_mut(replica).logs.call(&operations).expect("it is not refused");
+            self.step(r(replica), |replica, cx| replica.on_trusted(cx, ticket, answers));
+        }
     }
 
     /// Gives a frame to these replicas, as its client would.
@@ -439,6 +478,9 @@ impl Node {
             frames_asked: Vec::new(),
             transfers: Vec::new(),
             repairs: Vec::new(),
+            released: BTreeMap::new(),
+            asked: VecDeque::new(),
+            slow_history: false,
             down: false,
         }
     }

@@ -1,6 +1,8 @@
 mod choose;
+mod client;
 mod craft;
 mod harness;
+mod histories;
 mod normal;
 mod restart;
 mod stable;

@@ -1,7 +1,8 @@
 //! §4.3.1: checkpoints, garbage collection and state transfer.
 
+use super::craft::Bench;
 use super::harness::{Net, covers, frame, r};
-use crate::message::{Body, Checkpoint, Message, StableProof};
+use crate::message::{Body, Message, StableProof};
 use crate::{place, proven};
 use std::sync::Arc;
 use troth_trusted::a2m::{Answer, Content, Operation};
@@ -34,21 +35,21 @@ fn f_plus_1_equal_checkpoints_are_stable() {
 #[test]
 fn a_certificate_counts_replicas_and_equal_votes() {
     covers!("A2MPBFTEA-C2");
-    let net = Net::new(1);
-    let vote = |from: u16, digest: u8| {
-        let body = Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([digest; 32]) });
-        let mut logs = super::harness::logs(&net.group, r(from));
-        match super::harness::attested(&net.group, &mut logs, r(from), body) {
-            Message::Attested(message) => message,
-            _ => unreachable!("made just now"),
-        }
-    };
-    let proof = |votes: Vec<_>| proven(&net.group, &StableProof { votes });
-    assert_eq!(proof(vec![vote(0, 1), vote(1, 1)]), Some((Seq(4), Digest([1; 32]))));
-    assert_eq!(proof(vec![vote(0, 1), vote(0, 1)]), None);
-    assert_eq!(proof(vec![vote(0, 1), vote(1, 2)]), None);
-    assert_eq!(proof(vec![vote(0, 1)]), None);
+    let group = Net::new(1).group;
+    // Of this state, with this in the slot of the history.
+    let vote = |from: u16, state: u8, value: u8| Bench::new(1).checkpoint(from, 4, state, value);
+    let proof = |votes: Vec<_>| proven(&group, &StableProof { votes });
+    assert_eq!(proof(vec![vote(0, 1, 1), vote(1, 1, 1)]), Some((Seq(4), Digest([1; 32]))));
+    assert_eq!(proof(vec![vote(0, 1, 1), vote(0, 1, 1)]), None);
+    assert_eq!(proof(vec![vote(0, 1, 1), vote(1, 2, 1)]), None, "two states");
+    assert_eq!(proof(vec![vote(0, 1, 1), vote(1, 1, 2)]), None, "two histories");
+    assert_eq!(proof(vec![vote(0, 1, 1)]), None);
     assert_eq!(proof(Vec::new()), Some((Seq(0), Digest::ZERO)));
+    // Nobody takes such a certificate for one message either.
+    let authentic =
+        |votes: Vec<_>| super::harness::authentic(&group, &Message::Stable(Arc::new(StableProof { votes })));
+    assert!(authentic(vec![vote(0, 1, 1), vote(1, 1, 1)]));
+    assert!(!authentic(vec![vote(0, 1, 1), vote(1, 1, 2)]));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::craft::{Bench, some_batch};
 use super::harness::{Net, batch, covers, frame, r};
 use super::normal::is_commit;
 use crate::Timer;
-use crate::message::{Body, Message, NewView};
+use crate::message::{Body, Message, NewView, StableProof, ViewChange};
 use troth_types::{Digest, Seq, View};
 
 pub(super) fn kind(message: &Message) -> &'static str {
@@ -13,6 +13,8 @@ pub(super) fn kind(message: &Message) -> &'static str {
         Message::Want(_) => "WANTVIEWCHANGE",
         Message::Status(_) => "STATUS",
         Message::Stable(_) => "STABLE",
+        Message::FetchHistory(_) => "FETCH-HISTORY",
+        Message::History(..) => "HISTORY",
     }
 }
 
@@ -259,4 +261,42 @@ fn frames_that_a_start_names_are_fetched_before_anybody_commits_to_it() {
     net.request(&one, [0]);
     assert_eq!(net.node(0).replica.entered, View(1));
     assert_eq!(net.sent(0, |message| kind(message) == "COMMIT(NEWVIEW)"), 2);
+}
+
+/// A NEWVIEW by its primary that says to rest on the start of this view, which none of that number can.
+fn resting_on(bench: &mut Bench, view: u64, left: u64) -> Message {
+    let primary = bench.group.primary(View(view)).0;
+    let change = ViewChange {
+        left: View(left),
+        to: View(view),
+        stable: StableProof::default(),
+        accepted: None,
+        committed: Vec::new(),
+        wanted: Vec::new(),
+        abandoned: Vec::new(),
+    };
+    let changes = vec![bench.say(primary, Body::ViewChange(change))];
+    let base = (Seq(0), Digest::ZERO);
+    let new_view = NewView { view: View(view), changes, base, chosen: Vec::new() };
+    Message::Attested(bench.say(primary, Body::NewView(new_view)))
+}
+
+#[test]
+fn a_newview_that_rests_on_itself_or_in_a_circle_holds_nobody_up() {
+    covers!("A2MPBFTEA-V12");
+    for circle in [vec![(4, 4)], vec![(1, 4), (4, 1)]] {
+        let (mut net, mut bench) = (Net::new(1), Bench::new(1));
+        // Until its component has said where its logs end, a replica that starts judges nothing.
+        net.node_mut(0).replica.knows_logs = false;
+        for (view, left) in circle.iter().copied().map(|(view, left)| (view, View(left))) {
+            let message = resting_on(&mut bench, view, left.0);
+            net.tell(1, 0, message);
+            let known = net.node(0).replica.known_views.rests_on(View(view));
+            assert_eq!(known, Some(left).filter(|left| *left < View(view)), "{circle:?}");
+        }
+        net.fire(0, Timer::Status);
+        net.node_mut(0).replica.knows_logs = true;
+        net.fire(0, Timer::Status);
+        assert_eq!(net.node(0).accused(), [r(1)], "{circle:?}");
+    }
 }

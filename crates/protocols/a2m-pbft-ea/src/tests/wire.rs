@@ -5,7 +5,7 @@ use crate::message::{Body, Message, Record, StableProof, Status, WantViewChange}
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::sync::Arc;
-use troth_types::{Seq, View, Wire};
+use troth_types::{Digest, Seq, View, Wire};
 
 fn samples() -> Vec<Message> {
     let mut bench = Bench::new(1);
@@ -16,8 +16,7 @@ fn samples() -> Vec<Message> {
     let start = bench.new_view(vec![one.clone(), two], None);
     let accepted = bench.accept(1, &start);
     let later = bench.view_change(1, 1, 3, Some(accepted.clone()), Vec::new());
-    let checkpoint = crate::Checkpoint { seq: Seq(4), digest: troth_types::Digest([3; 32]) };
-    let votes = vec![bench.say(0, Body::Checkpoint(checkpoint)), bench.say(1, Body::Checkpoint(checkpoint))];
+    let votes = vec![bench.checkpoint(0, 4, 3, 1), bench.checkpoint(1, 4, 3, 1)];
     let status = Status {
         view: View(3),
         active: true,
@@ -33,6 +32,8 @@ fn samples() -> Vec<Message> {
     messages.push(Message::Want(bench.wanted(2)[0].clone()));
     messages.push(Message::Status(status));
     messages.push(Message::Stable(Arc::new(StableProof { votes })));
+    messages.push(Message::FetchHistory(Seq(3)));
+    messages.push(Message::History(Seq(3), vec![Digest([5; 32]), Digest([6; 32])]));
     messages
 }
 
@@ -58,6 +59,8 @@ fn records_come_back_as_they_were() {
     assert_eq!(Record::from_wire(&leaving.to_wire()), Ok(leaving));
     let filled = Record::Filled(vec![(1, 1 << 65), (2, 7)]);
     assert_eq!(Record::from_wire(&filled.to_wire()), Ok(filled));
+    let history = Record::History(Seq(3), vec![Digest([5; 32]); 3]);
+    assert_eq!(Record::from_wire(&history.to_wire()), Ok(history));
     let executed = Record::Executed(Seq(3), some_batch(1));
     assert_eq!(Record::from_wire(&executed.to_wire()), Ok(executed));
 }
@@ -78,7 +81,7 @@ fn nothing_stands_inside_itself() {
 
 proptest! {
     #[test]
-    fn damaged_bytes_never_panic(at in 0usize..4000, byte in any::<u8>(), which in 0usize..10) {
+    fn damaged_bytes_never_panic(at in 0usize..4000, byte in any::<u8>(), which in 0usize..12) {
         let all = samples();
         let mut bytes = all[which % all.len()].to_wire().to_vec();
         let at = at % bytes.len();

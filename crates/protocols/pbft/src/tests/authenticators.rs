@@ -1,16 +1,16 @@
-//! PBFT-M1 to PBFT-M5: frames with authenticators.
+//! PBFT-M1 to PBFT-M6: frames with authenticators.
 
 use super::harness::*;
 use crate::message::{Message, PrePrepare, Vote};
-use crate::{Pbft, Timer};
+use crate::{Config, Pbft, Timer};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_core::{Agreement, VerifiedFrame};
-use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Seq, Tag, View};
+use troth_types::{Batch, ClientId, FrameDraft, FrameProof, GroupId, Limits, Seq, Tag, View};
 
 /// A frame without signature; whose tags are right the tests say.
-fn tagged(client: u64, number: u64) -> VerifiedFrame {
+pub(super) fn tagged(client: u64, number: u64) -> VerifiedFrame {
     let draft = FrameDraft {
         group: GroupId(*b"tests-of-pbft---"),
         client: ClientId(client),
@@ -99,6 +99,52 @@ fn doubtful_frames_are_kept_only_where_a_proposal_names_them() {
 }
 
 #[test]
+fn only_so_much_is_kept_in_doubt_and_nothing_beyond_its_view() {
+    covers!("PBFT-M2");
+    let limits = Limits { frame_bytes: 400, batch_frames: 4_000, ..SMALL.limits };
+    let config = Config { window: 2048, pipeline: 5, limits, ..SMALL };
+    let mut net = Net::with(1, config);
+    let made_up: Vec<_> = (1..=4_000).map(|client| tagged(client, 1)).collect();
+    let all: Vec<&VerifiedFrame> = made_up.iter().collect();
+    net.tell(0, 3, pre_prepare(1, &batch(&all)));
+    show_doubtful(&mut net, 3, &all);
+    let kept = |net: &Net| -> usize { net.node(3).pbft.doubtful.values().map(|frame| frame.size()).sum() };
+    let (most, frame) = (5 * config.batch_bytes(), made_up[0].size());
+    assert!((most..most + frame).contains(&kept(&net)), "{}", kept(&net));
+    net.leave(3);
+    assert_eq!(kept(&net), 0, "the next primary may make up as many");
+}
+
+#[test]
+fn a_complaint_is_made_again_as_long_as_the_doubt_lasts_and_in_every_view() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let frames: Vec<_> = (1..=70).map(|client| tagged(client, 1)).collect();
+    let all: Vec<&VerifiedFrame> = frames.iter().collect();
+    let proposed = batch(&all);
+    net.tell(0, 3, pre_prepare(1, &proposed));
+    show_doubtful(&mut net, 3, &all);
+    net.wire.clear();
+    let mut named = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        net.fire(3, Timer::Status);
+        let complaints = net.wire.iter().filter(|flight| flight.to == r(0));
+        for message in complaints.map(|flight| &flight.message) {
+            if let Message::WrongTags(digests) = message {
+                named.extend(digests.iter().copied());
+            }
+        }
+    }
+    assert_eq!(named.len(), 70, "in turn, as many as one message holds");
+    for from in [1, 2] {
+        net.tell(from, 3, prepare(1, &proposed));
+    }
+    net.wire.clear();
+    net.fire(3, Timer::Status);
+    assert_eq!(net.sent(3, |message| matches!(message, Message::WrongTags(_))), 0, "others know whose it is");
+}
+
+#[test]
 fn what_2f_plus_1_committed_to_is_executed_though_a_tag_is_wrong() {
     covers!("PBFT-M3");
     let mut net = Net::new(1);
@@ -147,8 +193,75 @@ fn a_client_whose_tags_f_plus_1_found_wrong_is_proposed_with_its_signature_only(
 }
 
 #[test]
-fn what_such_a_client_does_not_sign_is_of_no_use_unless_a_proposal_names_it() {
+fn what_somebody_showed_and_may_have_spoilt_says_nothing_of_its_client() {
+    covers!("PBFT-M5");
+    let mut net = Net::new(1);
+    let (spoilt, own) = (tagged(1, 1), tagged(1, 2));
+    net.tell(0, 2, pre_prepare(1, &batch(&[&spoilt])));
+    net.step(r(2), |pbft: &mut Pbft, cx| pbft.on_known_frames(cx, vec![spoilt.clone()]));
+    net.request(&own, [2]);
+    for from in [1, 3] {
+        net.tell(from, 2, Message::WrongTags(vec![spoilt.digest()]));
+    }
+    assert_eq!(net.node(2).pbft.pool.len(), 1, "the primary may have changed the tags of others");
+}
+
+/// Clients 10 to 13 spoil the tag of one replica each, 0 to 3, and whoever is shown such a frame finds it so.
+struct Spoilers {
+    net: Net,
+    frames: Vec<VerifiedFrame>,
+}
+
+impl Spoilers {
+    fn new() -> Self {
+        let frames: Vec<_> = (10..14).map(|client| tagged(client, 1)).collect();
+        let mut net = Net::new(1);
+        for replica in 0..4 {
+            let all = frames.iter().enumerate();
+            let good = all.filter(|(spoilt, _)| *spoilt != replica).map(|(_, frame)| frame.clone());
+            net.step(r(replica as u16), |pbft, cx| pbft.on_requests(cx, good.collect()));
+        }
+        Self { net, frames }
+    }
+
+    /// Until nobody has anything to say.
+    fn run(&mut self) {
+        self.net.run();
+        for replica in 0..4 {
+            show_doubtful(&mut self.net, replica, &[&self.frames[usize::from(replica)]]);
+        }
+        self.net.run();
+    }
+
+    fn next_view(&mut self) {
+        (0..4).for_each(|replica| self.net.leave(replica));
+        self.run();
+    }
+}
+
+#[test]
+fn clients_that_spoil_one_replica_s_tags_each_hold_nobody_up_together() {
     covers!("PBFT-M6");
+    let mut spoilers = Spoilers::new();
+    spoilers.run();
+    let honest = frame(1, 1);
+    spoilers.net.request(&honest, 0..4);
+    spoilers.run();
+    assert!(spoilers.net.node(1).executed.is_empty(), "too few can vote for the first batch");
+    for client in 11..14 {
+        assert!(!spoilers.net.node(0).pbft.distrusted.contains(&ClientId(client)), "one complained of each");
+    }
+    // One view for each of the primaries is enough: they have heard who complained of whom.
+    (1..4).for_each(|_| spoilers.next_view());
+    for replica in 0..4 {
+        let history = spoilers.net.node(replica).history();
+        assert!(history.contains(&honest.digest()), "replica {replica}: {}", history.len());
+    }
+}
+
+#[test]
+fn what_such_a_client_does_not_sign_is_of_no_use_unless_a_proposal_names_it() {
+    covers!("PBFT-M7");
     let mut net = Net::new(1);
     let (one, two) = (tagged(1, 1), tagged(1, 2));
     let may = |net: &Net, frame: &VerifiedFrame| net.node(3).pbft.may_use(frame);

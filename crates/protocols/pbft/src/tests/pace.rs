@@ -1,5 +1,6 @@
 //! PBFT-P1 to P4: primaries that order too slowly for everybody, or for somebody.
 
+use super::authenticators::tagged;
 use super::harness::{Net, batch, covers, frame, r};
 use crate::choose::{Shown, choose};
 use crate::message::{Body, Message, NewView, PrePrepare, Signed, Status, ViewChange, Vote};
@@ -207,6 +208,53 @@ fn clients_that_show_their_frames_to_backups_alone_get_nobody_found_wanting() {
         backup.order(&hidden, MS);
     }
     assert!(!backup.wishes());
+}
+
+// PBFT-P1 "… of one without signature only from its proposal on …": nobody could show it to the primary.
+#[test]
+fn what_came_without_signature_waits_for_a_primary_from_its_proposal_on() {
+    covers!("PBFT-P1");
+    for named_late in [true, false] {
+        let mut backup = Backup::new();
+        for number in 1..=40 {
+            let frame = tagged(3, number);
+            backup.net.request(&frame, [ME]);
+            if named_late {
+                // Its client gives it to the primary only now.
+                backup.pass(90 * MS);
+                backup.order(&frame, MS);
+            } else {
+                let vote = backup.propose(batch(&[&frame]));
+                backup.commit(2, vote);
+                backup.pass(90 * MS);
+                backup.commit(0, vote);
+            }
+        }
+        assert_eq!(backup.wishes(), !named_late);
+    }
+}
+
+// PBFT-P1 "… that had not done so before …"
+#[test]
+fn a_backup_that_commits_to_what_did_not_prepare_makes_no_primary_look_slow() {
+    covers!("PBFT-P1");
+    let mut backup = Backup::new();
+    for _ in 0..100 {
+        let frame = backup.request(1);
+        // As long as two phases take.
+        backup.pass(40 * MS);
+        let vote = Vote { view: View(0), seq: Seq(backup.seq + 1), digest: batch(&[&frame]).digest() };
+        let proposal = PrePrepare { view: vote.view, seq: vote.seq, batch: batch(&[&frame]) };
+        backup.net.tell(0, ME, Message::PrePrepare(proposal));
+        backup.commit(1, vote);
+        backup.propose(batch(&[&frame]));
+        backup.commit(1, vote);
+        backup.pass(20 * MS);
+        backup.commit(2, vote);
+        backup.commit(0, vote);
+    }
+    let pbft = &backup.net.node(ME).pbft;
+    assert_eq!((backup.wishes(), pbft.pace.agreement()), (false, Some(20 * MS)));
 }
 
 #[test]

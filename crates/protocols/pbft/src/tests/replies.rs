@@ -12,8 +12,8 @@ use troth_core::{
 };
 use troth_exec::{Application, Executor, OpContext, State, StateView};
 use troth_types::{
-    ClientId, FrameDraft, Group, GroupId, Read, RefusalReason, ReplyBody, Seq, Signature, Time, ToClient,
-    View,
+    ClientId, FrameDraft, FrameProof, Group, GroupId, Read, RefusalReason, ReplyBody, Seq, Signature, Tag,
+    Time, ToClient, View,
 };
 
 /// Holds one value; who writes it tells client 9.
@@ -250,4 +250,49 @@ fn what_is_undone_was_never_so() {
     assert_eq!(told(&said), ["no"], "the client has it ordered");
     assert!(one.again(1).is_empty(), "it is as if it had not been executed");
     assert_eq!((one.0.execution().executed(), one.0.execution().state().get(b"cell")), (Seq(0), None));
+}
+
+/// A write with tags, which it is proposed with, and signed, as its client sends it again.
+fn tagged_and_signed() -> (VerifiedFrame, VerifiedFrame) {
+    let signed = write_of(1, 1);
+    let proof = FrameProof::Authenticator([Tag([1; 16]); 4].into());
+    (Verified::made_here(Arc::new(signed.draft().clone().prove(proof))), signed)
+}
+
+/// The frame comes without signature, and its batch prepares here.
+fn prepare_tagged(one: &mut One, frame: &VerifiedFrame) -> Vote {
+    one.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+    let batch = batch(&[frame]);
+    let vote = Vote { view: View(0), seq: Seq(1), digest: batch.digest() };
+    one.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch }));
+    let said: Vec<_> = [2, 3].into_iter().flat_map(|from| one.hear(from, Message::Prepare(vote))).collect();
+    assert_eq!(told(&said), ["t1"]);
+    vote
+}
+
+#[test]
+fn what_comes_again_while_it_may_be_undone_is_answered_and_waited_for() {
+    covers!("PBFT-E2");
+    let (tagged, signed) = tagged_and_signed();
+    for shown_by_another in [false, true] {
+        let mut one = One::new();
+        let vote = prepare_tagged(&mut one, &tagged);
+        assert_eq!(one.0.agreement().pool.oldest(), None, "nobody is suspected for it");
+        assert!(!one.0.is_done(ClientId(1), 1), "a replica must look at what comes again");
+        if shown_by_another {
+            one.input(Input::Frames(r(3), vec![signed.clone()]));
+        } else {
+            let again = Request { frame: signed.clone(), full: true };
+            assert_eq!(told(&one.input(Input::Requests(vec![again]))), ["t1"]);
+        }
+        let pool = &one.0.agreement().pool;
+        assert_eq!((pool.oldest(), pool.len()), (Some((0, signed.digest())), 1), "now the primary is");
+        for from in [0, 2, 3] {
+            one.hear(from, Message::Commit(vote));
+        }
+        assert!(one.0.is_done(ClientId(1), 1) && one.0.agreement().pool.is_empty());
+        let again = Request { frame: signed.clone(), full: true };
+        assert_eq!(told(&one.input(Input::Requests(vec![again]))), ["r1"]);
+        assert!(one.0.agreement().pool.is_empty());
+    }
 }

@@ -4,6 +4,7 @@ mod ahead;
 mod checkpoints;
 mod equivocate;
 mod forge;
+mod histories;
 mod replay;
 mod wants;
 
@@ -28,6 +29,7 @@ pub const ALL: &[Named<A2mPbftEaWorld>] = &[
     ("forged view changes", || Box::new(forge::Forger::default())),
     ("wants without end", || Box::new(wants::Wanter::default())),
     ("conflicting checkpoints", || Box::new(checkpoints::Conflicting)),
+    ("false histories", || Box::new(histories::Falsifier::default())),
     ("stale replayer", || Box::new(replay::Replayer)),
     ("liar to clients", || Box::new(Liar::default())),
 ];

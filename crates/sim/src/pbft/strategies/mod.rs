@@ -4,6 +4,7 @@ mod checkpoints;
 mod deny;
 mod equivocate;
 mod replay;
+mod stall;
 mod two_stories;
 mod view_sets;
 mod votes;
@@ -51,6 +52,7 @@ impl<P: PbftFamily> Written<P> {
         ("false witness", || Box::new(deny::FalseWitness::default())),
         ("conflicting checkpoints", || Box::new(checkpoints::Conflicting::default())),
         ("stale replayer", || Box::new(replay::Replayer)),
+        ("stalling primary", || Box::new(stall::Staller::default())),
         ("liar to clients", || Box::new(Liar::default())),
     ];
 

@@ -1,0 +1,92 @@
+//! The account of a history log by itself, with a component that says what a test wants.
+
+use super::at;
+use crate::HistoryLog;
+use troth_auth::HISTORY_LOG;
+use troth_core::ReplyProof;
+use troth_trusted::a2m::{Answer, Attestation, Claim, Content, Request, Slot, chained, slot_nonce};
+use troth_trusted::{Epoch, Proof};
+use troth_types::{Batch, Digest, GroupId, Seq, Time};
+
+fn said(request: Request, slot: Slot, content: Content) -> Answer {
+    let claim = Claim { request, log: HISTORY_LOG, slot, nonce: slot_nonce(slot), content };
+    Answer::Attested(Attestation { epoch: Epoch(1), claim, proof: Proof::Mac([0; 32]) })
+}
+
+fn batch(number: u64) -> Batch {
+    Batch { time: Time(number), frames: vec![Digest([1; 32])] }
+}
+
+/// The account of an empty log, whose component has said so.
+fn fresh() -> HistoryLog {
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (ticket, _) = log.start(Seq(0), Seq(0));
+    assert!(log.asked(ticket));
+    let nothing = Content::Forgotten { low: at(0) };
+    let answers = vec![said(Request::End, at(0), nothing), said(Request::Lookup, at(0), nothing)];
+    assert_eq!(log.answered(ticket, answers), Ok(Vec::new()));
+    log
+}
+
+#[test]
+fn a_gap_that_nobody_fills_makes_nobody_keep_everything() {
+    let mut log = fresh();
+    log.installed(Seq(100));
+    for number in 101..=9_500 {
+        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+    }
+    assert_eq!(log.lacks(), Some(Seq(1)));
+    assert_eq!(log.calls(), None, "nothing is appended over a gap");
+    assert_eq!(log.len(), 4096);
+    let kept = log.kept();
+    let runs: Vec<_> = kept.iter().map(|(from, values)| (from.0, values.len())).collect();
+    assert_eq!(runs, [(9_500 - 8_191, 4096), (9_500 - 4095, 4096)]);
+}
+
+/// The digest of a history that holds these values from the first number on.
+fn digest_of(values: &[Digest]) -> Digest {
+    let slots = (1..).map(at).zip(values);
+    Digest(slots.fold([0; 32], |digest, (slot, value)| chained(slot, &value.0, &digest)))
+}
+
+#[test]
+fn what_is_behind_a_gap_is_kept_and_leads_from_what_is_shown_to_a_certificate() {
+    let group = GroupId(*b"tests-of-blocks-");
+    let batches: Vec<Batch> = (1..=9).map(batch).collect();
+    let values: Vec<Digest> =
+        batches.iter().map(|batch| ReplyProof::value(group, batch).expect("a small batch")).collect();
+    let mut log = fresh();
+    for number in [1, 2] {
+        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+    }
+    while log.calls().is_some() {}
+    log.installed(Seq(6));
+    for number in 7..=9 {
+        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+    }
+    assert_eq!(log.kept(), [(Seq(1), values[..2].to_vec()), (Seq(7), values[6..].to_vec())]);
+    // All that anybody shows is the gap, and the certificate is of a later number.
+    log.certified(Seq(8), digest_of(&values[..8])).expect("nothing is known of it here");
+    assert_eq!(log.lacks(), Some(Seq(3)));
+    let wrong = [vec![Digest([5; 32])], values[3..6].to_vec()].concat();
+    assert_eq!(log.shown(Seq(3), &wrong), None);
+    assert_eq!(log.shown(Seq(3), &values[2..5]), None, "a part of it proves nothing");
+    assert_eq!(log.shown(Seq(3), &values[2..6]), Some(values[2..6].to_vec()));
+    assert_eq!(log.lacks(), None);
+    assert_eq!(log.kept(), [(Seq(1), values)]);
+}
+
+#[test]
+fn batches_are_appended_and_their_answers_belong_to_their_own_questions() {
+    let mut log = fresh();
+    log.executed(Seq(1), &batch(1), &[]).expect("a small batch");
+    let (ticket, operations) = log.calls().expect("it appends");
+    assert_eq!(operations.len(), 1);
+    log.executed(Seq(2), &batch(2), &[]).expect("a small batch");
+    let (later, _) = log.calls().expect("it appends the next");
+    assert_ne!(ticket, later);
+    // What somebody else asked for is none of it.
+    assert!(!log.asked(troth_core::Ticket(1)));
+    assert_eq!(log.answered(troth_core::Ticket(1), Vec::new()), Ok(Vec::new()));
+    assert!(log.asked(ticket) && log.asked(later));
+}
