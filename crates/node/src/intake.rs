@@ -183,8 +183,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.counters.frames_refused += refused;
         self.counters.frames_verified += news.len() as u64;
         let before = self.host.machine().progress();
-        let (doubted, mut unkept) = (!doubtful.is_empty(), 0);
-        if doubted {
+        let mut unkept = 0;
+        if !doubtful.is_empty() {
             let digests: Vec<Digest> = doubtful.iter().map(|frame| frame.digest()).collect();
             self.counters.frames_doubtful += digests.len() as u64;
             self.input(env, Input::Doubtful(from, doubtful));
@@ -200,7 +200,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let told = before.is_some() && !moved;
         let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
         let cost = (in_vain + unkept) * CHECK + refused * spoilt;
-        if cost > 0 || (told && doubted) {
+        if cost > 0 {
             self.charge(from, spent + cost);
         }
     }

@@ -119,6 +119,7 @@ impl Pbft {
         let (base, chosen) = (new_view.base.0, &new_view.chosen);
         let end = Seq(base.0 + chosen.len() as u64);
         self.started = Started { by: Some(message.clone()), end };
+        self.all_voted = self.all_voted.max(end);
         self.proposed = end;
         let mine = self.is_primary();
         for (seq, batch) in (base.0 + 1..).map(Seq).zip(chosen) {

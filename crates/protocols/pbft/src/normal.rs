@@ -174,6 +174,7 @@ impl Pbft {
             // Its own came back: it was pre-prepared when it was sent.
             slot.pre_prepared |= mine;
         }
+        self.note_votes(seq);
     }
 
     /// PREPARE ⟨v, n, d⟩ of a backup.
@@ -186,6 +187,7 @@ impl Pbft {
             let voted = first(&mut slot.prepares, from, vote.digest);
             self.judge_vote(cx, from, voted, vote, "two PREPAREs for one number");
         }
+        self.note_votes(vote.seq);
     }
 
     /// COMMIT ⟨v, n, d⟩.

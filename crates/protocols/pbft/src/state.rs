@@ -141,6 +141,8 @@ pub struct Pbft {
     pub(crate) reached: Reached,
     /// What was executed beyond, before it committed, in order.
     pub(crate) tentative: BTreeMap<Seq, Tentative>,
+    /// The last number for which everybody's vote came.
+    pub(crate) all_voted: Seq,
     /// The batches executed above the stable checkpoint.
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
@@ -234,6 +236,7 @@ impl Pbft {
             delivered: Seq(0),
             reached: Reached::default(),
             tentative: BTreeMap::new(),
+            all_voted: Seq(0),
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),

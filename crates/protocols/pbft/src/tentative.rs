@@ -5,6 +5,9 @@ use crate::state::Pbft;
 use troth_core::{Cx, Outcome, Reached, rule};
 use troth_types::{Batch, ClientId, Digest, OPERATOR, Seq};
 
+/// Batches executed tentatively while one replica's vote is missing in all of them.
+const PATIENCE: u64 = 16;
+
 /// A batch that was executed before it committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tentative {
@@ -32,6 +35,9 @@ impl Pbft {
                 return;
             }
             let seq = last.next();
+            if !self.all_vote(seq) {
+                return;
+            }
             let Some(slot) = self.slots.get(&seq).filter(|slot| slot.prepared) else { return };
             let Some((digest, batch)) = slot.proposal.clone() else { return };
             if !self.frames.name(seq, &batch.frames) {
@@ -45,6 +51,21 @@ impl Pbft {
             cx.deliver_tentatively(ordered, self.view);
             self.tentative.insert(seq, Tentative { digest, batch, outcome: None });
         }
+    }
+
+    /// A vote for this number came: whether everybody's is there.
+    pub(crate) fn note_votes(&mut self, seq: Seq) {
+        if self.slots.get(&seq).is_some_and(|slot| slot.prepares.len() == self.group.n()) {
+            self.all_voted = self.all_voted.max(seq);
+        }
+    }
+
+    /// Whether everybody has voted of late. Where some do not, clients may miss the tentative replies of these and of as
+    /// many faulty ones, and f+1 final replies are there sooner than the rest of a quorum.
+    fn all_vote(&self, seq: Seq) -> bool {
+        rule!("PBFT-E5");
+        let known = self.all_voted.max(self.started.end);
+        seq.0 <= known.0.saturating_add(PATIENCE)
     }
 
     /// The next batch committed, and it is the one that was executed here. Its requests are done only now.

@@ -21,6 +21,6 @@ fn twenty_seeds_hold_and_undo_batches_and_answer_reads() {
 #[test]
 fn the_published_read_rule_is_found_out() {
     let overrides = Overrides { literal: Some("READ-EXECUTED".to_owned()), ..Overrides::default() };
-    let mut violations = (0..60).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
+    let mut violations = (0..400).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
     assert!(violations.any(|violation| violation.property == "linearizability"));
 }

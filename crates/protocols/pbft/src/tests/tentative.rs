@@ -1,6 +1,6 @@
 //! §5.1: tentative execution and reads.
 
-use super::harness::{Net, SMALL, batch, covers, frame, r};
+use super::harness::{Flight, Net, SMALL, batch, covers, frame, r};
 use crate::message::{Message, Vote};
 use crate::{Config, Timer};
 use bytes::Bytes;
@@ -266,4 +266,24 @@ fn whoever_executed_a_batch_goes_on_showing_it_until_it_is_stable() {
     }
     net.run();
     assert_eq!(net.node(3).history(), [one.digest()]);
+}
+
+#[test]
+fn where_somebody_never_votes_replies_are_final() {
+    covers!("PBFT-E5");
+    let mut net = Net::new(1);
+    let of_three = |flight: &Flight| flight.from != r(3) || !matches!(flight.message, Message::Prepare(_));
+    for number in 1..=20 {
+        net.request(&frame(1, number), 0..4);
+        net.run_where(of_three);
+    }
+    let executed: Vec<u64> = net.node(1).tentatively.iter().map(|(seq, _)| seq.0).collect();
+    assert_eq!(executed, (1..=16).collect::<Vec<u64>>());
+    assert_eq!(net.node(1).history().len(), 20);
+    // One that everybody votes for is enough to begin again.
+    net.request(&frame(1, 21), 0..4);
+    net.run();
+    net.request(&frame(1, 22), 0..4);
+    net.run();
+    assert_eq!(net.node(1).tentatively.last().map(|(seq, _)| seq.0), Some(22));
 }
