@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|cost|protocols|gates [null|kv]|open [null|kv]|plots",
+    words: "null|large|peers|cost|protocols|delays|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes (3f+1 with --protocol pbft) that serve nothing,
@@ -39,7 +39,9 @@ of the processor time that was measured. docs/internals/cost.md reads it. It cou
 requests and replies of 0 and 4 KB: throughput, one client alone, and what an operation takes of processors, bytes,
 messages, trusted calls, MACs and signatures, beside what the papers predict. It holds where MinBFT orders at least
 1.10 times what PBFT does and a batch takes the messages that the papers have. `--rounds` is the number of pairs (10).
-What was measured is written to bench/results, that of gates and open as a picture too; `plots` draws those again.",
+`delays` measures A2M-PBFT-E and A2M-PBFT-EA with trusted components whose calls take 1 to 1000 µs more, with operations
+bundled into a call and with a call for each (the A2M paper's table 2).
+What was measured is written to bench/results, that of gates, open and delays as a picture too; `plots` draws those again.",
     options: &[
         Opt {
             name: "--protocol",
@@ -87,15 +89,18 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["peers"] => return peers::run(arguments),
         ["cost"] => return cost(arguments),
         ["protocols"] => return protocols(arguments),
+        ["delays"] => return delays(arguments),
         ["gates"] => return gates(arguments, None),
         ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
         ["open"] => return open(arguments, "null"),
         ["open", service @ ("null" | "kv")] => return open(arguments, service),
         ["plots"] => return plots(),
         _ => {
-            return Err("say which benchmark: null, large, peers, cost, protocols, gates [null|kv], open \
+            return Err(
+                "say which benchmark: null, large, peers, cost, protocols, delays, gates [null|kv], open \
                         [null|kv] or plots"
-                .to_string());
+                    .to_string(),
+            );
         }
     }
     let mut words = vec!["null".to_string(), "--json".to_string()];
@@ -246,6 +251,21 @@ fn protocols(arguments: &Arguments) -> Result<Report, String> {
     Ok(report)
 }
 
+/// What slower trusted components cost, and what was measured as a file and as a picture.
+fn delays(arguments: &Arguments) -> Result<Report, String> {
+    let (rounds, f) = (arguments.number("--rounds", 3)?, arguments.number("--f", 1)?);
+    let mut words: Vec<String> = ["delays", "--json"].map(str::to_string).into();
+    for (name, value) in [("--pairs", rounds), ("--f", f)] {
+        words.extend([name.to_string(), value.to_string()]);
+    }
+    // Four lines of five delays, each round of many requests and of one, and a round that is not counted.
+    let rounds = u32::try_from(rounds.saturating_add(1).saturating_mul(20)).unwrap_or(u32::MAX);
+    let report = heard(words, &HONEST, Duration::from_secs(6) * rounds + OVERHEAD * 6)?;
+    keep(&report, "delays")?;
+    draw(&report.json, "delays")?;
+    Ok(report)
+}
+
 /// Where results are kept.
 fn results() -> PathBuf {
     workspace::root().join("bench").join("results")
@@ -262,6 +282,7 @@ fn picture(name: &str) -> Option<fn(&Value) -> String> {
     match name.split('-').next() {
         Some("gates") => Some(plot::gates),
         Some("open") => Some(plot::open),
+        Some("delays") => Some(plot::delays),
         _ => None,
     }
 }

@@ -59,7 +59,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
-use troth_node::{Options, serve};
+use troth_node::{Options, TrustedDelay, serve};
 
 /// Why a measurement could not be made, for people.
 type Failure = Box<dyn std::error::Error>;
@@ -85,6 +85,7 @@ fn main() -> ExitCode {
         Command::Peers(plan) => peers::run(&plan),
         Command::Cost(plan) => cost::run(&plan),
         Command::Protocols(plan) => protocols::run(&plan),
+        Command::Delays(plan) => protocols::delays::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),
         Command::Attacks(plan) => attacks::run(&plan),
@@ -118,7 +119,10 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let mut options = Options {
         until_stdin_ends: true,
         trusted_command,
-        trusted_delay: Duration::from_micros(server.trusted_delay),
+        trusted_delay: TrustedDelay {
+            call: Duration::from_micros(server.trusted_delay),
+            each: server.trusted_delay_each,
+        },
         null_result: server.result_bytes,
         ..Options::default()
     };

@@ -63,6 +63,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     pieces: u64,
     /// Replies that wait for the proof of their batch's place.
     pub(crate) held: BTreeMap<Seq, Vec<Reply>>,
+    /// The last stable checkpoint that was told of.
+    pub(crate) stable: Seq,
     /// Of frames that were asked for again: under which batch they are answered.
     pub(crate) repeated: Repetitions,
 }
@@ -97,6 +99,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             hashed: (Time(0), 0),
             pieces: 0,
             held: BTreeMap::new(),
+            stable: Seq(0),
             repeated: Repetitions::default(),
         }
     }
@@ -191,6 +194,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Stable { seq, .. } => {
                     self.execution.stable(seq);
                     self.repeated.stable(seq);
+                    self.hold_since(seq);
                     out.push(Output::Compact(seq));
                 }
                 Effect::Compact(seq) => out.push(Output::Compact(seq)),

@@ -5,7 +5,7 @@ use crate::beside::Desk;
 use crate::bodies::behind;
 use crate::component::Component;
 use crate::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome};
-use crate::delayed::Delayed;
+use crate::delayed::{Delayed, TrustedDelay};
 use crate::disk_journal::DiskJournal;
 use crate::journal::Journal;
 use crate::marker::{MarkerError, leave_mark};
@@ -18,7 +18,6 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use thiserror::Error;
 use troth_disk::{
     Disk, DiskError, Identity as Owner, Log, LogError, LogOptions, RealDisk, SnapshotError, Unsynced,
@@ -132,7 +131,7 @@ impl DurableError {
 /// What a replica starts on.
 pub(crate) enum Footing {
     /// Its memory, with a component in it that takes so long for a call at least.
-    Volatile(Duration),
+    Volatile(TrustedDelay),
     /// Its disk.
     Durable(Box<Opened>),
 }
@@ -229,8 +228,8 @@ fn go_on<D: Disk + Sync>(
 ) -> Result<Opened, DurableError> {
     let Marks { mark, counters, data } = marks;
     let owner = owner(cluster, me.0);
-    // A component tells better than the log's files whether this one is the last.
-    if home.is_none() && mark.exists() && !Log::is_there(&disk)? {
+    // A component that attests votes tells better than the log's files whether this one is the last.
+    if !cluster.protocol.attests_votes() && mark.exists() && !Log::is_there(&disk)? {
         return Err(DurableError::LogLost { data, mark, way_back: cluster.protocol.way_back() });
     }
     let options = LogOptions::new(salt()?);

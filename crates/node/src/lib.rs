@@ -92,6 +92,7 @@ pub use aside::{AsideError, Stopped, put_aside, remains};
 pub use bounds::memory_bound;
 pub use by_the_clock::ByTheClock;
 pub use counters::Counters;
+pub use delayed::TrustedDelay;
 pub use durable::DurableError;
 #[cfg(feature = "faults")]
 pub use faults::{Faults, Plant};

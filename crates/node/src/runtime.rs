@@ -6,6 +6,7 @@ use crate::bounds::memory_bound;
 use crate::clock::Clock;
 use crate::config::{Cluster, Known, Layout, Protocol, ReplicaSecret, Service};
 use crate::connection;
+use crate::delayed::TrustedDelay;
 use crate::descriptors::most_clients;
 use crate::durable::{self, Footing};
 use crate::engine::Engine;
@@ -44,9 +45,8 @@ pub struct Options {
     /// Program and arguments that start the trusted process where nobody serves its socket; empty where
     /// this replica must not. It ends when its standard input does.
     pub trusted_command: Vec<OsString>,
-    /// What every call of the trusted component takes at least, as if it were a slower one; zero for as long as it
-    /// takes.
-    pub trusted_delay: Duration,
+    /// What every call of the trusted component takes at least, as if it were a slower one.
+    pub trusted_delay: TrustedDelay,
     /// Bytes of each result of the null service.
     pub null_result: usize,
     /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their

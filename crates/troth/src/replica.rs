@@ -6,7 +6,7 @@ use crate::trusted::no_component;
 use std::ffi::OsString;
 use std::time::Duration;
 use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
-use troth_node::{Options, serve};
+use troth_node::{Options, TrustedDelay, serve};
 use troth_types::ReplicaId;
 
 pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let options = Options {
         trusted_socket: replica.trusted_socket.clone(),
         trusted_command: trusted_command(replica, log)?,
-        trusted_delay: Duration::from_micros(replica.trusted_delay),
+        trusted_delay: TrustedDelay { call: Duration::from_micros(replica.trusted_delay), each: false },
         null_result: 0,
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]

@@ -2,10 +2,12 @@
 //! again without measuring.
 
 mod axis;
+mod delays;
 mod gates;
 mod open;
 mod svg;
 
+pub use delays::draw as delays;
 pub use gates::draw as gates;
 pub use open::draw as open;
 

@@ -1,6 +1,6 @@
 //! Tests of the plots: that they are well-formed, that values stand where they should, that nothing is missing.
 
-use crate::plot::{Anchor, Axis, Picture, gates, open, short, time};
+use crate::plot::{Anchor, Axis, Picture, delays, gates, open, short, time};
 use serde_json::{Value, json};
 
 /// Reads a text as XML as far as pictures use it: the elements that it opens, with their attributes.
@@ -133,4 +133,18 @@ fn letters_cannot_break_out() {
     picture.upwards((1.0, 1.0), 5.0, "&");
     let elements = elements(&picture.finish());
     assert!(elements.iter().all(|(name, _)| name != "script"));
+}
+
+#[test]
+fn delays_have_a_line_for_each_protocol_and_a_dot_for_each_delay() {
+    let point =
+        |delay: u64, latency: f64| json!({ "delay_us": delay, "alone_p50_us": { "median": latency } });
+    let points = [point(1, 400.0), point(10, 420.0), point(1000, 3_000.0)];
+    let line = |name: &str| json!({ "name": name, "points": points });
+    let measured = json!({ "f": 1, "lines": [line("a2m-pbft-e, operations bundled"), line("<b> & c")] });
+    let picture = delays(&measured);
+    let elements = elements(&picture);
+    assert_eq!((count(&elements, "polyline"), count(&elements, "circle")), (2, 6));
+    assert!(picture.contains("a2m-pbft-e, operations bundled") && picture.contains("&lt;b&gt; &amp; c"));
+    assert_eq!(count(&self::elements(&delays(&json!({}))), "polyline"), 0);
 }

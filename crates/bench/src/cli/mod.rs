@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Open(OpenPlan),
     /// Measure every protocol beside PBFT.
     Protocols(ProtocolsPlan),
+    /// Measure what slower trusted components cost the protocols of the A2M paper (its table 2).
+    Delays(ProtocolsPlan),
     /// Measure a state of millions of keys.
     Large(LargePlan),
     /// Measure durable writes beside etcd's and ZooKeeper's.
@@ -335,6 +337,9 @@ pub(crate) struct Server {
     /// What every call of the trusted component takes at least, in microseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) trusted_delay: u64,
+    /// Each operation of a call takes that.
+    #[arg(long)]
+    pub(crate) trusted_delay_each: bool,
     /// Bytes of each result of the null service.
     #[arg(long, default_value_t = 0)]
     pub(crate) result_bytes: usize,

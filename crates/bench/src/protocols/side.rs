@@ -1,7 +1,6 @@
 //! A group of one protocol with its clients: many at a time, and one alone.
 
 use super::Cell;
-use super::entry::Entry;
 use crate::Failure;
 use crate::caller::Replicated;
 use crate::cli::ProtocolsPlan;
@@ -16,7 +15,7 @@ use bytes::Bytes;
 use std::time::Duration;
 use troth_auth::Ed25519Signer;
 use troth_node::Counters;
-use troth_node::config::{ClientSecret, Cluster, Durability};
+use troth_node::config::{ClientSecret, Cluster, Durability, Protocol};
 use troth_types::{ClientId, ReplicaId};
 
 /// How long a load runs before it is measured.
@@ -64,13 +63,19 @@ pub(crate) struct Figures {
 
 impl Side {
     /// Starts it.
-    pub(super) async fn start(plan: &ProtocolsPlan, cell: Cell, entry: &Entry) -> Result<Self, Failure> {
+    pub(super) async fn start(
+        plan: &ProtocolsPlan,
+        cell: Cell,
+        protocol: Protocol,
+        further: &[&str],
+    ) -> Result<Self, Failure> {
         // The last client is the one that is alone.
-        let agreed = Agreed::in_process(entry.protocol, cell.faults);
+        let agreed = Agreed::in_process(protocol, cell.faults);
         let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let reply = cell.reply.to_string();
-        let servers = start_replicas_with(&scratch, &cluster, &["--result-bytes", &reply]).await?;
+        let servers =
+            start_replicas_with(&scratch, &cluster, &[&["--result-bytes", &reply], further].concat()).await?;
         let addresses: Vec<(String, ReplicaId)> =
             cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
         let operation = Bytes::from(vec![0; cell.request]);

@@ -48,6 +48,15 @@ impl Protocol {
         }
     }
 
+    /// Whether those attest every promise that a replica makes, so that they show when its log is not the last.
+    #[must_use]
+    pub fn attests_votes(self) -> bool {
+        match self {
+            Self::MinBft | Self::A2mPbftEa => true,
+            Self::Pbft | Self::A2mPbftE => false,
+        }
+    }
+
     /// Whether those keep attested logs beside counters.
     #[must_use]
     pub fn uses_logs(self) -> bool {

@@ -4,12 +4,12 @@ use super::config::{Scratch, plan};
 use crate::assembly::{engine, executor};
 use crate::clock::Clock;
 use crate::config::{Auth, ClientSecret, Cluster, Layout, Plan, Protocol, ReplicaSecret, TrustedKind, make};
+use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::Duration;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_core::{Execution, PeerMessage};
 use troth_exec::Executor;
@@ -31,7 +31,7 @@ fn backup(name: &str) -> (Engine<Pbft, Executor<Null>>, GroupId, Ed25519Signer) 
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
     let secret = ReplicaSecret::load(&layout.replica_secret(ReplicaId(1)), &cluster).expect("just made");
     let executor = executor(&cluster, Null::new(8));
-    let made = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO));
+    let made = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()));
     let client = ClientSecret::load(&layout.client_secret(ClientId(1)), &cluster).expect("just made");
     (made.expect("a fresh replica starts"), cluster.group.id(), Ed25519Signer::from_seed(client.seed))
 }

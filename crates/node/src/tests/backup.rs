@@ -7,6 +7,7 @@ use crate::backup::wire::Offer;
 use crate::backup::{BackupError, Source, file};
 use crate::clock::Clock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
+use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
@@ -15,7 +16,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 use troth_auth::{Seal, Ui};
 use troth_core::{Agreement, PeerMessage};
 use troth_exec::{MerkleMap, Snapshot};
@@ -206,7 +206,7 @@ fn in_a_batch_of_checks_a_forged_certificate_is_refused_each_time_and_the_others
     let (cluster, secret) = (group.cluster.clone(), group.secrets.swap_remove(0));
     let executor = executor(&cluster, Null::new(0));
     let mut engine: Engine<MinBft, _> =
-        engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO))
+        engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
             .expect("a fresh replica starts");
     let inbox = Inbox::new();
     let lane = inbox.lane(Party::Replica(ReplicaId(1)));

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
 use crate::connection::{CLIENTS_UNSENT, MOST_HANDSHAKES, Outgoing, listen};
 use crate::counters::Counters;
+use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
 use crate::inbox::{Inbox, Party};
 use crate::links::Links;
@@ -32,8 +33,9 @@ fn beside_a_replica(name: &str, test: impl AsyncFnOnce(Replica, String, Cluster,
     LocalSet::new().block_on(&runtime, async {
         let (cluster, secret, client) = files(name);
         let executor = executor(&cluster, Null::default());
-        let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO))
-            .expect("a fresh replica starts");
+        let engine =
+            engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
+                .expect("a fresh replica starts");
         let meeting = Rc::clone(&engine.meeting);
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

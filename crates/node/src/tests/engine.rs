@@ -4,9 +4,9 @@ use super::config::{Scratch, plan};
 use crate::assembly::{engine, executor};
 use crate::beside::{Attestor, Desk, Done};
 use crate::clock::Clock;
-use crate::component::{Component, Here};
+use crate::component::{Component, Here, Logged};
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
-use crate::delayed::Delayed;
+use crate::delayed::{Delayed, TrustedDelay};
 use crate::durable::{Footing, Opened};
 use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
@@ -22,7 +22,8 @@ use troth_core::Note;
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Null;
 use troth_minbft::MinBft;
-use troth_trusted::{Identity, Refusal, TrustedCore, VolatileStore};
+use troth_trusted::a2m::{Answer as LogAnswer, LogId, Operation};
+use troth_trusted::{CounterValue, Epoch, Identity, Refusal, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
 use troth_types::{ClientId, FrameDraft, Read, ReplicaId, Seq, ToReplica, Wire};
 
@@ -41,7 +42,7 @@ pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
 pub(super) fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executor<Null>> {
     let (cluster, secret, _) = files(name);
     let executor = executor(&cluster, Null::new(result_bytes));
-    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(Duration::ZERO))
+    engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
         .expect("a fresh replica starts")
 }
 
@@ -230,7 +231,7 @@ fn where_nothing_is_synced_a_turn_writes_certifies_and_sends() {
 fn a_delayed_component_keeps_no_turn_waiting() {
     let late = |component| -> Box<dyn Component> {
         let component: Box<dyn Component> = Box::new(Here::new(component, None));
-        Box::new(Delayed::new(component, Duration::from_millis(200)))
+        Box::new(Delayed::new(component, TrustedDelay { call: Duration::from_millis(200), each: false }))
     };
     let (mut engine, slow, desk, inbox) = durable_with("durable-delayed", 8, late);
     slow.write_at_once();
@@ -408,4 +409,38 @@ fn a_panic_while_the_component_is_asked_ends_the_replica() {
     assert!(matches!(why, Stopped::Panicked("attest")));
     let said = RunError::from(why).to_string();
     assert!(said.contains("attest thread panicked") && said.contains("mend: "), "{said}");
+}
+
+/// Answers every call to its logs, and nothing else.
+struct Empty(Identity);
+
+impl Component for Empty {
+    fn logs(&mut self, operations: &[Operation]) -> Logged {
+        Ok(vec![LogAnswer::Done; operations.len()])
+    }
+}
+
+impl TrustedComponent for Empty {
+    fn identity(&self) -> Identity {
+        self.0
+    }
+
+    fn call(&mut self, calls: &[Call]) -> Vec<Answer> {
+        vec![Answer::Refused(Refusal::Halted); calls.len()]
+    }
+}
+
+#[test]
+fn where_nothing_is_bundled_each_operation_takes_the_delay_and_so_does_its_lookup() {
+    let (log, slot, value) = (LogId(0), CounterValue(1), [1; 32]);
+    let append = |nonce| Operation::Append { log, slot, value, nonce };
+    let calls = [append(None), append(Some([2; 32])), Operation::End { log, nonce: [3; 32] }];
+    for (each, least) in [(false, 20), (true, 80)] {
+        let identity = Identity { group: [1; 16], replica: 0, epoch: Epoch(1) };
+        let delay = TrustedDelay { call: Duration::from_millis(20), each };
+        let mut late = Delayed::new(Box::new(Empty(identity)), delay);
+        let asked = Instant::now();
+        assert_eq!(late.logs(&calls).map(|answers| answers.len()), Ok(3));
+        assert!(asked.elapsed() >= Duration::from_millis(least), "{each}: {:?}", asked.elapsed());
+    }
 }

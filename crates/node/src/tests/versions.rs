@@ -5,6 +5,7 @@ use crate::assembly::engine;
 use crate::clock::Clock;
 use crate::config::{Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::connection::{Meeting, listen};
+use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
 use crate::inbox::Inbox;
 use crate::runtime::Shared;
@@ -36,8 +37,9 @@ fn with_a_caller(name: &str, ours: Versions, test: impl AsyncFnOnce(Replica, Lin
         let mut meeting = Meeting::new(&cluster, &secret(0), &cluster.configuration());
         meeting.versions = ours;
         let executor = crate::assembly::executor(&cluster, Null::default());
-        let engine = engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile(Duration::ZERO))
-            .expect("a fresh replica starts");
+        let engine =
+            engine(&cluster, secret(0), executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
+                .expect("a fresh replica starts");
         let shared = Rc::new(Shared { engine: RefCell::new(engine), inbox: Inbox::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
