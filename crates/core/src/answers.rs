@@ -53,7 +53,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// A checkpoint is stable: what is not proven by the next one is not held any longer. Its clients ask again, and it is
     /// ordered anew.
-    pub(crate) fn hold_since(&mut self, stable: Seq) {
+    pub(crate) fn answers_stable(&mut self, stable: Seq) {
+        self.repeated.stable(stable);
         let before = std::mem::replace(&mut self.stable, stable);
         self.held = self.held.split_off(&before.next());
     }

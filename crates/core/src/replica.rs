@@ -193,8 +193,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::Stable { seq, .. } => {
                     self.execution.stable(seq);
-                    self.repeated.stable(seq);
-                    self.hold_since(seq);
+                    self.answers_stable(seq);
                     out.push(Output::Compact(seq));
                 }
                 Effect::Compact(seq) => out.push(Output::Compact(seq)),
