@@ -95,17 +95,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         reply.seq <= self.execution.committed()
     }
 
-    /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed is
-    /// where its proof is gone: that replica's client waits for another. Who shows again and again what is proven would
-    /// take the places of its client's next requests.
+    /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed may be:
+    /// that replica waits for a proof that is gone, or for one that its client could not get enough of.
     pub(crate) fn is_to_order_for_others(&self, client: ClientId, number: u64) -> bool {
         match self.execution.lookup(client, number) {
             Lookup::New => true,
-            Lookup::Executed(reply) if A::PROVES_REPLIES => {
-                let at = self.repeated.place(client, number).unwrap_or(reply.seq);
-                matches!(self.agreement.proven(at), Proven::Gone)
-            }
-            Lookup::Executed(reply) => !self.is_final(&reply),
+            Lookup::Executed(reply) => A::PROVES_REPLIES || !self.is_final(&reply),
             Lookup::TooOld => false,
         }
     }

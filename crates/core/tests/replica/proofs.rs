@@ -1,4 +1,4 @@
-//! Replies that wait for the proof of their place: what is held for them, and what others may have ordered again.
+//! Replies that wait for the proof of their place, and what is held for them.
 
 use crate::stubs::Silence;
 use std::collections::BTreeMap;
@@ -28,10 +28,9 @@ enum Step {
     Stable(u64),
 }
 
-/// Does what it is told to by timers, and writes down what it is to order.
+/// Does what it is told to by timers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Proving {
-    wanted: Vec<u64>,
     stable: u64,
 }
 
@@ -73,9 +72,7 @@ impl Agreement for Proving {
         None
     }
     fn on_start(&mut self, _: &mut Cx<'_, Self>, _: Start<Self>) {}
-    fn on_requests(&mut self, _: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
-        self.wanted.extend(frames.iter().map(|frame| frame.number()));
-    }
+    fn on_requests(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
     fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
     fn on_message(&mut self, _: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {}
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, step: Step) {
@@ -220,13 +217,6 @@ impl One {
     fn step(&mut self, step: Step) -> Vec<u64> {
         self.input(Input::Timer(ReplicaTimer::Protocol(step)))
     }
-
-    /// What another replica's showing of a frame has ordered.
-    fn shown(&mut self, number: u64) -> bool {
-        let before = self.0.agreement().wanted.len();
-        self.input(Input::Frames(ReplicaId(1), vec![frame(number)]));
-        self.0.agreement().wanted.len() > before
-    }
 }
 
 #[test]
@@ -242,14 +232,4 @@ fn replies_wait_for_their_proof_and_not_for_ever() {
     one.step(Step::Stable(6));
     assert!(one.step(Step::Prove(3)).is_empty() && one.step(Step::Prove(4)).is_empty(), "asked for anew");
     assert_eq!(one.step(Step::Prove(5)), [5]);
-}
-
-#[test]
-fn what_others_show_is_ordered_again_where_its_proof_is_gone_and_nowhere_else() {
-    let mut one = One::new();
-    assert!(one.shown(1), "it is new");
-    one.step(Step::Execute(1));
-    assert!(!one.shown(1), "its proof is coming, and its client's places are its own");
-    one.step(Step::Stable(1));
-    assert!(one.shown(1));
 }
