@@ -20,6 +20,7 @@ mod wire_minbft;
 mod wire_pbft;
 mod wire_service;
 mod wire_types;
+mod zookeeper;
 
 use crate::{Decoder, Target};
 
@@ -30,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     wire_pbft::TARGET,
     wire_a2m_pbft_ea::TARGET,
     wire_service::TARGET,
+    zookeeper::WIRE,
     trusted_wire::TARGET,
     trusted_server::TARGET,
     trusted_store::TARGET,
@@ -42,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     link::TARGET,
     client::TARGET,
     execute::TARGET,
+    zookeeper::TARGET,
     state_transfer::TARGET,
     minbft::TARGET,
     log_recovery::TARGET,
@@ -54,4 +57,5 @@ pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[
     (wire_pbft::TARGET.name, wire_pbft::GROUP),
     (wire_a2m_pbft_ea::TARGET.name, wire_a2m_pbft_ea::GROUP),
     (wire_service::TARGET.name, wire_service::GROUP),
+    (zookeeper::WIRE.name, zookeeper::GROUP),
 ];

@@ -60,7 +60,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/services/",
         ours: &["troth-types", "troth-exec"],
-        others: &["bytes", "thiserror"],
+        others: &["bytes", "sha1", "thiserror"],
     },
     // The front may sit on the runtime's libraries, which must be optional: the machine below it is pure.
     Layer {

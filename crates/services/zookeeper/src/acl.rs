@@ -1,0 +1,215 @@
+//! Who may do what with a node, and who somebody is.
+
+use crate::Code;
+use crate::jute::{BadRecord, Input, Output};
+use sha1::{Digest as _, Sha1};
+use std::net::IpAddr;
+use troth_types::{Malformed, Reader, Wire, put_bytes};
+
+/// The most entries of one list.
+pub const MAX_ENTRIES: usize = 1024;
+/// The longest scheme or identity, in bytes.
+pub const MAX_ID: usize = 4096;
+
+/// What may be done (`ZooDefs.Perms`).
+pub mod perms {
+    /// Reading a node's data and the names of its children.
+    pub const READ: i32 = 1;
+    /// Writing its data.
+    pub const WRITE: i32 = 2;
+    /// Creating children.
+    pub const CREATE: i32 = 4;
+    /// Deleting children.
+    pub const DELETE: i32 = 8;
+    /// Changing who may do what.
+    pub const ADMIN: i32 = 16;
+    /// All of them.
+    pub const ALL: i32 = 31;
+}
+
+/// Somebody: what a scheme has found out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    /// How it was found out: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`, `super`.
+    pub scheme: String,
+    /// Who it is, in the words of that scheme.
+    pub id: String,
+}
+
+impl Id {
+    /// Somebody.
+    #[must_use]
+    pub fn new(scheme: &str, id: &str) -> Self {
+        Self { scheme: scheme.to_owned(), id: id.to_owned() }
+    }
+
+    /// The one who may do everything.
+    pub(crate) fn is_super(&self) -> bool {
+        self.scheme == "super"
+    }
+
+    pub(crate) fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
+        let bounded = |text: Option<String>| text.filter(|text| text.len() <= MAX_ID).ok_or(BadRecord);
+        Ok(Self { scheme: bounded(input.text()?)?, id: bounded(input.text()?)? })
+    }
+
+    pub(crate) fn write(&self, out: &mut Output) {
+        out.text(&self.scheme).text(&self.id);
+    }
+}
+
+impl Wire for Id {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.scheme.as_bytes());
+        put_bytes(out, self.id.as_bytes());
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { scheme: text(reader, "a scheme")?, id: text(reader, "an identity")? })
+    }
+}
+
+fn text(reader: &mut Reader<'_>, field: &'static str) -> Result<String, Malformed> {
+    let bytes = reader.bytes(field, MAX_ID)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Malformed::Invalid("a name is UTF-8"))
+}
+
+/// One entry of a list: these may do that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acl {
+    /// What, as bits of [`perms`].
+    pub perms: i32,
+    /// Who.
+    pub id: Id,
+}
+
+impl Acl {
+    /// Everybody may do that.
+    #[must_use]
+    pub fn world(perms: i32) -> Self {
+        Self { perms, id: Id::new("world", "anyone") }
+    }
+
+    pub(crate) fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
+        Ok(Self { perms: input.int()?, id: Id::read(input)? })
+    }
+
+    pub(crate) fn write(&self, out: &mut Output) {
+        out.int(self.perms);
+        self.id.write(out);
+    }
+}
+
+impl Wire for Acl {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.perms.cast_unsigned().encode(out);
+        self.id.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { perms: u32::decode(reader)?.cast_signed(), id: Wire::decode(reader)? })
+    }
+}
+
+/// Whether somebody with these identities may do this with what has this list.
+pub(crate) fn permits(list: &[Acl], wanted: i32, who: &[Id]) -> bool {
+    if who.iter().any(Id::is_super) {
+        return true;
+    }
+    list.iter().filter(|acl| acl.perms & wanted != 0).any(|acl| {
+        let Id { scheme, id } = &acl.id;
+        (scheme == "world" && id == "anyone")
+            || who.iter().any(|somebody| {
+                somebody.scheme == *scheme
+                    && if scheme == "ip" { is_in_network(&somebody.id, id) } else { somebody.id == *id }
+            })
+    })
+}
+
+/// A list as it is kept: each entry once, `auth` replaced by everybody whom the session proved to be.
+pub(crate) fn settle(list: Option<Vec<Acl>>, who: &[Id]) -> Result<Vec<Acl>, Code> {
+    let mut settled: Vec<Acl> = Vec::new();
+    let mut put = |acl: Acl| {
+        if !settled.contains(&acl) {
+            settled.push(acl);
+        }
+    };
+    for acl in list.unwrap_or_default() {
+        match acl.id.scheme.as_str() {
+            "world" if acl.id.id == "anyone" => put(acl),
+            "auth" => {
+                let proven = |id: &&Id| matches!(id.scheme.as_str(), "digest" | "x509" | "sasl");
+                let mut any = false;
+                for id in who.iter().filter(proven) {
+                    any = true;
+                    put(Acl { perms: acl.perms, id: id.clone() });
+                }
+                if !any {
+                    return Err(Code::InvalidAcl);
+                }
+            }
+            "digest" if acl.id.id.split(':').count() == 2 => put(acl),
+            "ip" if network(&acl.id.id).is_some() => put(acl),
+            "x509" | "sasl" if !acl.id.id.is_empty() => put(acl),
+            _ => return Err(Code::InvalidAcl),
+        }
+    }
+    if settled.is_empty() || settled.len() > MAX_ENTRIES { Err(Code::InvalidAcl) } else { Ok(settled) }
+}
+
+/// A list as somebody sees it who may not change it: without what would let a password be guessed.
+pub(crate) fn masked(list: &[Acl]) -> Vec<Acl> {
+    let hide = |acl: &Acl| match acl.id.id.split_once(':') {
+        Some((user, _)) if acl.id.scheme == "digest" => {
+            Acl { perms: acl.perms, id: Id::new("digest", &format!("{user}:x")) }
+        }
+        _ => acl.clone(),
+    };
+    list.iter().map(hide).collect()
+}
+
+/// Who knows `user:password`, in the words of the scheme `digest`: the user, and SHA-1 of both in base 64.
+#[must_use]
+pub fn digest_id(credentials: &str) -> String {
+    let user = credentials.split_once(':').map_or(credentials, |(user, _)| user);
+    format!("{user}:{}", base64(&Sha1::digest(credentials.as_bytes())))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let sign = SIGNS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > chunk.len() { '=' } else { char::from(sign) });
+        }
+    }
+    text
+}
+
+/// An address, and how many of its leading bits count.
+fn network(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = match bits {
+        Some(bits) => bits.parse().ok().filter(|bits| *bits <= most)?,
+        None => most,
+    };
+    Some((address, bits))
+}
+
+fn is_in_network(address: &str, of: &str) -> bool {
+    let (Ok(address), Some((network, bits))) = (address.parse::<IpAddr>(), network(of)) else { return false };
+    let (one, other): (u128, u128) = match (address, network) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            (u128::from(one.to_bits()) << 96, u128::from(other.to_bits()) << 96)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits(), other.to_bits()),
+        _ => return false,
+    };
+    bits == 0 || (one ^ other) >> (128 - bits) == 0
+}

@@ -1,0 +1,38 @@
+//! A coordination service with the data model of ZooKeeper 3.9: znodes, versions, transactions, access control lists,
+//! sessions, watches and quotas, as a deterministic state machine.
+//!
+//! A *gateway* is the server that ZooKeeper's clients connect to, and a client of the replicas. It passes on what they say as
+//! [`Operation::Request`]s, in ZooKeeper's own records, and keeps nothing that its end could lose: sessions, ephemeral nodes
+//! and watches are state of the service.
+#![forbid(unsafe_code)]
+
+pub mod acl;
+mod code;
+mod counters;
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
+mod goes;
+pub mod jute;
+mod keys;
+mod message;
+mod node;
+pub mod opcode;
+mod path;
+mod quota;
+mod reads;
+mod request;
+mod service;
+mod sessions;
+mod store;
+mod tree;
+mod watches;
+
+pub use code::Code;
+pub use message::{Answer, Attachment, MAX_BODY, MAX_TOUCHED, Notice, Operation, Password, sealed};
+pub use path::MAX_PATH;
+pub use request::only_reads;
+pub use service::ZooKeeper;
+pub use watches::{Kind, MAX_WATCHES};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What a gateway says to the service and hears from it. The requests of ZooKeeper's clients travel inside as they came.
+
+use crate::acl::{Id, MAX_ID};
+use crate::path::MAX_PATH;
+use bytes::Bytes;
+use troth_types::{Digest, Hasher, Malformed, Reader, Wire, put_bytes, put_list};
+
+/// The longest body of a request or a reply, in bytes: ZooKeeper's own packet limit is half of it.
+pub const MAX_BODY: usize = 2 << 20;
+/// The most identities that a gateway attests at once.
+const MAX_ATTESTED: usize = 64;
+/// The most sessions touched by one operation.
+pub const MAX_TOUCHED: usize = 4096;
+
+/// A session as one connection of a client to one gateway has it. Attaching it anew, there or elsewhere, makes another one,
+/// and nothing that is said for an earlier one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attachment {
+    /// The session.
+    pub session: i64,
+    /// Which of its attachments, counted from 1.
+    pub number: u64,
+}
+
+impl Wire for Attachment {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.session.cast_unsigned().encode(out);
+        self.number.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { session: u64::decode(reader)?.cast_signed(), number: Wire::decode(reader)? })
+    }
+}
+
+/// A session's password, as the client has it.
+pub type Password = [u8; 16];
+
+/// What the service keeps of a password.
+#[must_use]
+pub fn sealed(password: &Password) -> Digest {
+    let mut hasher = Hasher::new("troth/zookeeper/password/v1");
+    hasher.fixed(password);
+    hasher.finish()
+}
+
+/// What a gateway asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opens a session.
+    Open {
+        /// Milliseconds without a sign of life after which it ends, as the client would like it.
+        timeout: u32,
+        /// Its password, [`sealed`]: the password itself is shown when somebody attaches to it.
+        password: Digest,
+        /// Who the client is, as far as the gateway sees it (`ip`, `x509`, `sasl`).
+        who: Vec<Id>,
+    },
+    /// Attaches a session to a new connection.
+    Attach {
+        /// The session.
+        session: i64,
+        /// Its password.
+        password: Password,
+        /// As for [`Operation::Open`].
+        timeout: u32,
+        /// As for [`Operation::Open`]; what the session proved before is forgotten.
+        who: Vec<Id>,
+    },
+    /// The gateway has found out who else the client is (`sasl`).
+    Identify {
+        /// Whose session.
+        at: Attachment,
+        /// Who.
+        id: Id,
+    },
+    /// A request of a client.
+    Request {
+        /// Whose session.
+        at: Attachment,
+        /// The operation ([`opcode`](crate::opcode)).
+        code: i32,
+        /// Its record.
+        body: Bytes,
+    },
+    /// These clients have given signs of life.
+    Touch(Vec<Attachment>),
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The session is open, or attached.
+    Attached {
+        /// As what.
+        at: Attachment,
+        /// Milliseconds without a sign of life after which it ends.
+        timeout: u32,
+    },
+    /// To a request. `body` is empty where `error` is not 0.
+    Reply {
+        /// The last transaction that the answer reflects.
+        zxid: i64,
+        /// What failed, in ZooKeeper's numbers; 0 for nothing.
+        error: i32,
+        /// The record of the response.
+        body: Bytes,
+    },
+    /// Those of the touched that are over: ended, or attached anew.
+    Over(Vec<Attachment>),
+}
+
+/// What it says of its own accord.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Something happened that a session watches.
+    Fired {
+        /// Whose watch.
+        at: Attachment,
+        /// What happened ([`Kind`](crate::Kind)).
+        kind: i32,
+        /// Where.
+        path: String,
+        /// By which transaction.
+        zxid: i64,
+    },
+    /// The session's time is over, or it is attached anew.
+    Over(Attachment),
+}
+
+fn text(reader: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, Malformed> {
+    let bytes = reader.bytes(field, most)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Malformed::Invalid("a text is UTF-8"))
+}
+
+impl Wire for Operation {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Open { timeout, password, who } => {
+                out.push(0);
+                timeout.encode(out);
+                password.encode(out);
+                put_list(out, who);
+            }
+            Self::Attach { session, password, timeout, who } => {
+                out.push(1);
+                session.cast_unsigned().encode(out);
+                out.extend_from_slice(password);
+                timeout.encode(out);
+                put_list(out, who);
+            }
+            Self::Identify { at, id } => {
+                out.push(2);
+                at.encode(out);
+                id.encode(out);
+            }
+            Self::Request { at, code, body } => {
+                out.push(3);
+                at.encode(out);
+                code.cast_unsigned().encode(out);
+                put_bytes(out, body);
+            }
+            Self::Touch(sessions) => {
+                out.push(4);
+                put_list(out, sessions);
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::Open {
+                timeout: Wire::decode(reader)?,
+                password: Wire::decode(reader)?,
+                who: reader.list("attested identities", MAX_ATTESTED)?,
+            },
+            1 => Self::Attach {
+                session: u64::decode(reader)?.cast_signed(),
+                password: reader.array()?,
+                timeout: Wire::decode(reader)?,
+                who: reader.list("attested identities", MAX_ATTESTED)?,
+            },
+            2 => Self::Identify { at: Wire::decode(reader)?, id: Wire::decode(reader)? },
+            3 => Self::Request {
+                at: Wire::decode(reader)?,
+                code: u32::decode(reader)?.cast_signed(),
+                body: reader.bytes("a request", MAX_BODY)?,
+            },
+            4 => Self::Touch(reader.list("touched sessions", MAX_TOUCHED)?),
+            other => return Err(Malformed::Tag("an operation", u64::from(other))),
+        })
+    }
+}
+
+impl Wire for Answer {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Attached { at, timeout } => {
+                out.push(0);
+                at.encode(out);
+                timeout.encode(out);
+            }
+            Self::Reply { zxid, error, body } => {
+                out.push(1);
+                zxid.cast_unsigned().encode(out);
+                error.cast_unsigned().encode(out);
+                put_bytes(out, body);
+            }
+            Self::Over(sessions) => {
+                out.push(2);
+                put_list(out, sessions);
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::Attached { at: Wire::decode(reader)?, timeout: Wire::decode(reader)? },
+            1 => Self::Reply {
+                zxid: u64::decode(reader)?.cast_signed(),
+                error: u32::decode(reader)?.cast_signed(),
+                body: reader.bytes("a response", 2 * MAX_BODY)?,
+            },
+            2 => Self::Over(reader.list("sessions that are over", MAX_TOUCHED)?),
+            other => return Err(Malformed::Tag("an answer", u64::from(other))),
+        })
+    }
+}
+
+impl Wire for Notice {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Fired { at, kind, path, zxid } => {
+                out.push(0);
+                at.encode(out);
+                kind.cast_unsigned().encode(out);
+                put_bytes(out, path.as_bytes());
+                zxid.cast_unsigned().encode(out);
+            }
+            Self::Over(at) => {
+                out.push(1);
+                at.encode(out);
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match u8::decode(reader)? {
+            0 => Self::Fired {
+                at: Wire::decode(reader)?,
+                kind: u32::decode(reader)?.cast_signed(),
+                path: text(reader, "a path", MAX_PATH.max(MAX_ID))?,
+                zxid: u64::decode(reader)?.cast_signed(),
+            },
+            1 => Self::Over(Wire::decode(reader)?),
+            other => return Err(Malformed::Tag("a notice", u64::from(other))),
+        })
+    }
+}

@@ -1,0 +1,437 @@
+//! The service: a deterministic state machine that orders what gateways send it.
+
+use crate::acl::{Id, digest_id};
+use crate::counters::Counters;
+use crate::jute::Output;
+use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::request::{self, Look as Reading, Request, Write};
+use crate::sessions::{self, Opening, Session};
+use crate::store::Changes;
+use crate::tree::{Done, Transaction, plant, stat_of};
+use crate::watches::{self, CHILDREN, Change, DATA, Kind, PERSISTENT, RECURSIVE};
+use crate::{Code, goes, keys, opcode, path, reads};
+use bytes::Bytes;
+use troth_exec::{Application, OpContext, State, StateView};
+use troth_types::{ClientId, Time, Wire};
+
+/// The service, with what all replicas must have alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZooKeeper {
+    /// The digest identity (`super:` and more) that may do everything; nobody where there is none.
+    pub superuser: Option<String>,
+    /// What `/zookeeper/config` says in the beginning.
+    pub config: Bytes,
+    /// Milliseconds between which a session's time-out must lie.
+    pub timeouts: (u32, u32),
+    /// The most sessions that one gateway may have.
+    pub sessions: u64,
+    /// Whether hard limits of quotas are enforced.
+    pub enforces_quotas: bool,
+}
+
+impl Default for ZooKeeper {
+    fn default() -> Self {
+        Self {
+            superuser: None,
+            config: Bytes::new(),
+            timeouts: (4_000, 40_000),
+            sessions: 100_000,
+            enforces_quotas: false,
+        }
+    }
+}
+
+/// One execution: the state as it is being changed, and what is told to whom.
+struct Work<'w, 'a, 's, 'e> {
+    service: &'w ZooKeeper,
+    changes: Changes<'a, 's>,
+    counters: Counters,
+    now: u64,
+    cx: &'w mut OpContext<'e>,
+}
+
+fn refused(counters: &Counters, why: Code) -> Answer {
+    Answer::Reply { zxid: counters.zxid, error: why.number(), body: Bytes::new() }
+}
+
+impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
+    fn begin(service: &'w ZooKeeper, state: &'a mut State<'s>, cx: &'w mut OpContext<'e>) -> Self {
+        let mut changes = Changes::over(state);
+        let counters = Counters::of(&mut changes).unwrap_or_else(|| {
+            plant(&mut changes, &service.config);
+            Counters::default()
+        });
+        Self { service, changes, counters, now: cx.time.0, cx }
+    }
+
+    /// What was changed happens.
+    fn keep(&mut self) {
+        self.counters.keep(&mut self.changes);
+        self.changes.apply();
+    }
+
+    /// Runs a transaction, which happens as a whole, with everything that it has to tell, or not at all.
+    fn transact<T>(
+        &mut self,
+        run: impl FnOnce(&mut Transaction<'_, 'a, 's>) -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        let (mut changed, mut counters) = (Vec::new(), self.counters);
+        let zxid = self.counters.zxid + 1;
+        let mut transaction = Transaction {
+            changes: &mut self.changes,
+            counters: &mut counters,
+            zxid,
+            now: self.now,
+            enforces: self.service.enforces_quotas,
+            changed: &mut changed,
+        };
+        match run(&mut transaction) {
+            Ok(done) => {
+                self.counters = Counters { zxid, ..counters };
+                self.keep();
+                self.fire(&changed, zxid);
+                Ok(done)
+            }
+            Err(why) => {
+                self.changes.forget();
+                Err(why)
+            }
+        }
+    }
+
+    fn fire(&mut self, changed: &[Change], zxid: i64) {
+        for change in changed {
+            let cx = &mut *self.cx;
+            let mut emit = |to, notice: Notice| cx.emit(to, notice.to_wire());
+            watches::fire(&mut self.changes, &mut self.counters, change, zxid, &mut emit);
+            // One change may end a watch that the next would fire.
+            self.keep();
+        }
+    }
+
+    fn operation(&mut self, operation: Operation) -> Answer {
+        let client = self.cx.client;
+        let opening = |work: &Self, timeout: u32, who: Vec<Id>| Opening {
+            gateway: client,
+            timeout: timeout.clamp(work.service.timeouts.0, work.service.timeouts.1),
+            who: who.into_iter().filter(attestable).collect(),
+            now: work.now,
+        };
+        let answer = match operation {
+            Operation::Open { timeout, password, who } => {
+                let (opening, unique) = (opening(self, timeout, who), self.cx.unique());
+                let most = self.service.sessions;
+                let opened =
+                    sessions::open(&mut self.changes, &mut self.counters, opening, &unique, password, most);
+                self.attached(opened)
+            }
+            Operation::Attach { session, password, timeout, who } => {
+                let opening = opening(self, timeout, who);
+                let most = self.service.sessions;
+                let (changes, counters) = (&mut self.changes, &mut self.counters);
+                let attached = sessions::attach(changes, counters, opening, session, &password, most);
+                let attached = attached.map(|(session, (gateway, before))| {
+                    self.cx.emit(gateway, Notice::Over(before).to_wire());
+                    session
+                });
+                self.attached(attached)
+            }
+            Operation::Identify { at, id } => self.answer(at, |work, mut session| {
+                if !attestable(&id) {
+                    return Err(Code::AuthFailed);
+                }
+                session.identify(&mut work.changes, id)?;
+                Ok(Bytes::new())
+            }),
+            Operation::Request { at, code, body } => self.answer(at, |work, session| {
+                let request = request::read(code, &body)?;
+                work.request(session, request)
+            }),
+            Operation::Touch(touched) => Answer::Over(self.touch(touched)),
+        };
+        self.keep();
+        answer
+    }
+
+    fn attached(&mut self, session: Result<Session, Code>) -> Answer {
+        match session {
+            Ok(session) => {
+                self.counters.zxid += 1;
+                Answer::Attached { at: session.at(), timeout: session.timeout }
+            }
+            Err(why) => {
+                self.changes.forget();
+                refused(&self.counters, why)
+            }
+        }
+    }
+
+    fn touch(&mut self, touched: Vec<Attachment>) -> Vec<Attachment> {
+        let mut over = Vec::new();
+        for at in touched {
+            match Session::attached(&mut self.changes, at, self.cx.client) {
+                Ok(mut session) => session.touch(&mut self.changes, &self.counters, self.now),
+                Err(_) => over.push(at),
+            }
+        }
+        over
+    }
+
+    /// Answers a session, which has given a sign of life by asking.
+    fn answer(
+        &mut self,
+        at: Attachment,
+        run: impl FnOnce(&mut Self, Session) -> Result<Bytes, Code>,
+    ) -> Answer {
+        let session = Session::attached(&mut self.changes, at, self.cx.client).map(|mut session| {
+            session.touch(&mut self.changes, &self.counters, self.now);
+            session
+        });
+        // What follows may not happen; that does.
+        self.keep();
+        let done = session.and_then(|session| run(self, session));
+        match done {
+            Ok(body) => Answer::Reply { zxid: self.counters.zxid, error: 0, body },
+            Err(why) => {
+                self.changes.forget();
+                refused(&self.counters, why)
+            }
+        }
+    }
+
+    fn request(&mut self, session: Session, request: Request) -> Result<Bytes, Code> {
+        match request {
+            Request::Look { look, watch } => self.look(session, &look, watch),
+            Request::MultiRead(looks) => {
+                let reader = reads::Reader { session: session.id, who: &session.who };
+                Ok(reads::looks(&self.changes.state(), &reader, &looks))
+            }
+            Request::Write(write) => {
+                let done =
+                    self.transact(|transaction| transaction.write(session.id, &session.who, &write))?;
+                Ok(match (&write, done) {
+                    // By itself it answers with the node's stat, as ZooKeeper's does.
+                    (Write::Check { path, .. }, _) => {
+                        reads::done(&Done::Set { stat: stat_of(&mut self.changes, path)? })
+                    }
+                    (_, done) => reads::done(&done),
+                })
+            }
+            Request::Multi(writes) => Ok(self.multi(&session, &writes)),
+            Request::Sync { path } => {
+                path::check(&path)?;
+                let mut out = Output::new();
+                out.text(&path);
+                Ok(out.finish())
+            }
+            Request::Auth { scheme, credentials } => self.authenticate(session, &scheme, &credentials),
+            Request::Rewatch(wanted) => {
+                let (mut session, mut told) = (session, Vec::new());
+                let tell = |kind: Kind, path: &str| told.push((kind, path.to_owned()));
+                watches::again(&mut self.changes, &mut self.counters, &mut session, &wanted, tell)?;
+                session.keep(&mut self.changes);
+                let (at, zxid) = (session.at(), self.counters.zxid);
+                for (kind, path) in told {
+                    let notice = Notice::Fired { at, kind: kind as i32, path, zxid };
+                    self.cx.emit(session.gateway, notice.to_wire());
+                }
+                Ok(Bytes::new())
+            }
+            Request::AddWatch { path, recursive } => {
+                path::check(&path)?;
+                self.watch(session, &path, if recursive { RECURSIVE } else { PERSISTENT })?;
+                Ok(Bytes::new())
+            }
+            Request::Watched { path, which, remove } => {
+                let mut session = session;
+                let (changes, counters) = (&mut self.changes, &mut self.counters);
+                watches::look(changes, counters, &mut session, &path, which, remove)?;
+                session.keep(&mut self.changes);
+                Ok(Bytes::new())
+            }
+            Request::Ping => Ok(Bytes::new()),
+            Request::Close => {
+                self.transact(|transaction| {
+                    sessions::close(transaction, session);
+                    Ok(())
+                })?;
+                Ok(Bytes::new())
+            }
+        }
+    }
+
+    fn watch(&mut self, mut session: Session, path: &str, bits: u8) -> Result<(), Code> {
+        watches::add(&mut self.changes, &mut self.counters, &mut session, path, bits)?;
+        session.keep(&mut self.changes);
+        Ok(())
+    }
+
+    fn look(&mut self, session: Session, look: &Reading, watch: bool) -> Result<Bytes, Code> {
+        let reader = reads::Reader { session: session.id, who: &session.who };
+        let answer = reads::look(&self.changes.state(), &reader, look);
+        let (path, bits) = match look {
+            Reading::Exists { path } | Reading::Data { path } => (path, DATA),
+            Reading::Children { path, .. } => (path, CHILDREN),
+            _ => return answer,
+        };
+        // Whether a node comes is watched too; nothing else is where there is none.
+        let waits = matches!((look, &answer), (Reading::Exists { .. }, Err(Code::NoNode)));
+        if watch && (answer.is_ok() || waits) {
+            self.watch(session, path, bits)?;
+            self.keep();
+        }
+        answer
+    }
+
+    fn multi(&mut self, session: &Session, writes: &[Write]) -> Bytes {
+        let mut failed = (0, Code::RuntimeInconsistency);
+        let done = self.transact(|transaction| {
+            let mut all = Vec::with_capacity(writes.len());
+            for (number, write) in writes.iter().enumerate() {
+                match transaction.write(session.id, &session.who, write) {
+                    Ok(done) => all.push((code_of(write), done)),
+                    Err(why) => {
+                        failed = (number, why);
+                        return Err(why);
+                    }
+                }
+            }
+            Ok(all)
+        });
+        match done {
+            Ok(all) => reads::all_done(&all),
+            Err(_) => reads::none_done(writes.len(), failed.0, failed.1),
+        }
+    }
+
+    /// Who knows a user's password is that user.
+    fn authenticate(
+        &mut self,
+        mut session: Session,
+        scheme: &str,
+        credentials: &Bytes,
+    ) -> Result<Bytes, Code> {
+        match scheme {
+            "digest" => {
+                let text = std::str::from_utf8(credentials).map_err(|_| Code::AuthFailed)?;
+                let id = digest_id(text);
+                if self.service.superuser.as_ref() == Some(&id) {
+                    session.identify(&mut self.changes, Id::new("super", ""))?;
+                }
+                session.identify(&mut self.changes, Id::new("digest", &id))?;
+                Ok(Bytes::new())
+            }
+            // The gateway has attested the address already.
+            "ip" => Ok(Bytes::new()),
+            _ => Err(Code::AuthFailed),
+        }
+    }
+
+    /// Ends what is over, and removes what goes.
+    fn deadlines(&mut self) {
+        let mut stood_still = false;
+        while let Some((end, id)) = sessions::next_end(&self.changes.state(), &self.counters) {
+            if end > self.now {
+                break;
+            }
+            if !stood_still && sessions::notice_standstill(&mut self.counters, end, self.now) {
+                stood_still = true;
+                continue;
+            }
+            let Some(session) = Session::find(&mut self.changes, id) else {
+                unreachable!("a session's end goes with it")
+            };
+            let (gateway, at) = (session.gateway, session.at());
+            let closed = self.transact(|transaction| {
+                sessions::close(transaction, session);
+                Ok(())
+            });
+            debug_assert!(closed.is_ok());
+            self.cx.emit(gateway, Notice::Over(at).to_wire());
+        }
+        self.keep();
+        while let Some(key) = goes::due(&self.changes.state(), self.now) {
+            let looked = self.transact(|transaction| {
+                goes::look(transaction, &key);
+                Ok(())
+            });
+            debug_assert!(looked.is_ok());
+        }
+    }
+}
+
+/// What a gateway may say that a client is: what only it can see. A password is shown to the service itself.
+fn attestable(id: &Id) -> bool {
+    matches!(id.scheme.as_str(), "ip" | "x509" | "sasl")
+}
+
+fn code_of(write: &Write) -> i32 {
+    match write {
+        Write::Create(create) if create.shows_stat => opcode::CREATE2,
+        Write::Create(_) => opcode::CREATE,
+        Write::Delete { .. } => opcode::DELETE,
+        Write::SetData { .. } => opcode::SET_DATA,
+        Write::SetAcl { .. } => opcode::SET_ACL,
+        Write::Check { .. } => opcode::CHECK,
+    }
+}
+
+impl Application for ZooKeeper {
+    const SCANS: bool = true;
+
+    fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
+        let mut work = Work::begin(self, state, cx);
+        let answer = match Operation::from_wire(operation) {
+            Ok(operation) => work.operation(operation),
+            Err(_) => refused(&work.counters, Code::MarshallingError),
+        };
+        answer.to_wire()
+    }
+
+    fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
+        let counters = Counters::of(&mut &*state).unwrap_or_default();
+        let answer = || {
+            let Ok(Operation::Request { at, code, body }) = Operation::from_wire(operation) else {
+                return Err(Code::MarshallingError);
+            };
+            let session = Session::attached(&mut &*state, at, client)?;
+            let reader = reads::Reader { session: session.id, who: &session.who };
+            match request::read(code, &body)? {
+                Request::Look { look, watch: false } => reads::look(state, &reader, &look),
+                Request::MultiRead(looks) => Ok(reads::looks(state, &reader, &looks)),
+                Request::Ping => Ok(Bytes::new()),
+                // It must be ordered.
+                _ => Err(Code::BadArguments),
+            }
+        };
+        match answer() {
+            Ok(body) => Answer::Reply { zxid: counters.zxid, error: 0, body },
+            Err(why) => refused(&counters, why),
+        }
+        .to_wire()
+    }
+
+    /// That a session asks is a sign of life, so what reads in the order changes when it ends.
+    fn only_reads(&self, _: &Bytes) -> bool {
+        false
+    }
+
+    fn too_large(&self) -> Bytes {
+        Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }.to_wire()
+    }
+
+    /// Sessions outlive the gateways of a group: their clients attach them to those of the next.
+    fn outlives_clients(&self, key: &[u8]) -> bool {
+        !keys::is_of_a_gateway(key)
+    }
+
+    fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
+        let counters = Counters::of(&mut &*state)?;
+        let ends = sessions::next_end(state, &counters).map(|(end, _)| end);
+        ends.into_iter().chain(goes::next(state)).min().map(Time)
+    }
+
+    fn on_deadline(&self, state: &mut State<'_>, cx: &mut OpContext<'_>) {
+        Work::begin(self, state, cx).deadlines();
+    }
+}

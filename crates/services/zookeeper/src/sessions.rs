@@ -1,0 +1,226 @@
+//! Sessions: who is there, through which gateway, and until when.
+
+use crate::acl::Id;
+use crate::counters::Counters;
+use crate::message::{Attachment, Password, sealed};
+use crate::store::{Changes, Look, beginning};
+use crate::tree::{Transaction, find};
+use crate::{Code, keys, watches};
+use bytes::Bytes;
+use troth_exec::StateView;
+use troth_types::{ClientId, Digest, Malformed, Reader, Wire};
+
+/// The most identities that a session proves.
+const MAX_WHO: usize = 256;
+/// Microseconds to which the ends of sessions are rounded up, so that signs of life seldom change anything.
+const ROUND: u64 = 500_000;
+/// Microseconds by which the end of a session may be noticed late, and it ends. Later than that nobody could have given a
+/// sign of life: the service stood still, and every session has so much longer.
+const LATE: u64 = 2_000_000;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: i64,
+    /// Milliseconds without a sign of life after which it ends.
+    pub(crate) timeout: u32,
+    password: Digest,
+    /// Through whom the client is there.
+    pub(crate) gateway: ClientId,
+    /// Which of its attachments counts.
+    pub(crate) number: u64,
+    /// When it ends, unless the service stands still.
+    ends: u64,
+    /// Paths that it watches.
+    pub(crate) watches: u32,
+    /// Who the client is.
+    pub(crate) who: Vec<Id>,
+}
+
+impl Session {
+    pub(crate) fn find(store: &mut impl Look, id: i64) -> Option<Self> {
+        store.entry::<Kept>(&keys::session(id)).map(|kept| Self { id, ..kept.0 })
+    }
+
+    pub(crate) fn keep(&self, changes: &mut Changes<'_, '_>) {
+        changes.put_entry(&keys::session(self.id), &Kept(self.clone()));
+    }
+
+    /// As it is attached now.
+    pub(crate) fn at(&self) -> Attachment {
+        Attachment { session: self.id, number: self.number }
+    }
+
+    /// The session, if it is attached like this to this gateway.
+    pub(crate) fn attached(store: &mut impl Look, at: Attachment, gateway: ClientId) -> Result<Self, Code> {
+        let session = Self::find(store, at.session).ok_or(Code::SessionExpired)?;
+        if (session.number, session.gateway) != (at.number, gateway) {
+            return Err(Code::SessionMoved);
+        }
+        Ok(session)
+    }
+
+    /// The client gave a sign of life.
+    pub(crate) fn touch(&mut self, changes: &mut Changes<'_, '_>, counters: &Counters, now: u64) {
+        let end = now.saturating_add(u64::from(self.timeout) * 1000).saturating_sub(counters.stood_still);
+        let end = end.div_ceil(ROUND).saturating_mul(ROUND);
+        if end == self.ends {
+            return;
+        }
+        changes.remove(&keys::ends(self.ends, self.id));
+        changes.put(&keys::ends(end, self.id), Bytes::new());
+        self.ends = end;
+        self.keep(changes);
+    }
+
+    /// The client is somebody else too.
+    pub(crate) fn identify(&mut self, changes: &mut Changes<'_, '_>, id: Id) -> Result<(), Code> {
+        if !self.who.contains(&id) {
+            if self.who.len() >= MAX_WHO {
+                return Err(Code::AuthFailed);
+            }
+            self.who.push(id);
+            self.keep(changes);
+        }
+        Ok(())
+    }
+}
+
+/// A client begins a session.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) gateway: ClientId,
+    pub(crate) timeout: u32,
+    pub(crate) who: Vec<Id>,
+    pub(crate) now: u64,
+}
+
+/// Changes how many sessions a gateway has; whether that is within its bound.
+fn count(changes: &mut Changes<'_, '_>, gateway: ClientId, more: i64, most: u64) -> bool {
+    let before: u64 = changes.entry(&keys::attached(gateway)).unwrap_or(0);
+    let after = before.saturating_add_signed(more);
+    if more > 0 && after > most {
+        return false;
+    }
+    match after {
+        0 => changes.remove(&keys::attached(gateway)),
+        after => changes.put_entry(&keys::attached(gateway), &after),
+    }
+    true
+}
+
+/// Opens a session, unless the gateway has too many.
+pub(crate) fn open(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    opening: Opening,
+    unique: &Digest,
+    password: Digest,
+    most: u64,
+) -> Result<Session, Code> {
+    if !count(changes, opening.gateway, 1, most) {
+        return Err(Code::QuotaExceeded);
+    }
+    let mut id = unique.0.first_chunk().map_or(1, |first| i64::from_be_bytes(*first) & i64::MAX);
+    while id == 0 || Session::find(changes, id).is_some() {
+        id = (id + 1) & i64::MAX;
+    }
+    counters.attachments += 1;
+    let Opening { gateway, timeout, who, now } = opening;
+    let number = counters.attachments;
+    let mut session = Session { id, timeout, password, gateway, number, ends: 0, watches: 0, who };
+    session.touch(changes, counters, now);
+    Ok(session)
+}
+
+/// Attaches a session to a new connection; and says how it was attached before.
+pub(crate) fn attach(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    opening: Opening,
+    id: i64,
+    password: &Password,
+    most: u64,
+) -> Result<(Session, (ClientId, Attachment)), Code> {
+    // Who guesses must not learn whether there is such a session.
+    let known = Session::find(changes, id).filter(|session| session.password == sealed(password));
+    let mut session = known.ok_or(Code::SessionExpired)?;
+    let before = (session.gateway, session.at());
+    if session.gateway != opening.gateway {
+        if !count(changes, opening.gateway, 1, most) {
+            return Err(Code::QuotaExceeded);
+        }
+        count(changes, session.gateway, -1, most);
+    }
+    watches::drop_all(changes, counters, &mut session);
+    counters.attachments += 1;
+    let Opening { gateway, timeout, who, now } = opening;
+    (session.gateway, session.timeout, session.who) = (gateway, timeout, who);
+    session.number = counters.attachments;
+    session.keep(changes);
+    session.touch(changes, counters, now);
+    Ok((session, before))
+}
+
+/// Ends a session: its ephemeral nodes go, and its watches.
+pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Session) {
+    watches::drop_all(transaction.changes, transaction.counters, &mut session);
+    for rest in transaction.changes.beginning(&keys::ephemeral(session.id, "")) {
+        let Ok(path) = std::str::from_utf8(&rest) else { continue };
+        if let Ok(node) = find(transaction.changes, path) {
+            transaction
+                .remove(path, &node)
+                .unwrap_or_else(|_| unreachable!("ephemeral nodes have no children"));
+        }
+    }
+    let changes = &mut *transaction.changes;
+    changes.remove(&keys::ends(session.ends, session.id));
+    changes.remove(&keys::session(session.id));
+    count(changes, session.gateway, -1, u64::MAX);
+}
+
+/// The session that ends next, and when, if nobody touches one.
+pub(crate) fn next_end(view: &StateView<'_>, counters: &Counters) -> Option<(u64, i64)> {
+    let (rest, _) = beginning(view, &[keys::ENDS]).next()?;
+    let at = rest.first_chunk::<8>().map(|at| u64::from_be_bytes(*at))?;
+    Some((at.saturating_add(counters.stood_still), keys::last_number(rest)?))
+}
+
+/// The service goes on, and the next session ought to have ended at `end`: where that is long ago, it stood still.
+pub(crate) fn notice_standstill(counters: &mut Counters, end: u64, now: u64) -> bool {
+    let late = now.saturating_sub(end);
+    if late <= LATE {
+        return false;
+    }
+    counters.stood_still = counters.stood_still.saturating_add(late).saturating_add(LATE);
+    true
+}
+
+/// A session as it is kept: under its number.
+pub(crate) struct Kept(Session);
+
+impl Wire for Kept {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let Session { timeout, password, gateway, number, ends, watches, who, .. } = &self.0;
+        timeout.encode(out);
+        password.encode(out);
+        gateway.encode(out);
+        number.encode(out);
+        ends.encode(out);
+        watches.encode(out);
+        troth_types::put_list(out, who);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self(Session {
+            id: 0,
+            timeout: Wire::decode(reader)?,
+            password: Wire::decode(reader)?,
+            gateway: Wire::decode(reader)?,
+            number: Wire::decode(reader)?,
+            ends: Wire::decode(reader)?,
+            watches: Wire::decode(reader)?,
+            who: reader.list("who a session is", MAX_WHO)?,
+        }))
+    }
+}

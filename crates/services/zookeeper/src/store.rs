@@ -1,0 +1,92 @@
+//! The state as operations read and change it: what one operation changes is there as a whole or not at all.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use troth_exec::{State, StateView};
+use troth_types::Wire;
+
+/// What is read.
+pub(crate) trait Look {
+    /// The value under a key.
+    fn look(&mut self, key: &[u8]) -> Option<Bytes>;
+
+    /// The same, decoded.
+    fn entry<T: Wire>(&mut self, key: &[u8]) -> Option<T> {
+        let bytes = self.look(key)?;
+        Some(T::from_wire(&bytes).expect("entries are written by this service"))
+    }
+}
+
+impl Look for &StateView<'_> {
+    fn look(&mut self, key: &[u8]) -> Option<Bytes> {
+        self.get(key)
+    }
+}
+
+/// The changes of an operation, over the state before it.
+pub(crate) struct Changes<'a, 's> {
+    state: &'a mut State<'s>,
+    pending: BTreeMap<Vec<u8>, Option<Bytes>>,
+}
+
+impl<'a, 's> Changes<'a, 's> {
+    pub(crate) fn over(state: &'a mut State<'s>) -> Self {
+        Self { state, pending: BTreeMap::new() }
+    }
+
+    pub(crate) fn put(&mut self, key: &[u8], value: impl Into<Bytes>) {
+        self.pending.insert(key.to_vec(), Some(value.into()));
+    }
+
+    pub(crate) fn put_entry(&mut self, key: &[u8], value: &impl Wire) {
+        self.put(key, value.to_wire());
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.pending.insert(key.to_vec(), None);
+    }
+
+    /// The state without what was changed since the last [`Changes::apply`].
+    pub(crate) fn state(&self) -> StateView<'_> {
+        self.state.view()
+    }
+
+    /// Keys of the state before the operation that begin like this, without the beginning.
+    pub(crate) fn beginning(&self, prefix: &[u8]) -> Vec<Vec<u8>> {
+        beginning(&self.state.view(), prefix).map(|(rest, _)| rest.to_vec()).collect()
+    }
+
+    /// The operation happens. If this is not called, nothing did.
+    pub(crate) fn apply(&mut self) {
+        for (key, value) in std::mem::take(&mut self.pending) {
+            match value {
+                Some(value) => self.state.insert(&key, value),
+                None => self.state.remove(&key),
+            }
+        }
+    }
+
+    /// What was changed since the last [`Changes::apply`] did not happen.
+    pub(crate) fn forget(&mut self) {
+        self.pending.clear();
+    }
+}
+
+impl Look for Changes<'_, '_> {
+    fn look(&mut self, key: &[u8]) -> Option<Bytes> {
+        match self.pending.get(key) {
+            Some(value) => value.clone(),
+            None => self.state.get(key),
+        }
+    }
+}
+
+/// Entries whose keys begin like this, in order: the rest of each key, and the value.
+pub(crate) fn beginning<'a>(
+    view: &StateView<'a>,
+    prefix: &[u8],
+) -> impl Iterator<Item = (&'a [u8], Bytes)> + use<'a> {
+    let prefix = prefix.to_vec();
+    view.scan(&prefix.clone())
+        .map_while(move |(key, value)| key.strip_prefix(&prefix[..]).map(|rest| (rest, value)))
+}

@@ -1,0 +1,79 @@
+//! Whatever comes, the service answers, and the same everywhere.
+
+use super::support::{World, create};
+use crate::acl::Id;
+use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::{Code, opcode};
+use bytes::Bytes;
+use proptest::prelude::*;
+use troth_types::{Digest, Wire};
+
+#[test]
+fn messages_have_one_encoding() {
+    let at = Attachment { session: -3, number: 7 };
+    let who = vec![Id::new("ip", "::1")];
+    for operation in [
+        Operation::Open { timeout: 1, password: Digest([1; 32]), who: who.clone() },
+        Operation::Attach { session: 5, password: [2; 16], timeout: 9, who },
+        Operation::Identify { at, id: Id::new("sasl", "me") },
+        Operation::Request { at, code: -11, body: Bytes::from_static(b"body") },
+        Operation::Touch(vec![at, at]),
+    ] {
+        assert_eq!(Operation::from_wire(&operation.to_wire()), Ok(operation));
+    }
+    for answer in [
+        Answer::Attached { at, timeout: 3 },
+        Answer::Reply { zxid: 1 << 40, error: -101, body: Bytes::new() },
+        Answer::Over(vec![at]),
+    ] {
+        assert_eq!(Answer::from_wire(&answer.to_wire()), Ok(answer));
+    }
+    for notice in [Notice::Fired { at, kind: 3, path: "/ä".to_owned(), zxid: 9 }, Notice::Over(at)] {
+        assert_eq!(Notice::from_wire(&notice.to_wire()), Ok(notice));
+    }
+}
+
+#[test]
+fn what_is_no_operation_is_answered_all_the_same() {
+    let mut world = World::new();
+    let refused = Code::MarshallingError.number();
+    for bytes in [&b""[..], b"\x09", b"\x03\0\0"] {
+        let answer = world.raw(1, &Bytes::copy_from_slice(bytes));
+        assert!(matches!(answer, Answer::Reply { error, .. } if error == refused));
+    }
+}
+
+const CODES: [i32; 27] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 100, 101, 103, 104, 105, 106];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Any bytes in the place of any request: an answer, and the same state at two replicas.
+    #[test]
+    fn no_request_brings_the_service_down(
+        requests in proptest::collection::vec((0_usize..CODES.len(), proptest::collection::vec(any::<u8>(), 0..64)), 1..20),
+    ) {
+        let (mut one, mut two) = (World::new(), World::new());
+        let at = one.open(1);
+        two.open(1);
+        for (code, body) in requests {
+            let body = Bytes::from(body);
+            let answer = one.ask(1, at, CODES[code], body.clone());
+            prop_assert_eq!(answer, two.ask(1, at, CODES[code], body));
+            one.pass(700);
+            two.pass(700);
+            prop_assert_eq!(one.map.tree_now().digest(), two.map.tree_now().digest());
+        }
+    }
+
+    /// Requests that are cut or changed at one place.
+    #[test]
+    fn no_damaged_request_does(at_byte in 0_usize..60, value in any::<u8>(), cut in any::<bool>()) {
+        let mut world = World::new();
+        let at = world.open(1);
+        let mut body = create("/some/path", "some data", 2).to_vec();
+        if cut { body.truncate(at_byte) } else if at_byte < body.len() { body[at_byte] = value }
+        world.ask(1, at, opcode::CREATE, Bytes::from(body));
+    }
+}

@@ -1,0 +1,10 @@
+mod acls;
+mod messages;
+mod multi;
+mod nodes;
+mod paths;
+mod quotas;
+mod sessions;
+mod support;
+mod timed;
+mod watching;

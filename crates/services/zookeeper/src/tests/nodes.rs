@@ -1,0 +1,126 @@
+//! Nodes: creating, reading, setting, deleting.
+
+use super::support::{World, create, set, versioned, watching};
+use crate::jute::Input;
+use crate::{Code, opcode};
+use bytes::Bytes;
+
+#[test]
+fn a_group_begins_with_the_nodes_that_zookeeper_has() {
+    let mut world = World::new();
+    let at = world.open(1);
+    assert_eq!(world.children(at, "/"), ["zookeeper"]);
+    assert_eq!(world.children(at, "/zookeeper"), ["config", "quota"]);
+    let root = world.stat(at, "/").expect("the root");
+    assert_eq!((root.created_zxid, root.child_version, root.children), (0, -1, 1));
+    for special in ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"] {
+        assert_eq!(world.ill(at, opcode::DELETE, versioned(special, -1)), Code::BadArguments.number());
+    }
+}
+
+#[test]
+fn a_node_holds_its_data_and_its_stat_tells_its_history() {
+    let mut world = World::new();
+    let at = world.open(1);
+    assert_eq!(world.create(at, "/a", "one", 0), "/a");
+    let (data, first) = world.get(at, "/a").expect("a node");
+    assert_eq!(data, Bytes::from("one"));
+    assert_eq!((first.version, first.length, first.owner), (0, 3, 0));
+    assert_eq!(first.created_zxid, first.modified_zxid);
+    assert_eq!(first.created, 1_700_000_000_000);
+    world.now += 5_000;
+    world.well(at, opcode::SET_DATA, set("/a", "three", 0));
+    let (data, second) = world.get(at, "/a").expect("a node");
+    assert_eq!((data, second.version, second.length), (Bytes::from("three"), 1, 5));
+    assert_eq!((second.created, second.modified), (first.created, first.created + 5));
+    assert!(second.modified_zxid > first.modified_zxid && second.created_zxid == first.created_zxid);
+    assert_eq!(world.ill(at, opcode::SET_DATA, set("/a", "x", 0)), Code::BadVersion.number());
+    assert_eq!(world.ill(at, opcode::SET_DATA, set("/b", "x", -1)), Code::NoNode.number());
+    assert_eq!(world.ill(at, opcode::DELETE, versioned("/a", 0)), Code::BadVersion.number());
+    world.well(at, opcode::DELETE, versioned("/a", 1));
+    assert_eq!(world.get(at, "/a"), Err(Code::NoNode.number()));
+}
+
+#[test]
+fn children_come_and_go_under_their_parents() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/a", "", 0);
+    assert_eq!(world.ill(at, opcode::CREATE, create("/a", "", 0)), Code::NodeExists.number());
+    assert_eq!(world.ill(at, opcode::CREATE, create("/b/c", "", 0)), Code::NoNode.number());
+    // Names around the separator: none of them is taken for a child of another.
+    for name in ["/a/b", "/a/c", "/a!", "/a.b", "/a/b/d", "/ab"] {
+        world.create(at, name, "", 0);
+    }
+    assert_eq!(world.children(at, "/a"), ["b", "c"]);
+    assert_eq!(world.children(at, "/a/b"), ["d"]);
+    let mut top = world.children(at, "/");
+    top.sort();
+    assert_eq!(top, ["a", "a!", "a.b", "ab", "zookeeper"]);
+    assert_eq!(world.ill(at, opcode::DELETE, versioned("/a", -1)), Code::NotEmpty.number());
+    let before = world.stat(at, "/a").expect("a node");
+    assert_eq!((before.children, before.child_version), (2, 2));
+    world.well(at, opcode::DELETE, versioned("/a/c", -1));
+    let after = world.stat(at, "/a").expect("a node");
+    assert_eq!((after.children, after.child_version), (1, 3));
+    assert!(after.children_zxid > before.children_zxid && after.modified_zxid == before.modified_zxid);
+}
+
+#[test]
+fn sequential_nodes_are_numbered_by_what_was_ever_created() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/q", "", 0);
+    assert_eq!(world.create(at, "/q/n-", "", 2), "/q/n-0000000000");
+    assert_eq!(world.create(at, "/q/other", "", 0), "/q/other");
+    world.well(at, opcode::DELETE, versioned("/q/n-0000000000", -1));
+    assert_eq!(world.create(at, "/q/n-", "", 2), "/q/n-0000000002");
+    assert_eq!(world.create(at, "/q/", "", 2), "/q/0000000003");
+    assert_eq!(world.create(at, "/q/e", "", 3), "/q/e0000000004");
+}
+
+#[test]
+fn large_data_come_and_go() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let large = "x".repeat(900_000);
+    world.create(at, "/large", &large, 0);
+    assert_eq!(world.entries(b'd'), 1);
+    assert_eq!(world.get(at, "/large").expect("a node").0.len(), 900_000);
+    world.well(at, opcode::SET_DATA, set("/large", "small", -1));
+    assert_eq!(world.entries(b'd'), 0);
+    assert_eq!(world.get(at, "/large").expect("a node").0, Bytes::from("small"));
+    world.well(at, opcode::SET_DATA, set("/large", &large, -1));
+    world.well(at, opcode::DELETE, versioned("/large", -1));
+    assert_eq!(world.entries(b'd'), 0);
+}
+
+#[test]
+fn the_number_of_all_below_is_counted() {
+    let mut world = World::new();
+    let at = world.open(1);
+    for name in ["/a", "/a/b", "/a/b/c", "/a/d", "/a.x"] {
+        world.create(at, name, "", 0);
+    }
+    let mut count = |path: &str| {
+        let answer = world.read(at, opcode::GET_ALL_CHILDREN_NUMBER, super::support::path(path));
+        Input::new(&answer.expect("a number")).int().expect("a number")
+    };
+    assert_eq!((count("/a"), count("/a/b"), count("/a.x"), count("/")), (3, 1, 0, 8));
+}
+
+#[test]
+fn what_is_no_request_gets_zookeeper_s_own_error() {
+    let mut world = World::new();
+    let at = world.open(1);
+    assert_eq!(
+        world.ill(at, opcode::CREATE, Bytes::from_static(b"\0\0\0\x05/a")),
+        Code::MarshallingError.number()
+    );
+    assert_eq!(world.ill(at, opcode::CREATE, create("/a", "", 99)), Code::BadArguments.number());
+    assert_eq!(world.ill(at, 4711, Bytes::new()), Code::Unimplemented.number());
+    assert_eq!(world.ill(at, opcode::RECONFIG, Bytes::new()), Code::ReconfigDisabled.number());
+    let negative = Bytes::from_static(b"\xff\xff\xff\xfe");
+    assert_eq!(world.ill(at, opcode::EXISTS, negative), Code::MarshallingError.number());
+    assert_eq!(world.ill(at, opcode::EXISTS, watching("a", false)), Code::BadArguments.number());
+}

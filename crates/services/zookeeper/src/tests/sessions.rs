@@ -1,0 +1,182 @@
+//! Sessions: passwords, attachments, ends, and what goes with them.
+
+use super::support::{World, create, secret, set, watching};
+use crate::message::{Answer, Attachment, Notice, Operation, sealed};
+use crate::{Code, ZooKeeper, opcode};
+use bytes::Bytes;
+use troth_exec::{Application, State, StateView};
+
+fn attach(world: &mut World, gateway: u64, session: i64, password: [u8; 16]) -> Result<Attachment, i32> {
+    match world.run(gateway, &Operation::Attach { session, password, timeout: 10_000, who: Vec::new() }) {
+        Answer::Attached { at, .. } => Ok(at),
+        Answer::Reply { error, .. } => Err(error),
+        other => panic!("attaching was answered with {other:?}"),
+    }
+}
+
+#[test]
+fn a_session_belongs_to_who_has_its_password() {
+    let mut world = World::new();
+    let at = world.open(1);
+    assert_eq!(attach(&mut world, 2, at.session, [9; 16]), Err(Code::SessionExpired.number()));
+    assert_eq!(attach(&mut world, 2, at.session + 1, secret(1)), Err(Code::SessionExpired.number()));
+    assert!(world.told().is_empty());
+    // What is kept of a password does not attach.
+    let kept = sealed(&secret(1)).0[..16].try_into().expect("sixteen bytes");
+    assert_eq!(attach(&mut world, 2, at.session, kept), Err(Code::SessionExpired.number()));
+    let moved = attach(&mut world, 2, at.session, secret(1)).expect("the password");
+    assert_eq!((moved.session, moved.number > at.number), (at.session, true));
+    assert_eq!(world.told(), [(1, Notice::Over(at))]);
+}
+
+#[test]
+fn what_is_said_for_an_earlier_attachment_does_not_count() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.ill(at, opcode::EXISTS, watching("/a", true));
+    let moved = attach(&mut world, 2, at.session, secret(1)).expect("the password");
+    for (gateway, at) in [(1, at), (2, at), (1, moved)] {
+        let (error, _) = world.ask(gateway, at, opcode::CREATE, create("/a", "", 0));
+        assert_eq!(error, Code::SessionMoved.number());
+    }
+    world.told();
+    world.well(moved, opcode::CREATE, create("/a", "", 0));
+    assert!(world.fired().is_empty(), "its watches were the connection's");
+    assert_eq!(world.run(1, &Operation::Touch(vec![at])), Answer::Over(vec![at]));
+    assert_eq!(world.run(2, &Operation::Touch(vec![moved])), Answer::Over(vec![]));
+}
+
+#[test]
+fn time_outs_stay_within_their_bounds() {
+    let mut world = World::of(ZooKeeper { timeouts: (1_000, 5_000), ..ZooKeeper::default() });
+    for (wished, given) in [(1, 1_000), (3_000, 3_000), (90_000, 5_000)] {
+        let opened = Operation::Open { timeout: wished, password: sealed(&[1; 16]), who: Vec::new() };
+        assert!(matches!(world.run(1, &opened), Answer::Attached { timeout, .. } if timeout == given));
+    }
+}
+
+#[test]
+fn a_session_without_a_sign_of_life_ends_and_its_ephemeral_nodes_go() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(2));
+    world.create(at, "/mine", "", 1);
+    world.create(other, "/mine-too", "", 1);
+    assert_eq!(world.stat(at, "/mine").expect("a node").owner, at.session);
+    world.well(other, opcode::GET_CHILDREN, watching("/", true));
+    world.told();
+    for _ in 0..4 {
+        world.pass(4_000);
+        assert_eq!(world.run(2, &Operation::Touch(vec![other])), Answer::Over(vec![]));
+    }
+    let (error, _) = world.ask(1, at, opcode::PING, Bytes::new());
+    assert_eq!(error, Code::SessionExpired.number());
+    let told = world.told();
+    assert!(told.contains(&(1, Notice::Over(at))), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|(to, notice)| *to == 2 && matches!(notice, Notice::Fired { path, .. } if path == "/"))
+    );
+    assert_eq!(world.get(other, "/mine"), Err(Code::NoNode.number()));
+    world.get(other, "/mine-too").expect("it lives");
+    assert_eq!(
+        (world.entries(b's'), world.entries(b't'), world.entries(b'e'), world.entries(b'a')),
+        (1, 1, 1, 1)
+    );
+}
+
+#[test]
+fn a_session_does_not_end_early() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.pass(9_900);
+    world.well(at, opcode::PING, Bytes::new());
+    world.pass(9_900);
+    world.well(at, opcode::PING, Bytes::new());
+    world.pass(11_000);
+    assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
+}
+
+#[test]
+fn who_could_not_be_heard_while_the_service_stood_still_loses_nothing() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/mine", "", 1);
+    // No batch for a minute, in which everybody's time ran out.
+    world.now += 60_000_000;
+    world.deadline();
+    world.well(at, opcode::PING, Bytes::new());
+    world.get(at, "/mine").expect("still there");
+    // Who is silent now ends after its time.
+    world.pass(11_000);
+    assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
+}
+
+#[test]
+fn a_session_that_is_closed_takes_its_ephemeral_nodes_with_it() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(1));
+    world.create(at, "/a", "", 0);
+    let before = [b'n', b's', b't', b'e', b'w', b'o', b'a'].map(|letter| world.entries(letter));
+    let third = world.open(1);
+    for name in ["/one", "/a/two", "/a/three"] {
+        world.create(third, name, &"x".repeat(2_000), 1);
+    }
+    world.well(third, opcode::GET_DATA, watching("/one", true));
+    world.well(other, opcode::GET_DATA, watching("/one", true));
+    world.told();
+    world.well(third, opcode::CLOSE_SESSION, Bytes::new());
+    assert_eq!(world.fired(), [(other.session, 2, "/one".to_owned())]);
+    assert_eq!([b'n', b's', b't', b'e', b'w', b'o', b'a'].map(|letter| world.entries(letter)), before);
+    assert_eq!((world.entries(b'd'), world.stat(at, "/a").expect("a node").children), (0, 0));
+    assert_eq!(world.ask(1, third, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
+}
+
+#[test]
+fn ephemeral_nodes_are_listed_and_have_no_children() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(2));
+    world.create(at, "/a", "", 0);
+    for name in ["/a/one", "/a/two", "/b"] {
+        world.create(at, name, "", 1);
+    }
+    world.create(other, "/a/three", "", 1);
+    assert_eq!(world.ill(at, opcode::CREATE, create("/b/c", "", 0)), Code::NoChildrenForEphemerals.number());
+    let answer = world.read(at, opcode::GET_EPHEMERALS, super::support::path("/a")).expect("paths");
+    let mut input = crate::jute::Input::new(&answer);
+    let paths = input.vector(4, |input| Ok(input.text()?.expect("a path"))).expect("paths").expect("paths");
+    assert_eq!(paths, ["/a/one", "/a/two"]);
+}
+
+#[test]
+fn a_gateway_has_only_so_many_sessions() {
+    let mut world = World::of(ZooKeeper { sessions: 2, ..ZooKeeper::default() });
+    let (first, _) = (world.open(1), world.open(1));
+    let opened = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let refused =
+        |answer| matches!(answer, Answer::Reply { error, .. } if error == Code::QuotaExceeded.number());
+    assert!(refused(world.run(1, &opened)));
+    world.open(2);
+    assert!(!refused(world.run(2, &opened)));
+    assert_eq!(attach(&mut world, 2, first.session, secret(1)), Err(Code::QuotaExceeded.number()));
+    world.well(first, opcode::CLOSE_SESSION, Bytes::new());
+    assert!(!refused(world.run(1, &opened)));
+}
+
+#[test]
+fn sessions_outlive_the_gateways_of_a_group() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/mine", "", 1);
+    let service = world.service.clone();
+    let gone: Vec<Vec<u8>> = {
+        let view = StateView::new(&world.map);
+        view.scan(b"").map(|(key, _)| key.to_vec()).filter(|key| !service.outlives_clients(key)).collect()
+    };
+    assert_eq!(gone.len(), 1);
+    let mut state = State::new(&mut world.map);
+    gone.iter().for_each(|key| state.remove(key));
+    let moved = attach(&mut world, 7, at.session, secret(1)).expect("the password");
+    world.well(moved, opcode::SET_DATA, set("/mine", "x", -1));
+    world.well(moved, opcode::CLOSE_SESSION, Bytes::new());
+    assert_eq!((world.entries(b'a'), world.entries(b's')), (0, 0));
+}

@@ -1,0 +1,249 @@
+//! The tree of nodes, and what changes it.
+
+use crate::acl::{self, Acl, Id, perms};
+use crate::counters::Counters;
+use crate::jute::Output;
+use crate::node::{Data, Node, Stay};
+use crate::request::{Create, Lasting, Write};
+use crate::store::{Changes, Look};
+use crate::watches::{Change, Kind};
+use crate::{Code, goes, keys, path, quota};
+use bytes::Bytes;
+
+/// A transaction under way.
+pub(crate) struct Transaction<'t, 'a, 's> {
+    pub(crate) changes: &'t mut Changes<'a, 's>,
+    pub(crate) counters: &'t mut Counters,
+    /// Its number.
+    pub(crate) zxid: i64,
+    /// The agreed time, in microseconds.
+    pub(crate) now: u64,
+    /// Whether quotas are enforced.
+    pub(crate) enforces: bool,
+    /// What it changed, in order, for those who watch.
+    pub(crate) changed: &'t mut Vec<Change>,
+}
+
+/// What one operation of it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// With the node's stat, where that was asked for: later operations may change it.
+    Created {
+        path: String,
+        stat: Option<Bytes>,
+    },
+    Deleted,
+    /// With the node's stat.
+    Set {
+        stat: Bytes,
+    },
+    Checked,
+}
+
+/// A node, if there is one.
+pub(crate) fn find(store: &mut impl Look, path: &str) -> Result<Node, Code> {
+    store.entry(&keys::node(path)).ok_or(Code::NoNode)
+}
+
+/// A node's data.
+pub(crate) fn data_of(store: &mut impl Look, path: &str, node: &Node) -> Bytes {
+    match &node.data {
+        Data::Here(bytes) => bytes.clone(),
+        Data::Apart(_) => store.look(&keys::data(path)).unwrap_or_default(),
+    }
+}
+
+/// A node's stat, as a record.
+pub(crate) fn stat_of(store: &mut impl Look, path: &str) -> Result<Bytes, Code> {
+    let mut out = Output::new();
+    find(store, path)?.stat(&mut out);
+    Ok(out.finish())
+}
+
+/// The version that follows, if this is the one that was expected.
+fn next_version(version: i32, expected: i32) -> Result<i32, Code> {
+    if expected != -1 && expected != version { Err(Code::BadVersion) } else { Ok(version.wrapping_add(1)) }
+}
+
+fn permitted(list: &[Acl], wanted: i32, who: &[Id]) -> Result<(), Code> {
+    if acl::permits(list, wanted, who) { Ok(()) } else { Err(Code::NoAuth) }
+}
+
+impl Transaction<'_, '_, '_> {
+    fn millis(&self) -> i64 {
+        i64::try_from(self.now / 1000).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn keep(&mut self, path: &str, node: &Node) {
+        self.changes.put_entry(&keys::node(path), node);
+    }
+
+    fn put_data(&mut self, path: &str, before: Option<&Data>, data: Bytes) -> Data {
+        let apart = Data::is_apart(data.len());
+        if !apart && matches!(before, Some(Data::Apart(_))) {
+            self.changes.remove(&keys::data(path));
+        }
+        if !apart {
+            return Data::Here(data);
+        }
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        self.changes.put(&keys::data(path), data);
+        Data::Apart(length)
+    }
+
+    fn note(&mut self, kind: Kind, path: &str, acl: &[Acl]) {
+        self.changed.push(Change { kind, path: path.to_owned(), acl: acl.to_vec() });
+    }
+
+    /// One operation, for a session that proved to be these.
+    pub(crate) fn write(&mut self, session: i64, who: &[Id], write: &Write) -> Result<Done, Code> {
+        match write {
+            Write::Create(create) => {
+                let path = self.create(session, who, create)?;
+                let stat = create.shows_stat.then(|| stat_of(self.changes, &path)).transpose()?;
+                Ok(Done::Created { path, stat })
+            }
+            Write::Delete { path, version } => self.delete(who, path, *version).map(|()| Done::Deleted),
+            Write::SetData { path, data, version } => {
+                self.set_data(who, path, data, *version)?;
+                Ok(Done::Set { stat: stat_of(self.changes, path)? })
+            }
+            Write::SetAcl { path, acl, version } => {
+                self.set_acl(who, path, acl.clone(), *version)?;
+                Ok(Done::Set { stat: stat_of(self.changes, path)? })
+            }
+            Write::Check { path, version } => {
+                path::check(path)?;
+                let node = find(self.changes, path)?;
+                permitted(&node.acl, perms::READ, who)?;
+                next_version(node.version, *version).map(|_| Done::Checked)
+            }
+        }
+    }
+
+    fn create(&mut self, session: i64, who: &[Id], create: &Create) -> Result<String, Code> {
+        let sequential = create.mode.sequential;
+        // The name of a sequential node may be the number alone.
+        path::check(&if sequential { format!("{}1", create.path) } else { create.path.clone() })?;
+        let acl = acl::settle(create.acl.clone(), who)?;
+        let (parent_path, _) = path::split(&create.path);
+        let mut parent = find(self.changes, parent_path)?;
+        permitted(&parent.acl, perms::CREATE, who)?;
+        let path = match sequential {
+            true => format!("{}{:010}", create.path, parent.creations),
+            false => create.path.clone(),
+        };
+        path::check(&path)?;
+        if self.changes.look(&keys::node(&path)).is_some() {
+            return Err(Code::NodeExists);
+        }
+        if matches!(parent.stay, Stay::Ephemeral(_)) {
+            return Err(Code::NoChildrenForEphemerals);
+        }
+        quota::allows(self, &path, create.data.len() as i64, 1)?;
+        let stay = match create.mode.lasting {
+            Lasting::Persistent => Stay::Persistent,
+            Lasting::Ephemeral => Stay::Ephemeral(session),
+            Lasting::Container => Stay::Container,
+            Lasting::Ttl(millis) => Stay::Ttl(millis),
+        };
+        let data = self.put_data(&path, None, create.data.clone());
+        let mut node = Node::new(self.zxid, self.millis(), stay, acl, data);
+        goes::after_change(self, &path, &mut node);
+        self.keep(&path, &node);
+        if let Stay::Ephemeral(session) = stay {
+            self.changes.put(&keys::ephemeral(session, &path), Bytes::new());
+        }
+        parent.creations = parent.creations.wrapping_add(1);
+        parent.children += 1;
+        parent.children_zxid = self.zxid;
+        self.keep(parent_path, &parent);
+        quota::count(self, &path, create.data.len() as i64, 1);
+        quota::created(self, &path);
+        self.note(Kind::Created, &path, &node.acl);
+        self.note(Kind::ChildrenChanged, parent_path, &parent.acl);
+        Ok(path)
+    }
+
+    fn delete(&mut self, who: &[Id], path: &str, version: i32) -> Result<(), Code> {
+        path::check(path)?;
+        if path::is_special(path) {
+            return Err(Code::BadArguments);
+        }
+        let parent = find(self.changes, path::split(path).0)?;
+        permitted(&parent.acl, perms::DELETE, who)?;
+        let node = find(self.changes, path)?;
+        next_version(node.version, version)?;
+        self.remove(path, &node)
+    }
+
+    /// Removes a node without children, whoever wants it.
+    pub(crate) fn remove(&mut self, path: &str, node: &Node) -> Result<(), Code> {
+        if node.children > 0 {
+            return Err(Code::NotEmpty);
+        }
+        self.changes.remove(&keys::node(path));
+        if matches!(node.data, Data::Apart(_)) {
+            self.changes.remove(&keys::data(path));
+        }
+        if let Stay::Ephemeral(session) = node.stay {
+            self.changes.remove(&keys::ephemeral(session, path));
+        }
+        goes::removed(self, path, node);
+        let parent_path = path::split(path).0;
+        let mut parent = find(self.changes, parent_path)?;
+        parent.children -= 1;
+        parent.children_zxid = self.zxid;
+        goes::after_change(self, parent_path, &mut parent);
+        self.keep(parent_path, &parent);
+        quota::removed(self, path);
+        quota::count(self, path, -(node.data.length() as i64), -1);
+        self.note(Kind::Deleted, path, &node.acl);
+        self.note(Kind::ChildrenChanged, parent_path, &parent.acl);
+        Ok(())
+    }
+
+    fn set_data(&mut self, who: &[Id], path: &str, data: &Bytes, version: i32) -> Result<(), Code> {
+        path::check(path)?;
+        let mut node = find(self.changes, path)?;
+        permitted(&node.acl, perms::WRITE, who)?;
+        let grows = data.len() as i64 - node.data.length() as i64;
+        let next = next_version(node.version, version)?;
+        quota::allows(self, path, grows, 0)?;
+        node.version = next;
+        node.modified_zxid = self.zxid;
+        node.modified = self.millis();
+        node.data = self.put_data(path, Some(&node.data), data.clone());
+        goes::after_change(self, path, &mut node);
+        self.keep(path, &node);
+        quota::count(self, path, grows, 0);
+        self.note(Kind::DataChanged, path, &node.acl);
+        Ok(())
+    }
+
+    fn set_acl(&mut self, who: &[Id], path: &str, list: Option<Vec<Acl>>, version: i32) -> Result<(), Code> {
+        path::check(path)?;
+        let list = acl::settle(list, who)?;
+        let mut node = find(self.changes, path)?;
+        permitted(&node.acl, perms::ADMIN, who)?;
+        node.acl_version = next_version(node.acl_version, version)?;
+        node.acl = list;
+        self.keep(path, &node);
+        Ok(())
+    }
+}
+
+/// The tree that every group begins with.
+pub(crate) fn plant(changes: &mut Changes<'_, '_>, config: &Bytes) {
+    let open = || vec![Acl::world(perms::ALL)];
+    let reads = || vec![Acl::world(perms::READ)];
+    for (path, children, acl, data) in [
+        (path::ROOT, 1, open(), Bytes::new()),
+        (path::SYSTEM, 2, open(), Bytes::new()),
+        (path::QUOTA, 0, open(), Bytes::new()),
+        (path::CONFIG, 0, reads(), config.clone()),
+    ] {
+        let node = Node { children, ..Node::new(0, 0, Stay::Persistent, acl, Data::Here(data)) };
+        changes.put_entry(&keys::node(path), &node);
+    }
+}

@@ -1,0 +1,218 @@
+//! Who watches what, and what they are told.
+//!
+//! A session's watches on a path are one entry. They belong to one attachment of the session: a client that connects anew
+//! says what it watches (`setWatches`).
+
+use crate::acl::{self, Acl, perms};
+use crate::counters::Counters;
+use crate::message::Notice;
+use crate::path::upwards;
+use crate::request::{Rewatch, Watches};
+use crate::sessions::Session;
+use crate::store::{Changes, Look};
+use crate::tree::find;
+use crate::{Code, keys, path};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use troth_types::ClientId;
+
+/// The most paths that a session watches.
+pub const MAX_WATCHES: u32 = 1 << 16;
+
+/// What happened (`Watcher.Event.EventType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Kind {
+    /// The node was created.
+    Created = 1,
+    /// It was deleted.
+    Deleted = 2,
+    /// Its data were set.
+    DataChanged = 3,
+    /// A child of it was created or deleted.
+    ChildrenChanged = 4,
+}
+
+/// Told once, of a node that comes or goes or whose data change.
+pub(crate) const DATA: u8 = 1;
+/// Told once, of a node whose children change or that goes.
+pub(crate) const CHILDREN: u8 = 2;
+/// Told each time, of all of that.
+pub(crate) const PERSISTENT: u8 = 4;
+/// Told each time, of this node and all below, but not of their children as such.
+pub(crate) const RECURSIVE: u8 = 8;
+
+/// A change, with the list of the node that says who may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) kind: Kind,
+    pub(crate) path: String,
+    pub(crate) acl: Vec<Acl>,
+}
+
+impl Kind {
+    /// The watches that are over with it.
+    fn ends(self) -> u8 {
+        match self {
+            Self::Created | Self::DataChanged => DATA,
+            Self::Deleted => DATA | CHILDREN,
+            Self::ChildrenChanged => CHILDREN,
+        }
+    }
+}
+
+fn bits_of(store: &mut impl Look, path: &str, session: i64) -> u8 {
+    store.look(&keys::watch(path, session)).and_then(|bits| bits.first().copied()).unwrap_or(0)
+}
+
+/// Puts what is left of a session's watches on a path.
+fn put(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    path: &str,
+    session: i64,
+    before: u8,
+    bits: u8,
+) {
+    let recursive = |bits: u8| u64::from(bits & RECURSIVE != 0);
+    counters.recursive = (counters.recursive + recursive(bits)).saturating_sub(recursive(before));
+    if bits == 0 {
+        changes.remove(&keys::watch(path, session));
+        changes.remove(&keys::watches_of(session, path));
+    } else {
+        changes.put(&keys::watch(path, session), vec![bits]);
+        if before == 0 {
+            changes.put(&keys::watches_of(session, path), Bytes::new());
+        }
+    }
+}
+
+/// A session watches a path in this way too.
+pub(crate) fn add(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    session: &mut Session,
+    path: &str,
+    bits: u8,
+) -> Result<(), Code> {
+    let before = bits_of(changes, path, session.id);
+    if before == 0 && session.watches >= MAX_WATCHES {
+        return Err(Code::QuotaExceeded);
+    }
+    session.watches += u32::from(before == 0);
+    put(changes, counters, path, session.id, before, before | bits);
+    Ok(())
+}
+
+/// Whether a session watches a path like this; where it shall no longer, it does not.
+pub(crate) fn look(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    session: &mut Session,
+    path: &str,
+    which: Watches,
+    remove: bool,
+) -> Result<(), Code> {
+    path::check(path)?;
+    let before = bits_of(changes, path, session.id);
+    let meant = match which {
+        Watches::Data => DATA,
+        Watches::Children => CHILDREN,
+        Watches::Any => u8::MAX,
+    };
+    if before & meant == 0 {
+        return Err(Code::NoWatcher);
+    }
+    if remove {
+        session.watches = session.watches.saturating_sub(u32::from(before & !meant == 0));
+        put(changes, counters, path, session.id, before, before & !meant);
+    }
+    Ok(())
+}
+
+/// A session watches nothing any more.
+pub(crate) fn drop_all(changes: &mut Changes<'_, '_>, counters: &mut Counters, session: &mut Session) {
+    for rest in changes.beginning(&keys::watches_of(session.id, "")) {
+        let Ok(path) = std::str::from_utf8(&rest) else { continue };
+        let before = bits_of(changes, path, session.id);
+        put(changes, counters, path, session.id, before, 0);
+    }
+    session.watches = 0;
+}
+
+/// A client that connected anew watches these; of what happened since it saw the last transaction it is told now.
+pub(crate) fn again(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    session: &mut Session,
+    wanted: &Rewatch,
+    mut tell: impl FnMut(Kind, &str),
+) -> Result<(), Code> {
+    let all = [&wanted.data, &wanted.exists, &wanted.children, &wanted.persistent, &wanted.recursive];
+    all.into_iter().flatten().try_for_each(|path| path::check(path))?;
+    for path in &wanted.data {
+        match find(changes, path) {
+            Err(_) => tell(Kind::Deleted, path),
+            Ok(node) if node.modified_zxid > wanted.seen => tell(Kind::DataChanged, path),
+            Ok(_) => add(changes, counters, session, path, DATA)?,
+        }
+    }
+    for path in &wanted.exists {
+        match find(changes, path) {
+            Ok(_) => tell(Kind::Created, path),
+            Err(_) => add(changes, counters, session, path, DATA)?,
+        }
+    }
+    for path in &wanted.children {
+        match find(changes, path) {
+            Err(_) => tell(Kind::Deleted, path),
+            Ok(node) if node.children_zxid > wanted.seen => tell(Kind::ChildrenChanged, path),
+            Ok(_) => add(changes, counters, session, path, CHILDREN)?,
+        }
+    }
+    for path in &wanted.persistent {
+        add(changes, counters, session, path, PERSISTENT)?;
+    }
+    for path in &wanted.recursive {
+        add(changes, counters, session, path, RECURSIVE)?;
+    }
+    Ok(())
+}
+
+/// Tells those who watch of a change that has happened, each once, as far as they may read the node.
+pub(crate) fn fire(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    change: &Change,
+    zxid: i64,
+    emit: &mut impl FnMut(ClientId, Notice),
+) {
+    let mut told = BTreeSet::new();
+    let below = counters.recursive > 0 && change.kind != Kind::ChildrenChanged;
+    let above = upwards(&change.path).take(if below { usize::MAX } else { 1 });
+    for at in above {
+        let own = at == change.path;
+        for rest in changes.beginning(&keys::watched(at)) {
+            let Some(session) = keys::last_number(&rest) else { continue };
+            let bits = bits_of(changes, at, session);
+            let ends = if own { bits & change.kind.ends() } else { 0 };
+            let stays = (own && bits & PERSISTENT != 0) || (below && bits & RECURSIVE != 0);
+            if ends == 0 && !stays {
+                continue;
+            }
+            let Some(mut session) = Session::find(changes, session) else { continue };
+            if ends != 0 {
+                session.watches = session.watches.saturating_sub(u32::from(bits == ends));
+                put(changes, counters, at, session.id, bits, bits & !ends);
+                session.keep(changes);
+            }
+            if told.insert(session.id) && acl::permits(&change.acl, perms::READ, &session.who) {
+                let path = change.path.clone();
+                emit(
+                    session.gateway,
+                    Notice::Fired { at: session.at(), kind: change.kind as i32, path, zxid },
+                );
+            }
+        }
+    }
+}
