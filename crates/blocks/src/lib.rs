@@ -5,6 +5,7 @@
 mod back_off;
 mod budget;
 mod doubt;
+mod favours;
 mod frames;
 mod gate;
 mod history;
@@ -17,6 +18,7 @@ mod voters;
 pub use back_off::BackOff;
 pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_bytes};
 pub use doubt::Doubt;
+pub use favours::Favours;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
 pub use history::{Attested, Held, HistoryLog};

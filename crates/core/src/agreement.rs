@@ -106,6 +106,17 @@ pub trait Agreement: Clone + Debug + Eq {
     /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
     /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
+    /// Clients' frames that are executed and whose clients want their place proven anew: to be ordered again. Only where
+    /// [`Self::PROVES_REPLIES`].
+    fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.on_requests(cx, frames);
+    }
+    /// Executed frames that another replica shows, which may wait for a proof of their places. Only where
+    /// [`Self::PROVES_REPLIES`].
+    fn on_shown_again(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let _ = from;
+        self.on_known_frames(cx, frames);
+    }
     /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
     /// complete a batch that was ordered with them.
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);

@@ -418,22 +418,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             Input::Message(from, message) => {
                 self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));
             }
-            Input::Frames(_, frames) => {
-                let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
-                    // What is ordered of a removed client does nothing: it may complete a batch, and no more. Neither may
-                    // what is not signed: whoever shows it may have spoilt the tags of others.
-                    let removed = self.execution.configuration().is_removed(frame.client());
-                    !removed
-                        && frame.is_signed()
-                        && self.is_to_order_for_others(frame.client(), frame.number())
-                });
-                if !new.is_empty() {
-                    self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
-                }
-                if !known.is_empty() {
-                    self.step(env, out, |agreement, cx| agreement.on_known_frames(cx, known));
-                }
-            }
+            Input::Frames(from, frames) => self.on_frames(env, from, frames, out),
             Input::Doubtful(_, frames) => {
                 self.step(env, out, |agreement, cx| agreement.on_doubtful_frames(cx, frames));
             }

@@ -21,6 +21,7 @@ impl Protocol for A2mPbftEWorld {
     type Agreement = A2mPbftE;
     const NAME: &'static str = "a2m-pbft-e";
     const REPLACES: bool = false;
+    const LATER: usize = 1;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-a2me--"), 3 * f + 1).expect("f is at least 1")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{
     Agreement, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome, Output, Proven,
-    Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
+    Reached, Replica, ReplicaTimer, ReplyProof, Request, Start, Status, VerifiedFrame,
 };
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Request, slot_nonce};
 use troth_trusted::{CounterId, CounterValue, Epoch, Proof};
@@ -28,10 +28,17 @@ enum Step {
     Stable(u64),
 }
 
-/// Does what it is told to by timers.
+/// Does what it is told to by timers, and writes down which frames are to be ordered, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Proving {
     stable: u64,
+    wanted: Vec<(&'static str, u64)>,
+}
+
+impl Proving {
+    fn want(&mut self, why: &'static str, frames: &[VerifiedFrame]) {
+        self.wanted.extend(frames.iter().map(|frame| (why, frame.number())));
+    }
 }
 
 fn frame(number: u64) -> VerifiedFrame {
@@ -72,8 +79,19 @@ impl Agreement for Proving {
         None
     }
     fn on_start(&mut self, _: &mut Cx<'_, Self>, _: Start<Self>) {}
-    fn on_requests(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
-    fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
+    fn on_requests(&mut self, _: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.want("new", &frames);
+    }
+    fn on_requests_again(&mut self, _: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.want("its client asks", &frames);
+    }
+    fn on_shown_again(&mut self, _: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        assert_eq!(from, ReplicaId(1));
+        self.want("a replica shows it", &frames);
+    }
+    fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.want("known", &frames);
+    }
     fn on_message(&mut self, _: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {}
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, step: Step) {
         match step {
@@ -232,4 +250,22 @@ fn replies_wait_for_their_proof_and_not_for_ever() {
     one.step(Step::Stable(6));
     assert!(one.step(Step::Prove(3)).is_empty() && one.step(Step::Prove(4)).is_empty(), "asked for anew");
     assert_eq!(one.step(Step::Prove(5)), [5]);
+}
+
+#[test]
+fn what_is_executed_is_told_from_what_is_new_and_who_wants_it_again() {
+    let mut one = One::new();
+    let show = |one: &mut One, number| one.input(Input::Frames(ReplicaId(1), vec![frame(number)]));
+    let ask = |one: &mut One, number| {
+        one.input(Input::Requests(vec![Request { frame: frame(number), full: false }]))
+    };
+    show(&mut one, 1);
+    ask(&mut one, 2);
+    one.step(Step::Execute(1));
+    ask(&mut one, 1);
+    show(&mut one, 1);
+    one.step(Step::Stable(1));
+    ask(&mut one, 1);
+    let wanted = [("new", 1), ("new", 2), ("a replica shows it", 1), ("its client asks", 1)];
+    assert_eq!(one.0.agreement().wanted, wanted, "a proof that is coming is waited for");
 }

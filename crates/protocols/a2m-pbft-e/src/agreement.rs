@@ -38,6 +38,16 @@ impl Agreement for A2mPbftE {
         self.order(cx, |pbft, cx| pbft.on_requests(cx, frames));
     }
 
+    fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.order_again(cx, frames);
+    }
+
+    fn on_shown_again(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let (favours, known) = self.favours_of(cx, from, frames);
+        self.order_again(cx, favours);
+        self.on_known_frames(cx, known);
+    }
+
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         self.order(cx, |pbft, cx| pbft.on_known_frames(cx, frames));
     }
@@ -109,6 +119,11 @@ impl Agreement for A2mPbftE {
 
     fn view(&self) -> View {
         self.pbft.view()
+    }
+
+    fn progress(&self) -> Option<u128> {
+        rule!("A2MPBFTE-R5");
+        Agreement::progress(&self.pbft).map(|agreed| agreed.wrapping_add(u128::from(self.useful)))
     }
 
     fn status(&self) -> Status {

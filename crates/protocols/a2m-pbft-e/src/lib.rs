@@ -7,6 +7,7 @@
 //! (§4.2.2), [`mod@restart`] the start from the log, [`mod@ordering`] what passes between PBFT and the rest.
 #![forbid(unsafe_code)]
 
+mod again;
 mod agreement;
 mod checkpoint;
 mod ordering;

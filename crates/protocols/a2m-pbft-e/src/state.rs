@@ -1,6 +1,6 @@
 //! The state of an A2M-PBFT-E replica.
 
-use troth_blocks::{HistoryLog, KeptHistory};
+use troth_blocks::{Favours, HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
 use troth_types::{Group, ReplicaId};
@@ -10,7 +10,15 @@ use troth_types::{Group, ReplicaId};
 pub struct A2mPbftE {
     pub(crate) pbft: Pbft,
     pub(crate) history: KeptHistory,
+    /// What is ordered again for others.
+    pub(crate) favours: Favours,
+    /// How many histories that others showed were of use.
+    pub(crate) useful: u64,
 }
+
+/// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
+/// has waited for half of it.
+const FAVOURS: u64 = 8;
 
 impl A2mPbftE {
     /// A replica in the genesis state. The configuration must pass [`Self::check`].
@@ -24,6 +32,8 @@ impl A2mPbftE {
                 Config { histories: true, tentative: false, fast_reads: false, ..config },
             ),
             history: KeptHistory::new(&group, me, config.status_interval),
+            favours: Favours::new(config.request_timeout / FAVOURS),
+            useful: 0,
         }
     }
 

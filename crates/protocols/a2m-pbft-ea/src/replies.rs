@@ -75,9 +75,14 @@ impl A2mPbftEa {
         values: &[Digest],
     ) {
         rule!("A2MPBFTEA-T7");
+        // Who was asked may know no more than a certificate shows here.
+        self.useful += u64::from(self.history.is_answer(by, from));
         match self.history.log.shown(from, values) {
-            // Others may lack it, too, and ask a later life of this replica.
-            Some(taken) => cx.remember(Record::History(from, taken)),
+            Some(taken) => {
+                self.useful += 1;
+                // Others may lack it, too, and ask a later life of this replica.
+                cx.remember(Record::History(from, taken));
+            }
             None => cx.ignore(by, "a history that nothing shows to be true"),
         }
     }

@@ -1,7 +1,9 @@
 //! Tests of the rules that `docs/protocols/a2m-pbft-e.md` labels, over components that keep real logs.
 
+mod again;
 mod checkpoint;
 mod client;
 mod harness;
 mod replies;
 mod restart;
+mod useful;

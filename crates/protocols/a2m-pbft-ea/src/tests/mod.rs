@@ -1,3 +1,4 @@
+mod again;
 mod choose;
 mod client;
 mod craft;
@@ -6,5 +7,6 @@ mod histories;
 mod normal;
 mod restart;
 mod stable;
+mod useful;
 mod view_change;
 mod wire;

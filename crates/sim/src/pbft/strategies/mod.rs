@@ -10,7 +10,7 @@ mod view_sets;
 mod votes;
 
 use super::PbftFamily;
-use crate::adversary::{Hand, Liar, Selective};
+use crate::adversary::{Hand, Liar, Reminder, Selective};
 use crate::protocol::Named;
 use std::marker::PhantomData;
 use troth_core::PeerMessage;
@@ -67,5 +67,6 @@ impl<P: PbftFamily> Written<P> {
         ("stale replayer", || Box::new(replay::Replayer)),
         ("liar to clients", || Box::new(Liar::default())),
         ("two stories", || Box::new(two_stories::Storyteller::default())),
+        ("reminder of what is done", || Box::new(Reminder::default())),
     ];
 }
