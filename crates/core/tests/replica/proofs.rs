@@ -6,7 +6,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{
     Agreement, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome, Output, Proven,
-    Reached, Replica, ReplicaTimer, ReplyProof, Request, Start, Status, VerifiedFrame,
+    Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
 };
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Request, slot_nonce};
 use troth_trusted::{CounterId, CounterValue, Epoch, Proof};
@@ -257,7 +257,7 @@ fn what_is_executed_is_told_from_what_is_new_and_who_wants_it_again() {
     let mut one = One::new();
     let show = |one: &mut One, number| one.input(Input::Frames(ReplicaId(1), vec![frame(number)]));
     let ask = |one: &mut One, number| {
-        one.input(Input::Requests(vec![Request { frame: frame(number), full: false }]))
+        one.input(Input::Requests(vec![troth_core::Request { frame: frame(number), full: false }]))
     };
     show(&mut one, 1);
     ask(&mut one, 2);
