@@ -56,7 +56,7 @@ fn votes_that_come_too_late_are_no_repetitions_until_they_are() {
     let of = |which| said.iter().filter(move |message| kind(message) == which).cloned();
     let votes: Vec<Message> = of("PREPARE").chain(of("COMMIT")).chain(of("CHECKPOINT")).collect();
     assert!(votes.len() > 2 * 3, "{votes:?}");
-    for vote in votes.iter().cloned() {
+    for vote in &votes {
         assert!(brings(&mut net, 2, vote.clone()), "{vote:?}");
     }
     for vote in votes {
