@@ -281,42 +281,61 @@ impl HistoryLog {
         self.len() == 0
     }
 
-    /// What to ask the component for now, if anything.
+    /// What to ask the component for now, if anything: of lookups, truncation and appends, one alone. A call that looks up
+    /// before it changes, or fills what it forgets, could not be answered again where its answer was lost (A2M-C4).
     pub fn calls(&mut self) -> Option<(Ticket, Vec<Operation>)> {
-        let mut marks = self.marks?;
-        // What is far behind is appended in parts: the room that one part sets free is there for the next.
-        if marks.end < self.stable && !self.asked.is_empty() {
-            return None;
+        let marks = self.marks?;
+        let mut wanted = self.lookups(marks.end);
+        if wanted.is_empty() {
+            wanted.extend(self.truncation(marks));
         }
+        if wanted.is_empty() {
+            wanted = self.appends(marks);
+        }
+        (!wanted.is_empty()).then(|| self.call(wanted))
+    }
+
+    /// Slots that are filled already and that this replica has not heard of.
+    fn lookups(&mut self, end: Seq) -> Vec<(Asked, Operation)> {
         let mut wanted = Vec::new();
         // The CHECKPOINT of the state that it started from may have to be signed again.
-        if let Some(at) = self.restored.take_if(|at| *at <= marks.end) {
+        if let Some(at) = self.restored.take_if(|at| *at <= end) {
             wanted.push((Asked::Slot(at, None), lookup(at)));
         }
+        // A life before this one filled them.
+        while wanted.len() < MOST_AT_ONCE
+            && let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= end)
+        {
+            let (at, executed) = entry.remove_entry();
+            wanted.push((Asked::Slot(at, Some(executed)), lookup(at)));
+        }
+        wanted
+    }
+
+    /// What is below the stable checkpoint is forgotten, as far as the log reaches.
+    fn truncation(&mut self, marks: Marks) -> Option<(Asked, Operation)> {
+        let low = self.stable.min(marks.end);
+        if low <= marks.low {
+            return None;
+        }
+        self.marks = Some(Marks { low, ..marks });
+        Some((Asked::Truncated, Operation::Truncate { log: HISTORY_LOG, slot: slot(low) }))
+    }
+
+    /// The next slots, as far as it is known what fills them.
+    fn appends(&mut self, mut marks: Marks) -> Vec<(Asked, Operation)> {
+        // What is far behind is appended in parts: the room that is free after one part is there for the next.
+        if marks.end < self.stable && !self.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut wanted = Vec::new();
         while wanted.len() < MOST_AT_ONCE {
-            let filled = self.waiting.first_key_value().map(|(at, _)| *at).filter(|at| *at <= marks.end);
-            if let Some(at) = filled {
-                // A life before this one filled it.
-                let executed = self.waiting.remove(&at);
-                wanted.push((Asked::Slot(at, executed), lookup(at)));
-                continue;
-            }
             let at = marks.end.next();
-            let value = self.values.get(&at).copied().filter(|_| at <= self.reached);
-            let Some(value) = value else { break };
+            let Some(value) = self.values.get(&at).copied().filter(|_| at <= self.reached) else { break };
             let nonce = Some(slot_nonce(slot(at)));
             let append = Operation::Append { log: HISTORY_LOG, slot: slot(at), value: value.0, nonce };
             wanted.push((Asked::Slot(at, self.waiting.remove(&at)), append));
             (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
-        }
-        let floor = self.stable.min(marks.end);
-        if floor > marks.low {
-            marks.low = floor;
-            let operation = Operation::Truncate { log: HISTORY_LOG, slot: slot(marks.low) };
-            wanted.push((Asked::Truncated, operation));
-        }
-        if wanted.is_empty() {
-            return None;
         }
         self.marks = Some(marks);
         while self.values.len() > MOST_VALUES
@@ -324,7 +343,7 @@ impl HistoryLog {
         {
             self.values.pop_first();
         }
-        Some(self.call(wanted))
+        wanted
     }
 
     fn call(&mut self, wanted: Vec<(Asked, Operation)>) -> (Ticket, Vec<Operation>) {
