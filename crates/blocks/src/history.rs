@@ -65,6 +65,17 @@ struct Marks {
     digest: Digest,
 }
 
+/// Where the log of this replica's component begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// With the group: its first slot is 1.
+    WithTheGroup,
+    /// The component was admitted by this batch, in the place of another: the first slot is above it.
+    Above(Seq),
+    /// The component is not, or not yet, or not any more, the one that the group knows: it fills nothing.
+    Nowhere,
+}
+
 /// A number that is attested now, and what proves its place to clients where it was executed here.
 pub type Attested = (Seq, Option<Arc<ReplyProof>>);
 
@@ -72,8 +83,11 @@ pub type Attested = (Seq, Option<Arc<ReplyProof>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryLog {
     group: GroupId,
+    begins: Begins,
     /// Nothing before the component has said.
     marks: Option<Marks>,
+    /// Whether the component's log holds nothing, and this account has it begin at its marks.
+    opens: bool,
     /// The last batch that was recorded as executed when this replica started.
     recorded: Seq,
     /// The last batch that the executor has reached.
@@ -114,7 +128,9 @@ impl HistoryLog {
     pub fn new(group: GroupId) -> Self {
         Self {
             group,
+            begins: Begins::WithTheGroup,
             marks: None,
+            opens: false,
             recorded: Seq(0),
             reached: Seq(0),
             restored: None,
@@ -140,6 +156,43 @@ impl HistoryLog {
     /// What the history held from a number on, when this replica ran before.
     pub fn remember(&mut self, from: Seq, values: &[Digest]) {
         self.values.extend((from.0..).map(Seq).zip(values.iter().copied()));
+    }
+
+    /// Where the log begins is known, or is another place than was thought.
+    pub fn begins(&mut self, begins: Begins) {
+        self.begins = begins;
+    }
+
+    /// Whether the component holds nothing yet and was admitted by a batch: its log begins where this replica's state is
+    /// known to be the group's.
+    #[must_use]
+    pub fn is_to_begin(&self) -> bool {
+        self.begins != Begins::WithTheGroup && self.grows().is_none()
+    }
+
+    /// A certificate of a state that is this replica's own shows the digest of the history up to there: a log that is to
+    /// begin goes on from it. Returns whether it does.
+    pub fn begin_at(&mut self, at: Seq, digest: Digest) -> bool {
+        let Begins::Above(admitted) = self.begins else { return false };
+        let Some(marks) = self.marks else { return false };
+        if at < admitted || at <= marks.end || !(self.is_to_begin() || self.opens) {
+            return false;
+        }
+        (self.marks, self.opens) = (Some(Marks { low: at, end: at, digest }), true);
+        // Nothing of what was before will ever be in this log.
+        (self.restored, self.waiting) = (None, self.waiting.split_off(&at.next()));
+        true
+    }
+
+    /// Where the log ends, if it may be filled.
+    fn grows(&self) -> Option<Marks> {
+        let marks = self.marks?;
+        let may = match self.begins {
+            Begins::WithTheGroup => true,
+            Begins::Above(_) => marks.end > Seq(0),
+            Begins::Nowhere => false,
+        };
+        may.then_some(marks)
     }
 
     /// A batch was executed: its slot is to be filled, or looked up where it is filled already.
@@ -208,7 +261,7 @@ impl HistoryLog {
     /// The first number that the own log lacks, where the executor has passed it and others must tell what it was.
     #[must_use]
     pub fn lacks(&self) -> Option<Seq> {
-        let next = self.marks?.end.next();
+        let next = self.grows()?.end.next();
         (next <= self.reached && !self.values.contains_key(&next)).then_some(next)
     }
 
@@ -241,7 +294,7 @@ impl HistoryLog {
     /// What was executed here is known here: it may lead from the end of what is shown to a certificate. Returns what was
     /// taken, to be kept.
     pub fn shown(&mut self, from: Seq, values: &[Digest]) -> Option<Vec<Digest>> {
-        let (marks, wanted) = (self.marks?, self.lacks()?);
+        let (marks, wanted) = (self.grows()?, self.lacks()?);
         if from != wanted {
             return None;
         }
@@ -284,7 +337,7 @@ impl HistoryLog {
     /// What to ask the component for now, if anything: of lookups, truncation and appends, one alone. A call that looks up
     /// before it changes, or fills what it forgets, could not be answered again where its answer was lost (A2M-C4).
     pub fn calls(&mut self) -> Option<(Ticket, Vec<Operation>)> {
-        let marks = self.marks?;
+        let marks = self.grows()?;
         let mut wanted = self.lookups(marks.end);
         if wanted.is_empty() {
             wanted.extend(self.truncation(marks));
@@ -333,8 +386,13 @@ impl HistoryLog {
             let at = marks.end.next();
             let Some(value) = self.values.get(&at).copied().filter(|_| at <= self.reached) else { break };
             let nonce = Some(slot_nonce(slot(at)));
-            let append = Operation::Append { log: HISTORY_LOG, slot: slot(at), value: value.0, nonce };
-            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), append));
+            let (log, slot, value_there) = (HISTORY_LOG, slot(at), value.0);
+            let fill = match std::mem::take(&mut self.opens) {
+                // The first slot of a component that was admitted (A2M-L8).
+                true => Operation::Advance { log, slot, previous: marks.digest.0, value: value_there, nonce },
+                false => Operation::Append { log, slot, value: value_there, nonce },
+            };
+            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), fill));
             (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
         }
         self.marks = Some(marks);

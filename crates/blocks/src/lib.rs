@@ -19,7 +19,7 @@ pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_byt
 pub use doubt::Doubt;
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
-pub use history::{Attested, Held, HistoryLog};
+pub use history::{Attested, Begins, Held, HistoryLog};
 pub use kept_history::KeptHistory;
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};

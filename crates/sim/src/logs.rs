@@ -33,6 +33,7 @@ impl Belief {
         drop(self.entries.split_off(&slot));
         let last = self.entries.last_key_value().map_or([0; 32], |(_, (_, digest))| *digest);
         let digest = match previous {
+            Some(previous) if self.entries.is_empty() && self.low.0 == 0 => chained(slot, &value, &previous),
             Some(previous) => jumped(slot, &value, &previous),
             None => chained(slot, &value, &last),
         };

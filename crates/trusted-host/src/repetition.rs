@@ -18,7 +18,8 @@
 
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{
-    Answer, Attestation, Content, LOGS, LogId, LogRefusal, Operation, Slot, Unfit, jumped, slot_nonce,
+    Answer, Attestation, Content, LOGS, LogId, LogRefusal, Operation, Slot, Unfit, chained, jumped,
+    slot_nonce,
 };
 
 /// What a component says to a call: an answer to each operation, or why none was done.
@@ -177,7 +178,8 @@ fn shows(operation: &Operation, later: &[Operation], reply: &Answer) -> bool {
     match (operation, claim.content) {
         (Operation::Append { value, .. }, Content::Assigned { value: held, .. }) => *value == held,
         (Operation::Advance { slot, previous, value, .. }, Content::Assigned { value: held, digest }) => {
-            *value == held && digest == jumped(*slot, value, previous)
+            let begun_or_jumped = [chained(*slot, value, previous), jumped(*slot, value, previous)];
+            *value == held && begun_or_jumped.contains(&digest)
         }
         (
             Operation::Append { log, slot, .. } | Operation::Advance { log, slot, .. },

@@ -1,15 +1,20 @@
 //! The state of an A2M-PBFT-E replica.
 
+use std::sync::Arc;
 use troth_blocks::{HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
-use troth_types::{Group, ReplicaId};
+use troth_types::{Configuration, Group, ReplicaId};
 
 /// A replica: PBFT, and the history of what it executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct A2mPbftE {
     pub(crate) pbft: Pbft,
     pub(crate) history: KeptHistory,
+    /// The group's configuration as this replica executed it.
+    pub(crate) configuration: Arc<Configuration>,
+    /// The epoch of this replica's component, where that matters.
+    pub(crate) own_epoch: Option<u64>,
 }
 
 impl A2mPbftE {
@@ -24,6 +29,8 @@ impl A2mPbftE {
                 Config { histories: true, tentative: false, fast_reads: false, ..config },
             ),
             history: KeptHistory::new(&group, me, config.status_interval),
+            configuration: Arc::default(),
+            own_epoch: None,
         }
     }
 

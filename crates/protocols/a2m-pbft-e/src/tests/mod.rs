@@ -3,5 +3,6 @@
 mod checkpoint;
 mod client;
 mod harness;
+mod renewal;
 mod replies;
 mod restart;
