@@ -236,6 +236,10 @@ impl HistoryLog {
         self.stable = self.stable.max(at);
         // Nobody is answered any more for what is below.
         self.held = self.held.split_off(&self.stable);
+        if self.is_to_begin() {
+            // It will begin above.
+            self.waiting = self.waiting.split_off(&self.stable.next());
+        }
         Ok(())
     }
 

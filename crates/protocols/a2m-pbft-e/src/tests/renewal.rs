@@ -91,6 +91,27 @@ fn nothing_is_appended_to_a_component_that_the_configuration_does_not_name() {
     assert!(!net.node(2).replica.status().votes);
 }
 
+#[test]
+fn a_new_log_does_not_begin_where_the_own_state_is_another() {
+    covers!("A2MPBFTE-N4");
+    for (own, begins) in [(Digest([7; 32]), true), (Digest([8; 32]), false)] {
+        let mut net = renewed();
+        // Of the others nothing came to it but the batch.
+        for replica in 0..4 {
+            let frame = super::harness::frame(1, 4);
+            net.step(r(replica), |replica, cx| replica.on_requests(cx, vec![frame]));
+        }
+        net.run_where(|flight| !is_attested(&flight.message));
+        net.step(r(2), |replica, cx| replica.on_checkpoint(cx, Seq(4), own));
+        for from in [0, 1, 3] {
+            let message = vote(&net, from, 4, 1);
+            net.tell(from, 2, message);
+        }
+        assert_eq!(stable(&net, 2), 4);
+        assert_eq!(!net.node(2).replica.history().is_to_begin(), begins);
+    }
+}
+
 /// The CHECKPOINT of a replica at a number, with the attestation of another replica's component as of this epoch.
 fn vote(net: &Net, from: u16, at: u64, epoch: u64) -> Message {
     let held = net.node(0).replica.history().held(Seq(at)).expect("attested");
