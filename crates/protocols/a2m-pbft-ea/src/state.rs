@@ -126,6 +126,8 @@ pub struct A2mPbftEa {
     pub(crate) entered: View,
     pub(crate) started: Started,
     pub(crate) slots: BTreeMap<Seq, Slot>,
+    /// What the component had attested of each log before this replica started, by its own messages.
+    pub(crate) promised: BTreeMap<LogId, LogSlot>,
     /// The last slot of each log that it asked to be filled.
     pub(crate) filled: BTreeMap<LogId, LogSlot>,
     /// The slot of the last own message of each log that came back.
@@ -200,6 +202,7 @@ impl A2mPbftEa {
             entered: View(0),
             started: Started::default(),
             slots: BTreeMap::new(),
+            promised: BTreeMap::new(),
             filled: BTreeMap::new(),
             attested: BTreeMap::new(),
             forgotten: BTreeMap::new(),
