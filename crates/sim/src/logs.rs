@@ -33,6 +33,7 @@ impl Belief {
         drop(self.entries.split_off(&slot));
         let last = self.entries.last_key_value().map_or([0; 32], |(_, (_, digest))| *digest);
         let digest = match previous {
+            Some(previous) if self.entries.is_empty() && self.low.0 == 0 => chained(slot, &value, &previous),
             Some(previous) => jumped(slot, &value, &previous),
             None => chained(slot, &value, &last),
         };
@@ -75,6 +76,17 @@ impl Pretender {
         Self { real, beliefs: vec![BTreeMap::new(); hosts], epoch }
     }
 
+    /// The operator takes it for lost and admits another one: the hosts have both.
+    pub fn renew(&mut self, logs: LogsComponent) {
+        self.real.push(logs);
+    }
+
+    /// Whether it has got another one.
+    #[must_use]
+    pub fn is_renewed(&self) -> bool {
+        self.real.last().is_some_and(|real| real.identity().epoch != self.epoch)
+    }
+
     /// Asks the real component.
     pub fn ask(&mut self, operations: &[Operation]) -> Result<Vec<Answer>, LogRefusal> {
         self.real[0].call(operations)
@@ -107,7 +119,9 @@ impl Pretender {
         };
         let content = belief.content(slot);
         let before = belief.entries.range(..slot).next_back().map_or([0; 32], |(_, (_, digest))| *digest);
-        let real = host.min(self.real.len() - 1);
+        // Of several hosts the first one keeps the first component.
+        let newest = self.real.len() - 1;
+        let real = if self.beliefs.len() == 1 { newest } else { host.min(newest) };
         let real = &mut self.real[real];
         match operation {
             Operation::Append { slot, value, .. } => {

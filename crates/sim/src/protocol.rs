@@ -35,6 +35,8 @@ pub trait Protocol: Sized + 'static {
     const REPLACES: bool;
     /// How many of its written strategies, the last ones, came later than its first seeds.
     const LATER: usize = 0;
+    /// Whether a replica whose component lost its logs goes on with another component and its own disk.
+    const RENEWS_LOGS: bool = false;
     /// Whether its clients may send authenticators in the place of signatures; in half of the worlds they do.
     const AUTHENTICATORS: bool = false;
 
@@ -50,7 +52,8 @@ pub trait Protocol: Sized + 'static {
     fn shape(f: u16) -> Shape {
         let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");
         let strategies = Self::strategies().len() - Self::LATER;
-        Shape { n, strategies, later: Self::LATER, replaces: Self::REPLACES }
+        let replaces = Self::REPLACES || Self::RENEWS_LOGS;
+        Shape { n, strategies, later: Self::LATER, replaces }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

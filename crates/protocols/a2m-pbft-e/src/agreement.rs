@@ -56,6 +56,9 @@ impl Agreement for A2mPbftE {
         match &*message {
             Message::FetchHistory(at) => self.show_history(cx, from, *at),
             Message::History(at, values) => self.take_history(cx, from, *at, values),
+            Message::Signed(signed) if !self.vouches(signed) => {
+                cx.ignore(from, "a CHECKPOINT by a component that does not count there");
+            }
             _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
         }
     }
@@ -77,6 +80,7 @@ impl Agreement for A2mPbftE {
     }
 
     fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        self.configured(cx, configuration);
         self.order(cx, |pbft, cx| pbft.on_configured(cx, configuration));
     }
 
@@ -127,7 +131,8 @@ impl Agreement for A2mPbftE {
     }
 
     fn status(&self) -> Status {
-        self.pbft.status()
+        let ordering = self.pbft.status();
+        Status { votes: ordering.votes && !self.history.log.is_to_begin(), ..ordering }
     }
 
     fn describe(&self) -> String {

@@ -1,9 +1,10 @@
 //! The state of an A2M-PBFT-E replica.
 
+use std::sync::Arc;
 use troth_blocks::{Favours, HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
-use troth_types::{Group, ReplicaId};
+use troth_types::{Configuration, Group, ReplicaId};
 
 /// A replica: PBFT, and the history of what it executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub struct A2mPbftE {
     pub(crate) favours: Favours,
     /// How many histories that others showed were of use.
     pub(crate) useful: u64,
+    /// The group's configuration as this replica executed it.
+    pub(crate) configuration: Arc<Configuration>,
+    /// The epoch of this replica's component, where that matters.
+    pub(crate) own_epoch: Option<u64>,
 }
 
 /// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
@@ -34,6 +39,8 @@ impl A2mPbftE {
             history: KeptHistory::new(&group, me, config.status_interval),
             favours: Favours::new(config.request_timeout / FAVOURS),
             useful: 0,
+            configuration: Arc::default(),
+            own_epoch: None,
         }
     }
 

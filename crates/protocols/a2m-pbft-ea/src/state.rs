@@ -132,6 +132,8 @@ pub struct A2mPbftEa {
     /// The last number that a later view starts with, whose NEWVIEW is valid and whose frames are not all here.
     pub(crate) awaited: Seq,
     pub(crate) slots: BTreeMap<Seq, Slot>,
+    /// What the component had attested of each log before this replica started, by its own messages.
+    pub(crate) promised: BTreeMap<LogId, LogSlot>,
     /// The last slot of each log that it asked to be filled.
     pub(crate) filled: BTreeMap<LogId, LogSlot>,
     /// The slot of the last own message of each log that came back.
@@ -213,6 +215,7 @@ impl A2mPbftEa {
             started: Started::default(),
             awaited: Seq(0),
             slots: BTreeMap::new(),
+            promised: BTreeMap::new(),
             filled: BTreeMap::new(),
             attested: BTreeMap::new(),
             forgotten: BTreeMap::new(),

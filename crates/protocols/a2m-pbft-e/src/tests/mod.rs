@@ -4,6 +4,7 @@ mod again;
 mod checkpoint;
 mod client;
 mod harness;
+mod renewal;
 mod replies;
 mod restart;
 mod useful;

@@ -134,6 +134,13 @@ pub(super) fn without_view_change(group: &Group, now: &Logs, replica: ReplicaId)
     before
 }
 
+/// Fills the slot of an own message once more.
+pub(super) fn fill_again(logs: &mut Logs, group: &Group, message: &crate::message::Attested) {
+    let (log, slot) = crate::place::of(&message.body).expect("it has a slot");
+    let digest = A2mPbftEa::digest(&message.body, group.id(), message.from);
+    fill(logs, log, slot, digest.0).expect("the slot is empty");
+}
+
 /// What a test's hosts sign with: nobody forges here.
 pub(super) fn signature(from: ReplicaId) -> Signature {
     Signature([from.0 as u8; 64])
