@@ -41,6 +41,28 @@ impl<M: Machine> Asked<M> {
             Self::Call { operations, .. } => operations.len(),
         }
     }
+
+    /// The logs whose ends it asks for.
+    fn ends(&self) -> impl Iterator<Item = LogId> + use<'_, M> {
+        let operations = match self {
+            Self::Message { .. } => &[][..],
+            Self::Call { operations, .. } => operations,
+        };
+        operations.iter().filter_map(|operation| match operation {
+            Operation::End { log, .. } => Some(*log),
+            _ => None,
+        })
+    }
+
+    /// Whether it changes a log.
+    fn changes(&self, log: LogId) -> bool {
+        match self {
+            Self::Message { log: filled, .. } => *filled == log,
+            Self::Call { operations, .. } => {
+                operations.iter().any(|operation| operation.changes() && operation.log() == log)
+            }
+        }
+    }
 }
 
 impl<M: Machine> Host<M> {
@@ -71,15 +93,21 @@ impl<M: Machine> Host<M> {
         }
     }
 
-    /// All that is wanted of the logs before the next move of a counter, while it fits into a call.
+    /// All that is wanted of the logs before the next move of a counter, while it fits into a call and that can be answered
+    /// again: a log does not change after it was asked for its end, or that answer could not be had a second time
+    /// (A2M-C4).
     fn take_operations(&mut self, first: Asked<M>) {
         let mut weight = first.weight();
+        let mut ended: Vec<LogId> = first.ends().collect();
         self.asked.push(first);
         while let Some(Wanted::Logs(next)) = self.wanted.pop_front_if(|next| match next {
             Wanted::Move(_) => false,
-            Wanted::Logs(next) => weight + next.weight() <= MOST_OPERATIONS,
+            Wanted::Logs(next) => {
+                weight + next.weight() <= MOST_OPERATIONS && !ended.iter().any(|log| next.changes(*log))
+            }
         }) {
             weight += next.weight();
+            ended.extend(next.ends());
             self.asked.push(next);
         }
     }
