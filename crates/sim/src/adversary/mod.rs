@@ -11,6 +11,7 @@ mod proxy;
 mod puppet;
 mod rewrite;
 mod select;
+mod stale;
 mod twin;
 
 pub use amnesia::Amnesia;
@@ -19,6 +20,7 @@ pub use proxy::Proxy;
 pub use puppet::Puppet;
 pub use rewrite::scramble;
 pub use select::Selective;
+pub use stale::Stale;
 pub use twin::Twin;
 
 use crate::logs::Pretender;
