@@ -3,5 +3,6 @@
 mod checkpoint;
 mod client;
 mod harness;
+mod reads;
 mod replies;
 mod restart;

@@ -4,6 +4,7 @@ mod craft;
 mod harness;
 mod histories;
 mod normal;
+mod reads;
 mod restart;
 mod stable;
 mod view_change;
