@@ -3,7 +3,7 @@
 //! that has come.
 
 use crate::answers::refuse;
-use crate::reads::{Room, size};
+use crate::reads::size;
 use crate::replica::Outputs;
 use crate::{Agreement, Env, Execution, Output, Replica};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use troth_auth::encode_attestation;
 use troth_trusted::a2m::Attestation;
 use troth_trusted::run::{MAX_RUN, Tree};
-use troth_types::{AttestedRead, Digest, HistoryEnd, Read, ReadReply, RefusalReason, ToClient};
+use troth_types::{AttestedRead, ClientId, Digest, HistoryEnd, Read, ReadReply, RefusalReason, ToClient};
 
 /// Answers that wait for the END that was asked for in the step that made them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,28 +27,24 @@ struct UnderWay {
 pub(crate) struct ProvenReads {
     waiting: VecDeque<(Digest, Read)>,
     under_way: Option<UnderWay>,
-    room: Room,
 }
 
 impl ProvenReads {
-    /// The state that all this was or would be answered from is wrong.
-    pub(crate) fn refuse_all<A: Agreement, X: Execution>(&mut self, out: &mut Outputs<A, X>) {
-        for (_, read) in std::mem::take(&mut self.waiting) {
-            self.room.give_back(read.client, size(&read));
-            out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
-        }
+    /// Takes out all reads that wait or whose answers do: the state that these are of is wrong. An END that is under way
+    /// comes all the same, and nothing goes with it.
+    pub(crate) fn take_all(&mut self) -> Vec<(ClientId, u64)> {
+        let waiting =
+            std::mem::take(&mut self.waiting).into_iter().map(|(_, read)| (read.client, read.number));
         let answers = self.under_way.as_mut().map(|under_way| std::mem::take(&mut under_way.replies));
-        for (_, reply) in answers.unwrap_or_default() {
-            self.room.give_back(reply.client, reply.body.size());
-            out.push(refuse(reply.client, reply.number, true, RefusalReason::NotReady));
-        }
+        let answers = answers.unwrap_or_default().into_iter();
+        waiting.chain(answers.map(|(_, reply)| (reply.client, reply.number))).collect()
     }
 }
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     pub(crate) fn on_read_to_prove(&mut self, read: &Read, out: &mut Outputs<A, X>) {
         match read.nonce {
-            Some(nonce) if self.reads.proven.room.take(read.client, size(read)) => {
+            Some(nonce) if self.reads.room.take(read.client, size(read)) => {
                 self.reads.proven.waiting.push_back((nonce, read.clone()));
             }
             _ => out.push(refuse(read.client, read.number, true, RefusalReason::NotReady)),
@@ -69,10 +65,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.step(env, out, |agreement, cx| asked = agreement.attest_end(cx, executed, root));
         let mut replies = Vec::with_capacity(reads.len());
         for (place, (_, read)) in (0..).zip(reads) {
-            self.reads.proven.room.give_back(read.client, size(&read));
+            self.reads.room.give_back(read.client, size(&read));
             if asked {
                 let reply = self.answer_to(&read);
-                if self.reads.proven.room.take(reply.client, reply.body.size()) {
+                if self.reads.room.take(reply.client, reply.body.size()) {
                     replies.push((place, reply));
                     continue;
                 }
@@ -91,7 +87,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         encode_attestation(end, &mut bytes);
         let attestation = Bytes::from(bytes);
         for (place, reply) in replies {
-            self.reads.proven.room.give_back(reply.client, reply.body.size());
+            self.reads.room.give_back(reply.client, reply.body.size());
             let proof = tree.proof(place).expect("the tree has all nonces");
             let path = proof.path.as_slice().iter().map(|sibling| Digest(*sibling)).collect();
             let (index, count) = (proof.index, proof.count);

@@ -58,7 +58,7 @@ pub(crate) struct HeldReads {
     questions: VecDeque<(Seq, Read)>,
     /// With the last batch that the answer shows, in the order of these.
     answers: VecDeque<(Seq, ReadReply)>,
-    room: Room,
+    pub(crate) room: Room,
     /// Those whose answers wait for the end of the history.
     pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
@@ -88,9 +88,9 @@ impl HeldReads {
         let questions = std::mem::take(&mut self.questions).into_iter();
         let answers = std::mem::take(&mut self.answers).into_iter();
         self.room = Room::default();
-        self.proven.refuse_all(out);
         let all = questions.map(|(_, read)| (read.client, read.number));
         let all = all.chain(answers.map(|(_, reply)| (reply.client, reply.number)));
+        let all = all.chain(self.proven.take_all());
         out.extend(all.map(|(client, number)| refuse(client, number, true, RefusalReason::NotReady)));
     }
 }
@@ -99,9 +99,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     pub(crate) fn on_read(&mut self, read: &Read, out: &mut Outputs<A, X>) {
         if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
             return out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
-        }
-        if A::PROVES_REPLIES {
-            return self.on_read_to_prove(read, out);
         }
         let from = self.agreement.reads_from();
         if self.execution.executed() >= from {
@@ -113,8 +110,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    /// Answers from the present state, now or once it is final.
+    /// Answers from the present state, now, once it is final or once that is proven.
     fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) {
+        if A::PROVES_REPLIES {
+            return self.on_read_to_prove(read, out);
+        }
         let reply = self.answer_to(read);
         let shows = self.execution.executed();
         if shows <= self.execution.committed() {
@@ -139,7 +139,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Goes on with the reads that wait, where anything changed for them.
     pub(crate) fn serve_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
+        self.serve_held_reads(out);
         self.prove_reads(env, out);
+    }
+
+    fn serve_held_reads(&mut self, out: &mut Outputs<A, X>) {
         if self.reads.is_empty() {
             return;
         }
