@@ -3,7 +3,7 @@
 //! what it takes to find an attacker out is in what is measured.
 
 use crate::Failure;
-use crate::caller::Replicated;
+use crate::caller::{Belief, Replicated};
 use crate::cli::{Attack, AttackPlan};
 use crate::flood::{Victims, flooder_words, silent_server};
 use crate::load::{Controls, Load};
@@ -144,12 +144,13 @@ async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Resul
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|id| (cluster.replica(id).address.clone(), id)).collect();
     let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
+    let belief = Belief::of(&cluster);
     for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&cluster, &secret);
-        let caller = Replicated::with(&cluster, client, signer, keys);
+        let caller = Replicated::with(&belief, client, signer, keys);
         load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if let Some(kind) = attack.and_then(Attack::floods) {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_auth::{Authenticators, Ed25519Signer, Signer};
+use troth_auth::{Authenticators, Ed25519Signer, History, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output};
 use troth_node::config::{Cluster, Protocol};
 use troth_types::{
@@ -38,6 +38,28 @@ pub(crate) trait Caller {
     fn poll(&mut self, wants: &mut Wants);
 }
 
+/// What clients of a group believe. They share what they have checked of the replicas' histories, as the clients of one
+/// process do who were configured together: a batch has frames of several of them.
+#[derive(Clone)]
+pub(crate) struct Belief {
+    group: Group,
+    limits: Limits,
+    acceptance: Acceptance,
+    history: Option<History>,
+}
+
+impl Belief {
+    /// As the cluster's configuration has it.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let group = cluster.group;
+        let acceptance = match cluster.protocol {
+            Protocol::Pbft => Acceptance::pbft(&group),
+            Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
+        };
+        Self { group, limits: cluster.limits, acceptance, history: cluster.history() }
+    }
+}
+
 /// A client of a replica group: the client's own machine, which accepts what f+1 replicas say.
 pub(crate) struct Replicated {
     core: ClientCore,
@@ -48,23 +70,18 @@ pub(crate) struct Replicated {
 
 impl Replicated {
     /// A client that signs everything.
-    pub(crate) fn new(cluster: &Cluster, client: ClientId, signer: Ed25519Signer) -> Self {
-        Self::with(cluster, client, signer, None)
+    pub(crate) fn new(belief: &Belief, client: ClientId, signer: Ed25519Signer) -> Self {
+        Self::with(belief, client, signer, None)
     }
 
     /// The same with the keys of its authenticators, where the group takes such.
     pub(crate) fn with(
-        cluster: &Cluster,
+        belief: &Belief,
         client: ClientId,
         signer: Ed25519Signer,
         authenticators: Option<Authenticators>,
     ) -> Self {
-        let (group, limits) = (cluster.group, cluster.limits);
-        let acceptance = match cluster.protocol {
-            Protocol::Pbft => Acceptance::pbft(&group),
-            Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
-        };
-        let history = cluster.history();
+        let Belief { group, limits, acceptance, history } = belief.clone();
         let config = Config { acceptance, limits, authenticators, history, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }

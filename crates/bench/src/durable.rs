@@ -2,7 +2,7 @@
 //! run all the time and their rounds take turns with each other and with bare syncs of the same disk.
 
 use crate::Failure;
-use crate::caller::Replicated;
+use crate::caller::{Belief, Replicated};
 use crate::cli::Plan;
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, links, round, start_replicas};
@@ -103,11 +103,12 @@ async fn start(plan: &Plan, durability: Durability, home: TrustedHome) -> Result
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
     let operation = Bytes::from(vec![0; plan.bytes as usize]);
     let (mut alone, mut many) = (Load::new(operation.clone()), Load::new(operation));
+    let belief = Belief::of(&cluster);
     for number in 0..=plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&cluster, client, signer);
+        let caller = Replicated::new(&belief, client, signer);
         let links = links(&cluster, &secret, &addresses).await?;
         if number == plan.clients.connections {
             alone.add(caller, links, 1);

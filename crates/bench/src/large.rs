@@ -2,7 +2,7 @@
 //! a restart is, and what a replica fetches that missed some changes.
 
 use crate::Failure;
-use crate::caller::Replicated;
+use crate::caller::{Belief, Replicated};
 use crate::cli::LargePlan;
 use crate::flood::silent_server;
 use crate::load::{Controls, Load, Operations};
@@ -153,12 +153,13 @@ impl Stage {
         operations: Operations,
     ) -> Result<Load<Replicated>, Failure> {
         let mut load = Load::of(operations);
+        let belief = Belief::of(&self.cluster);
         for _ in 0..clients {
             self.clients += 1;
             let client = ClientId(u64::from(self.clients));
             let secret = ClientSecret::load(&self.scratch.layout.client_secret(client), &self.cluster)?;
             let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(&self.cluster, client, signer);
+            let caller = Replicated::new(&belief, client, signer);
             let all = self.cluster.group.all();
             let addresses: Vec<(String, ReplicaId)> =
                 all.map(|replica| (self.cluster.replica(replica).address.clone(), replica)).collect();

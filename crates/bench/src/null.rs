@@ -2,7 +2,7 @@
 //! that a machine that drifts drifts for both (speed.md, lesson 10).
 
 use crate::Failure;
-use crate::caller::{Caller, Plain, Replicated};
+use crate::caller::{Belief, Caller, Plain, Replicated};
 use crate::cli::Plan;
 use crate::load::{Controls, Load};
 use crate::marks::Mark;
@@ -52,11 +52,12 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
     let operation = Bytes::from(vec![0; plan.bytes as usize]);
     let mut many = Load::new(operation.clone());
     let mut one = Load::new(operation);
+    let belief = Belief::of(&cluster);
     for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = || Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&cluster, client, signer());
+        let caller = Replicated::new(&belief, client, signer());
         many.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
         let caller = Plain::new(cluster.group, client, cluster.limits, signer());
         let only = [(scratch.direct.0.clone(), ReplicaId(0))];

@@ -2,7 +2,7 @@
 //! unreplicated, each with clients of its own.
 
 use crate::Failure;
-use crate::caller::{Caller, Plain, Replicated};
+use crate::caller::{Belief, Caller, Plain, Replicated};
 use crate::cli::Clients;
 use crate::load::{Load, Operations};
 use crate::null::{links, round, start_direct, start_replicas};
@@ -67,8 +67,9 @@ pub(crate) async fn replicated(setup: Setup, name: &'static str, agreed: Agreed)
     let servers = start_replicas(&scratch, &cluster).await?;
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
+    let belief = Belief::of(&cluster);
     let load = load(setup, &scratch, &cluster, &addresses, |client, signer| {
-        Replicated::new(&cluster, client, signer)
+        Replicated::new(&belief, client, signer)
     });
     let load = Either::Replicated(load.await?);
     Ok(Running { name, servers, load, rounds: Vec::new(), _scratch: scratch })

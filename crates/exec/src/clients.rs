@@ -23,6 +23,9 @@ const DECODE_BOUND: usize = 1 << 26;
 /// was too large to show among them.
 pub const MAX_CLIENT_BYTES: usize = crate::MAX_VALUE_BYTES - (2 << 20);
 
+/// Where the results of a slot begin that has any: number, place, events, the mark that they are there, how many.
+const RESULTS_AT: usize = 8 + 8 + 8 + 1 + 4;
+
 const SLOT: u8 = b's';
 const RECORD: u8 = b'c';
 const EVENT: u8 = b'e';
@@ -141,19 +144,33 @@ pub(crate) fn set_record(map: &mut MerkleMap, client: ClientId, record: &Record)
     map.insert(&record_key(client), record.to_wire());
 }
 
-fn slot(map: &MerkleMap, limits: &Limits, client: ClientId, number: u64) -> Option<Slot> {
-    read(map, &numbered_key(SLOT, client, number % limits.client_window))
+/// A slot as it is written, if it was ever used.
+fn written(map: &MerkleMap, limits: &Limits, client: ClientId, number: u64) -> Option<Bytes> {
+    map.get(&numbered_key(SLOT, client, number % limits.client_window))
+}
+
+fn decoded(slot: &Bytes) -> Slot {
+    Slot::from_wire(slot).expect("system entries are written by this module")
+}
+
+/// The number of the newest frame of a slot, which stands at its beginning.
+fn number_of(slot: &Bytes) -> u64 {
+    u64::decode(&mut Reader::new(slot)).expect("system entries are written by this module")
+}
+
+/// What the results of a slot cost. They and their lengths are all that is behind the rest, and a slot is overwritten with
+/// each frame: a frame's many results are not read for that.
+fn written_cost(slot: &Bytes) -> u64 {
+    slot.len().saturating_sub(RESULTS_AT) as u64
 }
 
 /// What the table knows of a frame number.
 pub(crate) fn lookup(map: &MerkleMap, limits: &Limits, client: ClientId, number: u64) -> Lookup {
-    let stored = slot(map, limits, client, number);
-    let stored_number = stored.as_ref().map_or(0, |slot| slot.number);
-    if number > stored_number {
-        return Lookup::New;
-    }
-    match stored {
-        Some(Slot { number: found, seq, events_up_to, results: Some(results) }) if found == number => {
+    let Some(stored) = written(map, limits, client, number).filter(|slot| number_of(slot) >= number) else {
+        return if number > 0 { Lookup::New } else { Lookup::TooOld };
+    };
+    match decoded(&stored) {
+        Slot { number: found, seq, events_up_to, results: Some(results) } if found == number => {
             Lookup::Executed(Box::new(Reply {
                 client,
                 number,
@@ -169,11 +186,7 @@ pub(crate) fn lookup(map: &MerkleMap, limits: &Limits, client: ClientId, number:
 
 /// Whether a frame may execute: [`Lookup::New`], without building a reply.
 pub(crate) fn is_new(map: &MerkleMap, limits: &Limits, client: ClientId, number: u64) -> bool {
-    let stored = map.get(&numbered_key(SLOT, client, number % limits.client_window));
-    let stored_number = stored.map_or(0, |bytes| {
-        u64::decode(&mut Reader::new(&bytes)).expect("system entries are written by this module")
-    });
-    number > stored_number
+    number > written(map, limits, client, number).as_ref().map_or(0, number_of)
 }
 
 /// Stores an executed frame's reply in its slot and in the budget of `record`, which the caller
@@ -181,7 +194,7 @@ pub(crate) fn is_new(map: &MerkleMap, limits: &Limits, client: ClientId, number:
 pub(crate) fn store(map: &mut MerkleMap, limits: &Limits, record: &mut Record, reply: &Reply) {
     let ReplyBody::Full(results) = &reply.body else { unreachable!("execution replies in full") };
     let Reply { client, number, seq, events_up_to, .. } = *reply;
-    let before = slot(map, limits, client, number).map_or(0, |slot| slot.result_bytes());
+    let before = written(map, limits, client, number).as_ref().map_or(0, written_cost);
     record.result_bytes = record.result_bytes - before + cost(results);
     let slot = Slot { number, seq, events_up_to, results: Some(results.clone()) };
     let mut encoded =
@@ -197,7 +210,7 @@ pub(crate) fn store(map: &mut MerkleMap, limits: &Limits, record: &mut Record, r
 /// stays: the executor bounds a frame's results by the same budget.
 fn shrink(map: &mut MerkleMap, limits: &Limits, record: &mut Record, client: ClientId, newest: u64) {
     let mut full: Vec<(u64, Slot)> = (0..limits.client_window)
-        .filter_map(|index| Some((index, slot(map, limits, client, index)?)))
+        .filter_map(|index| Some((index, decoded(&written(map, limits, client, index)?))))
         .filter(|(_, slot)| slot.results.is_some() && slot.number != newest)
         .collect();
     full.sort_by_key(|(_, slot)| slot.number);

@@ -256,9 +256,7 @@ impl<A: Application> Executor<A> {
         }
         // First, so that the events it causes find the room it made.
         let mut record = clients::record(&self.map, client);
-        if clients::acknowledge(&mut self.map, &mut record, client, frame.events_seen()) {
-            clients::set_record(&mut self.map, client, &record);
-        }
+        let made_room = clients::acknowledge(&mut self.map, &mut record, client, frame.events_seen());
         let mut events = Vec::new();
         let mut results = Vec::with_capacity(frame.operations().len());
         let mut result_bytes = 0;
@@ -285,8 +283,13 @@ impl<A: Application> Executor<A> {
                 None => self.app.too_large(),
             });
         }
-        self.put_events(events, outcome);
-        let mut record = clients::record(&self.map, client);
+        if !events.is_empty() {
+            if made_room {
+                clients::set_record(&mut self.map, client, &record);
+            }
+            self.put_events(events, outcome);
+            record = clients::record(&self.map, client);
+        }
         let reply = Reply {
             client,
             number,

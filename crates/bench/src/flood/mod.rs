@@ -12,7 +12,7 @@ mod report;
 pub(crate) mod silent;
 
 use crate::Failure;
-use crate::caller::Replicated;
+use crate::caller::{Belief, Replicated};
 use crate::cli::{FloodKind, FloodPlan};
 use crate::load::Load;
 use crate::null::{OVERHEAD, WARM_UP, authenticators, links, round};
@@ -193,11 +193,12 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     let addresses: Vec<(String, ReplicaId)> =
         stage.cluster.group.all().map(|id| (stage.cluster.replica(id).address.clone(), id)).collect();
     let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
+    let belief = Belief::of(&stage.cluster);
     for number in 0..plan.clients.connections {
         let secret = secret(&stage, u64::from(number) + 1)?;
         let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&stage.cluster, &secret);
-        let caller = Replicated::with(&stage.cluster, secret.client, signer, keys);
+        let caller = Replicated::with(&belief, secret.client, signer, keys);
         let links = links(&stage.cluster, &secret, &addresses).await?;
         load.add(caller, links, plan.clients.share(number));
     }

@@ -2,7 +2,7 @@
 
 use super::Cell;
 use crate::Failure;
-use crate::caller::Replicated;
+use crate::caller::{Belief, Replicated};
 use crate::cli::ProtocolsPlan;
 use crate::load::{Controls, Load};
 use crate::marks::Mark;
@@ -80,11 +80,12 @@ impl Side {
             cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
         let operation = Bytes::from(vec![0; cell.request]);
         let (mut alone, mut many) = (Load::new(operation.clone()), Load::new(operation));
+        let belief = Belief::of(&cluster);
         for number in 0..=plan.clients.connections {
             let client = ClientId(u64::from(number) + 1);
             let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
             let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(&cluster, client, signer);
+            let caller = Replicated::new(&belief, client, signer);
             let links = links(&cluster, &secret, &addresses).await?;
             if number == plan.clients.connections {
                 alone.add(caller, links, 1);

@@ -58,6 +58,8 @@ impl Cluster {
     }
 
     /// What checks the places of requests in the replicas' histories, where replies prove them.
+    /// Its clones remember together what they found good: clients of one process that share it check an attestation once,
+    /// whichever of them it came to first.
     #[must_use]
     pub fn history(&self) -> Option<History> {
         if !crate::served::proves_replies(self.protocol) {

@@ -97,6 +97,12 @@ impl KnownViews {
         self.views.get(&view).map(|known| &known.message)
     }
 
+    /// The view whose start tells somebody most who lacks that of this one: the same, or the lowest later one that is here.
+    /// Where a replica let go of a start, f+1 have committed to the next that it keeps, and nobody needs to look further back.
+    pub(crate) fn to_show(&self, lacked: View) -> Option<View> {
+        self.views.range(lacked..).next().map(|(view, _)| *view)
+    }
+
     /// The valid NEWVIEW of a view: this replica judged it, or f+1 replicas committed to it.
     pub(crate) fn valid(&self, group: &Group, view: View) -> Option<&Arc<Attested>> {
         rule!("A2MPBFTEA-V15");

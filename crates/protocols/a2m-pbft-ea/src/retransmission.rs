@@ -102,7 +102,7 @@ impl A2mPbftEa {
                 cx.send(to, Message::Attested(mine.clone()));
             }
         }
-        if let Some(lacks) = status.lacks {
+        if let Some(lacks) = status.lacks.and_then(|view| self.known_views.to_show(view)) {
             self.show_start(cx, to, lacks, 0);
         }
         if let Some(mine) = self.wants.get(&self.me).filter(|mine| mine.want.to > status.view) {

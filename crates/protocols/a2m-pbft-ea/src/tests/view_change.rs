@@ -4,7 +4,7 @@ use super::craft::{Bench, some_batch};
 use super::harness::{Net, batch, covers, frame, r};
 use super::normal::is_commit;
 use crate::Timer;
-use crate::message::{Body, Message, NewView, StableProof, ViewChange};
+use crate::message::{Body, Message, NewView, StableProof, Status, ViewChange};
 use troth_types::{Digest, Seq, View};
 
 pub(super) fn kind(message: &Message) -> &'static str {
@@ -154,6 +154,41 @@ fn f_plus_1_commitments_prove_a_start_that_nobody_can_judge() {
     assert_eq!(net.node(0).replica.known_views.lacks(&net.group), Some(View(1)));
     net.tell(2, 0, Message::Attested(accepts[1].clone()));
     assert_eq!(net.node(0).replica.entered, View(2));
+}
+
+#[test]
+fn who_lacks_a_start_that_others_let_go_is_shown_what_ended_the_way_back() {
+    covers!("A2MPBFTEA-V15");
+    let mut bench = Bench::new(1);
+    let changes = [0, 2].map(|from| bench.view_change(from, 0, 1, None, Vec::new())).to_vec();
+    let first = bench.new_view(changes, None);
+    let accepted = bench.accept(2, &first);
+    let changes = vec![
+        bench.view_change(1, 0, 2, None, Vec::new()),
+        bench.view_change(2, 1, 2, Some(accepted), Vec::new()),
+    ];
+    let second = bench.new_view(changes, Some(&first));
+    let mut net = Net::new(1);
+    net.tell(2, 0, Message::Attested(second.clone()));
+    for from in [1, 2] {
+        net.tell(from, 0, Message::Attested(bench.accept(from, &second)));
+    }
+    assert_eq!(net.node(0).replica.entered, View(2));
+    assert!(net.node(0).replica.known_views.get(View(1)).is_none());
+    // Replica 1 goes back from a later view's start to that of view 1, which it lacks.
+    let status = Status {
+        view: View(3),
+        active: false,
+        stable: Seq(0),
+        executed: Seq(0),
+        slots: Vec::new(),
+        changes: 0,
+        accepts: 0,
+        lacks: Some(View(1)),
+    };
+    net.tell(1, 0, Message::Status(status));
+    let shows = |name: &str| net.sent(0, |message| kind(message) == name);
+    assert!(shows("NEWVIEW") > 0 && shows("COMMIT(NEWVIEW)") >= 2);
 }
 
 #[test]
