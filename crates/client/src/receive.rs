@@ -10,6 +10,11 @@ use troth_types::{
     ToClient,
 };
 
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
+
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in
     /// the message is that replica's word.
@@ -154,6 +159,8 @@ impl ClientCore {
 
     /// Has a read ordered that too few replicas answer alike.
     pub(crate) fn order_read(&mut self, number: u64) {
+        rule!("A2MPBFTE-E4");
+        rule!("A2MPBFTEA-E4");
         let Some(read) = self.reads.get(&number) else { return };
         let (ticket, operation) = (read.ticket, read.operation.clone());
         self.end_read(number);

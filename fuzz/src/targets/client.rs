@@ -7,13 +7,13 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
+use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
 use troth_trusted::a2m::{Attestation, Claim, Content, Request};
 use troth_trusted::{CounterValue, Epoch, Proof};
-use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
 use troth_trusted_host::GroupVerifier;
 use troth_types::{
-    AttestedRead, AttestedReply, ClientId, Digest, Event, Group, HistoryEnd, Limits, ReadReply, Refusal, RefusalReason,
-    ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
+    AttestedRead, AttestedReply, ClientId, Digest, Event, Group, HistoryEnd, Limits, ReadReply, Refusal,
+    RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
 };
 
 pub(super) const TARGET: Target =
@@ -41,7 +41,8 @@ fn run(input: &[u8]) {
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
     let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
     let history = proves.then(|| History::new(samples::GROUP, HISTORY_LOG, nobody));
-    let config = Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
+    let config =
+        Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));
     let mut now = Time(1);
     let mut ended: BTreeSet<Ticket> = BTreeSet::new();

@@ -188,7 +188,7 @@ impl Execution for Done {
     }
     /// Every read is answered with how much was executed.
     fn query(&self, read: &Read) -> ReadReply {
-        let body = ReplyBody::Full(vec![self.executed().0.to_wire().into()]);
+        let body = ReplyBody::Full(vec![self.executed().0.to_wire()]);
         ReadReply { client: read.client, number: read.number, events_up_to: 0, body }
     }
     fn events_after(&self, _: ClientId, _: u64) -> Vec<Event> {
@@ -244,7 +244,7 @@ fn shows(told: &Told, number: u64, nonce: u8, root: [u8; 32]) -> ReplyBody {
 }
 
 fn state(number: u64, of: u64) -> ReplyBody {
-    let results = vec![of.to_wire().into()];
+    let results = vec![of.to_wire()];
     let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
     match group.designated(CLIENT, number) == ReplicaId(0) {
         true => ReplyBody::Full(results),
