@@ -10,7 +10,7 @@ use std::sync::Arc;
 use troth_auth::HISTORY_LOG;
 use troth_core::{Proven, ReplyProof, Ticket};
 use troth_trusted::CounterValue;
-use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Slot, chained, slot_nonce};
+use troth_trusted::a2m::{Answer, Attestation, Content, Nonce, Operation, Slot, chained, slot_nonce};
 use troth_types::{Batch, ClientId, Digest, GroupId, Seq};
 
 /// Tickets of the history begin here: a protocol names its own below.
@@ -55,6 +55,8 @@ enum Asked {
     Slot(Seq, Option<Executed>),
     /// What is below is forgotten.
     Truncated,
+    /// The end, for reads that are answered from the state after this batch.
+    Read(Seq),
 }
 
 /// Where the log stands once everything asked for is done.
@@ -104,6 +106,8 @@ pub struct HistoryLog {
     /// The digests that stable certificates show.
     certificates: BTreeMap<Seq, Digest>,
     stable: Seq,
+    /// An end that was asked for, for reads.
+    end: Option<Attestation>,
 }
 
 fn slot(seq: Seq) -> Slot {
@@ -141,6 +145,7 @@ impl HistoryLog {
             held: BTreeMap::new(),
             certificates: BTreeMap::new(),
             stable: Seq(0),
+            end: None,
         }
     }
 
@@ -408,6 +413,20 @@ impl HistoryLog {
         wanted
     }
 
+    /// Has the end attested under this nonce, for reads that are answered from the state after the batch `executed`: where
+    /// the log ends just there once all that was asked for before is done. What is asked for later is done later, so the
+    /// END is of that state, however long it takes. An empty log says nothing to anybody.
+    pub fn attest_end(&mut self, executed: Seq, nonce: Nonce) -> Option<(Ticket, Vec<Operation>)> {
+        let ends_there = self.marks.is_some_and(|marks| marks.end == executed) && executed > Seq(0);
+        ends_there
+            .then(|| self.call(vec![(Asked::Read(executed), Operation::End { log: HISTORY_LOG, nonce })]))
+    }
+
+    /// The end that was asked for, once it is attested.
+    pub fn end_attested(&mut self) -> Option<Attestation> {
+        self.end.take()
+    }
+
     fn call(&mut self, wanted: Vec<(Asked, Operation)>) -> (Ticket, Vec<Operation>) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -440,6 +459,12 @@ impl HistoryLog {
                 }
                 Asked::Slot(at, executed) => attested.extend(self.filled(at, executed, attestation)?),
                 Asked::Truncated => {}
+                Asked::Read(executed) => {
+                    if number(attestation.claim.slot) != Some(executed) {
+                        return Err(DIVERGED);
+                    }
+                    self.end = Some(attestation);
+                }
             }
         }
         Ok(attested)

@@ -175,6 +175,13 @@ pub trait Agreement: Clone + Debug + Eq {
     }
     /// Whether reads may be answered from the current state (design.md §6: the restart rule).
     fn may_answer_reads(&self) -> bool;
+    /// Has the end of the history attested under this nonce, for reads that are answered from the state after the batch
+    /// `executed`: [`Cx::end_attested`] follows. Whether it was asked for; not where the history will not end just there once all
+    /// that was asked for before is done. Only where replies are proven.
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        let _ = (cx, executed, nonce);
+        false
+    }
     /// The batch up to which a state must have been executed, tentatively at least, for a read to be answered from
     /// it: up to wherever this replica has vouched for a batch that clients may take for executed. What the answer
     /// shows leaves once it is final.

@@ -54,7 +54,6 @@ pub struct Replica<A: Agreement, X: Execution> {
     pub(crate) transfer: Option<Transfer>,
     /// The tentative batches, in order.
     pub(crate) undecided: VecDeque<Undecided>,
-    /// Reads that wait.
     pub(crate) reads: HeldReads,
     hashing: bool,
     /// When it was hashed last, and how many whole slices then.
@@ -187,6 +186,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Commit { through } => self.commit(env, through, &mut more, out),
                 Effect::Rollback { to } => self.roll_back(to, out),
                 Effect::Release { seq, proof } => self.release(seq, &proof, out),
+                Effect::EndAttested(end) => self.end_attested(&end, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();
                     self.hashing = true;
@@ -455,7 +455,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
         }
         self.hash(env, out);
-        self.serve_reads(out);
+        self.serve_reads(env, out);
     }
 
     fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {

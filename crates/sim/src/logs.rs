@@ -65,6 +65,8 @@ impl Belief {
 pub struct Pretender {
     real: Vec<LogsComponent>,
     beliefs: Vec<BTreeMap<LogId, Belief>>,
+    /// What the hosts believed when their states were kept.
+    saved: Vec<BTreeMap<LogId, Belief>>,
     epoch: Epoch,
 }
 
@@ -73,7 +75,18 @@ impl Pretender {
     #[must_use]
     pub fn new(real: Vec<LogsComponent>, hosts: usize) -> Self {
         let epoch = real.first().map_or(Epoch(0), |real| real.identity().epoch);
-        Self { real, beliefs: vec![BTreeMap::new(); hosts], epoch }
+        let beliefs = vec![BTreeMap::new(); hosts];
+        Self { real, saved: beliefs.clone(), beliefs, epoch }
+    }
+
+    /// A clone of a host is kept.
+    pub fn save(&mut self, host: usize) {
+        self.saved[host] = self.beliefs[host].clone();
+    }
+
+    /// The clone takes the host's place: it believes what it did then.
+    pub fn restore(&mut self, host: usize) {
+        self.beliefs[host] = self.saved[host].clone();
     }
 
     /// The operator takes it for lost and admits another one: the hosts have both.

@@ -247,12 +247,14 @@ impl Options {
             rng.shuffle(&mut replicas);
         }
         let general = overrides.literal.is_some() || strategies == 0;
-        // Those who are more than the group tolerates do most harm together.
-        let together = overrides.faulty.is_some() && rng.one_in(2);
+        // Those who are more than the group tolerates do most harm together: by one of the last two strategies.
+        let together = overrides.faulty.and_then(|_| [1, 2].get(rng.index(3)).copied());
         for replica in replicas.into_iter().take(usize::from(count)) {
             let kind = match rng.below(if general { 4 } else { 10 }) {
                 _ if overrides.negative => FaultyKind::Twin,
-                _ if together => FaultyKind::Written(strategies - 1),
+                _ if together.is_some_and(|last| last <= strategies) => {
+                    FaultyKind::Written(strategies - together.unwrap_or_default())
+                }
                 0 | 1 => FaultyKind::Proxy,
                 2 => FaultyKind::Twin,
                 3 => FaultyKind::Amnesia,
@@ -260,7 +262,7 @@ impl Options {
             };
             let kind = self
                 .later(replica, strategies, later)
-                .filter(|_| !general && !overrides.negative && !together)
+                .filter(|_| !general && !overrides.negative && together.is_none())
                 .unwrap_or(kind);
             self.faulty.push(Faulty { replica, kind, reforms: rng.one_in(2) });
         }

@@ -138,3 +138,26 @@ fn no_call_asks_before_it_changes_or_forgets_what_it_fills() {
     assert_eq!((low, end, looked_up), (300, 300, 51));
     assert!(most < 150, "room was taken for {most} slots");
 }
+
+#[test]
+fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
+    let nonce = [9; 32];
+    let mut unknown = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (ticket, _) = unknown.start(Seq(0), Seq(0));
+    assert_eq!(unknown.attest_end(Seq(0), nonce), None, "nothing is known of the log yet");
+    assert!(unknown.asked(ticket));
+    let mut log = fresh();
+    assert_eq!(log.attest_end(Seq(0), nonce), None, "it holds nothing");
+    log.executed(Seq(1), &batch(1), &[]).expect("a small batch");
+    assert_eq!(log.attest_end(Seq(1), nonce), None, "its append was not asked for");
+    log.calls().expect("an append");
+    let (ticket, operations) = log.attest_end(Seq(1), nonce).expect("that comes before");
+    assert_eq!(operations, [Operation::End { log: HISTORY_LOG, nonce }]);
+    let filled = |number| Content::Assigned { value: [number; 32], digest: [number; 32] };
+    assert_eq!(log.answered(ticket, vec![said(Request::End, at(1), filled(1))]), Ok(Vec::new()));
+    assert_eq!(log.end_attested().map(|end| end.claim.slot), Some(at(1)));
+    assert_eq!(log.end_attested(), None, "once");
+    let (ticket, _) = log.attest_end(Seq(1), nonce).expect("again");
+    assert!(log.answered(ticket, vec![said(Request::End, at(2), filled(2))]).is_err(), "somebody else wrote");
+    assert_eq!(log.end_attested(), None);
+}

@@ -59,6 +59,8 @@ enum Ask {
     Look(u64, u64),
     /// Forget what is below a slot.
     Forget(u64),
+    /// Ask where the log ends, under this ticket.
+    End(u64),
     Persist,
     Draw(u64),
 }
@@ -109,6 +111,10 @@ impl Machine for Ledger {
                 let slot = CounterValue(u128::from(slot));
                 let operations = vec![Operation::Truncate { log: LOG, slot }];
                 out.push(Output::Trusted { ticket: Ticket(0), operations });
+            }
+            Input::Timer(Ask::End(ticket)) => {
+                let operations = vec![Operation::End { log: LOG, nonce: [8; 32] }];
+                out.push(Output::Trusted { ticket: Ticket(ticket), operations });
             }
             Input::Timer(Ask::Persist) => out.push(Output::Persist(1)),
             Input::Timer(Ask::Draw(ticket)) => out.push(Output::Draw(Ticket(ticket))),
@@ -271,6 +277,25 @@ fn a_call_ends_where_it_could_not_be_answered_again_or_waits_for_its_own_room() 
     for call in [calls(&asks), calls(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(2)])].concat() {
         assert!(can_be_answered_later(&call), "{call:?}");
     }
+}
+
+#[test]
+fn a_log_does_not_change_in_a_call_after_it_was_asked_for_its_end() {
+    let mut home = Home::new();
+    for ask in [Ask::Fill(10), Ask::End(1), Ask::Look(2, 1), Ask::End(3), Ask::Fill(20), Ask::End(4)] {
+        home.ask(ask);
+    }
+    let mut calls = Vec::new();
+    while let Some(command) = home.run_until(|command| matches!(command, Command::Logs(_))) {
+        let Command::Logs(operations) = command else { continue };
+        calls.push(operations.iter().map(Operation::changes).collect::<Vec<_>>());
+        let answers = home.logs.call(&operations);
+        home.host.logged(ENV, answers);
+    }
+    // An answer that is lost can be had again only as long as the end is where it was.
+    assert_eq!(calls, [vec![true, false, false, false, false], vec![true, false]]);
+    let back = ["word 10 in 1", "ticket 1 1", "ticket 2 2", "ticket 3 1", "word 20 in 2", "ticket 4 1"];
+    assert_eq!(home.host.machine().back, back);
 }
 
 #[test]

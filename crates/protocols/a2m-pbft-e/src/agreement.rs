@@ -5,7 +5,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
 use troth_pbft::Pbft;
-use troth_trusted::a2m::Answer;
+use troth_trusted::a2m::{Answer, Nonce};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
@@ -111,6 +111,10 @@ impl Agreement for A2mPbftE {
 
     fn may_answer_reads(&self) -> bool {
         self.pbft.may_answer_reads()
+    }
+
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        self.ask_end(cx, executed, nonce)
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {

@@ -31,11 +31,7 @@ impl A2mPbftE {
     pub fn new(me: ReplicaId, group: Group, config: Config) -> Self {
         Self::check(&config).expect("the configuration was checked");
         Self {
-            pbft: Pbft::new(
-                me,
-                group,
-                Config { histories: true, tentative: false, fast_reads: false, ..config },
-            ),
+            pbft: Pbft::new(me, group, Config { histories: true, tentative: false, ..config }),
             history: KeptHistory::new(&group, me, config.status_interval),
             favours: Favours::new(config.request_timeout / FAVOURS),
             useful: 0,

@@ -168,9 +168,12 @@ impl Agreement for A2mPbftEa {
         self.history.log.proven(seq)
     }
 
-    /// Not yet: a replica that restarted may have forgotten what it executed and answered.
     fn may_answer_reads(&self) -> bool {
-        false
+        !self.repairing
+    }
+
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        self.ask_end(cx, executed, nonce)
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {

@@ -12,6 +12,7 @@ mod puppet;
 mod remind;
 mod rewrite;
 mod select;
+mod stale;
 mod twin;
 
 pub use amnesia::Amnesia;
@@ -21,6 +22,7 @@ pub use puppet::Puppet;
 pub use remind::Reminder;
 pub use rewrite::scramble;
 pub use select::Selective;
+pub use stale::Stale;
 pub use twin::Twin;
 
 use crate::logs::Pretender;

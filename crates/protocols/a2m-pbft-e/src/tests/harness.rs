@@ -10,7 +10,7 @@ use troth_core::{
     Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To, VerifiedFrame,
 };
 use troth_pbft::{Config, HistoryEntry};
-use troth_trusted::a2m::{A2m, LOGS, LogRefusal, Operation};
+use troth_trusted::a2m::{A2m, Attestation, LOGS, LogRefusal, Nonce, Operation};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
 use troth_trusted_host::{GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room};
 use troth_types::{
@@ -100,6 +100,8 @@ pub(super) struct Node {
     /// What was persisted, asked, signed and released, in order.
     pub(super) trail: Vec<String>,
     pub(super) released: BTreeMap<Seq, Arc<ReplyProof>>,
+    /// The ends that were attested for reads.
+    pub(super) ends: Vec<Attestation>,
     pub(super) notes: Vec<Note>,
     pub(super) halted: Option<&'static str>,
     pub(super) transfers: Vec<(Seq, Digest)>,
@@ -172,6 +174,7 @@ impl Net {
                     node.trail.push(format!("release {}", seq.0));
                     assert!(node.released.insert(seq, proof).is_none(), "released once");
                 }
+                Effect::EndAttested(end) => node.ends.push(end),
                 Effect::Halt(why) => node.halted = Some(why),
                 Effect::DeliverTentatively { .. } | Effect::Commit { .. } | Effect::Rollback { .. } => {
                     unreachable!("nothing is executed before its place is final")
@@ -242,6 +245,13 @@ impl Net {
         let at = self.node_mut(replica).timers.remove(&timer).expect("the timer is set");
         self.now = self.now.max(at.0);
         self.step(r(replica), |replica, cx| replica.on_timer(cx, timer));
+    }
+
+    /// Asks a replica for the end of its history, for reads of this state; whether it has it attested.
+    pub(super) fn ask_end(&mut self, replica: u16, executed: u64, nonce: Nonce) -> bool {
+        let mut asked = false;
+        self.step(r(replica), |replica, cx| asked = replica.attest_end(cx, Seq(executed), nonce));
+        asked
     }
 
     /// Orders a frame at all that are up.
@@ -338,6 +348,7 @@ impl Node {
             records: Vec::new(),
             trail: Vec::new(),
             released: BTreeMap::new(),
+            ends: Vec::new(),
             notes: Vec::new(),
             halted: None,
             transfers: Vec::new(),

@@ -4,6 +4,7 @@ mod again;
 mod checkpoint;
 mod client;
 mod harness;
+mod reads;
 mod renewal;
 mod replies;
 mod restart;

@@ -5,6 +5,7 @@ mod craft;
 mod harness;
 mod histories;
 mod normal;
+mod reads;
 mod restart;
 mod stable;
 mod useful;
