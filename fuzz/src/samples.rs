@@ -11,10 +11,10 @@ use troth_minbft::{
 use troth_trusted::run::Path;
 use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof};
 use troth_types::{
-    AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest,
-    Event, Frame, FrameDraft, FrameProof, GroupId, HostKeys, Member, OPERATOR, Place, Read, ReadReply,
-    Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, StateFetch, StatePiece, Tag, Time, ToClient,
-    ToReplica, View, Wire,
+    AttestedRead, AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey,
+    Configuration, Digest, Event, Frame, FrameDraft, FrameProof, GroupId, HistoryEnd, HostKeys, Member,
+    OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, StateFetch,
+    StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
 };
 
 /// The group of all samples.
@@ -85,7 +85,8 @@ pub(crate) fn state_piece() -> StatePiece {
 }
 
 pub(crate) fn to_replica() -> Vec<ToReplica> {
-    let read = Read { client: ClientId(1), number: 3, operation: Bytes::from_static(b"\0\x01\0\0\0k") };
+    let read =
+        Read { client: ClientId(1), number: 3, nonce: None, operation: Bytes::from_static(b"\0\x01\0\0\0k") };
     vec![ToReplica::Request { frame: frame(1, 1), full: true }, ToReplica::Read(read)]
 }
 
@@ -94,6 +95,7 @@ pub(crate) fn to_client() -> Vec<ToClient> {
     let body = ReplyBody::Full(vec![Bytes::from_static(b"one"), Bytes::new()]);
     let reply = Reply { client, number: 1, seq: Seq(2), view: View(3), events_up_to: 1, body: body.clone() };
     let digest = ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(b"one"), Bytes::new()]));
+    let read = ReadReply { client, number: 1, events_up_to: 0, body };
     vec![
         ToClient::Reply(reply.clone()),
         ToClient::Reply(Reply { body: digest, ..reply.clone() }),
@@ -108,7 +110,16 @@ pub(crate) fn to_client() -> Vec<ToClient> {
                 path: vec![Digest([3; 32])],
             },
         }),
-        ToClient::ReadReply(ReadReply { client, number: 1, events_up_to: 0, body }),
+        ToClient::ReadReply(read.clone()),
+        ToClient::AttestedRead(AttestedRead {
+            reply: read,
+            end: HistoryEnd {
+                attestation: Bytes::from_static(b"attestation"),
+                index: 1,
+                count: 2,
+                path: vec![Digest([3; 32])],
+            },
+        }),
         ToClient::Event(Event { client, index: 1, seq: Seq(2), payload: Bytes::from_static(b"event") }),
         ToClient::Refusal(Refusal { client, number: 1, read: false, reason: RefusalReason::TooOld }),
     ]

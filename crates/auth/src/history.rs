@@ -9,7 +9,9 @@ use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Attestation, Content, LogId, Request, Slot, slot_nonce};
 use troth_trusted::run::{Path, RunProof, root_over};
 use troth_trusted_host::AttestationVerifier;
-use troth_types::{Digest, Frame, GroupId, Hasher, Malformed, Place, Reader, ReplicaId, Reply, Seq, Time};
+use troth_types::{
+    Digest, Frame, GroupId, Hasher, HistoryEnd, Malformed, Place, Reader, ReplicaId, Reply, Seq, Time,
+};
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
 macro_rules! rule {
@@ -59,7 +61,16 @@ pub fn history_claim(by: ReplicaId, seq: Seq, attestation: &Attestation) -> Resu
     Ok(Claim { by, digest: entry.value, evidence: Evidence::Assigned(looked) })
 }
 
-/// Checks the places of requests in the replicas' histories.
+/// Where a history ended when a component was asked for its end, and what it held up to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedAt {
+    /// Its last slot: n.
+    pub slot: Slot,
+    /// The digest up to it: d.
+    pub digest: Digest,
+}
+
+/// Checks the places of requests in the replicas' histories, and where these end.
 #[derive(Clone)]
 pub struct History {
     group: GroupId,
@@ -86,14 +97,12 @@ impl History {
     pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
         rule!("A2MPBFTE-H4");
         rule!("A2MPBFTEA-H4");
-        let mut reader = Reader::new(&place.attestation);
-        let attestation = decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())?;
+        let attestation = decoded(Reader::new(&place.attestation))?;
         let slot: Slot = attestation.claim.slot;
         if attestation.claim.request != Request::Lookup {
             return None;
         }
-        let siblings: Vec<[u8; 32]> = place.path.iter().map(|sibling| sibling.0).collect();
-        let proof = RunProof { index: place.index, count: place.count, path: Path::new(&siblings)? };
+        let proof = among(place.index, place.count, &place.path)?;
         let root = root_over(&proof, &frame.digest().0)?;
         let expected = entry_value(self.group, place.time, place.count, &Digest(root));
         let nonce = slot_nonce(slot);
@@ -106,4 +115,28 @@ impl History {
         hasher.digest(&reply.vote()).fixed(&slot.0.to_be_bytes()).fixed(&digest);
         Some(hasher.finish())
     }
+
+    /// Where the history of `from` ended, asked after this nonce was made. `None` where that is not proven, or where
+    /// nothing was ever appended: then nothing says that the component is not one that begins anew.
+    #[must_use]
+    pub fn end(&self, from: ReplicaId, nonce: &Digest, end: &HistoryEnd) -> Option<EndedAt> {
+        rule!("A2MPBFTE-E1");
+        rule!("A2MPBFTEA-E1");
+        let attestation = decoded(Reader::new(&end.attestation))?;
+        let proof = among(end.index, end.count, &end.path)?;
+        let (slot, content) = self.verifier.end(from.0, &attestation, self.log, &nonce.0, &proof)?;
+        let Content::Assigned { digest, .. } = content else { return None };
+        Some(EndedAt { slot, digest: Digest(digest) })
+    }
+}
+
+/// An attestation, and nothing behind it.
+fn decoded(mut reader: Reader<'_>) -> Option<Attestation> {
+    decode_attestation(&mut reader).ok().filter(|_| reader.finish().is_ok())
+}
+
+/// A place in a run.
+fn among(index: u16, count: u16, path: &[Digest]) -> Option<RunProof> {
+    let siblings: Vec<[u8; 32]> = path.iter().map(|sibling| sibling.0).collect();
+    Some(RunProof { index, count, path: Path::new(&siblings)? })
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use troth_auth::HISTORY_LOG;
 use troth_core::{Proven, ReplyProof, Ticket};
 use troth_trusted::CounterValue;
-use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Slot, chained, slot_nonce};
+use troth_trusted::a2m::{Answer, Attestation, Content, Nonce, Operation, Slot, chained, slot_nonce};
 use troth_types::{Batch, ClientId, Digest, GroupId, Seq};
 
 /// Tickets of the history begin here: a protocol names its own below.
@@ -55,6 +55,8 @@ enum Asked {
     Slot(Seq, Option<Executed>),
     /// What is below is forgotten.
     Truncated,
+    /// The end, for reads that are answered from the state after this batch.
+    Read(Seq),
 }
 
 /// Where the log stands once everything asked for is done.
@@ -65,6 +67,17 @@ struct Marks {
     digest: Digest,
 }
 
+/// Where the log of this replica's component begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// With the group: its first slot is 1.
+    WithTheGroup,
+    /// The component was admitted by this batch, in the place of another: the first slot is above it.
+    Above(Seq),
+    /// The component is not, or not yet, or not any more, the one that the group knows: it fills nothing.
+    Nowhere,
+}
+
 /// A number that is attested now, and what proves its place to clients where it was executed here.
 pub type Attested = (Seq, Option<Arc<ReplyProof>>);
 
@@ -72,8 +85,11 @@ pub type Attested = (Seq, Option<Arc<ReplyProof>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryLog {
     group: GroupId,
+    begins: Begins,
     /// Nothing before the component has said.
     marks: Option<Marks>,
+    /// Whether the component's log holds nothing, and this account has it begin at its marks.
+    opens: bool,
     /// The last batch that was recorded as executed when this replica started.
     recorded: Seq,
     /// The last batch that the executor has reached.
@@ -90,6 +106,8 @@ pub struct HistoryLog {
     /// The digests that stable certificates show.
     certificates: BTreeMap<Seq, Digest>,
     stable: Seq,
+    /// An end that was asked for, for reads.
+    end: Option<Attestation>,
 }
 
 fn slot(seq: Seq) -> Slot {
@@ -114,7 +132,9 @@ impl HistoryLog {
     pub fn new(group: GroupId) -> Self {
         Self {
             group,
+            begins: Begins::WithTheGroup,
             marks: None,
+            opens: false,
             recorded: Seq(0),
             reached: Seq(0),
             restored: None,
@@ -125,6 +145,7 @@ impl HistoryLog {
             held: BTreeMap::new(),
             certificates: BTreeMap::new(),
             stable: Seq(0),
+            end: None,
         }
     }
 
@@ -140,6 +161,43 @@ impl HistoryLog {
     /// What the history held from a number on, when this replica ran before.
     pub fn remember(&mut self, from: Seq, values: &[Digest]) {
         self.values.extend((from.0..).map(Seq).zip(values.iter().copied()));
+    }
+
+    /// Where the log begins is known, or is another place than was thought.
+    pub fn begins(&mut self, begins: Begins) {
+        self.begins = begins;
+    }
+
+    /// Whether the component holds nothing yet and was admitted by a batch: its log begins where this replica's state is
+    /// known to be the group's.
+    #[must_use]
+    pub fn is_to_begin(&self) -> bool {
+        self.begins != Begins::WithTheGroup && self.grows().is_none()
+    }
+
+    /// A certificate of a state that is this replica's own shows the digest of the history up to there: a log that is to
+    /// begin goes on from it. Returns whether it does.
+    pub fn begin_at(&mut self, at: Seq, digest: Digest) -> bool {
+        let Begins::Above(admitted) = self.begins else { return false };
+        let Some(marks) = self.marks else { return false };
+        if at < admitted || at <= marks.end || !(self.is_to_begin() || self.opens) {
+            return false;
+        }
+        (self.marks, self.opens) = (Some(Marks { low: at, end: at, digest }), true);
+        // Nothing of what was before will ever be in this log.
+        (self.restored, self.waiting) = (None, self.waiting.split_off(&at.next()));
+        true
+    }
+
+    /// Where the log ends, if it may be filled.
+    fn grows(&self) -> Option<Marks> {
+        let marks = self.marks?;
+        let may = match self.begins {
+            Begins::WithTheGroup => true,
+            Begins::Above(_) => marks.end > Seq(0),
+            Begins::Nowhere => false,
+        };
+        may.then_some(marks)
     }
 
     /// A batch was executed: its slot is to be filled, or looked up where it is filled already.
@@ -183,6 +241,10 @@ impl HistoryLog {
         self.stable = self.stable.max(at);
         // Nobody is answered any more for what is below.
         self.held = self.held.split_off(&self.stable);
+        if self.is_to_begin() {
+            // It will begin above.
+            self.waiting = self.waiting.split_off(&self.stable.next());
+        }
         Ok(())
     }
 
@@ -208,7 +270,7 @@ impl HistoryLog {
     /// The first number that the own log lacks, where the executor has passed it and others must tell what it was.
     #[must_use]
     pub fn lacks(&self) -> Option<Seq> {
-        let next = self.marks?.end.next();
+        let next = self.grows()?.end.next();
         (next <= self.reached && !self.values.contains_key(&next)).then_some(next)
     }
 
@@ -241,7 +303,7 @@ impl HistoryLog {
     /// What was executed here is known here: it may lead from the end of what is shown to a certificate. Returns what was
     /// taken, to be kept.
     pub fn shown(&mut self, from: Seq, values: &[Digest]) -> Option<Vec<Digest>> {
-        let (marks, wanted) = (self.marks?, self.lacks()?);
+        let (marks, wanted) = (self.grows()?, self.lacks()?);
         if from != wanted {
             return None;
         }
@@ -281,42 +343,66 @@ impl HistoryLog {
         self.len() == 0
     }
 
-    /// What to ask the component for now, if anything.
+    /// What to ask the component for now, if anything: of lookups, truncation and appends, one alone. A call that looks up
+    /// before it changes, or fills what it forgets, could not be answered again where its answer was lost (A2M-C4).
     pub fn calls(&mut self) -> Option<(Ticket, Vec<Operation>)> {
-        let mut marks = self.marks?;
-        // What is far behind is appended in parts: the room that one part sets free is there for the next.
-        if marks.end < self.stable && !self.asked.is_empty() {
-            return None;
-        }
-        let mut wanted = Vec::new();
-        // The CHECKPOINT of the state that it started from may have to be signed again.
-        if let Some(at) = self.restored.take_if(|at| *at <= marks.end) {
-            wanted.push((Asked::Slot(at, None), lookup(at)));
-        }
-        while wanted.len() < MOST_AT_ONCE {
-            let filled = self.waiting.first_key_value().map(|(at, _)| *at).filter(|at| *at <= marks.end);
-            if let Some(at) = filled {
-                // A life before this one filled it.
-                let executed = self.waiting.remove(&at);
-                wanted.push((Asked::Slot(at, executed), lookup(at)));
-                continue;
-            }
-            let at = marks.end.next();
-            let value = self.values.get(&at).copied().filter(|_| at <= self.reached);
-            let Some(value) = value else { break };
-            let nonce = Some(slot_nonce(slot(at)));
-            let append = Operation::Append { log: HISTORY_LOG, slot: slot(at), value: value.0, nonce };
-            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), append));
-            (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
-        }
-        let floor = self.stable.min(marks.end);
-        if floor > marks.low {
-            marks.low = floor;
-            let operation = Operation::Truncate { log: HISTORY_LOG, slot: slot(marks.low) };
-            wanted.push((Asked::Truncated, operation));
+        let marks = self.grows()?;
+        let mut wanted = self.lookups(marks.end);
+        if wanted.is_empty() {
+            wanted.extend(self.truncation(marks));
         }
         if wanted.is_empty() {
+            wanted = self.appends(marks);
+        }
+        (!wanted.is_empty()).then(|| self.call(wanted))
+    }
+
+    /// Slots that are filled already and that this replica has not heard of.
+    fn lookups(&mut self, end: Seq) -> Vec<(Asked, Operation)> {
+        let mut wanted = Vec::new();
+        // The CHECKPOINT of the state that it started from may have to be signed again.
+        if let Some(at) = self.restored.take_if(|at| *at <= end) {
+            wanted.push((Asked::Slot(at, None), lookup(at)));
+        }
+        // A life before this one filled them.
+        while wanted.len() < MOST_AT_ONCE
+            && let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= end)
+        {
+            let (at, executed) = entry.remove_entry();
+            wanted.push((Asked::Slot(at, Some(executed)), lookup(at)));
+        }
+        wanted
+    }
+
+    /// What is below the stable checkpoint is forgotten, as far as the log reaches.
+    fn truncation(&mut self, marks: Marks) -> Option<(Asked, Operation)> {
+        let low = self.stable.min(marks.end);
+        if low <= marks.low {
             return None;
+        }
+        self.marks = Some(Marks { low, ..marks });
+        Some((Asked::Truncated, Operation::Truncate { log: HISTORY_LOG, slot: slot(low) }))
+    }
+
+    /// The next slots, as far as it is known what fills them.
+    fn appends(&mut self, mut marks: Marks) -> Vec<(Asked, Operation)> {
+        // What is far behind is appended in parts: the room that is free after one part is there for the next.
+        if marks.end < self.stable && !self.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut wanted = Vec::new();
+        while wanted.len() < MOST_AT_ONCE {
+            let at = marks.end.next();
+            let Some(value) = self.values.get(&at).copied().filter(|_| at <= self.reached) else { break };
+            let nonce = Some(slot_nonce(slot(at)));
+            let (log, slot, value_there) = (HISTORY_LOG, slot(at), value.0);
+            let fill = match std::mem::take(&mut self.opens) {
+                // The first slot of a component that was admitted (A2M-L8).
+                true => Operation::Advance { log, slot, previous: marks.digest.0, value: value_there, nonce },
+                false => Operation::Append { log, slot, value: value_there, nonce },
+            };
+            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), fill));
+            (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
         }
         self.marks = Some(marks);
         while self.values.len() > MOST_VALUES
@@ -324,7 +410,21 @@ impl HistoryLog {
         {
             self.values.pop_first();
         }
-        Some(self.call(wanted))
+        wanted
+    }
+
+    /// Has the end attested under this nonce, for reads that are answered from the state after the batch `executed`: where
+    /// the log ends just there once all that was asked for before is done. What is asked for later is done later, so the
+    /// END is of that state, however long it takes. An empty log says nothing to anybody.
+    pub fn attest_end(&mut self, executed: Seq, nonce: Nonce) -> Option<(Ticket, Vec<Operation>)> {
+        let ends_there = self.marks.is_some_and(|marks| marks.end == executed) && executed > Seq(0);
+        ends_there
+            .then(|| self.call(vec![(Asked::Read(executed), Operation::End { log: HISTORY_LOG, nonce })]))
+    }
+
+    /// The end that was asked for, once it is attested.
+    pub fn end_attested(&mut self) -> Option<Attestation> {
+        self.end.take()
     }
 
     fn call(&mut self, wanted: Vec<(Asked, Operation)>) -> (Ticket, Vec<Operation>) {
@@ -359,6 +459,12 @@ impl HistoryLog {
                 }
                 Asked::Slot(at, executed) => attested.extend(self.filled(at, executed, attestation)?),
                 Asked::Truncated => {}
+                Asked::Read(executed) => {
+                    if number(attestation.claim.slot) != Some(executed) {
+                        return Err(DIVERGED);
+                    }
+                    self.end = Some(attestation);
+                }
             }
         }
         Ok(attested)

@@ -19,6 +19,8 @@ pub struct KeptHistory {
     unattested: BTreeMap<Seq, Digest>,
     /// Whose turn it was to be asked for history.
     turn: usize,
+    /// Who was asked last, and from which number on, while it may answer.
+    asked: Option<(ReplicaId, Seq)>,
     /// When each of the others was shown history last, and how long that is enough.
     shown: BTreeMap<ReplicaId, Time>,
     pause: u64,
@@ -32,6 +34,7 @@ impl KeptHistory {
             log: HistoryLog::new(group.id()),
             unattested: BTreeMap::new(),
             turn: usize::from(me.0),
+            asked: None,
             shown: BTreeMap::new(),
             pause,
         }
@@ -86,7 +89,13 @@ impl KeptHistory {
         let from = self.log.lacks()?;
         let others: Vec<ReplicaId> = group.all().filter(|replica| *replica != me).collect();
         self.turn = (self.turn + 1) % others.len();
-        Some((others[self.turn], from))
+        self.asked = Some((others[self.turn], from));
+        self.asked
+    }
+
+    /// Whether somebody who shows a history from a number on was asked for it: once.
+    pub fn is_answer(&mut self, by: ReplicaId, from: Seq) -> bool {
+        self.asked.take_if(|asked| *asked == (by, from)).is_some()
     }
 
     /// What to tell somebody who lacks the history from a number on. It is told once in a while: the answer is large.

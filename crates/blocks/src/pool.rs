@@ -29,6 +29,8 @@ struct Entry {
     signed: bool,
     /// Without signature: a proposal of the view's primary names it, who so has it.
     named: bool,
+    /// It is executed, and is to be ordered again.
+    again: bool,
 }
 
 /// What the pool knows of a client.
@@ -135,6 +137,29 @@ impl RequestPool {
         Some(before.digest)
     }
 
+    /// A pending request is executed: it waits for its place to be proven anew, and says nothing of its primary.
+    pub fn is_again(&mut self, client: ClientId, number: u64) {
+        let entry = self.entries.get_mut(&(client, number % self.window));
+        if let Some(entry) = entry.filter(|entry| entry.number == number) {
+            entry.again = true;
+        }
+    }
+
+    /// A client's request of this number has come: an older one in its slot that is executed is not pending any more. Its
+    /// client has the answer, or would not have sent the newer one. Returns its digest.
+    pub fn give_way(&mut self, client: ClientId, number: u64) -> Option<Digest> {
+        let key = (client, number % self.window);
+        let entry = self.entries.get(&key).filter(|entry| entry.again && entry.number < number).copied()?;
+        self.forget(key, entry);
+        Some(entry.digest)
+    }
+
+    /// Whether this (client, number) is pending.
+    #[must_use]
+    pub fn has(&self, client: ClientId, number: u64) -> bool {
+        self.entries.get(&(client, number % self.window)).is_some_and(|entry| entry.number == number)
+    }
+
     /// A primary's proposal names a request: where it waits without signature, it waits for that primary from `now` on.
     pub fn named(&mut self, client: ClientId, number: u64, now: Time) {
         let entry = self.entries.get_mut(&(client, number % self.window));
@@ -193,7 +218,17 @@ impl RequestPool {
         self.next += 1;
         self.waiting += 1;
         self.waiting_bytes += bytes;
-        let entry = Entry { number, digest, bytes, order, at: now, proposed: false, signed, named: false };
+        let entry = Entry {
+            number,
+            digest,
+            bytes,
+            order,
+            at: now,
+            proposed: false,
+            signed,
+            named: false,
+            again: false,
+        };
         self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
         Admitted::New
@@ -206,7 +241,7 @@ impl RequestPool {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
         let account = self.forget(key, entry);
-        if entry.signed || entry.named {
+        if (entry.signed || entry.named) && !entry.again {
             account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
             account.waits += 1;
         }
@@ -234,7 +269,7 @@ impl RequestPool {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
-            if !proposed(&entry.digest) {
+            if !entry.again && !proposed(&entry.digest) {
                 let account = self.accounts.get_mut(&key.0).expect("as above");
                 account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
                 account.waits += 1;
@@ -286,6 +321,13 @@ impl RequestPool {
     pub fn oldest(&self) -> Option<(u64, Digest)> {
         let (order, key) = self.order.first_key_value()?;
         Some((*order, self.entries[key].digest))
+    }
+
+    /// The same of those that are not executed.
+    #[must_use]
+    pub fn oldest_new(&self) -> Option<(u64, Digest)> {
+        let mut entries = self.order.iter().map(|(order, key)| (*order, &self.entries[key]));
+        entries.find(|(_, entry)| !entry.again).map(|(order, entry)| (order, entry.digest))
     }
 
     /// The oldest pending signed requests that have waited since `until` or longer, at most `most`: place in the order of

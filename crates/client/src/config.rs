@@ -58,6 +58,12 @@ impl Config {
         }
     }
 
+    /// How many equal answers a fast read needs: where they prove the ends of histories, as many as prove a reply.
+    #[must_use]
+    pub fn read_quorum(&self) -> usize {
+        if self.history.is_some() { self.believed() } else { self.acceptance.reads }
+    }
+
     /// How many replicas must say the same to be believed: enough for one of them to be correct, also where only histories
     /// hold more than f faulty ones to their word.
     #[must_use]
@@ -69,7 +75,7 @@ impl Config {
 /// Which answers prove an outcome, beside f+1 equal final replies, which always do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acceptance {
-    /// Equal answers that a fast read needs.
+    /// Equal answers that a fast read needs, where they prove nothing.
     pub reads: usize,
     /// Whether a quorum of equal replies of one view counts though their places were not final: right where a
     /// quorum's preparing binds every later view, and wrong where more than f replicas may be faulty.

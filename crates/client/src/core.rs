@@ -4,6 +4,7 @@ use crate::budget::Budget;
 use crate::flight::Flight;
 use crate::inbox::Inbox;
 use crate::links::Links;
+use crate::nonces::Nonces;
 use crate::pace::Pace;
 use crate::queue::{Queue, fits_a_frame};
 use crate::read::FastRead;
@@ -36,7 +37,7 @@ pub(crate) struct Pending {
 /// at [`ClientCore::next_wake`].
 ///
 /// A result is accepted when f+1 distinct replicas agree on it, at least one of which is correct;
-/// a fast read when as many do as [`Acceptance`](crate::Acceptance) demands. Whatever up to f replicas send can delay an answer, never
+/// a fast read when as many do as [`Config::read_quorum`] says. Whatever up to f replicas send can delay an answer, never
 /// change one, and never make this machine grow beyond [`Bounds`](crate::Bounds) and its window.
 ///
 /// Frame numbers share `number % client_window` slots with the replicas' tables, where a number
@@ -57,6 +58,8 @@ pub struct ClientCore {
     pub(crate) next_number: u64,
     pub(crate) reads: BTreeMap<u64, FastRead>,
     pub(crate) next_read: u64,
+    /// What reads are answered under, where answers prove the ends of histories.
+    nonces: Option<Nonces>,
     pub(crate) inbox: Inbox,
     pub(crate) acknowledged: u64,
     /// The latest frame that completed: sent again it makes replicas repeat events.
@@ -89,6 +92,7 @@ impl ClientCore {
         assert!(config.first_number > 0, "frame numbers start at 1");
         assert!(config.limits.client_window > 0, "a window has at least one slot");
         let group = config.group;
+        let nonces = config.history.as_ref().map(|_| Nonces::new(&config, signer.as_ref()));
         Self {
             signer,
             now: Time::default(),
@@ -99,6 +103,7 @@ impl ClientCore {
             next_number: config.first_number,
             reads: BTreeMap::new(),
             next_read: config.first_number,
+            nonces,
             inbox: Inbox::new(&config),
             acknowledged: config.events_seen.unwrap_or(0),
             latest: None,
@@ -138,7 +143,8 @@ impl ClientCore {
     pub fn read(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
         let operations = vec![operation];
         self.admit(now, &operations)?;
-        let hopeful = self.links.are_up(self.config.acceptance.reads)
+        let needed = self.config.read_quorum();
+        let hopeful = self.links.are_up(needed)
             && self.inbox.delivered().is_some()
             && self.reads.len() < self.config.bounds.reads;
         if !hopeful {
@@ -150,13 +156,14 @@ impl ClientCore {
         let ticket = self.ticket(Stage::Reading(number));
         let operation = operations.into_iter().next().expect("one was put in");
         let group = self.config.group;
-        let message = Read { client: self.config.client, number, operation: operation.clone() };
+        let nonce = self.nonces.as_ref().map(|nonces| nonces.of(number));
+        let message = Read { client: self.config.client, number, nonce, operation: operation.clone() };
         for to in group.all().filter(|to| self.links.is_up(*to)) {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        let needed = self.config.acceptance.reads;
-        self.reads.insert(number, FastRead::new(&group, needed, ticket, operation, number, give_up_at));
+        let read = FastRead::new(&group, needed, ticket, message, give_up_at);
+        self.reads.insert(number, read);
         Ok(ticket)
     }
 

@@ -13,6 +13,7 @@ mod flight;
 pub mod front;
 mod inbox;
 mod links;
+mod nonces;
 mod output;
 mod pace;
 mod proof;

@@ -4,7 +4,8 @@ use crate::Ticket;
 use crate::ballot::Ballot;
 use crate::budget::Budget;
 use bytes::Bytes;
-use troth_types::{ClientId, Digest, Group, ReadReply, ReplicaId, Reply, ReplyBody, Time};
+use troth_auth::EndedAt;
+use troth_types::{ClientId, Digest, Group, Read, ReadReply, ReplicaId, Reply, ReplyBody, Time};
 
 /// What a read's replies have come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub(crate) enum Standing {
     Split,
 }
 
+/// What a replica answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    result: Digest,
+    events_up_to: u64,
+    /// Where its history ended, where that counts.
+    end: Option<EndedAt>,
+}
+
 /// A read that every replica was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct FastRead {
@@ -24,33 +34,36 @@ pub(crate) struct FastRead {
     pub(crate) give_up_at: Time,
     /// Set once enough agree; the read may still wait for events.
     pub(crate) events_up_to: Option<u64>,
+    /// What it must be answered under, where answers prove the ends of histories.
+    pub(crate) nonce: Option<Digest>,
     number: u64,
     /// Equal answers that it needs.
     needed: usize,
     /// What each replica answered; nothing of use, where it refused.
-    words: Ballot<Option<(Digest, u64)>>,
+    words: Ballot<Option<Word>>,
     body: Option<(Digest, Bytes)>,
 }
 
 impl FastRead {
-    pub(crate) fn new(
-        group: &Group,
-        needed: usize,
-        ticket: Ticket,
-        operation: Bytes,
-        number: u64,
-        give_up_at: Time,
-    ) -> Self {
+    pub(crate) fn new(group: &Group, needed: usize, ticket: Ticket, read: Read, give_up_at: Time) -> Self {
         let words = Ballot::new(group.n());
-        Self { ticket, operation, give_up_at, events_up_to: None, number, needed, words, body: None }
+        let Read { nonce, number, operation, .. } = read;
+        Self { ticket, operation, give_up_at, events_up_to: None, nonce, number, needed, words, body: None }
     }
 
-    /// Counts a reply.
+    /// Whether what this replica says may still count. Where it must be checked first, its first word is all that does:
+    /// who speaks on has nobody check without end.
+    pub(crate) fn hears(&self, from: ReplicaId) -> bool {
+        self.events_up_to.is_none() && self.words.word(from).is_none()
+    }
+
+    /// Counts a reply, with the end of its sender's history where that is proven.
     pub(crate) fn on_reply(
         &mut self,
         group: &Group,
         from: ReplicaId,
         reply: ReadReply,
+        end: Option<EndedAt>,
         budget: &mut Budget,
     ) -> Standing {
         if self.events_up_to.is_some() {
@@ -74,7 +87,7 @@ impl FastRead {
                 digest
             }
         };
-        self.words.cast(from, Some((digest, reply.events_up_to)));
+        self.words.cast(from, Some(Word { result: digest, events_up_to: reply.events_up_to, end }));
         self.standing(designated)
     }
 
@@ -88,8 +101,8 @@ impl FastRead {
     }
 
     /// What enough replicas answered.
-    fn agreed(&self) -> Option<(Digest, u64)> {
-        let count = |word: &(Digest, u64)| self.words.all().filter(|other| **other == Some(*word)).count();
+    fn agreed(&self) -> Option<Word> {
+        let count = |word: &Word| self.words.all().filter(|other| **other == Some(*word)).count();
         self.words.all().flatten().find(|word| count(word) >= self.needed).copied()
     }
 
@@ -99,10 +112,10 @@ impl FastRead {
     }
 
     fn standing(&mut self, designated: ReplicaId) -> Standing {
-        let Some((digest, events_up_to)) = self.agreed() else {
+        let Some(Word { result, events_up_to, .. }) = self.agreed() else {
             return if self.attainable() >= self.needed { Standing::Open } else { Standing::Split };
         };
-        if self.body.as_ref().is_some_and(|(of, _)| *of == digest) {
+        if self.body.as_ref().is_some_and(|(of, _)| *of == result) {
             self.events_up_to = Some(events_up_to);
             return Standing::Agreed;
         }

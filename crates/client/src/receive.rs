@@ -5,7 +5,15 @@ use crate::flight::{Backing, Flight};
 use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
-use troth_types::{AttestedReply, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time, ToClient};
+use troth_types::{
+    AttestedRead, AttestedReply, HistoryEnd, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time,
+    ToClient,
+};
+
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
 
 impl ClientCore {
     /// Takes a message of a replica. The connection has authenticated `from`; everything else in
@@ -23,7 +31,10 @@ impl ClientCore {
             ToClient::Attested(AttestedReply { reply, place }) => {
                 self.on_reply(from, reply, Backing::Proven(&place))
             }
-            ToClient::ReadReply(reply) => self.on_read_reply(from, reply),
+            ToClient::ReadReply(reply) => self.on_read_reply(from, reply, None),
+            ToClient::AttestedRead(AttestedRead { reply, end }) => {
+                self.on_read_reply(from, reply, Some(&end));
+            }
             ToClient::Event(event) => {
                 self.inbox.offer(from, event);
                 self.deliver_events();
@@ -104,10 +115,20 @@ impl ClientCore {
         Some(flight)
     }
 
-    fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply) {
+    fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply, end: Option<&HistoryEnd>) {
         let number = reply.number;
         let Some(read) = self.reads.get_mut(&number) else { return };
-        let standing = read.on_reply(&self.config.group, from, reply, &mut self.budget);
+        let group = &self.config.group;
+        let standing = match (&self.config.history, read.nonce, end) {
+            (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
+            (Some(_), Some(_), _) if !read.hears(from) => return,
+            (Some(history), Some(nonce), Some(end)) => match history.end(from, &nonce, end) {
+                Some(end) => read.on_reply(group, from, reply, Some(end), &mut self.budget),
+                None => read.on_refusal(group, from, self.config.client),
+            },
+            // What proves nothing in a group where all prove it, or the other way round.
+            _ => read.on_refusal(group, from, self.config.client),
+        };
         self.go_on_with_read(number, standing);
     }
 
@@ -138,6 +159,8 @@ impl ClientCore {
 
     /// Has a read ordered that too few replicas answer alike.
     pub(crate) fn order_read(&mut self, number: u64) {
+        rule!("A2MPBFTE-E4");
+        rule!("A2MPBFTEA-E4");
         let Some(read) = self.reads.get(&number) else { return };
         let (ticket, operation) = (read.ticket, read.operation.clone());
         self.end_read(number);

@@ -106,6 +106,17 @@ pub trait Agreement: Clone + Debug + Eq {
     /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
     /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
+    /// Clients' frames that are executed and whose clients want their place proven anew: to be ordered again. Only where
+    /// [`Self::PROVES_REPLIES`].
+    fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.on_requests(cx, frames);
+    }
+    /// Executed frames that another replica shows, which may wait for a proof of their places. Only where
+    /// [`Self::PROVES_REPLIES`].
+    fn on_shown_again(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let _ = from;
+        self.on_known_frames(cx, frames);
+    }
     /// Fetched frames that the client table knows as executed, or of clients that were removed: only of use to
     /// complete a batch that was ordered with them.
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
@@ -164,6 +175,13 @@ pub trait Agreement: Clone + Debug + Eq {
     }
     /// Whether reads may be answered from the current state (design.md §6: the restart rule).
     fn may_answer_reads(&self) -> bool;
+    /// Has the end of the history attested under this nonce, for reads that are answered from the state after the batch
+    /// `executed`: [`Cx::end_attested`] follows. Whether it was asked for; not where the history will not end just there once all
+    /// that was asked for before is done. Only where replies are proven.
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        let _ = (cx, executed, nonce);
+        false
+    }
     /// The batch up to which a state must have been executed, tentatively at least, for a read to be answered from
     /// it: up to wherever this replica has vouched for a batch that clients may take for executed. What the answer
     /// shows leaves once it is final.

@@ -3,9 +3,11 @@
 use crate::replica::Outputs;
 use crate::{
     Agreement, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
-    ReplyProof, Request,
+    ReplyProof, Request, VerifiedFrame,
 };
-use troth_types::{AttestedReply, ClientId, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient};
+use troth_types::{
+    AttestedReply, ClientId, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient,
+};
 
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
@@ -95,13 +97,37 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         reply.seq <= self.execution.committed()
     }
 
-    /// Whether a frame that another replica shows is to be ordered. Where replies are proven, one that is executed may be:
-    /// that replica waits for a proof that is gone, or for one that its client could not get enough of.
-    pub(crate) fn is_to_order_for_others(&self, client: ClientId, number: u64) -> bool {
-        match self.execution.lookup(client, number) {
-            Lookup::New => true,
-            Lookup::Executed(reply) => A::PROVES_REPLIES || !self.is_final(&reply),
-            Lookup::TooOld => false,
+    /// Frames that another replica shows. Where replies are proven it may wait for one that is executed: for a proof that is
+    /// gone, or that its client could not get enough of.
+    pub(crate) fn on_frames(
+        &mut self,
+        env: Env,
+        from: ReplicaId,
+        frames: Vec<VerifiedFrame>,
+        out: &mut Outputs<A, X>,
+    ) {
+        let (mut new, mut again, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for frame in frames {
+            // What is ordered of a removed client does nothing: it may complete a batch, and no more. Neither may what is
+            // not signed: whoever shows it may have spoilt the tags of others.
+            let removed = self.execution.configuration().is_removed(frame.client());
+            let kind = match self.execution.lookup(frame.client(), frame.number()) {
+                _ if removed || !frame.is_signed() => &mut known,
+                Lookup::New => &mut new,
+                Lookup::Executed(_) if A::PROVES_REPLIES => &mut again,
+                Lookup::Executed(reply) if !self.is_final(&reply) => &mut new,
+                Lookup::Executed(_) | Lookup::TooOld => &mut known,
+            };
+            kind.push(frame);
+        }
+        if !new.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+        }
+        if !again.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_shown_again(cx, from, again));
+        }
+        if !known.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_known_frames(cx, known));
         }
     }
 
@@ -132,7 +158,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
-        let (mut new, mut repeated) = (Vec::new(), 0);
+        let (mut new, mut again, mut repeated) = (Vec::new(), Vec::new(), 0);
         for Request { frame, full } in requests {
             let (client, number) = (frame.client(), frame.number());
             if self.execution.configuration().is_removed(client) {
@@ -145,7 +171,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Lookup::New => new.push(frame),
                 Lookup::Executed(reply) if A::PROVES_REPLIES => {
                     if self.prove_again(*reply, frame.events_seen(), full, out) {
-                        new.push(frame);
+                        again.push(frame);
                     }
                 }
                 Lookup::Executed(reply) => {
@@ -164,6 +190,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
         if !new.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+        }
+        if !again.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests_again(cx, again));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{Agreement, Effect, Note, Ordered, ReplyProof, Ticket, To, VerifiedFrame};
 use std::sync::Arc;
-use troth_trusted::a2m::{LogId, Operation, Slot};
+use troth_trusted::a2m::{Attestation, LogId, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, Group, ReplicaId, Seq, Time, View};
 
@@ -156,6 +156,11 @@ impl<'a, A: Agreement> Cx<'a, A> {
     /// Lets the replies of a batch go.
     pub fn release(&mut self, seq: Seq, proof: Arc<ReplyProof>) {
         self.effects.push(Effect::Release { seq, proof });
+    }
+
+    /// Lets the answers to reads go that wait for the end of the history.
+    pub fn end_attested(&mut self, end: Attestation) {
+        self.effects.push(Effect::EndAttested(end));
     }
 
     /// Takes a checkpoint of the state reached so far.

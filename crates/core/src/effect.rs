@@ -2,7 +2,7 @@
 
 use crate::{Agreement, Note, Ordered, ReplyProof, VerifiedFrame};
 use std::sync::Arc;
-use troth_trusted::a2m::{LogId, Operation, Slot};
+use troth_trusted::a2m::{Attestation, LogId, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Digest, ReplicaId, Seq, Time, View};
 
@@ -132,6 +132,9 @@ pub enum Effect<A: Agreement> {
         /// The proof.
         proof: Arc<ReplyProof>,
     },
+    /// The end of the history is attested as [`Agreement::attest_end`] asked for it: let the answers to reads go that wait for
+    /// it.
+    EndAttested(Attestation),
     /// Take a checkpoint of the state reached so far.
     Checkpoint,
     /// The checkpoint is stable: what is below may go.

@@ -17,6 +17,7 @@ mod log;
 mod machine;
 mod note;
 mod proof;
+mod proven_reads;
 mod reads;
 mod repetitions;
 mod replica;

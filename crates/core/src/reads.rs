@@ -2,8 +2,9 @@
 //! (protocols.md §2.7).
 
 use crate::answers::refuse;
+use crate::proven_reads::ProvenReads;
 use crate::replica::Outputs;
-use crate::{Agreement, Execution, Output, Replica};
+use crate::{Agreement, Env, Execution, Output, Replica};
 use std::collections::{BTreeMap, VecDeque};
 use troth_types::{ClientId, Read, ReadReply, RefusalReason, Reply, ReplyBody, Seq, ToClient};
 
@@ -15,21 +16,57 @@ pub const HELD_READS: usize = 32 << 20;
 const MOST_OF_ONE: usize = 512;
 const MOST_BYTES_OF_ONE: usize = 1 << 20;
 
-/// What waits. One more than there is room for is refused: its client has it ordered.
+/// The room that reads take which wait, and the answers to them. One more than there is room for is refused: its client
+/// has it ordered.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Room {
+    /// How many of each client, and their bytes.
+    clients: BTreeMap<ClientId, (usize, usize)>,
+    count: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Takes room for one of a client, where there is any.
+    pub(crate) fn take(&mut self, client: ClientId, bytes: usize) -> bool {
+        let (count, held) = self.clients.get(&client).copied().unwrap_or_default();
+        let share = held == 0 || (count < MOST_OF_ONE && held + bytes <= MOST_BYTES_OF_ONE);
+        let room = self.count < MOST && self.bytes + bytes <= HELD_READS;
+        if share && room {
+            self.clients.insert(client, (count + 1, held + bytes));
+            self.count += 1;
+            self.bytes += bytes;
+        }
+        share && room
+    }
+
+    pub(crate) fn give_back(&mut self, client: ClientId, bytes: usize) {
+        self.count -= 1;
+        self.bytes -= bytes;
+        let Some((count, held)) = self.clients.get_mut(&client) else { return };
+        (*count, *held) = (*count - 1, *held - bytes);
+        if *count == 0 {
+            self.clients.remove(&client);
+        }
+    }
+}
+
+/// What waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct HeldReads {
     /// With the batch that the state must reflect.
     questions: VecDeque<(Seq, Read)>,
     /// With the last batch that the answer shows, in the order of these.
     answers: VecDeque<(Seq, ReadReply)>,
-    /// How many of each client, and their bytes.
-    clients: BTreeMap<ClientId, (usize, usize)>,
-    bytes: usize,
+    pub(crate) room: Room,
+    /// Those whose answers wait for the end of the history.
+    pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
     looked_at: (Seq, Seq, Seq),
 }
 
-fn size(read: &Read) -> usize {
+/// What a read takes of the room.
+pub(crate) fn size(read: &Read) -> usize {
     size_of::<Read>() + read.operation.len()
 }
 
@@ -38,41 +75,22 @@ impl HeldReads {
         self.questions.is_empty() && self.answers.is_empty()
     }
 
-    /// Takes room for one of a client, where there is any.
-    fn take(&mut self, client: ClientId, bytes: usize) -> bool {
-        let (count, held) = self.clients.get(&client).copied().unwrap_or_default();
-        let share = held == 0 || (count < MOST_OF_ONE && held + bytes <= MOST_BYTES_OF_ONE);
-        let room = self.questions.len() + self.answers.len() < MOST && self.bytes + bytes <= HELD_READS;
-        if share && room {
-            self.clients.insert(client, (count + 1, held + bytes));
-            self.bytes += bytes;
-        }
-        share && room
-    }
-
-    fn give_back(&mut self, client: ClientId, bytes: usize) {
-        self.bytes -= bytes;
-        let Some((count, held)) = self.clients.get_mut(&client) else { return };
-        (*count, *held) = (*count - 1, *held - bytes);
-        if *count == 0 {
-            self.clients.remove(&client);
-        }
-    }
-
     /// What shows batches above this one was never so.
     pub(crate) fn undone<A: Agreement, X: Execution>(&mut self, to: Seq, out: &mut Outputs<A, X>) {
         while let Some((_, reply)) = self.answers.pop_back_if(|(through, _)| *through > to) {
-            self.give_back(reply.client, reply.body.size());
+            self.room.give_back(reply.client, reply.body.size());
             out.push(refuse(reply.client, reply.number, true, RefusalReason::NotReady));
         }
     }
 
     /// The state is another one.
     pub(crate) fn refuse_all<A: Agreement, X: Execution>(&mut self, out: &mut Outputs<A, X>) {
-        let held = std::mem::take(self);
-        let questions = held.questions.into_iter().map(|(_, read)| (read.client, read.number));
-        let answers = held.answers.into_iter().map(|(_, reply)| (reply.client, reply.number));
-        let all = questions.chain(answers);
+        let questions = std::mem::take(&mut self.questions).into_iter();
+        let answers = std::mem::take(&mut self.answers).into_iter();
+        self.room = Room::default();
+        let all = questions.map(|(_, read)| (read.client, read.number));
+        let all = all.chain(answers.map(|(_, reply)| (reply.client, reply.number)));
+        let all = all.chain(self.proven.take_all());
         out.extend(all.map(|(client, number)| refuse(client, number, true, RefusalReason::NotReady)));
     }
 }
@@ -85,33 +103,47 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let from = self.agreement.reads_from();
         if self.execution.executed() >= from {
             self.answer_read(read, out);
-        } else if self.reads.take(read.client, size(read)) {
+        } else if self.reads.room.take(read.client, size(read)) {
             self.reads.questions.push_back((from, read.clone()));
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
     }
 
-    /// Answers from the present state, now or once it is final.
+    /// Answers from the present state, now, once it is final or once that is proven.
     fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) {
-        let mut reply: ReadReply = self.execution.query(read);
-        if self.group.designated(read.client, read.number) != self.me
-            && let ReplyBody::Full(results) = &reply.body
-        {
-            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        if A::PROVES_REPLIES {
+            return self.on_read_to_prove(read, out);
         }
+        let reply = self.answer_to(read);
         let shows = self.execution.executed();
         if shows <= self.execution.committed() {
             out.push(Output::Client(ToClient::ReadReply(reply)));
-        } else if self.reads.take(reply.client, reply.body.size()) {
+        } else if self.reads.room.take(reply.client, reply.body.size()) {
             self.reads.answers.push_back((shows, reply));
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
     }
 
+    /// What the present state answers, as this replica sends it.
+    pub(crate) fn answer_to(&self, read: &Read) -> ReadReply {
+        let mut reply = self.execution.query(read);
+        if self.group.designated(read.client, read.number) != self.me
+            && let ReplyBody::Full(results) = &reply.body
+        {
+            reply.body = ReplyBody::Digest(Reply::results_digest(results));
+        }
+        reply
+    }
+
     /// Goes on with the reads that wait, where anything changed for them.
-    pub(crate) fn serve_reads(&mut self, out: &mut Outputs<A, X>) {
+    pub(crate) fn serve_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
+        self.serve_held_reads(out);
+        self.prove_reads(env, out);
+    }
+
+    fn serve_held_reads(&mut self, out: &mut Outputs<A, X>) {
         if self.reads.is_empty() {
             return;
         }
@@ -123,7 +155,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         while let Some((_, reply)) = self.reads.answers.pop_front_if(|(through, _)| *through <= committed) {
-            self.reads.give_back(reply.client, reply.body.size());
+            self.reads.room.give_back(reply.client, reply.body.size());
             out.push(Output::Client(ToClient::ReadReply(reply)));
         }
         // A read may be answered as if it had come now.
@@ -132,7 +164,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.reads.questions = wait;
         let due: VecDeque<(Seq, Read)> = due;
         for (_, read) in due {
-            self.reads.give_back(read.client, size(&read));
+            self.reads.room.give_back(read.client, size(&read));
             self.answer_read(&read, out);
         }
     }

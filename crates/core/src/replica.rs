@@ -54,7 +54,6 @@ pub struct Replica<A: Agreement, X: Execution> {
     pub(crate) transfer: Option<Transfer>,
     /// The tentative batches, in order.
     pub(crate) undecided: VecDeque<Undecided>,
-    /// Reads that wait.
     pub(crate) reads: HeldReads,
     hashing: bool,
     /// When it was hashed last, and how many whole slices then.
@@ -187,6 +186,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Effect::Commit { through } => self.commit(env, through, &mut more, out),
                 Effect::Rollback { to } => self.roll_back(to, out),
                 Effect::Release { seq, proof } => self.release(seq, &proof, out),
+                Effect::EndAttested(end) => self.end_attested(&end, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();
                     self.hashing = true;
@@ -418,22 +418,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             Input::Message(from, message) => {
                 self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));
             }
-            Input::Frames(_, frames) => {
-                let (new, known): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| {
-                    // What is ordered of a removed client does nothing: it may complete a batch, and no more. Neither may
-                    // what is not signed: whoever shows it may have spoilt the tags of others.
-                    let removed = self.execution.configuration().is_removed(frame.client());
-                    !removed
-                        && frame.is_signed()
-                        && self.is_to_order_for_others(frame.client(), frame.number())
-                });
-                if !new.is_empty() {
-                    self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
-                }
-                if !known.is_empty() {
-                    self.step(env, out, |agreement, cx| agreement.on_known_frames(cx, known));
-                }
-            }
+            Input::Frames(from, frames) => self.on_frames(env, from, frames, out),
             Input::Doubtful(_, frames) => {
                 self.step(env, out, |agreement, cx| agreement.on_doubtful_frames(cx, frames));
             }
@@ -470,7 +455,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
         }
         self.hash(env, out);
-        self.serve_reads(out);
+        self.serve_reads(env, out);
     }
 
     fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {

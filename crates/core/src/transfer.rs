@@ -1,5 +1,6 @@
 //! A state transfer under way: whom it asks, and when it rests.
 
+use std::collections::BTreeMap;
 use troth_types::{Digest, ReplicaId, Seq, StatePiece, Time};
 
 /// A state that is fetched from others, one source at a time.
@@ -8,7 +9,12 @@ pub(crate) struct Transfer {
     pub(crate) seq: Seq,
     pub(crate) digest: Digest,
     sources: Vec<ReplicaId>,
-    turn: usize,
+    /// Whose turn it is.
+    source: ReplicaId,
+    /// How many turns are over, and of each replica that had one the last: faulty ones may choose the order in which those
+    /// come who vouch for a state, and say nothing one after the other while newer states come.
+    turns: u64,
+    had: BTreeMap<ReplicaId, u64>,
     /// Sources in a row that answered with what does not verify, since something did or time passed.
     rejected: usize,
     /// Whether nobody is asked before the timer is due.
@@ -38,31 +44,36 @@ impl Transfer {
     /// From one of these, of which there is at least one.
     pub(crate) fn new(seq: Seq, digest: Digest, sources: Vec<ReplicaId>) -> Self {
         assert!(!sources.is_empty(), "a state comes from somewhere");
-        let (turn, rejected, silences) = (0, 0, 0);
-        let (resting, answered, began, due) = (false, false, None, None);
-        Self { seq, digest, sources, turn, rejected, resting, answered, began, silences, due }
+        let (source, turns, had) = (sources[0], 0, BTreeMap::new());
+        let (rejected, silences, resting, answered, began, due) = (0, 0, false, false, None, None);
+        Self { seq, digest, sources, source, turns, had, rejected, resting, answered, began, silences, due }
     }
 
     /// The same where an earlier state was fetched: whose turn it was, goes on, and no longer for it. With a newer state every
     /// few milliseconds a silent one would else be asked for ever.
     pub(crate) fn after(self, earlier: &Self) -> Self {
-        let turn = self.sources.iter().position(|source| *source == earlier.source());
-        match turn {
-            Some(turn) => Self {
-                turn,
-                answered: earlier.answered,
-                began: earlier.began,
-                silences: earlier.silences,
-                due: earlier.due,
-                ..self
-            },
-            None => self,
+        let next = Self { source: earlier.source, turns: earlier.turns, had: earlier.had.clone(), ..self };
+        if !next.sources.contains(&earlier.source) {
+            return Self { source: next.longest_ago(), ..next };
         }
+        Self {
+            answered: earlier.answered,
+            began: earlier.began,
+            silences: earlier.silences,
+            due: earlier.due,
+            ..next
+        }
+    }
+
+    /// The source that had its turn longest ago, those that had none first.
+    fn longest_ago(&self) -> ReplicaId {
+        let last = |source: &&ReplicaId| self.had.get(source);
+        *self.sources.iter().min_by_key(last).expect("there is one")
     }
 
     /// Whose turn it is to answer.
     pub(crate) fn source(&self) -> ReplicaId {
-        self.sources[self.turn % self.sources.len()]
+        self.source
     }
 
     /// Whether this piece was asked of this replica. Only the one whose turn it is may answer: anybody else's
@@ -84,7 +95,9 @@ impl Transfer {
     }
 
     fn pass(&mut self) {
-        self.turn += 1;
+        self.turns += 1;
+        self.had.insert(self.source, self.turns);
+        self.source = self.longest_ago();
         (self.answered, self.began, self.due) = (false, None, None);
     }
 

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_core::PeerMessage;
 use troth_types::{
-    AttestedReply, Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq, Signature,
-    ToClient, View, Wire,
+    AttestedRead, AttestedReply, Digest, Event, Frame, Group, ReadReply, ReplicaId, Reply, ReplyBody, Seq,
+    Signature, ToClient, View, Wire,
 };
 
 /// What the liar puts in the place of every result.
@@ -83,6 +83,10 @@ impl Liar {
             ToClient::ReadReply(mut reply) => {
                 reply.body = self.other_body(&reply.body);
                 ToClient::ReadReply(reply)
+            }
+            ToClient::AttestedRead(AttestedRead { mut reply, end }) => {
+                reply.body = self.other_body(&reply.body);
+                ToClient::AttestedRead(AttestedRead { reply, end })
             }
             ToClient::Event(event) => ToClient::Event(Event { payload: Bytes::from_static(LIE), ..event }),
             // It answers where a correct replica would say that it cannot yet.

@@ -95,7 +95,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let client = message.client();
         let bytes = message.to_wire();
         self.answered_bytes += bytes.len();
-        let outcome = !matches!(message, ToClient::ReadReply(_) | ToClient::Event(_));
+        let outcome =
+            !matches!(message, ToClient::ReadReply(_) | ToClient::AttestedRead(_) | ToClient::Event(_));
         self.client_charges.get_mut().answered(client, bytes.len(), outcome);
         if self.links.tell_client(client, &bytes) {
             self.counters.client_messages_out += 1;

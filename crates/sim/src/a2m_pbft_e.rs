@@ -21,13 +21,19 @@ impl Protocol for A2mPbftEWorld {
     type Agreement = A2mPbftE;
     const NAME: &'static str = "a2m-pbft-e";
     const REPLACES: bool = false;
+    const LATER: usize = 1;
+    const RENEWS_LOGS: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-a2me--"), 3 * f + 1).expect("f is at least 1")
     }
 
-    fn agreement(options: &Options, group: &Group, me: ReplicaId, _: Option<u64>) -> A2mPbftE {
-        A2mPbftE::new(me, *group, config(options))
+    fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: Option<u64>) -> A2mPbftE {
+        let agreement = A2mPbftE::new(me, *group, config(options));
+        match epoch {
+            Some(epoch) => agreement.with_epoch(epoch),
+            None => agreement,
+        }
     }
 
     fn counters() -> &'static [CounterId] {

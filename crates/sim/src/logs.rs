@@ -33,6 +33,7 @@ impl Belief {
         drop(self.entries.split_off(&slot));
         let last = self.entries.last_key_value().map_or([0; 32], |(_, (_, digest))| *digest);
         let digest = match previous {
+            Some(previous) if self.entries.is_empty() && self.low.0 == 0 => chained(slot, &value, &previous),
             Some(previous) => jumped(slot, &value, &previous),
             None => chained(slot, &value, &last),
         };
@@ -64,6 +65,8 @@ impl Belief {
 pub struct Pretender {
     real: Vec<LogsComponent>,
     beliefs: Vec<BTreeMap<LogId, Belief>>,
+    /// What the hosts believed when their states were kept.
+    saved: Vec<BTreeMap<LogId, Belief>>,
     epoch: Epoch,
 }
 
@@ -72,7 +75,29 @@ impl Pretender {
     #[must_use]
     pub fn new(real: Vec<LogsComponent>, hosts: usize) -> Self {
         let epoch = real.first().map_or(Epoch(0), |real| real.identity().epoch);
-        Self { real, beliefs: vec![BTreeMap::new(); hosts], epoch }
+        let beliefs = vec![BTreeMap::new(); hosts];
+        Self { real, saved: beliefs.clone(), beliefs, epoch }
+    }
+
+    /// A clone of a host is kept.
+    pub fn save(&mut self, host: usize) {
+        self.saved[host] = self.beliefs[host].clone();
+    }
+
+    /// The clone takes the host's place: it believes what it did then.
+    pub fn restore(&mut self, host: usize) {
+        self.beliefs[host] = self.saved[host].clone();
+    }
+
+    /// The operator takes it for lost and admits another one: the hosts have both.
+    pub fn renew(&mut self, logs: LogsComponent) {
+        self.real.push(logs);
+    }
+
+    /// Whether it has got another one.
+    #[must_use]
+    pub fn is_renewed(&self) -> bool {
+        self.real.last().is_some_and(|real| real.identity().epoch != self.epoch)
     }
 
     /// Asks the real component.
@@ -107,7 +132,9 @@ impl Pretender {
         };
         let content = belief.content(slot);
         let before = belief.entries.range(..slot).next_back().map_or([0; 32], |(_, (_, digest))| *digest);
-        let real = host.min(self.real.len() - 1);
+        // Of several hosts the first one keeps the first component.
+        let newest = self.real.len() - 1;
+        let real = if self.beliefs.len() == 1 { newest } else { host.min(newest) };
         let real = &mut self.real[real];
         match operation {
             Operation::Append { slot, value, .. } => {

@@ -72,8 +72,10 @@ pub struct Faulty {
 pub struct Shape {
     /// Replicas of the group.
     pub n: u16,
-    /// Written strategies that the protocol has.
+    /// Written strategies that the protocol has, but for the later ones.
     pub strategies: usize,
+    /// Those behind them that are drawn from a stream of their own: what other seeds are stays what it was.
+    pub later: usize,
     /// Whether a replica whose machine is lost can be replaced by another.
     pub replaces: bool,
 }
@@ -161,7 +163,7 @@ impl Options {
     #[must_use]
     pub fn draw(seed: u64, f: u16, shape: Shape, overrides: &Overrides) -> Self {
         let mut rng = Rng::stream(seed, "options", 0);
-        let Shape { n, strategies, replaces } = shape;
+        let Shape { n, strategies, later, replaces } = shape;
         let mut classes: BTreeSet<FaultClass> = BTreeSet::new();
         if replaces && Rng::stream(seed, "losses", 0).below(100) < 60 {
             classes.insert(FaultClass::Losses);
@@ -222,12 +224,12 @@ impl Options {
             classes,
         };
         options.requests = (300 / options.clients as u64) + 1;
-        options.draw_faulty(strategies, overrides);
+        options.draw_faulty(strategies, later, overrides);
         options.apply(overrides);
         options
     }
 
-    fn draw_faulty(&mut self, strategies: usize, overrides: &Overrides) {
+    fn draw_faulty(&mut self, strategies: usize, later: usize, overrides: &Overrides) {
         let mut rng = Rng::stream(self.seed, "faulty", 0);
         // Mostly as many as the model allows.
         let count = if let Some(faulty) = overrides.faulty {
@@ -245,19 +247,31 @@ impl Options {
             rng.shuffle(&mut replicas);
         }
         let general = overrides.literal.is_some() || strategies == 0;
-        // Those who are more than the group tolerates do most harm together.
-        let together = overrides.faulty.is_some() && rng.one_in(2);
+        // Those who are more than the group tolerates do most harm together: by one of the last two strategies.
+        let together = overrides.faulty.and_then(|_| [1, 2].get(rng.index(3)).copied());
         for replica in replicas.into_iter().take(usize::from(count)) {
             let kind = match rng.below(if general { 4 } else { 10 }) {
                 _ if overrides.negative => FaultyKind::Twin,
-                _ if together => FaultyKind::Written(strategies - 1),
+                _ if together.is_some_and(|last| last <= strategies) => {
+                    FaultyKind::Written(strategies - together.unwrap_or_default())
+                }
                 0 | 1 => FaultyKind::Proxy,
                 2 => FaultyKind::Twin,
                 3 => FaultyKind::Amnesia,
                 _ => FaultyKind::Written(rng.index(strategies)),
             };
+            let kind = self
+                .later(replica, strategies, later)
+                .filter(|_| !general && !overrides.negative && together.is_none())
+                .unwrap_or(kind);
             self.faulty.push(Faulty { replica, kind, reforms: rng.one_in(2) });
         }
+    }
+
+    /// Whether a replica follows one of the later strategies instead.
+    fn later(&self, replica: u16, strategies: usize, later: usize) -> Option<FaultyKind> {
+        let mut rng = Rng::stream(self.seed, "later strategies", u64::from(replica));
+        (later > 0 && rng.one_in(8)).then(|| FaultyKind::Written(strategies + rng.index(later)))
     }
 
     fn apply(&mut self, overrides: &Overrides) {

@@ -33,6 +33,10 @@ pub trait Protocol: Sized + 'static {
 
     /// Whether a replica whose machine is lost can be replaced by another.
     const REPLACES: bool;
+    /// How many of its written strategies, the last ones, came later than its first seeds.
+    const LATER: usize = 0;
+    /// Whether a replica whose component lost its logs goes on with another component and its own disk.
+    const RENEWS_LOGS: bool = false;
     /// Whether its clients may send authenticators in the place of signatures; in half of the worlds they do.
     const AUTHENTICATORS: bool = false;
 
@@ -47,7 +51,9 @@ pub trait Protocol: Sized + 'static {
     /// What its worlds are made of.
     fn shape(f: u16) -> Shape {
         let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");
-        Shape { n, strategies: Self::strategies().len(), replaces: Self::REPLACES }
+        let strategies = Self::strategies().len() - Self::LATER;
+        let replaces = Self::REPLACES || Self::RENEWS_LOGS;
+        Shape { n, strategies, later: Self::LATER, replaces }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

@@ -39,6 +39,8 @@ pub struct Report {
     pub seeds_with_undone: u64,
     pub undecided: u64,
     pub longest_healing: u64,
+    /// Virtual microseconds that a request after the healing waited for its answer, at most.
+    pub longest_wait: u64,
     pub violations: u64,
     /// The first vacuous seed.
     pub vacuous_seed: Option<u64>,
@@ -78,6 +80,7 @@ impl Report {
         self.seeds_with_undone += u64::from(outcome.undone > 0);
         self.undecided += outcome.undecided;
         self.longest_healing = self.longest_healing.max(outcome.healing);
+        self.longest_wait = self.longest_wait.max(outcome.waited);
     }
 
     /// Adds another report.
@@ -108,6 +111,7 @@ impl Report {
         self.seeds_with_undone += other.seeds_with_undone;
         self.undecided += other.undecided;
         self.longest_healing = self.longest_healing.max(other.longest_healing);
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.violations += other.violations;
         self.vacuous_seed = match (self.vacuous_seed, other.vacuous_seed) {
             (Some(one), Some(two)) => Some(one.min(two)),
@@ -206,7 +210,7 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "  faulty accused {}, wrong tags shown {}, events {}, reads {}, not ordered {} (in {:.1}% of seeds), longest healing {} ms, histories too long {}",
+            "  faulty accused {}, wrong tags shown {}, events {}, reads {}, not ordered {} (in {:.1}% of seeds), longest healing {} ms, longest wait {} ms, histories too long {}",
             self.accusations,
             self.doubtful,
             self.events,
@@ -214,6 +218,7 @@ impl Report {
             self.fast_reads,
             share(self.seeds_with_fast_reads),
             self.longest_healing / 1000,
+            self.longest_wait / 1000,
             self.undecided
         );
         out
@@ -250,6 +255,7 @@ impl Report {
             "undone": self.undone,
             "seeds_with_undone": self.seeds_with_undone,
             "longest_healing_ms": self.longest_healing / 1000,
+            "longest_wait_ms": self.longest_wait / 1000,
             "undecided": self.undecided,
             "violations": self.violations,
         })

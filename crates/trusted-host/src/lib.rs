@@ -17,6 +17,7 @@ mod component;
 pub mod conformance;
 mod in_process;
 mod logs;
+pub mod repetition;
 pub mod store;
 mod verifier;
 

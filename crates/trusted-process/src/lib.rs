@@ -8,7 +8,6 @@
 //! | --- | --- |
 //! | [`wire`] | the frames on the socket: hello, batches of calls, their answers |
 //! | [`batch`] | which calls may share a frame, so that a frame whose answer was lost may be repeated |
-//! | [`repetition`] | what becomes of a call to the logs whose answer was lost |
 //! | [`listen`], [`server`] | the side of the component: one client, checked by its user |
 //! | [`client`] | the side of the replica: a [`TrustedComponent`](troth_trusted_host::TrustedComponent), and its [`TrustedLogs`](troth_trusted_host::TrustedLogs) |
 //! | [`sandbox`] | what the process gives up before it serves, with a report of what it could not |
@@ -31,7 +30,6 @@ pub mod batch;
 pub mod client;
 pub mod listen;
 pub mod probe;
-pub mod repetition;
 pub mod restarts;
 pub mod sandbox;
 pub mod server;

@@ -1,6 +1,7 @@
-//! A reply with what proves where the replica's history holds the request (paper 000 §4.2).
+//! A reply with what proves where the replica's history holds the request, and one to a read with what proves where that
+//! history ends (paper 000 §4.2).
 
-use crate::{Digest, Malformed, Reader, Reply, Time, Wire, put_bytes, put_list};
+use crate::{Digest, Malformed, ReadReply, Reader, Reply, Time, Wire, put_bytes, put_list};
 use bytes::Bytes;
 
 /// The most siblings on a path; a bound for the decoder.
@@ -33,6 +34,37 @@ pub struct AttestedReply {
     pub place: Place,
 }
 
+/// Where a replica's history ended when a read was answered: attested under the root over the nonces of all reads that
+/// were answered with it. The client checks all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEnd {
+    /// The trusted component's attestation of the end.
+    pub attestation: Bytes,
+    /// The place of the read's nonce among them, from 0.
+    pub index: u16,
+    /// How many nonces there are.
+    pub count: u16,
+    /// The siblings from the nonce up to the root.
+    pub path: Vec<Digest>,
+}
+
+/// The answer to a read with the end of the history that it shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttestedRead {
+    /// The answer.
+    pub reply: ReadReply,
+    /// The end.
+    pub end: HistoryEnd,
+}
+
+impl AttestedRead {
+    /// The bytes of what comes beside the answer, about.
+    #[must_use]
+    pub fn size_of_proof(&self) -> usize {
+        self.end.attestation.len() + self.end.path.len() * size_of::<Digest>()
+    }
+}
+
 impl AttestedReply {
     /// The bytes of what comes beside the reply, about.
     #[must_use]
@@ -53,6 +85,23 @@ impl Wire for Place {
         Ok(Self {
             attestation: reader.bytes("an attestation", MAX_ATTESTATION)?,
             time: Wire::decode(reader)?,
+            index: Wire::decode(reader)?,
+            count: Wire::decode(reader)?,
+            path: reader.list("a path", MAX_PATH)?,
+        })
+    }
+}
+
+impl Wire for HistoryEnd {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.attestation);
+        self.index.encode(out);
+        self.count.encode(out);
+        put_list(out, &self.path);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            attestation: reader.bytes("an attestation", MAX_ATTESTATION)?,
             index: Wire::decode(reader)?,
             count: Wire::decode(reader)?,
             path: reader.list("a path", MAX_PATH)?,

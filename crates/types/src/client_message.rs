@@ -3,7 +3,8 @@
 //! replicas show them to each other.
 
 use crate::{
-    AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire, put_bytes, put_list,
+    AttestedRead, AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire,
+    put_bytes, put_list,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Read {
     pub client: ClientId,
     /// The client's number for the read: its own count, apart from frames.
     pub number: u64,
+    /// What the answer must be attested under, where replies prove their place: nobody else could foresee it.
+    pub nonce: Option<Digest>,
     /// The operation, as the application understands it.
     pub operation: Bytes,
 }
@@ -56,12 +59,14 @@ pub enum ToClient {
     Tentative(Reply),
     /// The outcome of a frame, where replies prove the frame's place.
     Attested(AttestedReply),
+    /// The outcome of a read, where replies prove their place.
+    AttestedRead(AttestedRead),
 }
 
 impl ToClient {
     /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
     /// others.
-    pub const KINDS: u8 = 6;
+    pub const KINDS: u8 = 7;
 
     /// The client it is for.
     #[must_use]
@@ -70,7 +75,7 @@ impl ToClient {
             Self::Reply(reply) | Self::Tentative(reply) | Self::Attested(AttestedReply { reply, .. }) => {
                 reply.client
             }
-            Self::ReadReply(reply) => reply.client,
+            Self::ReadReply(reply) | Self::AttestedRead(AttestedRead { reply, .. }) => reply.client,
             Self::Event(event) => event.client,
             Self::Refusal(refusal) => refusal.client,
         }
@@ -144,7 +149,7 @@ impl Reply {
 }
 
 /// The outcome of a fast read. A client accepts it when as many replicas as its protocol demands (all of 2f+1, or
-/// 2f+1 of 3f+1) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
+/// 2f+1 of 3f+1; a quorum, where each proves the end of its history) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply {
     /// The client it is for.
@@ -210,9 +215,12 @@ impl Wire for ToReplica {
                 full.encode(out);
             }
             Self::Read(read) => {
-                out.push(1);
+                out.push(if read.nonce.is_some() { 2 } else { 1 });
                 read.client.encode(out);
                 read.number.encode(out);
+                if let Some(nonce) = &read.nonce {
+                    nonce.encode(out);
+                }
                 put_bytes(out, &read.operation);
             }
         }
@@ -220,9 +228,10 @@ impl Wire for ToReplica {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         match u8::decode(reader)? {
             0 => Ok(Self::Request { frame: Wire::decode(reader)?, full: Wire::decode(reader)? }),
-            1 => Ok(Self::Read(Read {
+            kind @ (1 | 2) => Ok(Self::Read(Read {
                 client: Wire::decode(reader)?,
                 number: Wire::decode(reader)?,
+                nonce: if kind == 2 { Some(Wire::decode(reader)?) } else { None },
                 operation: reader.bytes("a read", MAX_RESULT_BYTES)?,
             })),
             other => Err(Malformed::Tag("a client's message", u64::from(other))),
@@ -288,6 +297,23 @@ impl Wire for Reply {
     }
 }
 
+impl Wire for ReadReply {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.client.encode(out);
+        self.number.encode(out);
+        self.events_up_to.encode(out);
+        self.body.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            client: Wire::decode(reader)?,
+            number: Wire::decode(reader)?,
+            events_up_to: Wire::decode(reader)?,
+            body: Wire::decode(reader)?,
+        })
+    }
+}
+
 impl Wire for RefusalReason {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self {
@@ -321,10 +347,7 @@ impl Wire for ToClient {
             }
             Self::ReadReply(reply) => {
                 out.push(1);
-                reply.client.encode(out);
-                reply.number.encode(out);
-                reply.events_up_to.encode(out);
-                reply.body.encode(out);
+                reply.encode(out);
             }
             Self::Event(event) => {
                 out.push(2);
@@ -349,17 +372,17 @@ impl Wire for ToClient {
                 reply.encode(out);
                 place.encode(out);
             }
+            Self::AttestedRead(AttestedRead { reply, end }) => {
+                out.push(6);
+                reply.encode(out);
+                end.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(match u8::decode(reader)? {
             0 => Self::Reply(Wire::decode(reader)?),
-            1 => Self::ReadReply(ReadReply {
-                client: Wire::decode(reader)?,
-                number: Wire::decode(reader)?,
-                events_up_to: Wire::decode(reader)?,
-                body: Wire::decode(reader)?,
-            }),
+            1 => Self::ReadReply(Wire::decode(reader)?),
             2 => Self::Event(Event {
                 client: Wire::decode(reader)?,
                 index: Wire::decode(reader)?,
@@ -374,6 +397,9 @@ impl Wire for ToClient {
             }),
             4 => Self::Tentative(Wire::decode(reader)?),
             5 => Self::Attested(AttestedReply { reply: Wire::decode(reader)?, place: Wire::decode(reader)? }),
+            6 => {
+                Self::AttestedRead(AttestedRead { reply: Wire::decode(reader)?, end: Wire::decode(reader)? })
+            }
             other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
         })
     }

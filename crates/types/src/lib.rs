@@ -15,7 +15,7 @@ mod ids;
 mod limits;
 mod state_transfer;
 
-pub use attested_reply::{AttestedReply, Place};
+pub use attested_reply::{AttestedRead, AttestedReply, HistoryEnd, Place};
 pub use batch::Batch;
 pub use change::{Change, ChangeAnswer, Refused};
 pub use client_message::{

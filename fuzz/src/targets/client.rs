@@ -6,11 +6,14 @@ use crate::{Bound, Target, samples};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::ModelSigner;
+use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
+use troth_trusted::a2m::{Attestation, Claim, Content, Request};
+use troth_trusted::{CounterValue, Epoch, Proof};
+use troth_trusted_host::GroupVerifier;
 use troth_types::{
-    AttestedReply, ClientId, Digest, Event, Group, Limits, ReadReply, Refusal, RefusalReason, ReplicaId,
-    Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
+    AttestedRead, AttestedReply, ClientId, Digest, Event, Group, HistoryEnd, Limits, ReadReply, Refusal,
+    RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
 };
 
 pub(super) const TARGET: Target =
@@ -27,14 +30,19 @@ const BOUNDS: Bounds = Bounds {
 
 fn run(input: &[u8]) {
     let mut steps = Steps::new(input);
-    // Of PBFT, where tentative replies count, or of three replicas with trusted components.
-    let pbft = steps.one_in(2);
+    // Of PBFT, where tentative replies count, or of three replicas with trusted components; some of these must prove their
+    // histories, and none of them can.
+    let kind = steps.byte();
+    let (pbft, proves) = (kind.is_multiple_of(2), kind % 4 == 3);
     let group = if pbft { Group::general(samples::GROUP, 4) } else { Group::hybrid(samples::GROUP, 3) };
     let group = group.expect("a size of its kind");
     let acceptance = if pbft { Acceptance::pbft(&group) } else { Acceptance::hybrid(&group) };
     let events_seen = (!steps.one_in(4)).then_some(0);
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
-    let config = Config { acceptance, limits, bounds: BOUNDS, events_seen, ..Config::new(group, ME) };
+    let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
+    let history = proves.then(|| History::new(samples::GROUP, HISTORY_LOG, nobody));
+    let config =
+        Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));
     let mut now = Time(1);
     let mut ended: BTreeSet<Ticket> = BTreeSet::new();
@@ -75,6 +83,7 @@ fn run(input: &[u8]) {
             for result in result.into_iter().flatten() {
                 let by = said.get(&result).map_or(0, BTreeSet::len);
                 assert!(by >= group.weak(), "a result was accepted that {by} replicas gave");
+                assert!(!proves, "a result was accepted that nobody proved");
             }
         }
         assert!(
@@ -97,7 +106,7 @@ fn remember(
         ToClient::Reply(reply)
         | ToClient::Tentative(reply)
         | ToClient::Attested(AttestedReply { reply, .. }) => &reply.body,
-        ToClient::ReadReply(reply) => &reply.body,
+        ToClient::ReadReply(reply) | ToClient::AttestedRead(AttestedRead { reply, .. }) => &reply.body,
         ToClient::Event(_) | ToClient::Refusal(_) => return,
     };
     if !group.contains(from) {
@@ -138,7 +147,15 @@ fn message(steps: &mut Steps<'_>) -> ToClient {
         _ => ReplyBody::Full(results),
     };
     let client = if steps.byte() == 255 { ClientId(2) } else { ME };
-    match steps.byte() % 4 {
+    match steps.byte() % 5 {
+        4 => {
+            let reply = ReadReply { client, number, events_up_to, body };
+            let attestation = Bytes::copy_from_slice(steps.chunk());
+            let (index, count) = (u16::from(steps.byte()), u16::from(steps.byte()));
+            let path = vec![Digest([steps.byte(); 32]); usize::from(steps.byte() % 9)];
+            let end = HistoryEnd { attestation, index, count, path };
+            ToClient::AttestedRead(AttestedRead { reply, end })
+        }
         0 => ToClient::Event(Event {
             client,
             index: number,
@@ -175,6 +192,25 @@ fn seeds() -> Vec<Vec<u8>> {
         [&[1][..], &[0, 1, 1, b'k'], &read_reply(0), &read_reply(1), &read_reply(2)].concat(),
         [&[0][..], &submit, &[0, 2, 255, 255], &reply(2), &[0, 3, 0]].concat(),
     ];
+    let end = Attestation {
+        epoch: Epoch(1),
+        claim: Claim {
+            request: Request::End,
+            log: HISTORY_LOG,
+            slot: CounterValue(2),
+            nonce: [1; 32],
+            content: Content::Assigned { value: [1; 32], digest: [2; 32] },
+        },
+        proof: Proof::Mac([3; 32]),
+    };
+    let mut attestation = Vec::new();
+    encode_attestation(&end, &mut attestation);
+    let length = u8::try_from(attestation.len()).expect("short");
+    let proven = |from: u8| {
+        let said = [from, 5, 1, 1, 0, 0, 1, 0, 4, length];
+        [&said[..], &attestation, &[0, 1, 0, 0]].concat()
+    };
+    seeds.push([&[3][..], &[0, 1, 1, b'k'], &proven(0), &proven(1), &proven(2)].concat());
     for message in samples::to_client() {
         let bytes = message.to_wire();
         let length = u8::try_from(bytes.len()).expect("short");

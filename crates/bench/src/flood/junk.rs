@@ -94,6 +94,7 @@ impl Junk for ClientJunk {
             6 => ToReplica::Read(Read {
                 client: self.client,
                 number: self.told,
+                nonce: None,
                 operation: garbage(self.told, 0).slice(..OPERATION),
             })
             .to_wire(),

@@ -4,8 +4,11 @@ use super::at;
 use crate::HistoryLog;
 use troth_auth::HISTORY_LOG;
 use troth_core::ReplyProof;
-use troth_trusted::a2m::{Answer, Attestation, Claim, Content, Request, Slot, chained, slot_nonce};
+use troth_trusted::a2m::{
+    Answer, Attestation, Claim, Content, Operation, Request, Slot, chained, slot_nonce,
+};
 use troth_trusted::{Epoch, Proof};
+use troth_trusted_host::repetition::can_be_answered_later;
 use troth_types::{Batch, Digest, GroupId, Seq, Time};
 
 fn said(request: Request, slot: Slot, content: Content) -> Answer {
@@ -89,4 +92,72 @@ fn batches_are_appended_and_their_answers_belong_to_their_own_questions() {
     assert!(!log.asked(troth_core::Ticket(1)));
     assert_eq!(log.answered(troth_core::Ticket(1), Vec::new()), Ok(Vec::new()));
     assert!(log.asked(ticket) && log.asked(later));
+}
+
+/// What is asked of a component whose log ends at 150 and begins at 1, where 150 batches are executed again and 300 are
+/// stable: looked up first, appended in parts, forgotten after each.
+#[test]
+fn no_call_asks_before_it_changes_or_forgets_what_it_fills() {
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (start, operations) = log.start(Seq(100), Seq(150));
+    assert!(can_be_answered_later(&operations));
+    for number in 101..=300 {
+        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+    }
+    let last = Content::Assigned { value: [0; 32], digest: [0; 32] };
+    let nothing = Content::Forgotten { low: at(1) };
+    let answers = vec![said(Request::End, at(150), last), said(Request::Lookup, at(0), nothing)];
+    log.answered(start, answers).expect("its own history");
+    log.certified(Seq(300), Digest([3; 32])).expect("nothing is known of it here");
+    let (mut low, mut end, mut looked_up, mut most) = (1, 150, 0, 0);
+    let mut open = std::collections::VecDeque::new();
+    loop {
+        while let Some((ticket, operations)) = log.calls() {
+            assert!(can_be_answered_later(&operations), "{operations:?}");
+            open.push_back((ticket, operations));
+        }
+        let Some((ticket, operations)) = open.pop_front() else { break };
+        for operation in &operations {
+            match operation {
+                Operation::Append { slot, .. } => {
+                    assert_eq!(slot.0, end + 1);
+                    end = slot.0;
+                }
+                Operation::Truncate { slot, .. } => low = slot.0,
+                Operation::Lookup { slot, .. } => {
+                    assert!(slot.0 >= low && slot.0 <= end);
+                    looked_up += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+            most = most.max(end - low);
+        }
+        log.answered(ticket, vec![Answer::Done; operations.len()]).expect("no attestation contradicts it");
+    }
+    // The state that it started from, and what it executed again.
+    assert_eq!((low, end, looked_up), (300, 300, 51));
+    assert!(most < 150, "room was taken for {most} slots");
+}
+
+#[test]
+fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
+    let nonce = [9; 32];
+    let mut unknown = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (ticket, _) = unknown.start(Seq(0), Seq(0));
+    assert_eq!(unknown.attest_end(Seq(0), nonce), None, "nothing is known of the log yet");
+    assert!(unknown.asked(ticket));
+    let mut log = fresh();
+    assert_eq!(log.attest_end(Seq(0), nonce), None, "it holds nothing");
+    log.executed(Seq(1), &batch(1), &[]).expect("a small batch");
+    assert_eq!(log.attest_end(Seq(1), nonce), None, "its append was not asked for");
+    log.calls().expect("an append");
+    let (ticket, operations) = log.attest_end(Seq(1), nonce).expect("that comes before");
+    assert_eq!(operations, [Operation::End { log: HISTORY_LOG, nonce }]);
+    let filled = |number| Content::Assigned { value: [number; 32], digest: [number; 32] };
+    assert_eq!(log.answered(ticket, vec![said(Request::End, at(1), filled(1))]), Ok(Vec::new()));
+    assert_eq!(log.end_attested().map(|end| end.claim.slot), Some(at(1)));
+    assert_eq!(log.end_attested(), None, "once");
+    let (ticket, _) = log.attest_end(Seq(1), nonce).expect("again");
+    assert!(log.answered(ticket, vec![said(Request::End, at(2), filled(2))]).is_err(), "somebody else wrote");
+    assert_eq!(log.end_attested(), None);
 }

@@ -107,6 +107,38 @@ fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
 }
 
 #[test]
+fn what_is_executed_gives_way_to_a_newer_request_and_counts_for_no_wait() {
+    let mut pool = RequestPool::new(4, 100);
+    let (client, digest) = (ClientId(1), |number| Digest([number; 32]));
+    assert_eq!(pool.admit(client, 1, digest(1), 10, T), Admitted::New);
+    assert_eq!(pool.give_way(client, 5), None, "it is not executed");
+    pool.is_again(client, 5);
+    assert_eq!(pool.give_way(client, 5), None, "it is another number that is");
+    pool.is_again(client, 1);
+    assert_eq!(pool.propose(9, 100), [digest(1)]);
+    assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(1)));
+    assert_eq!((pool.oldest_new(), pool.typical_wait(T.after(5), |_| false)), (None, None));
+    assert_eq!(pool.give_way(client, 1), None, "it is no newer one");
+    assert_eq!(pool.give_way(client, 2), None, "another slot");
+    assert_eq!(pool.give_way(client, 5), Some(digest(1)));
+    assert!(pool.is_empty() && pool.bytes() == 0 && !pool.has_unproposed());
+    assert_eq!(pool.admit(client, 5, digest(2), 10, T), Admitted::New);
+    assert!(pool.has(client, 5) && !pool.has(client, 1));
+    assert_eq!(pool.oldest_new().map(|(_, digest)| digest), Some(digest(2)));
+    pool.is_again(client, 5);
+    pool.done(client, 5, T.after(7));
+    assert_eq!(pool.typical_wait(T.after(9), |_| false), None, "nobody had to order it");
+}
+
+#[test]
+fn favours_are_few_for_each_and_renew() {
+    let mut favours = Favours::new(100);
+    let mut many = |replica, now| (0..20).filter(|_| favours.may(ReplicaId(replica), Time(now))).count();
+    assert_eq!((many(1, 1_000), many(2, 1_050), many(1, 1_099)), (16, 16, 0));
+    assert_eq!((many(1, 1_100), many(2, 1_100)), (16, 0));
+}
+
+#[test]
 fn the_pool_bounds_bytes_of_clients_and_of_batches() {
     let mut pool = RequestPool::new(8, 100);
     let digest = |n: u8| Digest([n; 32]);

@@ -238,7 +238,7 @@ fn lie(truth: ToClient) -> ToClient {
         ToClient::Reply(reply) => ToClient::Reply(Reply { view: View(1 << 40), body: false_body, ..reply }),
         ToClient::ReadReply(reply) => ToClient::ReadReply(ReadReply { body: false_body, ..reply }),
         ToClient::Event(event) => ToClient::Event(Event { payload: Bytes::from_static(b"a lie"), ..event }),
-        ToClient::Attested(_) => unreachable!("these replicas prove nothing"),
+        ToClient::Attested(_) | ToClient::AttestedRead(_) => unreachable!("these replicas prove nothing"),
         ToClient::Refusal(refusal) => ToClient::Refusal(refusal),
         ToClient::Tentative(_) => unreachable!("nothing is tentative here"),
     }

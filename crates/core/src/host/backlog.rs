@@ -52,6 +52,7 @@ fn weight<M: Machine>(command: &Command<M>) -> usize {
             ToClient::Event(event) => event.payload.len(),
             ToClient::Refusal(_) => 0,
             ToClient::Attested(reply) => results(&reply.reply.body) + reply.size_of_proof(),
+            ToClient::AttestedRead(read) => results(&read.reply.body) + read.size_of_proof(),
         },
         // These never wait for long, or hold nothing that is not held anyway.
         Command::NewSegment { .. }

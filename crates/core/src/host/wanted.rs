@@ -5,6 +5,7 @@ use crate::log::LogRecord;
 use crate::{Machine, Ticket, To};
 use troth_trusted::a2m::{LogId, MOST_OPERATIONS, Operation, Slot, slot_nonce};
 use troth_trusted::{CounterId, CounterValue, run};
+use troth_trusted_host::repetition::CallSoFar;
 use troth_types::{Digest, Wire};
 
 /// One thing that is wanted of the component.
@@ -34,12 +35,46 @@ pub(super) enum Asked<M: Machine> {
 }
 
 impl<M: Machine> Asked<M> {
-    /// How many operations of a call it takes.
-    fn weight(&self) -> usize {
+    /// Hands over what it is as operations. A message's slot is looked up with the slot as nonce: what a filled slot
+    /// holds never changes, so the answer need not be fresh (paper 000 §4.2.1).
+    fn each(&self, mut hand: impl FnMut(&Operation)) {
         match self {
-            Self::Message { .. } => 1,
-            Self::Call { operations, .. } => operations.len(),
+            Self::Message { log, slot, digest, .. } => hand(&Operation::Advance {
+                log: *log,
+                slot: *slot,
+                previous: [0; 32],
+                value: digest.0,
+                nonce: Some(slot_nonce(*slot)),
+            }),
+            Self::Call { operations, .. } => operations.iter().for_each(hand),
         }
+    }
+}
+
+/// A call of the component, as far as it is put together.
+#[derive(Default)]
+struct Call {
+    so_far: CallSoFar,
+    operations: usize,
+}
+
+impl Call {
+    /// Whether this may be added: there is room, the call can still be answered again where its answer is lost, and
+    /// nothing in it waits for what the call itself sets free.
+    fn admits<M: Machine>(&self, asked: &Asked<M>) -> bool {
+        let (mut count, mut fits) = (self.operations, true);
+        asked.each(|operation| {
+            count += 1;
+            fits &= self.so_far.admits(operation) && !self.so_far.waits_for_room(operation);
+        });
+        fits && count <= MOST_OPERATIONS
+    }
+
+    fn add<M: Machine>(&mut self, asked: &Asked<M>) {
+        asked.each(|operation| {
+            self.operations += 1;
+            self.so_far.add(operation);
+        });
     }
 }
 
@@ -71,15 +106,17 @@ impl<M: Machine> Host<M> {
         }
     }
 
-    /// All that is wanted of the logs before the next move of a counter, while it fits into a call.
+    /// All that is wanted of the logs before the next move of a counter, as far as one call can do it and be answered
+    /// again.
     fn take_operations(&mut self, first: Asked<M>) {
-        let mut weight = first.weight();
+        let mut call = Call::default();
+        call.add(&first);
         self.asked.push(first);
         while let Some(Wanted::Logs(next)) = self.wanted.pop_front_if(|next| match next {
             Wanted::Move(_) => false,
-            Wanted::Logs(next) => weight + next.weight() <= MOST_OPERATIONS,
+            Wanted::Logs(next) => call.admits(next),
         }) {
-            weight += next.weight();
+            call.add(&next);
             self.asked.push(next);
         }
     }
@@ -101,21 +138,11 @@ impl<M: Machine> Host<M> {
         moving.chain(filling)
     }
 
-    /// What is asked of the logs, as operations. A message's slot is looked up with the slot as nonce: what a filled slot
-    /// holds never changes, so the answer need not be fresh (paper 000 §4.2.1).
+    /// What is asked of the logs, as operations.
     pub(super) fn operations(&self) -> Vec<Operation> {
         let mut all = Vec::new();
         for asked in &self.asked {
-            match asked {
-                Asked::Message { log, slot, digest, .. } => all.push(Operation::Advance {
-                    log: *log,
-                    slot: *slot,
-                    previous: [0; 32],
-                    value: digest.0,
-                    nonce: Some(slot_nonce(*slot)),
-                }),
-                Asked::Call { operations, .. } => all.extend_from_slice(operations),
-            }
+            asked.each(|operation| all.push(*operation));
         }
         all
     }

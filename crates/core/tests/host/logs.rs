@@ -12,6 +12,7 @@ use troth_core::{
 };
 use troth_trusted::a2m::{A2m, Attestation, Content, LOGS, LogId, Operation, Slot, slot_nonce};
 use troth_trusted::{Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, VolatileStore};
+use troth_trusted_host::repetition::can_be_answered_later;
 use troth_trusted_host::{InProcessLogs, TrustedLogs, log_room};
 use troth_types::{Digest, GroupId, Malformed, Reader, ReplicaId, Seq, Time, Wire};
 
@@ -56,6 +57,10 @@ enum Ask {
     Fill(u64),
     /// Look a slot up, under this ticket.
     Look(u64, u64),
+    /// Forget what is below a slot.
+    Forget(u64),
+    /// Ask where the log ends, under this ticket.
+    End(u64),
     Persist,
     Draw(u64),
 }
@@ -100,6 +105,15 @@ impl Machine for Ledger {
             Input::Timer(Ask::Look(ticket, slot)) => {
                 let slot = CounterValue(u128::from(slot));
                 let operations = vec![Operation::Lookup { log: LOG, slot, nonce: [7; 32] }; 2];
+                out.push(Output::Trusted { ticket: Ticket(ticket), operations });
+            }
+            Input::Timer(Ask::Forget(slot)) => {
+                let slot = CounterValue(u128::from(slot));
+                let operations = vec![Operation::Truncate { log: LOG, slot }];
+                out.push(Output::Trusted { ticket: Ticket(0), operations });
+            }
+            Input::Timer(Ask::End(ticket)) => {
+                let operations = vec![Operation::End { log: LOG, nonce: [8; 32] }];
                 out.push(Output::Trusted { ticket: Ticket(ticket), operations });
             }
             Input::Timer(Ask::Persist) => out.push(Output::Persist(1)),
@@ -155,13 +169,15 @@ struct Home {
     unsynced: Vec<Bytes>,
     sent: Vec<Filled>,
     done: Vec<&'static str>,
+    calls: Vec<Vec<Operation>>,
 }
 
 impl Home {
     fn new() -> Self {
         let signer = Arc::new(ModelSigner::new(1));
         let host = Host::fresh(Ledger::default(), ME, group(), signer, true, ENV).expect("it starts");
-        Self { host, logs: logs(), log: Vec::new(), unsynced: Vec::new(), sent: Vec::new(), done: Vec::new() }
+        let (log, unsynced, sent) = (Vec::new(), Vec::new(), Vec::new());
+        Self { host, logs: logs(), log, unsynced, sent, done: Vec::new(), calls: Vec::new() }
     }
 
     fn ask(&mut self, ask: Ask) {
@@ -186,6 +202,7 @@ impl Home {
                 Command::Sync => self.log.append(&mut self.unsynced),
                 Command::Logs(operations) => {
                     let answers = self.logs.call(&operations);
+                    self.calls.push(operations);
                     self.host.logged(ENV, answers);
                 }
                 Command::Draw(ticket) => self.host.drawn(ENV, ticket, [5; 32]),
@@ -230,13 +247,55 @@ impl Home {
 fn bodies_are_durable_before_one_call_for_all_that_was_asked() {
     let mut home = Home::new();
     home.ask(Ask::Fill(10));
-    home.ask(Ask::Look(1, 1));
     home.ask(Ask::Fill(20));
+    home.ask(Ask::Look(1, 1));
     home.run();
     assert_eq!(home.done[..4], ["append", "append", "sync", "logs"]);
     assert_eq!(home.done.iter().filter(|done| **done == "logs").count(), 1);
-    assert_eq!(home.host.machine().back, ["word 10 in 1", "ticket 1 2", "word 20 in 2"]);
+    assert_eq!(home.host.machine().back, ["word 10 in 1", "word 20 in 2", "ticket 1 2"]);
     assert_eq!(home.sent, home.host.machine().own);
+}
+
+#[test]
+fn a_call_ends_where_it_could_not_be_answered_again_or_waits_for_its_own_room() {
+    let calls = |asks: &[Ask]| {
+        let mut home = Home::new();
+        asks.iter().for_each(|ask| home.ask(*ask));
+        home.run();
+        home.calls
+    };
+    let weights = |asks: &[Ask]| calls(asks).iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(weights(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(1), Ask::Look(1, 2)]), [5]);
+    assert_eq!(weights(&[Ask::Fill(1), Ask::Look(1, 1), Ask::Fill(2)]), [3, 1], "it asks, then changes");
+    assert_eq!(
+        weights(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(2)]),
+        [2, 1],
+        "what it attests is forgotten"
+    );
+    let asks = [Ask::Fill(1), Ask::Fill(2), Ask::Forget(1), Ask::Fill(3), Ask::Fill(4)];
+    assert_eq!(weights(&asks), [3, 2], "the room is there in the next call");
+    for call in [calls(&asks), calls(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(2)])].concat() {
+        assert!(can_be_answered_later(&call), "{call:?}");
+    }
+}
+
+#[test]
+fn a_log_does_not_change_in_a_call_after_it_was_asked_for_its_end() {
+    let mut home = Home::new();
+    for ask in [Ask::Fill(10), Ask::End(1), Ask::Look(2, 1), Ask::End(3), Ask::Fill(20), Ask::End(4)] {
+        home.ask(ask);
+    }
+    let mut calls = Vec::new();
+    while let Some(command) = home.run_until(|command| matches!(command, Command::Logs(_))) {
+        let Command::Logs(operations) = command else { continue };
+        calls.push(operations.iter().map(Operation::changes).collect::<Vec<_>>());
+        let answers = home.logs.call(&operations);
+        home.host.logged(ENV, answers);
+    }
+    // An answer that is lost can be had again only as long as the end is where it was.
+    assert_eq!(calls, [vec![true, false, false, false, false], vec![true, false]]);
+    let back = ["word 10 in 1", "ticket 1 1", "ticket 2 2", "ticket 3 1", "word 20 in 2", "ticket 4 1"];
+    assert_eq!(home.host.machine().back, back);
 }
 
 #[test]

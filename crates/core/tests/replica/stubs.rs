@@ -66,6 +66,10 @@ impl Agreement for Wanting {
     fn on_known_frames(&mut self, _: &mut Cx<'_, Self>, _: Vec<VerifiedFrame>) {}
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, _: ReplicaId, _: Verified<Silence>) {
         self.newer += 1;
+        // In another order: who vouches first may be anybody's choice.
+        if self.sources.len() > 1 {
+            self.sources.swap(0, 1);
+        }
         cx.fetch_state(Seq(SEQ.0 + self.newer), DIGEST, self.sources.clone());
     }
     fn on_timer(&mut self, cx: &mut Cx<'_, Self>, (): ()) {

@@ -20,11 +20,11 @@ struct Wait {
 }
 
 impl Wait {
-    /// A replica of a group of three that has asked the first of these.
+    /// A replica of a group of five that has asked the first of these.
     fn of(sources: &[u16]) -> (Self, Vec<u16>) {
         let sources = sources.iter().copied().map(ReplicaId).collect();
         let agreement = Wanting { sources, newer: 0, installed: Vec::new() };
-        let group = Group::hybrid(GroupId([1; 16]), 3).unwrap();
+        let group = Group::hybrid(GroupId([1; 16]), 5).unwrap();
         let replica = Replica::new(ME, group, agreement, Installer::default());
         let mut wait = Self { replica, now: Time(1_000_000), due: None };
         let mut out = Vec::new();
@@ -113,6 +113,19 @@ fn one_that_says_nothing_has_no_more_time_for_a_newer_state() {
         }
     }
     assert_eq!((wait.now, asked), (due, vec![2]), "others become stable faster than it would lose its turn");
+}
+
+#[test]
+fn whoever_is_named_first_nobody_has_a_second_turn_before_everybody_had_one() {
+    let (mut wait, mut asked) = Wait::of(&[1, 2, 3, 4]);
+    // Nobody answers, and after each turn a newer state has its first two sources in another order.
+    let mut turns = Vec::new();
+    for _ in 0..8 {
+        turns.extend(asked);
+        asked = wait.timer();
+        wait.newer();
+    }
+    assert_eq!(turns, [1, 2, 3, 4, 1, 2, 3, 4], "who was asked longest ago comes first");
 }
 
 #[test]

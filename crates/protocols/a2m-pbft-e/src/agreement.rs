@@ -5,7 +5,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
 use troth_pbft::Pbft;
-use troth_trusted::a2m::Answer;
+use troth_trusted::a2m::{Answer, Nonce};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
@@ -38,6 +38,16 @@ impl Agreement for A2mPbftE {
         self.order(cx, |pbft, cx| pbft.on_requests(cx, frames));
     }
 
+    fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.order_again(cx, frames);
+    }
+
+    fn on_shown_again(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let (favours, known) = self.favours_of(cx, from, frames);
+        self.order_again(cx, favours);
+        self.on_known_frames(cx, known);
+    }
+
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         self.order(cx, |pbft, cx| pbft.on_known_frames(cx, frames));
     }
@@ -46,6 +56,9 @@ impl Agreement for A2mPbftE {
         match &*message {
             Message::FetchHistory(at) => self.show_history(cx, from, *at),
             Message::History(at, values) => self.take_history(cx, from, *at, values),
+            Message::Signed(signed) if !self.vouches(signed) => {
+                cx.ignore(from, "a CHECKPOINT by a component that does not count there");
+            }
             _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
         }
     }
@@ -67,6 +80,7 @@ impl Agreement for A2mPbftE {
     }
 
     fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        self.configured(cx, configuration);
         self.order(cx, |pbft, cx| pbft.on_configured(cx, configuration));
     }
 
@@ -99,6 +113,10 @@ impl Agreement for A2mPbftE {
         self.pbft.may_answer_reads()
     }
 
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        self.ask_end(cx, executed, nonce)
+    }
+
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
         let (own, mut records) = self.pbft.retained();
         rule!("A2MPBFTE-R4");
@@ -111,8 +129,14 @@ impl Agreement for A2mPbftE {
         self.pbft.view()
     }
 
+    fn progress(&self) -> Option<u128> {
+        rule!("A2MPBFTE-R5");
+        Agreement::progress(&self.pbft).map(|agreed| agreed.wrapping_add(u128::from(self.useful)))
+    }
+
     fn status(&self) -> Status {
-        self.pbft.status()
+        let ordering = self.pbft.status();
+        Status { votes: ordering.votes && !self.history.log.is_to_begin(), ..ordering }
     }
 
     fn describe(&self) -> String {

@@ -58,8 +58,11 @@ impl A2mPbftE {
         values: &[Digest],
     ) {
         rule!("A2MPBFTE-T4");
+        // Who was asked may know no more than a certificate shows here.
+        self.useful += u64::from(self.history.is_answer(by, from));
         match self.history.log.shown(from, values) {
             Some(taken) => {
+                self.useful += 1;
                 // Others may lack it, too, and ask a later life of this replica.
                 cx.remember(Record::History(from, taken));
                 self.extend(cx);

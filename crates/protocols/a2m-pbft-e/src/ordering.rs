@@ -61,6 +61,7 @@ impl A2mPbftE {
             | Effect::Trusted { .. }
             | Effect::Draw(_)
             | Effect::Release { .. }
+            | Effect::EndAttested(_)
             | Effect::Halt(_) => unreachable!("PBFT trusts nothing and holds nothing back"),
         }
     }

@@ -1,16 +1,29 @@
 //! The state of an A2M-PBFT-E replica.
 
-use troth_blocks::{HistoryLog, KeptHistory};
+use std::sync::Arc;
+use troth_blocks::{Favours, HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
-use troth_types::{Group, ReplicaId};
+use troth_types::{Configuration, Group, ReplicaId};
 
 /// A replica: PBFT, and the history of what it executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct A2mPbftE {
     pub(crate) pbft: Pbft,
     pub(crate) history: KeptHistory,
+    /// What is ordered again for others.
+    pub(crate) favours: Favours,
+    /// How many histories that others showed were of use.
+    pub(crate) useful: u64,
+    /// The group's configuration as this replica executed it.
+    pub(crate) configuration: Arc<Configuration>,
+    /// The epoch of this replica's component, where that matters.
+    pub(crate) own_epoch: Option<u64>,
 }
+
+/// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
+/// has waited for half of it.
+const FAVOURS: u64 = 8;
 
 impl A2mPbftE {
     /// A replica in the genesis state. The configuration must pass [`Self::check`].
@@ -18,12 +31,12 @@ impl A2mPbftE {
     pub fn new(me: ReplicaId, group: Group, config: Config) -> Self {
         Self::check(&config).expect("the configuration was checked");
         Self {
-            pbft: Pbft::new(
-                me,
-                group,
-                Config { histories: true, tentative: false, fast_reads: false, ..config },
-            ),
+            pbft: Pbft::new(me, group, Config { histories: true, tentative: false, ..config }),
             history: KeptHistory::new(&group, me, config.status_interval),
+            favours: Favours::new(config.request_timeout / FAVOURS),
+            useful: 0,
+            configuration: Arc::default(),
+            own_epoch: None,
         }
     }
 

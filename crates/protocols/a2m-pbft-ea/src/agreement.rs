@@ -66,6 +66,17 @@ impl Agreement for A2mPbftEa {
         self.progress(cx);
     }
 
+    fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.order_again(cx, frames);
+        self.progress(cx);
+    }
+
+    fn on_shown_again(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let (favours, known) = self.favours_of(cx, from, frames);
+        self.order_again(cx, favours);
+        self.on_known_frames(cx, known);
+    }
+
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         for frame in frames {
             if self.frames.wants(&frame.digest(), self.wants_up_to()) {
@@ -157,9 +168,12 @@ impl Agreement for A2mPbftEa {
         self.history.log.proven(seq)
     }
 
-    /// Not yet: a replica that restarted may have forgotten what it executed and answered.
     fn may_answer_reads(&self) -> bool {
-        false
+        !self.repairing
+    }
+
+    fn attest_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        self.ask_end(cx, executed, nonce)
     }
 
     fn retained(&self) -> (Vec<Message>, Vec<Record>) {
@@ -205,6 +219,10 @@ impl Agreement for A2mPbftEa {
 
     fn view(&self) -> View {
         self.view
+    }
+
+    fn progress(&self) -> Option<u128> {
+        self.brought_further()
     }
 
     fn status(&self) -> Status {

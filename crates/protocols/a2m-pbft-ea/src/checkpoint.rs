@@ -74,12 +74,13 @@ impl A2mPbftEa {
             || vote.seq.0 > furthest
             || !vote.seq.0.is_multiple_of(self.config.interval)
         {
-            return;
+            return self.heard(message, vote.seq, false);
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();
-        votes.insert(message.from, message.clone());
+        let first = votes.insert(message.from, message.clone()).is_none();
         let same = |other: &&Arc<Attested>| other.checkpoint().and_then(Checkpoint::target) == vote.target();
         let same: Vec<Arc<Attested>> = votes.values().filter(same).cloned().collect();
+        self.heard(message, vote.seq, first);
         if same.len() >= self.group.quorum() {
             self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
         }
@@ -94,6 +95,7 @@ impl A2mPbftEa {
             return;
         }
         rule!("A2MPBFTEA-C4");
+        self.useful += 1;
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
         self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());

@@ -10,6 +10,7 @@
 //! (§4.2.1), [`mod@recovery`] the start from the log.
 #![forbid(unsafe_code)]
 
+mod again;
 mod agreement;
 pub mod attested;
 mod checkpoint;
@@ -26,6 +27,7 @@ mod replies;
 mod retransmission;
 mod state;
 mod suspicion;
+mod useful;
 mod view_change;
 mod wire;
 

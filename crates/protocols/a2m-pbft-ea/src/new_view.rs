@@ -151,6 +151,7 @@ impl A2mPbftEa {
             let Some(new_view) = message.new_view() else { continue };
             match self.judge(new_view) {
                 Judgement::Valid => {
+                    self.useful += 1;
                     self.known_views.judged(new_view.view);
                     cx.remember(Record::NewView(message.clone()));
                 }
@@ -171,6 +172,9 @@ impl A2mPbftEa {
         let Some(new_view) = message.new_view() else { return };
         if self.holds_frames(new_view.base.0, &new_view.chosen) {
             self.enter(cx, &message, new_view);
+        } else {
+            rule!("A2MPBFTEA-R6");
+            self.awaited = Seq(new_view.base.0.0 + new_view.chosen.len() as u64);
         }
     }
 
@@ -209,6 +213,8 @@ impl A2mPbftEa {
     /// What the NEWVIEW carries over is what the view starts with.
     pub(crate) fn begin(&mut self, message: &Arc<Attested>, new_view: &NewView) {
         self.entered = new_view.view;
+        self.awaited = Seq(0);
+        self.heard.clear();
         let (base, chosen) = (new_view.base.0, new_view.chosen.clone());
         self.started = Started { by: Some(message.clone()), base, chosen };
         self.slots.clear();

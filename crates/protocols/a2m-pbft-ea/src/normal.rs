@@ -2,10 +2,18 @@
 
 use crate::message::{Accept, Attested, Body, PrePrepare, Record};
 use crate::state::A2mPbftEa;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, Seq, Time};
+use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time};
+
+/// Takes a vote among those for a number; whether it is the first of its sender.
+fn enter(votes: &mut BTreeMap<ReplicaId, Arc<Attested>>, vote: &Arc<Attested>) -> bool {
+    let vacant = !votes.contains_key(&vote.from);
+    votes.entry(vote.from).or_insert_with(|| vote.clone());
+    vacant
+}
 
 impl A2mPbftEa {
     /// A frame that this replica verified: it is pending from now on until its (client, number) is executed, whatever
@@ -14,6 +22,9 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-N1");
         let digest = frame.digest();
         let wanted = self.frames.wants(&digest, self.wants_up_to());
+        if let Some(older) = self.pool.give_way(frame.client(), frame.number()) {
+            self.frames.settle(&older);
+        }
         match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
             Admitted::New => self.frames.insert(frame, true),
             Admitted::Pending(other) => {
@@ -99,12 +110,15 @@ impl A2mPbftEa {
             return cx.suspect(from, "a batch with more frames than a batch may have");
         }
         let Some(slot) = self.slot(proposal.seq) else {
+            self.heard(message, proposal.seq, false);
             return cx.ignore(from, "a PREPREPARE outside of the window");
         };
-        if slot.proposal.is_none() {
+        let first = slot.proposal.is_none();
+        if first {
             slot.proposal = Some(message.clone());
             self.frames.name(proposal.seq, &proposal.batch.frames);
         }
+        self.heard(message, proposal.seq, first);
     }
 
     /// PREPARE ⟨v, n, d⟩ of a backup.
@@ -114,9 +128,8 @@ impl A2mPbftEa {
         if vote.view != self.entered || from == self.group.primary(vote.view) {
             return cx.ignore(from, "a PREPARE of another view or by the primary");
         }
-        if let Some(slot) = self.slot(vote.seq) {
-            slot.prepares.entry(from).or_insert_with(|| message.clone());
-        }
+        let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.prepares, message));
+        self.heard(message, vote.seq, first);
     }
 
     /// COMMIT ⟨v, n, d⟩.
@@ -125,9 +138,8 @@ impl A2mPbftEa {
         if vote.view != self.entered {
             return cx.ignore(message.from, "a COMMIT of another view");
         }
-        if let Some(slot) = self.slot(vote.seq) {
-            slot.commits.entry(message.from).or_insert_with(|| message.clone());
-        }
+        let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.commits, message));
+        self.heard(message, vote.seq, first);
     }
 
     /// COMMIT(NEWVIEW) ⟨v, H(NEWVIEW)⟩.
@@ -135,9 +147,12 @@ impl A2mPbftEa {
         if accept.view < self.entered && self.known_views.get(accept.view).is_none() {
             return cx.ignore(message.from, "a commitment to the start of a view that is over");
         }
-        if self.known_views.accept(message) && self.known_views.get(accept.view).is_some() {
+        let (first, known) = (self.known_views.accept(message), self.known_views.get(accept.view).is_some());
+        if first && known {
             cx.remember(Record::Accepted(message.clone()));
         }
+        // Who commits to the starts of views that nobody heard of may do so without end.
+        self.useful += u64::from(first && (known || accept.view <= self.view));
         self.reconsider = true;
     }
 

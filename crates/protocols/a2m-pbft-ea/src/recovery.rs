@@ -2,7 +2,7 @@
 
 use crate::checkpoint::proven;
 use crate::message::{Attested, Body, Message, Record};
-use crate::place::{self, CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE};
+use crate::place::{self, CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, end_of};
 use crate::state::{A2mPbftEa, Asked};
 use std::sync::Arc;
 use troth_auth::Verified;
@@ -38,6 +38,12 @@ impl A2mPbftEa {
         for message in &own {
             if let Some((log, slot)) = place::of(&message.body) {
                 self.holds(log, slot);
+                self.attested_to(log, slot);
+            }
+            if let Some(change) = message.view_change() {
+                // It was made when the views that it leaves were abandoned.
+                let end = end_of(View(change.to.0.saturating_sub(1)));
+                [COMMIT, PREPARE].into_iter().for_each(|log| self.attested_to(log, end));
             }
         }
         let (mut proposals, mut prepares, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
@@ -113,6 +119,12 @@ impl A2mPbftEa {
             let last = known.get(&log).copied().unwrap_or_default().max(slot);
             known.insert(log, last);
         }
+    }
+
+    /// The component has attested this slot, or one behind it, of a log.
+    fn attested_to(&mut self, log: LogId, slot: LogSlot) {
+        let least = self.promised.entry(log).or_default();
+        *least = (*least).max(slot);
     }
 
     fn know_start(&mut self, message: &Arc<Attested>) {
@@ -205,10 +217,14 @@ impl A2mPbftEa {
     }
 
     /// The component's answer. A log that goes further than this replica remembers, and not to the end of a view, holds a
-    /// message that the disk has lost: such a replica must not go on.
+    /// message that the disk has lost: such a replica must not go on. Neither must one whose component has forgotten what it
+    /// attested: it would attest something else there.
     pub(crate) fn standing(&mut self, cx: &mut Cx<'_, Self>, answers: &[Answer]) {
         for (log, answers) in LOGS.into_iter().zip(answers.chunks(2)) {
             let [Answer::Attested(end), Answer::Attested(low)] = answers else { continue };
+            if self.promised.get(&log).is_some_and(|attested| end.claim.slot < *attested) {
+                return cx.halt("the trusted component is older than what it has attested");
+            }
             if end.claim.slot > self.last_filled(log) {
                 if !abandoned(log, end.claim.slot) {
                     return cx.halt("the log on disk is older than the trusted component");

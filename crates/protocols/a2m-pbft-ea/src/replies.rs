@@ -1,10 +1,11 @@
-//! §4.2.1, which §4.3 takes over: what is executed is appended to the history, and only then shown to clients. A replica whose
+//! §4.2.1, which §4.3 takes over: what is executed is appended to the history, and only then shown to clients; reads are
+//! answered with the history's end. A replica whose
 //! state came from others appends what led there, instead of jumping.
 
 use crate::message::{Message, Record};
 use crate::state::A2mPbftEa;
 use troth_core::{Cx, Outcome, Reached, Ticket, To, rule};
-use troth_trusted::a2m::Answer;
+use troth_trusted::a2m::{Answer, Nonce};
 use troth_types::{Digest, ReplicaId, Seq};
 
 impl A2mPbftEa {
@@ -40,6 +41,19 @@ impl A2mPbftEa {
                 cx.release(seq, proof);
             }
         }
+        if let Some(end) = self.history.log.end_attested() {
+            rule!("A2MPBFTEA-E3");
+            cx.end_attested(end);
+        }
+    }
+
+    /// Reads that are answered from the state after the batch `executed` want to prove that it is the latest: the end of the
+    /// history, attested under their nonces.
+    pub(crate) fn ask_end(&mut self, cx: &mut Cx<'_, Self>, executed: Seq, nonce: Nonce) -> bool {
+        rule!("A2MPBFTEA-E2");
+        let Some((ticket, operations)) = self.history.log.attest_end(executed, nonce) else { return false };
+        cx.trusted(ticket, operations);
+        true
     }
 
     /// A certificate is stable: what every correct history is up to there.
@@ -75,9 +89,14 @@ impl A2mPbftEa {
         values: &[Digest],
     ) {
         rule!("A2MPBFTEA-T7");
+        // Who was asked may know no more than a certificate shows here.
+        self.useful += u64::from(self.history.is_answer(by, from));
         match self.history.log.shown(from, values) {
-            // Others may lack it, too, and ask a later life of this replica.
-            Some(taken) => cx.remember(Record::History(from, taken)),
+            Some(taken) => {
+                self.useful += 1;
+                // Others may lack it, too, and ask a later life of this replica.
+                cx.remember(Record::History(from, taken));
+            }
             None => cx.ignore(by, "a history that nothing shows to be true"),
         }
     }

@@ -6,7 +6,7 @@ use crate::message::{Attested, Body, Committed, StableProof, Vote, Wanted};
 use crate::place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters};
+use troth_blocks::{BackOff, Favours, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters};
 use troth_core::{Cx, Reached, Ticket, To, rule};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{LogId, Slot as LogSlot};
@@ -14,6 +14,10 @@ use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
 
 /// Batches ahead of the last executed one whose frames are wanted, at least.
 const LEAST_AHEAD: u64 = 4;
+
+/// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
+/// has waited for half of it.
+const FAVOURS: u64 = 8;
 
 /// Names of A2M-PBFT-EA's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +129,11 @@ pub struct A2mPbftEa {
     /// The view that it entered last (v_from).
     pub(crate) entered: View,
     pub(crate) started: Started,
+    /// The last number that a later view starts with, whose NEWVIEW is valid and whose frames are not all here.
+    pub(crate) awaited: Seq,
     pub(crate) slots: BTreeMap<Seq, Slot>,
+    /// What the component had attested of each log before this replica started, by its own messages.
+    pub(crate) promised: BTreeMap<LogId, LogSlot>,
     /// The last slot of each log that it asked to be filled.
     pub(crate) filled: BTreeMap<LogId, LogSlot>,
     /// The slot of the last own message of each log that came back.
@@ -142,6 +150,8 @@ pub struct A2mPbftEa {
     /// The batches executed above the stable checkpoint.
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
+    /// What is ordered again for others.
+    pub(crate) favours: Favours,
     pub(crate) frames: FrameStore,
     /// Somebody is about to be asked for missing frames.
     pub(crate) fetching: bool,
@@ -180,6 +190,10 @@ pub struct A2mPbftEa {
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
+    /// How many messages of others have brought this replica further.
+    pub(crate) useful: u64,
+    /// The last number of each log that a vote of its replica was for.
+    pub(crate) heard: BTreeMap<(ReplicaId, LogId), Seq>,
     pub(crate) round: u64,
     pub(crate) behind: bool,
     /// Its own state was found to differ from a stable one, which is on its way.
@@ -199,7 +213,9 @@ impl A2mPbftEa {
             active: true,
             entered: View(0),
             started: Started::default(),
+            awaited: Seq(0),
             slots: BTreeMap::new(),
+            promised: BTreeMap::new(),
             filled: BTreeMap::new(),
             attested: BTreeMap::new(),
             forgotten: BTreeMap::new(),
@@ -209,6 +225,7 @@ impl A2mPbftEa {
             reached: Reached::default(),
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
+            favours: Favours::new(config.request_timeout / FAVOURS),
             frames: FrameStore::default(),
             fetching: false,
             timed: None,
@@ -232,6 +249,8 @@ impl A2mPbftEa {
             accused: Voters::NONE,
             answered: BTreeMap::new(),
             suspicions: 0,
+            useful: 0,
+            heard: BTreeMap::new(),
             round: 0,
             behind: false,
             repairing: false,
@@ -271,7 +290,7 @@ impl A2mPbftEa {
             return Seq(u64::MAX);
         }
         rule!("A2MPBFTEA-R6");
-        let under_way = self.delivered.max(self.started.end()).max(self.stable.0);
+        let under_way = self.delivered.max(self.started.end()).max(self.stable.0).max(self.awaited);
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
     }
 

@@ -122,8 +122,10 @@ impl A2mPbftEa {
         if !self.group.contains(wanted.from) {
             return;
         }
-        let known = self.wants.get(&wanted.from);
-        if known.is_none_or(|known| known.want.to < wanted.want.to) {
+        let (view, to) = (self.view, wanted.want.to);
+        let known = self.wants.get(&wanted.from).map(|known| known.want.to);
+        if known.is_none_or(|known| known < to) {
+            self.useful += u64::from(to > view && known.is_none_or(|known| known <= view));
             self.wants.insert(wanted.from, wanted.clone());
         }
     }

@@ -97,6 +97,9 @@ impl A2mPbftEa {
         if let Err(why) = evidence(&self.group, &self.config, message) {
             return self.condemn(cx, message.from, why);
         }
+        // One from each for each view that this replica is in: who goes on and on is of no more use.
+        let news = change.to > self.view && known.is_none_or(|known| known.to <= self.view);
+        self.useful += u64::from(news);
         let stable = Arc::new(change.stable.clone());
         self.changes.insert(message.from, message.clone());
         self.reconsider = true;

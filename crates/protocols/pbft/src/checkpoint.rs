@@ -29,6 +29,19 @@ impl Pbft {
         &self.stable_proof
     }
 
+    /// Whether this replica's own state at the last stable checkpoint is the one that is certified.
+    #[must_use]
+    pub fn has_stable_state(&self) -> bool {
+        let (seq, digest) = self.stable;
+        !self.repairing && self.own_digests.get(&seq) == Some(&digest)
+    }
+
+    /// How many replicas make a quorum.
+    #[must_use]
+    pub fn quorum(&self) -> usize {
+        self.group.quorum()
+    }
+
     /// A batch that was executed above the stable checkpoint.
     #[must_use]
     pub fn executed_batch(&self, seq: Seq) -> Option<&Batch> {

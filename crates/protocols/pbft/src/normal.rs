@@ -27,9 +27,29 @@ impl Pbft {
         }
     }
 
+    /// Frames that are executed and whose places are to be proven anew (A2M-PBFT-E, H3): they are pending, too, until they are
+    /// executed again or a newer request of their client takes their place.
+    pub fn order_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        for frame in frames {
+            let (client, number) = (frame.client(), frame.number());
+            self.admit(cx, frame);
+            self.pool.is_again(client, number);
+        }
+        self.progress(cx);
+    }
+
+    /// Whether this (client, number) is pending.
+    #[must_use]
+    pub fn is_pending(&self, client: ClientId, number: u64) -> bool {
+        self.pool.has(client, number)
+    }
+
     /// Has a frame wait for its execution; `None` where it must not wait here.
     fn admit_to_pool(&mut self, cx: &Cx<'_, Self>, frame: &VerifiedFrame) -> Option<Admitted> {
         rule!("PBFT-M1");
+        if let Some(older) = self.pool.give_way(frame.client(), frame.number()) {
+            self.frames.settle(&older);
+        }
         let (client, number, digest, bytes) = (frame.client(), frame.number(), frame.digest(), frame.size());
         if !frame.is_signed() {
             let may = self.may_wait(frame);

@@ -131,7 +131,7 @@ impl Pbft {
     /// The oldest requests were shown to the primary a while ago.
     pub(crate) fn on_overtaken_timer(&mut self, cx: &mut Cx<'_, Self>) {
         let Some(shown) = self.shown else { return };
-        let Some((order, digest)) = self.pool.oldest() else { return };
+        let Some((order, _)) = self.pool.oldest() else { return };
         if !self.active || self.is_primary() {
             return;
         }
@@ -140,7 +140,10 @@ impl Pbft {
             self.shown = None;
             return self.show_oldest(cx);
         }
-        let overtaken = self.pool.newest_proposed() > shown.at && !self.proposed_frames().contains(&digest);
+        // What is executed is ordered again for this replica's sake: others may well come first.
+        let oldest = self.pool.oldest_new().filter(|(order, _)| shown.has(*order));
+        let left = oldest.is_some_and(|(_, digest)| !self.proposed_frames().contains(&digest));
+        let overtaken = left && self.pool.newest_proposed() > shown.at;
         if overtaken && shown.again && self.pace.agreement().is_some() {
             rule!("PBFT-P3");
             self.find_wanting(cx, "it leaves a request out that others overtake");

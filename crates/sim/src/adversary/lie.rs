@@ -5,14 +5,16 @@ use crate::Protocol;
 use bytes::Bytes;
 use troth_kv::Answer;
 use troth_types::{
-    AttestedReply, ClientId, Digest, Event, Refusal, RefusalReason, Reply, ReplyBody, Seq, ToClient, View,
-    Wire,
+    AttestedRead, AttestedReply, ClientId, Digest, Event, HistoryEnd, Refusal, RefusalReason, Reply,
+    ReplyBody, Seq, ToClient, View, Wire,
 };
 
 /// Tells clients what never happened.
 #[derive(Debug, Default)]
 pub struct Liar {
     last: Option<(ClientId, u64)>,
+    /// An earlier end of a history, to be shown again.
+    end: Option<HistoryEnd>,
 }
 
 fn lie_about<P: Protocol>(hand: &mut Hand<'_, P>, body: &ReplyBody) -> ReplyBody {
@@ -75,6 +77,20 @@ impl<P: Protocol> Strategy<P> for Liar {
             ToClient::ReadReply(mut reply) => {
                 reply.body = lie_about(hand, &reply.body);
                 hand.client_evil(ToClient::ReadReply(reply));
+            }
+            ToClient::AttestedRead(AttestedRead { mut reply, mut end }) => {
+                match hand.rng.below(6) {
+                    0 => end.index ^= 1,
+                    1 => reply.events_up_to += hand.rng.below(3),
+                    2 => return hand.client_evil(ToClient::ReadReply(reply)),
+                    // An earlier END, with the answer that went with it or with this one.
+                    3 if self.end.is_some() => end = self.end.clone().unwrap_or(end),
+                    _ => reply.body = lie_about(hand, &reply.body),
+                }
+                if hand.rng.one_in(4) {
+                    self.end = Some(end.clone());
+                }
+                hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end }));
             }
             ToClient::Event(mut event) => {
                 match hand.rng.below(3) {

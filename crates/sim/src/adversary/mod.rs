@@ -9,16 +9,20 @@ mod amnesia;
 mod lie;
 mod proxy;
 mod puppet;
+mod remind;
 mod rewrite;
 mod select;
+mod stale;
 mod twin;
 
 pub use amnesia::Amnesia;
 pub use lie::Liar;
 pub use proxy::Proxy;
 pub use puppet::Puppet;
+pub use remind::Reminder;
 pub use rewrite::scramble;
 pub use select::Selective;
+pub use stale::Stale;
 pub use twin::Twin;
 
 use crate::logs::Pretender;
@@ -31,7 +35,7 @@ use troth_auth::Ui;
 use troth_core::PeerMessage;
 use troth_trusted::CounterId;
 use troth_trusted::a2m::{LogRefusal, Operation};
-use troth_types::{Group, ReplicaId, ToClient};
+use troth_types::{Group, ReplicaId, ToClient, ToReplica};
 
 /// Something a faulty replica does.
 pub enum Act<P: Protocol> {
@@ -199,8 +203,12 @@ pub trait Strategy<P: Protocol> {
         true
     }
     /// Whether a host may hear a client.
-    fn hears_client(&mut self, _hand: &mut Hand<'_, P>, _host: usize) -> bool {
+    fn hears_client(&mut self, _hand: &mut Hand<'_, P>, _host: usize, _message: &ToReplica) -> bool {
         true
+    }
+    /// Whether it goes on when the faults stop: correct replicas must get along with it for ever.
+    fn goes_on(&self) -> bool {
+        false
     }
     /// Now and then.
     fn tick(&mut self, _hand: &mut Hand<'_, P>) {}

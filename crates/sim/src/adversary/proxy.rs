@@ -126,7 +126,10 @@ impl<P: Protocol> Strategy<P> for Proxy {
             ToClient::Attested(AttestedReply { reply, place }) => {
                 hand.client_evil(ToClient::Attested(AttestedReply { reply: other(reply), place }));
             }
-            ToClient::ReadReply(_) | ToClient::Event(_) | ToClient::Refusal(_) => hand.acted(),
+            ToClient::ReadReply(_)
+            | ToClient::AttestedRead(_)
+            | ToClient::Event(_)
+            | ToClient::Refusal(_) => hand.acted(),
         }
     }
 

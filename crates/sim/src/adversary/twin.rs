@@ -4,7 +4,7 @@
 use super::{Hand, Strategy};
 use crate::{Message, Protocol};
 use troth_core::PeerMessage;
-use troth_types::{ReplicaId, ToClient};
+use troth_types::{ReplicaId, ToClient, ToReplica};
 
 /// Two hosts with recipient masks.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl<P: Protocol> Strategy<P> for Twin {
         self.turn(hand);
         self.hears_all || self.speaks(host, from)
     }
-    fn hears_client(&mut self, hand: &mut Hand<'_, P>, host: usize) -> bool {
+    fn hears_client(&mut self, hand: &mut Hand<'_, P>, host: usize, _: &ToReplica) -> bool {
         self.turn(hand);
         // The two order different requests first.
         hand.rng.below(3) != host as u64

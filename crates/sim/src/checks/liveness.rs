@@ -21,6 +21,8 @@ pub struct Liveness {
     pub bound: u64,
     /// When more was asked of the clients after that.
     pub asked_at: u64,
+    /// The longest that a fresh request waited for its answer.
+    pub waited: u64,
     /// When everything was done for the first time.
     pub done_at: Option<u64>,
 }

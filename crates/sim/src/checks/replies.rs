@@ -5,8 +5,8 @@ use super::Model;
 use super::model::Done;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use troth_core::{Ordered, Outcome};
-use troth_types::{ClientId, OPERATOR, ReplyBody};
+use troth_core::{Ordered, Outcome, VerifiedFrame};
+use troth_types::{ClientId, OPERATOR, ReplyBody, Seq};
 
 /// The reference model beside the run.
 #[derive(Debug, Default)]
@@ -17,22 +17,34 @@ pub struct ReplyIntegrity {
     operator: BTreeMap<u64, ReplyBody>,
     /// What clients accepted before any correct node had executed it finally.
     ahead: Vec<(ClientId, Vec<Bytes>, Vec<Bytes>)>,
+    /// What correct nodes executed behind batches that none of them did: they had the state behind those sent, which faulty
+    /// replicas and some that only voted had decided. The model goes on where a correct node executes those after all.
+    behind_a_gap: BTreeMap<Seq, Vec<VerifiedFrame>>,
 }
 
 impl ReplyIntegrity {
     /// Judges against an empty store of a group with this client window.
     #[must_use]
     pub fn new(window: u64) -> Self {
-        Self { model: Model::new(window), operator: BTreeMap::new(), ahead: Vec::new() }
+        Self {
+            model: Model::new(window),
+            operator: BTreeMap::new(),
+            ahead: Vec::new(),
+            behind_a_gap: BTreeMap::new(),
+        }
     }
 
     /// A correct node executed a batch with this outcome.
     pub fn executed(&mut self, ordered: &Ordered, outcome: &Outcome) -> Result<(), String> {
         if ordered.seq.0 == self.model.seq.0 + 1 {
             self.model.apply(ordered.frames.iter().map(|frame| frame.as_ref()));
+            while let Some(frames) = self.behind_a_gap.remove(&self.model.seq.next()) {
+                self.model.apply(frames.iter().map(|frame| frame.as_ref()));
+            }
         }
         if ordered.seq > self.model.seq {
-            // Executed behind a gap that no correct replica executed: agreement judges that.
+            // Agreement judges that.
+            self.behind_a_gap.insert(ordered.seq, ordered.frames.clone());
             return Ok(());
         }
         for reply in &outcome.replies {
@@ -79,6 +91,12 @@ impl ReplyIntegrity {
         })
     }
 
+    /// Whether correct nodes have executed more than the model can follow.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        !self.behind_a_gap.is_empty()
+    }
+
     /// A correct client accepted results. A fast read has no place in the order; whether its result is
     /// possible, linearizability judges. What was executed tentatively, so nowhere finally yet, is judged at the end.
     pub fn accepted(
@@ -99,7 +117,7 @@ impl ReplyIntegrity {
         if read || self.matching(client, operations, results).next().is_some() {
             return Ok(());
         }
-        if tentative {
+        if tentative || self.is_behind() {
             self.ahead.push((client, operations.to_vec(), results.to_vec()));
             return Ok(());
         }
@@ -113,7 +131,7 @@ impl ReplyIntegrity {
             self.matching(*client, operations, results).next().is_none()
         });
         self.ahead = ahead;
-        match self.ahead.first() {
+        match self.ahead.first().filter(|_| !self.is_behind()) {
             None => Ok(()),
             Some((client, operations, results)) => Err(format!(
                 "{client} accepted {results:?} for {operations:?}, and in the end no execution gave it"

@@ -127,6 +127,25 @@ fn reply_integrity_trips_on_wrong_results_at_replicas_and_clients() {
 }
 
 #[test]
+fn what_no_correct_node_executed_is_judged_when_one_does() {
+    let mut replies = ReplyIntegrity::new(8);
+    let (first, second) = (batch(1, vec![frame(1, 1, &put("a"))]), batch(2, vec![frame(1, 2, &put("b"))]));
+    let written = |version| Answer::Written { version };
+    // The only correct node that executed the second had the state behind the first sent.
+    assert_eq!(replies.executed(&second, &outcome(vec![reply(1, 2, 2, 0, &written(2))])), Ok(()));
+    assert!(replies.is_behind());
+    let accepted = |replies: &mut ReplyIntegrity, version| {
+        replies.accepted(ClientId(1), &[put("b").to_wire()], &[written(version).to_wire()], false, false)
+    };
+    assert_eq!(accepted(&mut replies, 2), Ok(()));
+    assert_eq!(accepted(&mut replies, 7), Ok(()));
+    assert_eq!(replies.executed(&first, &outcome(vec![reply(1, 1, 1, 0, &written(1))])), Ok(()));
+    assert!(!replies.is_behind());
+    assert!(replies.settle().is_err(), "the second answer was none");
+    assert!(accepted(&mut replies, 7).is_err());
+}
+
+#[test]
 fn events_trip_on_gaps_inventions_and_replies_shown_too_early() {
     let mut replies = ReplyIntegrity::new(8);
     let watch = Operation::Watch(Watch::Key(Bytes::from_static(b"k")));

@@ -5,5 +5,6 @@ mod histories;
 mod networks;
 mod pbft;
 mod random;
+mod reminded;
 mod runs;
 mod storages;

@@ -3,7 +3,7 @@
 use crate::world::Network;
 use crate::{Options, Overrides, Shape};
 
-const SHAPE: Shape = Shape { n: 3, strategies: 0, replaces: true };
+const SHAPE: Shape = Shape { n: 3, strategies: 0, later: 0, replaces: true };
 
 fn network(change: impl FnOnce(&mut Options)) -> Network {
     let mut options = Options::draw(5, 1, SHAPE, &Overrides::default());

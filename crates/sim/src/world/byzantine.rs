@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
-use troth_types::{ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, ToReplica, Wire};
+use troth_types::{ClientId, Digest, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, ToReplica, Wire};
 
 /// So many clients spoil the tags of a part of the replicas each: no part is more than f, all together are everybody.
 pub const SPOILERS: usize = 4;
@@ -157,7 +157,10 @@ impl ByzantineClient {
             }
             _ => {
                 let operation = self.operation();
-                let read = Read { client: self.id, number: self.rng.below(4), operation };
+                let number = self.rng.below(4);
+                // Where answers are attested under nonces, one that it used before.
+                let nonce = (number > 0).then_some(Digest([7; 32]));
+                let read = Read { client: self.id, number, nonce, operation };
                 send.extend(replicas.iter().map(|to| (*to, ToReplica::Read(read.clone()))));
                 if let Some(last) = self.last.clone() {
                     let bad = self.corrupted(&last);

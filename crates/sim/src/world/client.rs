@@ -291,6 +291,7 @@ impl Client {
                 self.reads += 1;
             }
             if submission.fresh {
+                checks.liveness.waited = checks.liveness.waited.max(now - submission.invoked);
                 self.fresh += 1;
             }
         }

@@ -176,7 +176,7 @@ impl<P: Protocol> World<P> {
             }
             if this.active {
                 let (hears, acts) =
-                    this.with(&group, now, |strategy, hand| strategy.hears_client(hand, host));
+                    this.with(&group, now, |strategy, hand| strategy.hears_client(hand, host, &message));
                 self.carry_out(adversary, acts);
                 if !hears {
                     return;

@@ -135,7 +135,7 @@ impl<P: Protocol> World<P> {
 
     /// The adversaries look around; the colluders' audience changes now and then.
     pub(super) fn tick(&mut self) {
-        if self.healed {
+        if self.healed && self.adversaries.iter().all(|adversary| !adversary.active) {
             return;
         }
         let now = self.agenda.now;
@@ -145,6 +145,9 @@ impl<P: Protocol> World<P> {
             self.pact.borrow_mut().audience = audience;
         }
         for index in 0..self.adversaries.len() {
+            if !self.adversaries[index].active {
+                continue;
+            }
             let group = self.blueprint.group;
             let (_, acts) = self.adversaries[index].with(&group, now, |strategy, hand| strategy.tick(hand));
             self.carry_out(index, acts);
@@ -187,6 +190,9 @@ impl<P: Protocol> World<P> {
             }
         }
         for adversary in &mut self.adversaries {
+            if adversary.strategy.goes_on() {
+                continue;
+            }
             adversary.active = false;
             adversary.silent = !self.options.faulty(adversary.me.0).is_some_and(|faulty| faulty.reforms);
         }

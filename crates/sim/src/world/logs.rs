@@ -3,17 +3,41 @@
 use super::World;
 use super::event::Event;
 use crate::Protocol;
+use crate::logs::LogsComponent;
 use crate::protocol::Logged;
+use std::convert::Infallible;
 use troth_core::Ticket;
 use troth_trusted::a2m::{LogRefusal, Operation};
 use troth_trusted_host::TrustedLogs as _;
+use troth_trusted_host::repetition::{Repeated, repeat};
+
+/// The answer to a call is lost, whichever it is, and the host has it all the same: it asks again, and is told the same
+/// (A2M-C4).
+fn losing_an_answer(logs: &mut LogsComponent, operations: &[Operation]) -> Result<Logged, String> {
+    let lost = logs.call(operations);
+    if lost.is_err() {
+        return Ok(lost);
+    }
+    let Ok(again) = repeat(operations, |asked| Ok::<_, Infallible>(logs.call(asked)));
+    match again {
+        Repeated::Answered(again) if again == lost => Ok(again),
+        other => Err(format!("{operations:?} was answered {lost:?} and then {other:?}")),
+    }
+}
 
 impl<P: Protocol> World<P> {
     /// A host asks the logs of its component.
     pub(super) fn logs(&mut self, index: usize, operations: &[Operation]) {
         let node = &mut self.nodes[index];
         let answers = match node.adversary {
-            None => node.logs.as_mut().map_or(Err(LogRefusal::Halted), |logs| logs.call(operations)),
+            None => match node.logs.as_mut().map(|logs| losing_an_answer(logs, operations)) {
+                Some(Ok(answers)) => answers,
+                Some(Err(why)) => {
+                    self.checks.judge("repetition", &[index], Err(why));
+                    Err(LogRefusal::Halted)
+                }
+                None => Err(LogRefusal::Halted),
+            },
             Some((adversary, host)) => {
                 let logs = self.adversaries[adversary].logs.as_mut();
                 logs.map(|logs| logs.call(host, operations)).ok_or(LogRefusal::Halted)

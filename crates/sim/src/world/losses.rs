@@ -5,6 +5,7 @@ use super::World;
 use super::event::Event;
 use crate::Protocol;
 use crate::component::{FIRST_EPOCH, component_of};
+use crate::logs::logs_of;
 use std::sync::Arc;
 use troth_auth::Directory;
 use troth_core::Agreement as _;
@@ -31,9 +32,12 @@ impl<P: Protocol> World<P> {
                 self.hosts[usize::from(replica.0)].iter().all(|node| self.nodes[*node].adversary.is_some())
             })
             .collect();
-        if !not_replaced.is_empty() && self.loss_rng.one_in(2) {
+        if P::REPLACES && !not_replaced.is_empty() && self.loss_rng.one_in(2) {
             let replica = self.loss_rng.pick(&not_replaced);
             return self.replace(replica);
+        }
+        if P::RENEWS_LOGS && self.loss_rng.one_in(2) {
+            return self.renew_faulty();
         }
         // A lost replica counts as faulty until it votes again.
         let away = self.nodes.iter().filter(|node| node.adversary.is_none() && !node.votes).count();
@@ -47,7 +51,60 @@ impl<P: Protocol> World<P> {
             .filter(|index| self.nodes[*index].epoch < FIRST_EPOCH + MOST_EPOCHS - 1)
             .collect();
         let index = self.loss_rng.pick(&correct);
-        self.lose_machine(index);
+        if P::REPLACES {
+            self.lose_machine(index);
+        } else if self.options.durable {
+            self.lose_logs(index);
+        }
+    }
+
+    /// A faulty replica says that its logs are lost, and has two components from then on.
+    fn renew_faulty(&mut self) {
+        let Some(room) = P::log_room(&self.options) else { return };
+        if self.options.faulty.len() > usize::from(self.options.f) {
+            // Clients would have to know which component counts where (docs/protocols/a2m-pbft-e.md, N2).
+            return;
+        }
+        let not_renewed: Vec<usize> = (0..self.adversaries.len())
+            .filter(|index| self.adversaries[*index].logs.as_ref().is_some_and(|logs| !logs.is_renewed()))
+            .collect();
+        if not_renewed.is_empty() {
+            return;
+        }
+        let index = self.loss_rng.pick(&not_renewed);
+        let replica = self.adversaries[index].me;
+        self.mix(21, u64::from(replica.0));
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("{replica} says that its logs are lost"));
+        let logs = logs_of(&self.blueprint.group, replica, FIRST_EPOCH + 1, room.map(|entries| 8 * entries));
+        if let Some(pretender) = &mut self.adversaries[index].logs {
+            pretender.renew(logs);
+        }
+        self.operator.admit(replica, FIRST_EPOCH + 1);
+        self.outcome.losses += 1;
+        self.settle_operator();
+    }
+
+    /// The component of a correct replica is gone with its logs; the replica has its disk, and gets another component.
+    fn lose_logs(&mut self, index: usize) {
+        let Some(room) = P::log_room(&self.options) else { return };
+        let now = self.agenda.now;
+        self.mix(20, index as u64);
+        self.trace.note(now, || format!("node {index} loses its logs"));
+        if self.nodes[index].host.is_some() {
+            self.collect(index);
+        }
+        let node = &mut self.nodes[index];
+        node.crash(&mut self.storage_rng);
+        let (replica, epoch) = (node.replica, node.epoch + 1);
+        (node.epoch, node.votes) = (epoch, false);
+        node.logs = Some(logs_of(&self.blueprint.group, replica, epoch, room));
+        self.operator.admit(replica, epoch);
+        self.outcome.losses += 1;
+        let life = self.nodes[index].life;
+        let down = self.loss_rng.exponential(self.options.down_mean) + 500;
+        self.agenda.after(down, Event::Restart(index, life));
+        self.settle_operator();
     }
 
     /// The old machine goes on, wherever it is, with its component; a new one takes its place.

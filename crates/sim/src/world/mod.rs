@@ -98,6 +98,8 @@ pub struct Outcome {
     pub undecided: u64,
     /// Virtual microseconds from the healing until everything was done.
     pub healing: u64,
+    /// Virtual microseconds that a request after the healing waited for its answer, at most.
+    pub waited: u64,
     /// The last things that happened, where a trace was asked for.
     pub trace: Vec<String>,
     /// What the faulty replicas were.
@@ -381,6 +383,7 @@ impl<P: Protocol> World<P> {
         outcome.fast_reads = self.clients.iter().map(Client::fast_reads).sum();
         outcome.undecided = self.checks.linear.undecided;
         let liveness = &self.checks.liveness;
+        outcome.waited = liveness.waited;
         outcome.healing = liveness.done_at.map_or(0, |done| done - liveness.healed_at);
         outcome.adversaries = self.adversaries.iter().map(|adversary| adversary.strategy.name()).collect();
         outcome.trace = self.trace.take();

@@ -332,13 +332,15 @@ impl<P: Protocol> World<P> {
                     let index = self.adversaries[adversary].nodes[host];
                     let node = &mut self.nodes[index];
                     node.saved = node.host.as_ref().map(|host| host.machine().clone());
+                    self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.save(host));
                 }
                 Act::Restore(host) => {
                     let index = self.adversaries[adversary].nodes[host];
                     let node = &mut self.nodes[index];
                     // Amid a run the host and the clone would not fit each other.
-                    if let (Some(host), Some(saved), false) = (&mut node.host, &node.saved, node.busy) {
-                        *host.machine_mut() = saved.clone();
+                    if let (Some(run), Some(saved), false) = (&mut node.host, &node.saved, node.busy) {
+                        *run.machine_mut() = saved.clone();
+                        self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.restore(host));
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::killed::replica;
 use crate::pbft::{catches_up, get, put, refused, serves, start, text};
+use crate::pbft_reads;
 use crate::support::{Running, Scratch, init_with, made_by, run, signal, status, until, up};
 use crate::trusted::{init_processes_with, trusted_processes};
 use std::path::Path;
@@ -240,6 +241,95 @@ fn groups_that_up_makes_serve_and_say_what_they_are() {
     }
 }
 
+#[test]
+fn reads_are_answered_in_one_round_trip_and_not_ordered() {
+    for (protocol, count) in BOTH {
+        let scratch = Scratch::new(&format!("{protocol}-reads"));
+        let dir = scratch.0.as_path();
+        init_processes_with(dir, &["--protocol", protocol, "--durability", "interval"]);
+        let mut replicas = start(dir, &all(count));
+        pbft_reads::runtime().block_on(async {
+            let client = pbft_reads::session(dir).await;
+            for number in 0..20 {
+                pbft_reads::put(&client, "key", &number.to_string()).await;
+                let read = pbft_reads::get(&client, "key").await;
+                assert_eq!(read, number.to_string(), "right after it was written");
+            }
+            let before = pbft_reads::executed(dir);
+            for _ in 0..50 {
+                assert_eq!(pbft_reads::get(&client, "key").await, "19");
+            }
+            assert!(pbft_reads::executed(dir) <= before + 2, "{protocol}: reads of what stands still");
+            // A quorum of answers is enough, of whoever they are.
+            let last = usize::from(count) - 1;
+            replicas[last].signal("KILL");
+            replicas[last].ends();
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            for number in 0..10 {
+                assert_eq!(pbft_reads::get(&client, "key").await, "19");
+                pbft_reads::put(&client, "other", &number.to_string()).await;
+                assert_eq!(pbft_reads::get(&client, "other").await, number.to_string());
+            }
+            // One that comes back proves what it knows, and no more.
+            replicas[last] = replica(dir, count - 1);
+            serves(dir, count - 1, &replicas[last], last);
+            for number in 0..20 {
+                pbft_reads::put(&client, "key", &number.to_string()).await;
+                assert_eq!(pbft_reads::get(&client, "key").await, number.to_string());
+            }
+            let before = pbft_reads::executed(dir);
+            for _ in 0..20 {
+                assert_eq!(pbft_reads::get(&client, "key").await, "19");
+            }
+            assert!(pbft_reads::executed(dir) <= before + 2, "{protocol}: after its return");
+            client.close().await;
+        });
+    }
+}
+
+/// Starts a group with a replica that lies.
+#[cfg(feature = "demo-adversary")]
+fn start_with_liar(dir: &Path, count: u16, liar: u16) -> Vec<Running> {
+    let started = all(count).into_iter().map(|id| {
+        let mut command = crate::support::troth(dir);
+        command.args(["replica", "--id", &id.to_string()]);
+        if id == liar {
+            command.args(["--adversary", "liar"]);
+        }
+        let nowhere = std::process::Stdio::null;
+        Running(command.stdout(nowhere()).stderr(nowhere()).spawn().expect("the command starts"))
+    });
+    let replicas = started.collect();
+    until("all serve", || status(dir).iter().all(|replica| replica["pid"].is_u64()).then_some(()));
+    replicas
+}
+
+#[cfg(feature = "demo-adversary")]
+#[test]
+fn a_liar_changes_no_read_and_does_not_have_all_of_them_ordered() {
+    for (protocol, count) in BOTH {
+        let scratch = Scratch::new(&format!("{protocol}-liar-reads"));
+        let dir = scratch.0.as_path();
+        init(dir, protocol, &["--durability", "memory"]);
+        let _replicas = start_with_liar(dir, count, count - 1);
+        pbft_reads::runtime().block_on(async {
+            let client = pbft_reads::session(dir).await;
+            for number in 0..20 {
+                pbft_reads::put(&client, "key", &number.to_string()).await;
+                assert_eq!(pbft_reads::get(&client, "key").await, number.to_string(), "{protocol}");
+            }
+            let before = pbft_reads::executed(dir);
+            for _ in 0..60 {
+                assert_eq!(pbft_reads::get(&client, "key").await, "19", "{protocol}");
+            }
+            // Those whose results were to come from the liar are.
+            let ordered = pbft_reads::executed(dir) - before;
+            assert!(ordered <= 30, "{protocol}: {ordered} of 60 reads were ordered");
+            client.close().await;
+        });
+    }
+}
+
 #[cfg(feature = "demo-adversary")]
 #[test]
 fn a_liar_changes_nothing_as_backup_or_as_primary() {
@@ -248,20 +338,7 @@ fn a_liar_changes_nothing_as_backup_or_as_primary() {
             let scratch = Scratch::new(&format!("{protocol}-liar-{liar}"));
             let dir = scratch.0.as_path();
             init(dir, protocol, &["--durability", "memory"]);
-            let _replicas: Vec<Running> = all(count)
-                .into_iter()
-                .map(|id| {
-                    let mut command = crate::support::troth(dir);
-                    command.args(["replica", "--id", &id.to_string()]);
-                    if id == liar {
-                        command.args(["--adversary", "liar"]);
-                    }
-                    let nowhere = std::process::Stdio::null;
-                    let command = command.stdout(nowhere()).stderr(nowhere());
-                    Running(command.spawn().expect("the command starts"))
-                })
-                .collect();
-            until("all serve", || status(dir).iter().all(|replica| replica["pid"].is_u64()).then_some(()));
+            let _replicas = start_with_liar(dir, count, liar);
             for number in 0..20 {
                 put(dir, &format!("key{number}"), &format!("value {number}"));
             }

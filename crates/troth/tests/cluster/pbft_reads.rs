@@ -9,7 +9,7 @@ use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ReplicaAddress};
 use troth_kv::{Answer, Operation};
 use troth_link::LinkKey;
-use troth_node::config::{ClientSecret, Cluster, Layout};
+use troth_node::config::{ClientSecret, Cluster, Layout, Protocol};
 use troth_types::{ClientId, Wire};
 
 fn start(dir: &Path) -> Vec<Running> {
@@ -25,7 +25,7 @@ fn start(dir: &Path) -> Vec<Running> {
 }
 
 /// A session of client 1 that waits long for answers to its reads: a slow machine must not pass for a stale replica.
-async fn session(dir: &Path) -> Client {
+pub(crate) async fn session(dir: &Path) -> Client {
     let layout = Layout::new(dir);
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
     let secret = ClientSecret::load(&layout.client_secret(ClientId(1)), &cluster).expect("just made");
@@ -36,22 +36,25 @@ async fn session(dir: &Path) -> Client {
     let replicas = cluster.replicas.iter().map(address).collect();
     let mut config = ClientConfig::new(secret.client, cluster.group, secret.seed, secret.link, replicas);
     config.limits = cluster.limits;
-    config.acceptance = Acceptance::pbft(&cluster.group);
+    if cluster.protocol == Protocol::Pbft {
+        config.acceptance = Acceptance::pbft(&cluster.group);
+    }
+    config.history = cluster.history();
     config.timing.read_wait = 5_000_000;
     Client::connect(config).await.expect("the group serves")
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-async fn put(client: &Client, key: &str, value: &str) {
+pub(crate) async fn put(client: &Client, key: &str, value: &str) {
     let (key, value) = (Bytes::from(key.to_owned()), Bytes::from(value.to_owned()));
     let answer = client.execute(Operation::Put { key, value }.to_wire()).await.expect("it is ordered");
     assert!(matches!(Answer::from_wire(&answer), Ok(Answer::Written { .. })));
 }
 
-async fn get(client: &Client, key: &str) -> String {
+pub(crate) async fn get(client: &Client, key: &str) -> String {
     let operation = Operation::Get { key: Bytes::from(key.to_owned()) };
     let answer = client.read(operation.to_wire()).await.expect("it is answered");
     match Answer::from_wire(&answer) {
@@ -61,7 +64,7 @@ async fn get(client: &Client, key: &str) -> String {
 }
 
 /// The highest batch that a replica says it executed.
-fn executed(dir: &Path) -> u64 {
+pub(crate) fn executed(dir: &Path) -> u64 {
     status(dir).iter().filter_map(|replica| replica["executed"].as_u64()).max().expect("somebody runs")
 }
 

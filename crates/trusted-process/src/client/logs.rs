@@ -1,18 +1,15 @@
 //! The logs of a trusted component behind a socket.
 
 use super::{Lost, RemoteComponent};
-use crate::repetition::{answers, can_be_answered_later, may_be_done, questions};
 use crate::wire::{decode_log_answers, encode_log_call};
 use std::time::Duration;
 use troth_trusted::Identity;
 use troth_trusted::a2m::{Answer, LogRefusal, MOST_OPERATIONS, Operation, Request};
+use troth_trusted_host::repetition::{Answered, Repeated, repeat};
 use troth_trusted_host::{TrustedComponent, TrustedLogs};
 
-/// What a component says to a call: an answer to each operation, or why none was done.
-type Answered = Result<Vec<Answer>, LogRefusal>;
-
 /// A call is a frame. One whose answer is lost is repeated once on a new connection, as
-/// [`repetition`](crate::repetition) says. A process that serves no logs refuses every call as one for a log that
+/// [`repetition`](troth_trusted_host::repetition) says. A process that serves no logs refuses every call as one for a log that
 /// there is not.
 impl TrustedLogs for RemoteComponent {
     fn identity(&self) -> Identity {
@@ -58,23 +55,14 @@ impl RemoteComponent {
         }
         rule!("A2M-C4");
         self.reconnect()?;
-        let answered = self.exchange_logs(operations, self.patience.answer).map_err(Lost::Connection)?;
-        match answered {
-            Err(refusal) if may_be_done(operations, &refusal) => self.ask_for_answers(operations, refusal),
-            answered => self.fitting(operations, answered),
-        }
-    }
-
-    /// What the call is answered that was refused when it was repeated: as it would have been if it was done
-    /// before, else by that refusal.
-    fn ask_for_answers(&mut self, operations: &[Operation], refusal: LogRefusal) -> Result<Answered, Lost> {
-        let asked = questions(operations);
-        let replied = self.exchange_logs(&asked, self.patience.answer).map_err(Lost::Connection)?;
-        let replies = self.fitting(&asked, replied)?.map_err(|_| Lost::Unfitting)?;
-        match answers(operations, replies) {
-            None => Ok(Err(refusal)),
-            Some(answers) if can_be_answered_later(operations) => Ok(Ok(answers)),
-            Some(_) => Err(Lost::LogAnswers),
+        let patience = self.patience.answer;
+        let again = repeat(operations, |asked| {
+            let answered = self.exchange_logs(asked, patience).map_err(Lost::Connection)?;
+            self.fitting(asked, answered)
+        })?;
+        match again {
+            Repeated::Answered(answered) => Ok(answered),
+            Repeated::Lost => Err(Lost::LogAnswers),
         }
     }
 

@@ -2,10 +2,13 @@
 
 use crate::support::{IDENTITY, mac};
 use proptest::prelude::*;
+use std::convert::Infallible;
 use troth_trusted::a2m::{A2m, Answer, Content, LOGS, LogId, LogRefusal, Logs, Operation};
 use troth_trusted::{CounterValue, VolatileStore};
+use troth_trusted_host::repetition::{
+    CallSoFar, Repeated, answers, can_be_answered_later, may_be_done, questions, repeat,
+};
 use troth_trusted_host::{LogRoom, log_room};
-use troth_trusted_process::repetition::{answers, can_be_answered_later, may_be_done, questions};
 
 type Component = A2m<LogRoom, VolatileStore>;
 
@@ -132,6 +135,39 @@ proptest! {
                 prop_assert_eq!(&first, &second);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn calls_that_end_where_they_must_are_answered_as_single_operations_though_each_answer_is_lost(
+        asked in steps(40),
+    ) {
+        covers!("A2M-C5");
+        let asked = operations(component().logs(), &asked, 0);
+        let mut alone = component();
+        let expected: Result<Vec<_>, _> = asked.iter().map(|asked| call(&mut alone, &[*asked])).collect();
+        // Where something is refused, others are refused with it.
+        let Ok(expected) = expected else { return Ok(()) };
+        let (mut together, mut given) = (component(), Vec::new());
+        let (mut rest, mut next) = (&asked[..], CallSoFar::default());
+        while !rest.is_empty() {
+            let fitting = rest.iter().take_while(|operation| {
+                let fits = next.admits(operation) && !next.waits_for_room(operation);
+                next.add(operation);
+                fits
+            });
+            let (now, later) = rest.split_at(fitting.count());
+            prop_assert!(!now.is_empty(), "an operation alone can always be answered again");
+            call(&mut together, now).expect("each of them is done alone");
+            let Ok(again) = repeat(now, |asked| Ok::<_, Infallible>(call(&mut together, asked)));
+            let Repeated::Answered(Ok(answers)) = again else { panic!("{now:?} is lost: {again:?}") };
+            given.extend(answers);
+            (rest, next) = (later, CallSoFar::default());
+        }
+        prop_assert_eq!(given, expected.concat());
     }
 }
 

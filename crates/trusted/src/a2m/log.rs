@@ -69,7 +69,7 @@ pub fn chained(slot: Slot, value: &Digest, previous: &Digest) -> Digest {
     link(b"troth-a2m-chain/v1", slot, value, previous)
 }
 
-/// The same for a slot that the log advanced to, from a digest that it was given. It is no digest of a log that was
+/// The same for a slot that a log advanced to which held something before, from a digest that it was given. It is no digest of a log that was
 /// only ever appended to: whoever compares such digests sees that this one may have left a history for another.
 pub fn jumped(slot: Slot, value: &Digest, previous: &Digest) -> Digest {
     rule!("A2M-L7");
@@ -197,7 +197,10 @@ impl<E: Storage> Log<E> {
     }
 
     pub(super) fn advance(&mut self, slot: Slot, previous: &Digest, value: Digest) -> Result<(), Unfit> {
-        self.restore(Entry { slot, value, digest: jumped(slot, &value, previous) })
+        rule!("A2M-L8");
+        let begins = self.marks.high == CounterValue(0);
+        let digest = if begins { chained(slot, &value, previous) } else { jumped(slot, &value, previous) };
+        self.restore(Entry { slot, value, digest })
     }
 
     /// Takes an entry that the log held before.

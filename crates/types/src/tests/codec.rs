@@ -32,6 +32,13 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
     round_trip(&ToReplica::Read(Read {
         client: ClientId(1),
         number: 2,
+        nonce: None,
+        operation: Bytes::from_static(b"get"),
+    }));
+    round_trip(&ToReplica::Read(Read {
+        client: ClientId(1),
+        number: 3,
+        nonce: Some(Digest([4; 32])),
         operation: Bytes::from_static(b"get"),
     }));
     let reply = Reply {
@@ -61,7 +68,15 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         path: vec![Digest([8; 32])],
     };
     round_trip(&ToClient::Attested(AttestedReply { reply, place }));
-    round_trip(&ToClient::ReadReply(ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body }));
+    let reply = ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body };
+    round_trip(&ToClient::ReadReply(reply.clone()));
+    let end = HistoryEnd {
+        attestation: Bytes::from_static(b"attestation"),
+        index: 1,
+        count: 2,
+        path: vec![Digest([8; 32])],
+    };
+    round_trip(&ToClient::AttestedRead(AttestedRead { reply, end }));
     let payload = Bytes::from_static(b"changed");
     round_trip(&ToClient::Event(Event { client: ClientId(1), index: 1, seq: Seq(1), payload }));
     for reason in [

@@ -87,7 +87,7 @@ fn a_stable_checkpoint_truncates_the_log() {
 }
 
 /// A group in which replica 3 slept through twelve batches and has had the state of the last sent.
-fn with_a_transfer() -> Net {
+pub(super) fn with_a_transfer() -> Net {
     let mut net = Net::new();
     net.node_mut(3).down = true;
     net.order_many(1..=12);

@@ -10,10 +10,13 @@ use troth_core::{
     Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To, VerifiedFrame,
 };
 use troth_pbft::{Config, HistoryEntry};
-use troth_trusted::a2m::{A2m, LOGS, LogRefusal, Operation};
+use troth_trusted::a2m::{A2m, Attestation, LOGS, LogRefusal, Nonce, Operation};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
 use troth_trusted_host::{GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room};
-use troth_types::{ClientId, Digest, FrameDraft, Group, GroupId, Hasher, ReplicaId, Seq, Signature, Time};
+use troth_types::{
+    Change, ClientId, ComponentKey, Configuration, Digest, FrameDraft, Group, GroupId, Hasher, HostKeys,
+    Member, ReplicaId, Seq, Signature, Time,
+};
 
 pub(super) const WALL: u64 = 1_700_000_000_000_000;
 pub(super) const SMALL: Config = Config { interval: 4, window: 8, pipeline: 4, ..Config::DEFAULT };
@@ -63,22 +66,27 @@ pub(super) fn frame(client: u64, number: u64) -> VerifiedFrame {
     Verified::made_here(Arc::new(draft.sign(Signature([1; 64]))))
 }
 
-fn identity(replica: u16) -> Identity {
-    Identity { group: GROUP.0, replica, epoch: Epoch(1) }
+fn identity(replica: u16, epoch: u64) -> Identity {
+    Identity { group: GROUP.0, replica, epoch: Epoch(epoch) }
 }
 
 /// Who checks the components of the group.
 pub(super) fn verifier() -> GroupVerifier {
     let key = MacKey::new(&[3; 32]);
-    let members = (0..4).map(|replica| (identity(replica), MemberKey::Mac(key.verifier())));
+    let members = (0..4).map(|replica| (identity(replica, 1), MemberKey::Mac(key.verifier())));
     GroupVerifier::new(members).expect("each component once")
 }
 
 pub(super) fn logs(replica: u16) -> InProcessLogs<VolatileStore> {
+    logs_of(replica, 1)
+}
+
+/// The empty logs of a component of this epoch.
+pub(super) fn logs_of(replica: u16, epoch: u64) -> InProcessLogs<VolatileStore> {
     let certifier = Certifier::Mac(MacKey::new(&[3; 32]));
     let mut room = [0; LOGS];
     room[0] = A2mPbftE::room(&SMALL);
-    InProcessLogs::new(A2m::start(identity(replica), certifier, VolatileStore, log_room(room)))
+    InProcessLogs::new(A2m::start(identity(replica, epoch), certifier, VolatileStore, log_room(room)))
 }
 
 pub(super) struct Node {
@@ -92,6 +100,8 @@ pub(super) struct Node {
     /// What was persisted, asked, signed and released, in order.
     pub(super) trail: Vec<String>,
     pub(super) released: BTreeMap<Seq, Arc<ReplyProof>>,
+    /// The ends that were attested for reads.
+    pub(super) ends: Vec<Attestation>,
     pub(super) notes: Vec<Note>,
     pub(super) halted: Option<&'static str>,
     pub(super) transfers: Vec<(Seq, Digest)>,
@@ -164,6 +174,7 @@ impl Net {
                     node.trail.push(format!("release {}", seq.0));
                     assert!(node.released.insert(seq, proof).is_none(), "released once");
                 }
+                Effect::EndAttested(end) => node.ends.push(end),
                 Effect::Halt(why) => node.halted = Some(why),
                 Effect::DeliverTentatively { .. } | Effect::Commit { .. } | Effect::Rollback { .. } => {
                     unreachable!("nothing is executed before its place is final")
@@ -236,6 +247,13 @@ impl Net {
         self.step(r(replica), |replica, cx| replica.on_timer(cx, timer));
     }
 
+    /// Asks a replica for the end of its history, for reads of this state; whether it has it attested.
+    pub(super) fn ask_end(&mut self, replica: u16, executed: u64, nonce: Nonce) -> bool {
+        let mut asked = false;
+        self.step(r(replica), |replica, cx| asked = replica.attest_end(cx, Seq(executed), nonce));
+        asked
+    }
+
     /// Orders a frame at all that are up.
     pub(super) fn order(&mut self, frame: &VerifiedFrame) {
         for replica in self.group.all() {
@@ -263,7 +281,29 @@ impl Net {
     /// A replica starts again with these records and its component.
     pub(super) fn restart(&mut self, replica: u16, records: Vec<Record>) {
         let logs = std::mem::replace(&mut self.node_mut(replica).logs, logs(replica));
-        let mut node = Node::new(r(replica), logs);
+        self.start_again(replica, records, Node::new(r(replica), logs));
+    }
+
+    /// A replica starts again from its records with the empty logs of a component of this epoch. The group knows the first
+    /// epoch only.
+    pub(super) fn renew(&mut self, replica: u16, epoch: u64) {
+        let records = self.node(replica).records.clone();
+        let mut node = Node::new(r(replica), logs_of(replica, epoch));
+        node.replica = node.replica.with_epoch(epoch);
+        let known = Arc::new(configuration(&[]));
+        node.replica.on_configured(&mut cx_of(&self.group, r(replica), &mut Vec::new()), &known);
+        self.start_again(replica, records, node);
+    }
+
+    /// Everybody has executed the batches that admit these components.
+    pub(super) fn admit(&mut self, admitted: &[(u16, u64, u64)]) {
+        let known = Arc::new(configuration(admitted));
+        for replica in self.group.all() {
+            self.step(replica, |replica, cx| replica.on_configured(cx, &known));
+        }
+    }
+
+    fn start_again(&mut self, replica: u16, records: Vec<Record>, mut node: Node) {
         node.records.clone_from(&records);
         self.nodes[usize::from(replica)] = node;
         let start = Start::Recovered {
@@ -280,6 +320,22 @@ impl Net {
     }
 }
 
+/// The group's configuration with components that were admitted: replica, epoch, batch.
+pub(super) fn configuration(admitted: &[(u16, u64, u64)]) -> Configuration {
+    let members = (0..4).map(|_| Member::new(1, ComponentKey::Group, HostKeys::default())).collect();
+    let mut configuration = Configuration::new(members, BTreeMap::new());
+    for (replica, epoch, at) in admitted {
+        let (replica, component) = (r(*replica), ComponentKey::Group);
+        let change = Change::Admit { replica, epoch: *epoch, component, host: None };
+        configuration.apply(&change, Seq(*at), 0, 1).expect("it may be admitted");
+    }
+    configuration
+}
+
+fn cx_of<'a>(group: &'a Group, me: ReplicaId, effects: &'a mut Vec<Effect<A2mPbftE>>) -> Cx<'a, A2mPbftE> {
+    Cx::new(Time(1_000), Time(WALL), me, group, effects)
+}
+
 impl Node {
     fn new(me: ReplicaId, logs: InProcessLogs<VolatileStore>) -> Self {
         Self {
@@ -292,6 +348,7 @@ impl Node {
             records: Vec::new(),
             trail: Vec::new(),
             released: BTreeMap::new(),
+            ends: Vec::new(),
             notes: Vec::new(),
             halted: None,
             transfers: Vec::new(),

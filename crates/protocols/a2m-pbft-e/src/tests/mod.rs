@@ -1,7 +1,11 @@
 //! Tests of the rules that `docs/protocols/a2m-pbft-e.md` labels, over components that keep real logs.
 
+mod again;
 mod checkpoint;
 mod client;
 mod harness;
+mod reads;
+mod renewal;
 mod replies;
 mod restart;
+mod useful;

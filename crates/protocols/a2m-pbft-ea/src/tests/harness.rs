@@ -134,6 +134,13 @@ pub(super) fn without_view_change(group: &Group, now: &Logs, replica: ReplicaId)
     before
 }
 
+/// Fills the slot of an own message once more.
+pub(super) fn fill_again(logs: &mut Logs, group: &Group, message: &crate::message::Attested) {
+    let (log, slot) = crate::place::of(&message.body).expect("it has a slot");
+    let digest = A2mPbftEa::digest(&message.body, group.id(), message.from);
+    fill(logs, log, slot, digest.0).expect("the slot is empty");
+}
+
 /// What a test's hosts sign with: nobody forges here.
 pub(super) fn signature(from: ReplicaId) -> Signature {
     Signature([from.0 as u8; 64])
@@ -199,6 +206,8 @@ pub(super) struct Node {
     pub(super) repairs: Vec<(Seq, Digest)>,
     /// The proofs with which replies went out.
     pub(super) released: BTreeMap<Seq, Arc<ReplyProof>>,
+    /// The ends of its history that were attested for reads.
+    pub(super) ends: Vec<Attestation>,
     /// What its component was asked of the history and has not answered, while it is slow with that.
     pub(super) asked: VecDeque<(Ticket, Vec<Operation>)>,
     pub(super) slow_history: bool,
@@ -316,6 +325,7 @@ impl Net {
                     self.wire.extend(flights(&self.group, replica, to, &message));
                     node.replica.on_message(&mut cx, replica, Verified::made_here(message));
                 }
+                Effect::EndAttested(end) => node.ends.push(end),
                 Effect::Halt(why) => {
                     node.halted = Some(why);
                     node.down = true;
@@ -355,6 +365,13 @@ impl Net {
             let answers = self.node_mut(replica).logs.call(&operations).expect("it is not refused");
             self.step(r(replica), |replica, cx| replica.on_trusted(cx, ticket, answers));
         }
+    }
+
+    /// Asks a replica for the end of its history, for reads of this state; whether it has it attested.
+    pub(super) fn ask_end(&mut self, replica: u16, executed: u64, nonce: Nonce) -> bool {
+        let mut asked = false;
+        self.step(r(replica), |replica, cx| asked = replica.attest_end(cx, Seq(executed), nonce));
+        asked
     }
 
     /// Gives a frame to these replicas, as its client would.
@@ -479,6 +496,7 @@ impl Node {
             transfers: Vec::new(),
             repairs: Vec::new(),
             released: BTreeMap::new(),
+            ends: Vec::new(),
             asked: VecDeque::new(),
             slow_history: false,
             down: false,

@@ -1,10 +1,13 @@
+mod again;
 mod choose;
 mod client;
 mod craft;
 mod harness;
 mod histories;
 mod normal;
+mod reads;
 mod restart;
 mod stable;
+mod useful;
 mod view_change;
 mod wire;

@@ -88,6 +88,38 @@ fn a_log_older_than_the_component_stops_the_replica() {
 }
 
 #[test]
+fn a_component_that_was_set_back_stops_the_replica() {
+    covers!("A2MPBFTEA-R11");
+    let mut net = Net::new(1);
+    net.request(&frame(1, 1), 0..3);
+    net.run();
+    let before = net.node(1).logs.clone();
+    net.node_mut(0).down = true;
+    net.request(&frame(2, 1), 1..3);
+    net.run();
+    net.suspect([1, 2]);
+    net.run_where(|flight| kind(&flight.message) == "WANTVIEWCHANGE");
+    let old = net.node(1);
+    let (records, own) = (old.records.clone(), old.own.clone());
+    let change = own.iter().find(|message| kind(message) == "VIEWCHANGE").expect("it left the view").clone();
+    let Message::Attested(change) = change else { panic!("it is attested") };
+    // Its slot was filled again at the start, as its attestation had not reached the disk; the abandonment was not.
+    let mut set_back = before.clone();
+    super::harness::fill_again(&mut set_back, &net.group, &change);
+    net.restart_from(1, records.clone(), own.clone(), set_back);
+    assert!(net.node(1).halted.is_some_and(|why| why.contains("older")), "{:?}", net.node(1).halted);
+    // Neither does it go on where a vote is gone.
+    let without = |message: &&Message| kind(message) != "VIEWCHANGE";
+    let votes: Vec<Message> = own.iter().filter(without).cloned().collect();
+    net.restart_from(1, records.clone(), votes.clone(), before);
+    let halted = net.node(1).halted;
+    assert_eq!(halted, None, "its votes are all in the component");
+    let none = super::harness::logs(&net.group, r(1));
+    net.restart_from(1, records, votes, none);
+    assert!(net.node(1).halted.is_some_and(|why| why.contains("older")), "{:?}", net.node(1).halted);
+}
+
+#[test]
 fn what_a_fresh_log_holds_rebuilds_the_same_promises() {
     covers!("A2MPBFTEA-R10");
     let mut net = Net::new(1);

@@ -1,10 +1,11 @@
 //! Appendix A, from the time-out to the new view.
 
 use super::craft::{Bench, some_batch};
-use super::harness::{Net, batch, covers, frame, r};
+use super::harness::{Net, SMALL, batch, covers, frame, r};
 use super::normal::is_commit;
 use crate::Timer;
 use crate::message::{Body, Message, NewView, StableProof, Status, ViewChange};
+use troth_core::Agreement;
 use troth_types::{Digest, Seq, View};
 
 pub(super) fn kind(message: &Message) -> &'static str {
@@ -154,6 +155,27 @@ fn f_plus_1_commitments_prove_a_start_that_nobody_can_judge() {
     assert_eq!(net.node(0).replica.known_views.lacks(&net.group), Some(View(1)));
     net.tell(2, 0, Message::Attested(accepts[1].clone()));
     assert_eq!(net.node(0).replica.entered, View(2));
+}
+
+#[test]
+fn all_frames_of_a_start_are_asked_for_by_whoever_still_works_in_an_older_view() {
+    covers!("A2MPBFTEA-R6");
+    let mut bench = Bench::new(1);
+    let last = SMALL.pipeline + 2;
+    let certificates: Vec<_> = (1..=last).map(|seq| bench.prepare(0, seq, &some_batch(seq), &[1])).collect();
+    let committed = certificates.iter().map(|certificate| bench.commit(1, certificate)).collect();
+    let changes =
+        vec![bench.view_change(1, 0, 1, None, committed), bench.view_change(2, 0, 1, None, Vec::new())];
+    let start = bench.new_view(changes, None);
+    let mut net = Net::new(1);
+    net.tell(1, 0, Message::Attested(start));
+    assert_eq!(net.node(0).replica.entered, View(0), "the frames are not here");
+    net.fire(0, Timer::Fetch);
+    let asked: Vec<Digest> = net.node(0).frames_asked.iter().flat_map(|(_, asked)| asked.clone()).collect();
+    assert_eq!(asked.len() as u64, last);
+    let frames = (1..=last).map(|client| frame(client, 1)).collect();
+    net.step(r(0), |replica, cx| replica.on_requests(cx, frames));
+    assert_eq!(net.node(0).replica.entered, View(1));
 }
 
 #[test]

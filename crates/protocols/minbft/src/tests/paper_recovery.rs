@@ -582,7 +582,7 @@ fn no_read_before_it_has_caught_up_with_itself() {
         world.request_all(&frame);
     }
     let answered = |world: &mut World| {
-        let read = Read { client: ClientId(1), number: 1, operation: Default::default() };
+        let read = Read { client: ClientId(1), number: 1, nonce: None, operation: Default::default() };
         let before = world.node(0).answers.len();
         world.input(r(0), troth_core::Input::Read(read));
         match &world.node(0).answers[before..] {

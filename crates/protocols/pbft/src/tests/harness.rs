@@ -170,7 +170,7 @@ impl Net {
                     unreachable!("PBFT has nothing certified")
                 }
                 Effect::Trusted { .. } | Effect::Draw(_) => unreachable!("PBFT asks nothing of a component"),
-                Effect::Release { .. } | Effect::Halt(_) => {
+                Effect::Release { .. } | Effect::EndAttested(_) | Effect::Halt(_) => {
                     unreachable!("PBFT holds nothing back, and goes on")
                 }
                 Effect::SetTimer { timer, at } => drop(node.timers.insert(timer, at)),

@@ -102,7 +102,7 @@ impl One {
     }
 
     fn read(&mut self, number: u64) -> Vec<ToClient> {
-        self.input(Input::Read(Read { client: ClientId(5), number, operation: Bytes::new() }))
+        self.input(Input::Read(Read { client: ClientId(5), number, nonce: None, operation: Bytes::new() }))
     }
 
     /// The client that is told of every write asks once more for a write of its own.
@@ -142,7 +142,7 @@ fn told(messages: &[ToClient]) -> Vec<String> {
             ToClient::Reply(reply) => format!("r{}", reply.number),
             ToClient::Event(event) => format!("e{}", event.index),
             ToClient::ReadReply(reply) => format!("={}", shown(&reply.body)),
-            ToClient::Attested(_) => unreachable!("PBFT proves no reply"),
+            ToClient::Attested(_) | ToClient::AttestedRead(_) => unreachable!("PBFT proves no reply"),
             ToClient::Refusal(refusal) => {
                 assert_eq!((refusal.read, refusal.reason), (true, RefusalReason::NotReady));
                 "no".to_owned()
@@ -219,7 +219,7 @@ fn one_client_waits_for_no_more_reads_than_its_share() {
     one.prepare(1);
     let refused = (1..=600).filter(|number| !one.read(*number).is_empty()).count();
     assert_eq!(refused, 600 - 512);
-    let other = Read { client: ClientId(6), number: 1, operation: Bytes::new() };
+    let other = Read { client: ClientId(6), number: 1, nonce: None, operation: Bytes::new() };
     assert!(one.input(Input::Read(other)).is_empty(), "another one has room");
     assert_eq!(one.commit(1).len(), 1 + 512 + 1);
     one.prepare(2);

@@ -10,7 +10,7 @@ mod wants;
 
 use super::A2mPbftEaWorld;
 use crate::Message;
-use crate::adversary::{Hand, Liar, Selective};
+use crate::adversary::{Hand, Liar, Reminder, Selective, Stale};
 use crate::protocol::Named;
 use std::sync::Arc;
 use troth_a2m_pbft_ea::{A2mPbftEa, Body, Message as Sent, place};
@@ -31,7 +31,9 @@ pub const ALL: &[Named<A2mPbftEaWorld>] = &[
     ("conflicting checkpoints", || Box::new(checkpoints::Conflicting)),
     ("false histories", || Box::new(histories::Falsifier::default())),
     ("stale replayer", || Box::new(replay::Replayer)),
+    ("stale answers", || Box::new(Stale::default())),
     ("liar to clients", || Box::new(Liar::default())),
+    ("reminder of what is done", || Box::new(Reminder::default())),
 ];
 
 /// Has a body attested by the real component, if its slot is still free there.

@@ -10,7 +10,7 @@ mod view_sets;
 mod votes;
 
 use super::PbftFamily;
-use crate::adversary::{Hand, Liar, Selective};
+use crate::adversary::{Hand, Liar, Reminder, Selective, Stale};
 use crate::protocol::Named;
 use std::marker::PhantomData;
 use troth_core::PeerMessage;
@@ -66,6 +66,8 @@ impl<P: PbftFamily> Written<P> {
         ("conflicting checkpoints", || Box::new(checkpoints::Conflicting::default())),
         ("stale replayer", || Box::new(replay::Replayer)),
         ("liar to clients", || Box::new(Liar::default())),
+        ("stale answers", || Box::new(Stale::default())),
         ("two stories", || Box::new(two_stories::Storyteller::default())),
+        ("reminder of what is done", || Box::new(Reminder::default())),
     ];
 }

@@ -115,8 +115,27 @@ fn a_log_that_jumped_into_a_history_is_not_one_that_was_appended_to() {
     // It attested another first entry, and would now say that its history is the whole one.
     let jumped = digest(&[append(Q, 1, 9), advance(Q, 2, by_hand(1, 1, ZERO), 2), append(Q, 3, 3)]);
     assert_ne!(jumped, whole);
-    assert_ne!(digest(&[advance(Q, 2, by_hand(1, 1, ZERO), 2), append(Q, 3, 3)]), whole);
     assert_eq!(jumped, by_hand(3, 3, jump_by_hand(2, 2, by_hand(1, 1, ZERO))));
+}
+
+#[test]
+fn a_log_that_held_nothing_may_begin_within_a_history() {
+    covers!("A2M-L8");
+    let digest = |operations: &[Operation]| {
+        let mut a2m = volatile(4);
+        done(&mut a2m, operations);
+        a2m.logs().get(Q).expect("a log").digest()
+    };
+    let whole = digest(&[append(Q, 1, 1), append(Q, 2, 2), append(Q, 3, 3)]);
+    let begins = advance(Q, 2, by_hand(1, 1, ZERO), 2);
+    assert_eq!(digest(&[begins, append(Q, 3, 3)]), whole);
+    // Once, whatever it forgets.
+    assert_ne!(digest(&[append(Q, 1, 1), begins, append(Q, 3, 3)]), whole);
+    let first = advance(Q, 1, ZERO, 1);
+    assert_ne!(digest(&[first, truncate(Q, 1), begins, append(Q, 3, 3)]), whole);
+    let mut a2m = volatile(4);
+    done(&mut a2m, &[begins]);
+    assert!(matches!(content(&a2m, Q, 1), Content::Skipped { .. }), "it says nothing of what was before");
 }
 
 #[test]

@@ -161,7 +161,8 @@ impl Model {
                     return Err(Unfit::NotAhead { high });
                 }
                 take_room()?;
-                log.fill(slot.0, value, jumped(slot, &value, &previous));
+                let link = if log.high == 0 { chained } else { jumped };
+                log.fill(slot.0, value, link(slot, &value, &previous));
                 Ok(nonce.and_then(|nonce| looked(log, Request::Lookup, slot.0, nonce)))
             }
             Operation::Truncate { slot: CounterValue(number), .. } => {

@@ -8,9 +8,9 @@
 //! * no log changes in the call after it was looked up or asked for its end there;
 //! * no slot that the call filled, and attested in the same breath, is forgotten later in the call.
 //!
-//! A call that changes first and asks afterwards has this property, and so has all that the protocols of
-//! `docs/protocols/a2m.md` ask for. The answers of another one that was done are lost for good: no component
-//! makes them again. Its client cannot go on as if it knew them, and halts.
+//! A call that changes first and asks afterwards has this property. The answers of another one that was done are lost
+//! for good: no component makes them again. Its client cannot go on as if it knew them, and halts. So a replica sends
+//! no such call: [`CallSoFar`] says where one call must end and the next begin.
 //!
 //! Whether the call was done is seen from the logs alone: every slot that it fills holds what it fills it with.
 //! Where they do so because an earlier call did the same, this one was refused, and is answered all the same: what
@@ -18,8 +18,95 @@
 
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{
-    Answer, Attestation, Content, LogId, LogRefusal, Operation, Slot, Unfit, jumped, slot_nonce,
+    Answer, Attestation, Content, LOGS, LogId, LogRefusal, Operation, Slot, Unfit, chained, jumped,
+    slot_nonce,
 };
+
+/// What a component says to a call: an answer to each operation, or why none was done.
+pub type Answered = Result<Vec<Answer>, LogRefusal>;
+
+/// What becomes of a call that is asked again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// It is answered as it was, or would have been.
+    Answered(Answered),
+    /// It was done, and its answers are lost for good.
+    Lost,
+}
+
+/// Asks for a call once more whose answer was lost.
+///
+/// # Errors
+/// Where asking fails.
+pub fn repeat<E>(
+    operations: &[Operation],
+    mut ask: impl FnMut(&[Operation]) -> Result<Answered, E>,
+) -> Result<Repeated, E> {
+    let refusal = match ask(operations)? {
+        Err(refusal) if may_be_done(operations, &refusal) => refusal,
+        answered => return Ok(Repeated::Answered(answered)),
+    };
+    let replies = match ask(&questions(operations))? {
+        Ok(replies) => replies,
+        Err(refusal) => return Ok(Repeated::Answered(Err(refusal))),
+    };
+    Ok(match answers(operations, replies) {
+        None => Repeated::Answered(Err(refusal)),
+        Some(answers) if can_be_answered_later(operations) => Repeated::Answered(Ok(answers)),
+        Some(_) => Repeated::Lost,
+    })
+}
+
+/// What stands in one call so far, as far as it says what may still be added to it.
+#[derive(Clone, Debug, Default)]
+pub struct CallSoFar {
+    logs: [Touched; LOGS],
+}
+
+/// What a call does with one log.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    /// It asks for something that a change may make another.
+    asks: bool,
+    /// The first slot that it fills and has attested in the same breath.
+    attests: Option<Slot>,
+    /// It forgets something.
+    truncates: bool,
+}
+
+impl CallSoFar {
+    /// Whether the call can still be answered again with this operation added to it.
+    #[must_use]
+    pub fn admits(&self, operation: &Operation) -> bool {
+        let Some(log) = self.logs.get(usize::from(operation.log().0)) else { return true };
+        rule!("A2M-C5");
+        let forgets = log.attests.is_some_and(|attested| forgets(operation, attested));
+        !(operation.changes() && log.asks || forgets)
+    }
+
+    /// Whether this operation fills a slot of a log of which the call forgets something: only the next call has the
+    /// room that becomes free.
+    #[must_use]
+    pub fn waits_for_room(&self, operation: &Operation) -> bool {
+        let fills = matches!(operation, Operation::Append { .. } | Operation::Advance { .. });
+        fills && self.logs.get(usize::from(operation.log().0)).is_some_and(|log| log.truncates)
+    }
+
+    /// Adds an operation.
+    pub fn add(&mut self, operation: &Operation) {
+        let Some(log) = self.logs.get_mut(usize::from(operation.log().0)) else { return };
+        match *operation {
+            Operation::Append { slot, nonce: Some(_), .. }
+            | Operation::Advance { slot, nonce: Some(_), .. } => {
+                // Slots ascend; but a call that is refused may have them in any order.
+                log.attests = Some(log.attests.map_or(slot, |first| first.min(slot)));
+            }
+            Operation::Append { .. } | Operation::Advance { .. } => {}
+            Operation::Truncate { .. } => log.truncates = true,
+            Operation::Lookup { .. } | Operation::End { .. } => log.asks = true,
+        }
+    }
+}
 
 /// Whether a call was refused for what it would itself have left: it may have been done before.
 pub fn may_be_done(operations: &[Operation], refusal: &LogRefusal) -> bool {
@@ -37,15 +124,11 @@ pub fn may_be_done(operations: &[Operation], refusal: &LogRefusal) -> bool {
 
 /// Whether the answers of a call that was done can be had by asking the logs afterwards.
 pub fn can_be_answered_later(operations: &[Operation]) -> bool {
-    operations.iter().enumerate().all(|(index, operation)| {
-        let changes = operations[index + 1..].iter().filter(|later| later.changes());
-        let mut later = changes.filter(|later| later.log() == operation.log());
-        match operation {
-            Operation::Lookup { .. } | Operation::End { .. } => later.next().is_none(),
-            Operation::Append { slot, nonce: Some(_), .. }
-            | Operation::Advance { slot, nonce: Some(_), .. } => !later.any(|later| forgets(later, *slot)),
-            Operation::Append { .. } | Operation::Advance { .. } | Operation::Truncate { .. } => true,
-        }
+    let mut call = CallSoFar::default();
+    operations.iter().all(|operation| {
+        let admitted = call.admits(operation);
+        call.add(operation);
+        admitted
     })
 }
 
@@ -95,7 +178,8 @@ fn shows(operation: &Operation, later: &[Operation], reply: &Answer) -> bool {
     match (operation, claim.content) {
         (Operation::Append { value, .. }, Content::Assigned { value: held, .. }) => *value == held,
         (Operation::Advance { slot, previous, value, .. }, Content::Assigned { value: held, digest }) => {
-            *value == held && digest == jumped(*slot, value, previous)
+            let begun_or_jumped = [chained(*slot, value, previous), jumped(*slot, value, previous)];
+            *value == held && begun_or_jumped.contains(&digest)
         }
         (
             Operation::Append { log, slot, .. } | Operation::Advance { log, slot, .. },

@@ -1,0 +1,66 @@
+//! Components that are lost, or whose history is not the group's, and those that take their place ("new log ids", paper 000
+//! §4.2; protocols.md §3.4, §7.3): which component counts for which slot, and where the log of a new one begins.
+
+use crate::A2mPbftE;
+use std::sync::Arc;
+use troth_blocks::{Begins, Voters};
+use troth_core::{Cx, rule};
+use troth_pbft::{Body, Signed};
+use troth_types::{Configuration, ReplicaId, Seq};
+
+impl A2mPbftE {
+    /// The component of this replica is of this epoch. Where the configuration knows another one, nothing is appended to
+    /// its log.
+    #[must_use]
+    pub fn with_epoch(mut self, epoch: u64) -> Self {
+        self.own_epoch = Some(epoch);
+        self
+    }
+
+    /// The configuration after the batch that the executor reached.
+    pub(crate) fn configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        rule!("A2MPBFTE-N1");
+        self.configuration = Arc::clone(configuration);
+        let named = configuration.member(cx.me()).map(|member| *member.admission());
+        self.history.log.begins(match (self.own_epoch, named) {
+            (None, _) | (_, None) => Begins::WithTheGroup,
+            (Some(own), Some(named)) if own != named.epoch => Begins::Nowhere,
+            (_, Some(named)) if named.at == Seq(0) => Begins::WithTheGroup,
+            (_, Some(named)) => Begins::Above(named.at),
+        });
+    }
+
+    /// Whether what a replica's component of this epoch says of a slot counts: it was the replica's component when the
+    /// batch of that number was executed, as far as this replica knows.
+    fn counts(&self, by: ReplicaId, at: Seq, epoch: u64) -> bool {
+        let Some(member) = self.configuration.member(by) else { return true };
+        let mut admitted = member.admissions().iter().rev();
+        // What admits a component is still the earlier one's to attest.
+        let in_force = admitted.find(|admission| admission.at < at);
+        in_force.is_some_and(|admission| admission.epoch == epoch)
+    }
+
+    /// Whether a CHECKPOINT is by the component that counts for its slot; other messages are by none.
+    pub(crate) fn vouches(&self, message: &Signed) -> bool {
+        rule!("A2MPBFTE-N2");
+        let Body::Attested(attested) = &message.body else { return true };
+        self.counts(message.from, attested.checkpoint.seq, attested.attestation.epoch.0)
+    }
+
+    /// Has the log of a component that was admitted begin, where it has not and this replica's state is one that is stable.
+    pub(crate) fn begin_history(&mut self) {
+        if !self.history.log.is_to_begin() || !self.pbft.has_stable_state() {
+            return;
+        }
+        rule!("A2MPBFTE-N3");
+        let proof = self.pbft.stable_proof();
+        let (seq, _) = proof.target();
+        let Some(history) = proof.history() else { return };
+        rule!("A2MPBFTE-N4");
+        let vouching = proof.votes.iter().filter(|vote| self.vouches(vote)).map(|vote| vote.from);
+        let vouching: Voters = vouching.collect();
+        if vouching.count() >= self.pbft.quorum() {
+            self.history.log.begin_at(seq, history.digest);
+        }
+    }
+}

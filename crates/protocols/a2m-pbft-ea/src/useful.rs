@@ -1,0 +1,29 @@
+//! Which messages bring this replica further: the others are charged to their senders by whoever runs it.
+
+use crate::message::Attested;
+use crate::place;
+use crate::state::A2mPbftEa;
+use troth_core::rule;
+use troth_types::Seq;
+
+impl A2mPbftEa {
+    /// How many messages have, where that can be told: who changes views or is behind holds back what it will need.
+    pub(crate) fn brought_further(&self) -> Option<u128> {
+        rule!("A2MPBFTEA-R17");
+        let present = self.active && self.knows_logs && !self.repairing;
+        let lags = self.behind || self.delivered < self.stable.0;
+        (present && !lags).then(|| u128::from(self.useful))
+    }
+
+    /// A vote came. It is of use where it is the `first` of its sender for its number, and one that comes after all is decided
+    /// is only late where it is above all others of its log.
+    pub(crate) fn heard(&mut self, message: &Attested, seq: Seq, first: bool) {
+        let Some((log, _)) = place::of(&message.body) else { return };
+        let settled = self.lowest();
+        let last = self.heard.entry((message.from, log)).or_default();
+        if first || (seq > *last && seq < settled) {
+            *last = seq.max(*last);
+            self.useful += 1;
+        }
+    }
+}
