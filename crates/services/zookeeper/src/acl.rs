@@ -3,7 +3,7 @@
 use crate::Code;
 use crate::jute::{BadRecord, Input, Output};
 use sha1::{Digest as _, Sha1};
-use std::net::IpAddr;
+use core::net::IpAddr;
 use troth_types::{Malformed, Reader, Wire, put_bytes};
 
 /// The most entries of one list.
