@@ -5,6 +5,10 @@
 //! restart neither. What was executed elsewhere is appended too, once a stable certificate shows what it was: a log that
 //! jumped convinces nobody (A2M-L7).
 
+mod begins;
+
+pub use begins::Begins;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::HISTORY_LOG;
@@ -65,17 +69,6 @@ struct Marks {
     low: Seq,
     end: Seq,
     digest: Digest,
-}
-
-/// Where the log of this replica's component begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begins {
-    /// With the group: its first slot is 1.
-    WithTheGroup,
-    /// The component was admitted by this batch, in the place of another: the first slot is above it.
-    Above(Seq),
-    /// The component is not, or not yet, or not any more, the one that the group knows: it fills nothing.
-    Nowhere,
 }
 
 /// A number that is attested now, and what proves its place to clients where it was executed here.
@@ -161,43 +154,6 @@ impl HistoryLog {
     /// What the history held from a number on, when this replica ran before.
     pub fn remember(&mut self, from: Seq, values: &[Digest]) {
         self.values.extend((from.0..).map(Seq).zip(values.iter().copied()));
-    }
-
-    /// Where the log begins is known, or is another place than was thought.
-    pub fn begins(&mut self, begins: Begins) {
-        self.begins = begins;
-    }
-
-    /// Whether the component holds nothing yet and was admitted by a batch: its log begins where this replica's state is
-    /// known to be the group's.
-    #[must_use]
-    pub fn is_to_begin(&self) -> bool {
-        self.begins != Begins::WithTheGroup && self.grows().is_none()
-    }
-
-    /// A certificate of a state that is this replica's own shows the digest of the history up to there: a log that is to
-    /// begin goes on from it. Returns whether it does.
-    pub fn begin_at(&mut self, at: Seq, digest: Digest) -> bool {
-        let Begins::Above(admitted) = self.begins else { return false };
-        let Some(marks) = self.marks else { return false };
-        if at < admitted || at <= marks.end || !(self.is_to_begin() || self.opens) {
-            return false;
-        }
-        (self.marks, self.opens) = (Some(Marks { low: at, end: at, digest }), true);
-        // Nothing of what was before will ever be in this log.
-        (self.restored, self.waiting) = (None, self.waiting.split_off(&at.next()));
-        true
-    }
-
-    /// Where the log ends, if it may be filled.
-    fn grows(&self) -> Option<Marks> {
-        let marks = self.marks?;
-        let may = match self.begins {
-            Begins::WithTheGroup => true,
-            Begins::Above(_) => marks.end > Seq(0),
-            Begins::Nowhere => false,
-        };
-        may.then_some(marks)
     }
 
     /// A batch was executed: its slot is to be filled, or looked up where it is filled already.

@@ -9,8 +9,8 @@ use troth_core::LogRecord;
 use troth_link::PeerId;
 use troth_types::{
     Admission, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest,
-    Frame, GroupId, HostKeys, Member, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Signature,
-    StateFetch, StatePiece, Time, ToClient, ToReplica, View,
+    Frame, GroupId, HistoryEnd, HostKeys, Member, Place, ReadReply, RefusalReason, ReplicaId, Reply,
+    ReplyBody, Seq, Signature, StateFetch, StatePiece, Time, ToClient, ToReplica, View,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -57,6 +57,8 @@ pub(super) const GROUP: &[Decoder] = &[
     of::<()>(),
     of::<Reply>(),
     of::<Place>(),
+    of::<ReadReply>(),
+    of::<HistoryEnd>(),
 ];
 
 fn seeds() -> Vec<Vec<u8>> {
