@@ -2,8 +2,8 @@
 
 use crate::Code;
 use crate::jute::{BadRecord, Input, Output};
-use sha1::{Digest as _, Sha1};
 use core::net::IpAddr;
+use sha1::{Digest as _, Sha1};
 use troth_types::{Malformed, Reader, Wire, put_bytes};
 
 /// The most entries of one list.
