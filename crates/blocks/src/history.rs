@@ -373,7 +373,9 @@ impl HistoryLog {
     /// the log ends just there once all that was asked for before is done. What is asked for later is done later, so the
     /// END is of that state, however long it takes. An empty log says nothing to anybody.
     pub fn attest_end(&mut self, executed: Seq, nonce: Nonce) -> Option<(Ticket, Vec<Operation>)> {
-        let ends_there = self.marks.is_some_and(|marks| marks.end == executed) && executed > Seq(0);
+        // A log that is to begin ends in this account already, and in its component nowhere yet.
+        let ends_there =
+            !self.opens && self.grows().is_some_and(|marks| marks.end == executed) && executed > Seq(0);
         ends_there
             .then(|| self.call(vec![(Asked::Read(executed), Operation::End { log: HISTORY_LOG, nonce })]))
     }

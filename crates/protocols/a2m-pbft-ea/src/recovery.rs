@@ -69,7 +69,9 @@ impl A2mPbftEa {
                 }
                 Record::Filled(slots) => {
                     for (log, slot) in slots {
+                        // What a fresh segment of the log says was attested, too.
                         self.holds(LogId(log), CounterValue(slot));
+                        self.attested_to(LogId(log), CounterValue(slot));
                     }
                 }
                 Record::History(from, values) => {

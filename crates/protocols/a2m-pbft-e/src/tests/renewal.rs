@@ -41,6 +41,8 @@ fn a_new_log_goes_on_from_a_stable_checkpoint_of_the_own_state_and_vouches() {
     net.order_many(4..=4);
     assert_eq!((stable(&net, 2), end(&mut net, 2)), (4, 0));
     assert!(net.node(2).released.is_empty());
+    // A read asks for an end that its component does not have yet.
+    assert!(!net.ask_end(2, 4, [1; 32]));
     net.order_many(5..=7);
     assert!(net.node(2).replica.status().votes);
     for number in 5..=7 {

@@ -120,6 +120,22 @@ fn a_component_that_was_set_back_stops_the_replica() {
 }
 
 #[test]
+fn a_component_that_was_set_back_is_noticed_where_all_messages_are_forgotten() {
+    covers!("A2MPBFTEA-R11");
+    let mut net = Net::new(1);
+    let before = net.node(1).logs.clone();
+    order_many(&mut net, 8);
+    // A fresh segment of the log, in which only the marks say how far the logs went.
+    let (own, records) = net.node(1).replica.retained();
+    let marks: Vec<Record> =
+        records.into_iter().filter(|record| matches!(record, Record::Filled(_))).collect();
+    let none = |message: &Message| matches!(message, Message::Attested(_));
+    let own: Vec<Message> = own.into_iter().filter(|message| !none(message)).collect();
+    net.restart_from(1, marks, own, before);
+    assert!(net.node(1).halted.is_some_and(|why| why.contains("older")), "{:?}", net.node(1).halted);
+}
+
+#[test]
 fn what_a_fresh_log_holds_rebuilds_the_same_promises() {
     covers!("A2MPBFTEA-R10");
     let mut net = Net::new(1);
