@@ -228,7 +228,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Request::Rewatch(wanted) => {
                 let (mut session, mut told) = (session, Vec::new());
                 let tell = |kind: Kind, path: &str| told.push((kind, path.to_owned()));
-                watches::again(&mut self.changes, &mut self.counters, &mut session, &wanted, tell)?;
+                // Where one of them is too many, none counts.
+                let mut counters = self.counters;
+                watches::again(&mut self.changes, &mut counters, &mut session, &wanted, tell)?;
+                self.counters = counters;
                 session.keep(&mut self.changes);
                 let (at, zxid) = (session.at(), self.counters.zxid);
                 for (kind, path) in told {

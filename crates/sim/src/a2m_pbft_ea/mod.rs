@@ -72,6 +72,11 @@ impl Protocol for A2mPbftEaWorld {
         Flaw::ALL.iter().map(|(_, name)| *name).collect()
     }
 
+    /// Which views a VIEWCHANGE shows has nothing to do with what is durable.
+    fn forgets(literal: &str) -> bool {
+        literal != "F-A2"
+    }
+
     fn strategies() -> &'static [Named<Self>] {
         strategies::ALL
     }

@@ -190,12 +190,17 @@ fn a_session_watches_only_so_much() {
     let mut session =
         crate::sessions::Session::find(&mut &troth_exec::StateView::new(&world.map), at.session)
             .expect("open");
-    session.watches = MAX_WATCHES;
+    session.watches = MAX_WATCHES - 1;
     let mut state = troth_exec::State::new(&mut world.map);
     let mut changes = crate::store::Changes::over(&mut state);
     session.keep(&mut changes);
     changes.apply();
-    assert_eq!(world.ill(at, opcode::EXISTS, watching("/a", true)), Code::QuotaExceeded.number());
+    let too_many = rewatch(0, &[&[], &[], &[], &[], &["/one", "/two"]]);
+    assert_eq!(world.ill(at, opcode::SET_WATCHES2, too_many), Code::QuotaExceeded.number());
+    let counters = crate::counters::Counters::of(&mut &troth_exec::StateView::new(&world.map)).expect("kept");
+    assert_eq!((counters.recursive, world.entries(b'w')), (0, 0), "none of them counts");
+    world.ill(at, opcode::EXISTS, watching("/a", true));
+    assert_eq!(world.ill(at, opcode::EXISTS, watching("/b", true)), Code::QuotaExceeded.number());
     assert_eq!(world.ill(at, opcode::SYNC, path("a")), Code::BadArguments.number());
     world.well(at, opcode::SYNC, path("/a"));
 }
