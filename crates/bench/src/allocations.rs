@@ -11,9 +11,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tikv_jemallocator::Jemalloc;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use troth_allocator::Jemalloc;
 
 /// How often this process asked for memory since it started.
 static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -88,6 +88,7 @@ pub(crate) fn run(server: &Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     crate::allocations::tell(layout.root())?;
+    troth_allocator::free_beside()?;
     match cluster.service {
         Service::Null => serve(server, &layout, cluster, Null::default()),
         Service::Kv => serve(server, &layout, cluster, Kv::default()),

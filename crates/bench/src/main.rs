@@ -109,6 +109,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let layout = Layout::new(&server.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     allocations::tell(&layout.replica(server.id()))?;
+    troth_allocator::free_beside()?;
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     let trusted_command = match cluster.trusted_home {
         TrustedHome::InProcess | TrustedHome::Nowhere => Vec::new(),

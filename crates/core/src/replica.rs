@@ -27,7 +27,7 @@ const FRAMES_ANSWER: usize = 4 << 20;
 const HASHING_PER_INPUT: usize = 100;
 /// How many of them are used up at one reading of the clock: a runtime hands over all that came in a turn with one, and a
 /// turn of a hundred messages must not hash a hundred times.
-const HASHINGS_PER_INSTANT: u32 = 4;
+const HASHINGS_PER_INSTANT: u32 = 2;
 
 /// Names of a replica's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

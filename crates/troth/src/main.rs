@@ -39,7 +39,7 @@ use tracing_subscriber::EnvFilter;
 
 /// The state is millions of small values: see the workspace table.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: troth_allocator::Jemalloc = troth_allocator::Jemalloc;
 
 /// Warnings of all, and the few lines that tell a replica's life.
 const DEFAULT_LOG: &str = "warn,troth=info,troth_node=info";

@@ -50,6 +50,9 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         #[cfg(feature = "faults")]
         faults: crate::faulty_store::of_replica(&replica.misfortune)?,
     };
+    if let Err(why) = troth_allocator::free_beside() {
+        tracing::warn!(%why, "freed memory goes back to the system in the loop's turns");
+    }
     let protocol = cluster.protocol;
     serve(cluster, secret, &layout, options).map_err(|why| {
         let failure = Failure::from(why);

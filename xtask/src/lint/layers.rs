@@ -70,6 +70,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
+    Layer {
+        place: "crates/allocator",
+        ours: &[],
+        others: &["thiserror", "tikv-jemalloc-sys", "tikv-jemallocator"],
+    },
     Layer { place: "crates/disk", ours: &[], others: &["bytes", "crc32c", "rustix", "thiserror"] },
     Layer { place: "crates/node", ours: ANY, others: ANY },
     Layer { place: "crates/bench", ours: ANY, others: ANY },
