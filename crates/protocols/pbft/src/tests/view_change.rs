@@ -62,6 +62,23 @@ fn the_timer_runs_for_the_oldest_request_and_starts_anew_for_nothing_else() {
 }
 
 #[test]
+fn a_client_whose_executed_requests_give_way_takes_no_wish_back() {
+    covers!("PBFT-V1");
+    let mut net = Net::new(1);
+    let window = SMALL.limits.client_window;
+    net.order(&frame(1, 1));
+    net.step(r(1), |pbft, cx| pbft.order_again(cx, vec![frame(1, 1)]));
+    net.request(&frame(2, 1), [1]);
+    net.fire(1, Timer::Request);
+    assert!(net.node(1).pbft.wishes());
+    net.request(&frame(1, 1 + window), [1]);
+    assert!(net.node(1).pbft.wishes(), "another one waits, and as long");
+    assert!(!net.node(1).timers.contains_key(&Timer::Request));
+    net.order(&frame(2, 1));
+    assert!(!net.node(1).pbft.wishes() && net.node(1).timers.contains_key(&Timer::Request));
+}
+
+#[test]
 fn what_committed_anywhere_keeps_its_number() {
     covers!("PBFT-V12");
     let mut net = Net::new(1);
