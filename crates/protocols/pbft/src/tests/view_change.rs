@@ -338,6 +338,30 @@ fn one_that_is_behind_waits_for_itself_and_leaves_no_view() {
 }
 
 #[test]
+fn one_that_is_behind_shows_nothing_of_what_may_be_executed_there() {
+    covers!("PBFT-P3");
+    let mut net = Net::new(1);
+    net.node_mut(3).down = true;
+    for number in 1..=SMALL.interval {
+        net.order(&frame(number, 1));
+    }
+    net.node_mut(3).down = false;
+    net.request(&frame(1, 1), [3]);
+    let shown = |net: &Net| net.node(3).frames_shown.len();
+    net.fire(3, Timer::Forward);
+    net.fire(3, Timer::Overtaken);
+    assert_eq!(shown(&net), 2);
+    net.tell(0, 3, Message::Stable(net.node(0).pbft.stable_proof.clone()));
+    net.fire(3, Timer::Overtaken);
+    assert_eq!((shown(&net), net.node(3).timers.contains_key(&Timer::Overtaken)), (2, false));
+    // Here it was another's after all.
+    let (seq, digest) = net.node(0).pbft.stable;
+    net.install(3, seq, digest);
+    net.fire(3, Timer::Forward);
+    assert_eq!(shown(&net), 3);
+}
+
+#[test]
 fn one_that_waits_in_vain_says_so_and_goes_on_until_it_is_served() {
     covers!("PBFT-V16");
     let mut net = Net::new(1);
