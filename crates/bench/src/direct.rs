@@ -227,7 +227,7 @@ impl<A: Application> Direct<A> {
             match self.executor.lookup(frame.client(), frame.number()) {
                 Lookup::New => frames.push(frame),
                 Lookup::Executed(reply) => self.answer(&ToClient::Reply(*reply)),
-                Lookup::TooOld => {}
+                Lookup::ResultGone(_) | Lookup::TooOld => {}
             }
         }
         if frames.is_empty() {

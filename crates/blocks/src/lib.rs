@@ -18,7 +18,7 @@ mod voters;
 pub use back_off::BackOff;
 pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_bytes};
 pub use doubt::Doubt;
-pub use favours::Favours;
+pub use favours::{Favours, FavoursAsked};
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
 pub use history::{Attested, Begins, Held, HistoryLog};

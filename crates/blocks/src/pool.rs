@@ -145,13 +145,20 @@ impl RequestPool {
         }
     }
 
+    /// Whether this (client, number) is pending and executed.
+    #[must_use]
+    pub fn waits_again(&self, client: ClientId, number: u64) -> bool {
+        let entry = self.entries.get(&(client, number % self.window));
+        entry.is_some_and(|entry| entry.number == number && entry.again)
+    }
+
     /// A client's request of this number has come: an older one in its slot that is executed is not pending any more. Its
-    /// client has the answer, or would not have sent the newer one. Returns its digest.
-    pub fn give_way(&mut self, client: ClientId, number: u64) -> Option<Digest> {
+    /// client has the answer, or would not have sent the newer one. Returns its place in the order of arrival, and its digest.
+    pub fn give_way(&mut self, client: ClientId, number: u64) -> Option<(u64, Digest)> {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.again && entry.number < number).copied()?;
         self.forget(key, entry);
-        Some(entry.digest)
+        Some((entry.order, entry.digest))
     }
 
     /// Whether this (client, number) is pending.

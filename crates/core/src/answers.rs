@@ -87,14 +87,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             true => !self.execution.is_new(client, number),
             false => match self.execution.lookup(client, number) {
                 Lookup::New => false,
-                Lookup::Executed(reply) => self.is_final(&reply),
+                Lookup::Executed(reply) => self.is_final(reply.seq),
+                Lookup::ResultGone(seq) => self.is_final(seq),
                 Lookup::TooOld => true,
             },
         }
     }
 
-    fn is_final(&self, reply: &Reply) -> bool {
-        reply.seq <= self.execution.committed()
+    fn is_final(&self, seq: Seq) -> bool {
+        seq <= self.execution.committed()
     }
 
     /// Frames that another replica shows. Where replies are proven it may wait for one that is executed: for a proof that is
@@ -114,9 +115,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             let kind = match self.execution.lookup(frame.client(), frame.number()) {
                 _ if removed || !frame.is_signed() => &mut known,
                 Lookup::New => &mut new,
-                Lookup::Executed(_) if A::PROVES_REPLIES => &mut again,
-                Lookup::Executed(reply) if !self.is_final(&reply) => &mut new,
-                Lookup::Executed(_) | Lookup::TooOld => &mut known,
+                // Whoever waits for it waits until it is ordered again, though there is no result to prove any more.
+                Lookup::Executed(_) | Lookup::ResultGone(_) if A::PROVES_REPLIES => &mut again,
+                Lookup::Executed(reply) if !self.is_final(reply.seq) => &mut new,
+                Lookup::ResultGone(seq) if !self.is_final(seq) => &mut new,
+                Lookup::Executed(_) | Lookup::ResultGone(_) | Lookup::TooOld => &mut known,
             };
             kind.push(frame);
         }
@@ -167,7 +170,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             }
             match self.execution.lookup(client, number) {
                 // What it knows of the client may be as wrong as the rest of its state.
-                Lookup::Executed(_) | Lookup::TooOld if self.repair.is_some() => {}
+                Lookup::Executed(_) | Lookup::ResultGone(_) | Lookup::TooOld if self.repair.is_some() => {}
                 Lookup::New => new.push(frame),
                 Lookup::Executed(reply) if A::PROVES_REPLIES => {
                     if self.prove_again(*reply, frame.events_seen(), full, out) {
@@ -175,7 +178,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     }
                 }
                 Lookup::Executed(reply) => {
-                    let (events_seen, done) = (frame.events_seen(), self.is_final(&reply));
+                    let (events_seen, done) = (frame.events_seen(), self.is_final(reply.seq));
                     if !done {
                         new.push(frame);
                     }
@@ -183,6 +186,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     if repeated < REPEATED_ANSWER {
                         repeated += reply.body.size();
                         self.answer_again(*reply, events_seen, full, out);
+                    }
+                }
+                Lookup::ResultGone(seq) => {
+                    out.push(refuse(client, number, false, RefusalReason::TooOld));
+                    if !self.is_final(seq) {
+                        new.push(frame);
                     }
                 }
                 Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
@@ -211,7 +220,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 self.prove_again(*reply, events_seen, full, out);
             }
             Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
-            Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
+            Lookup::ResultGone(_) | Lookup::TooOld => {
+                out.push(refuse(client, number, false, RefusalReason::TooOld))
+            }
             // Its frame comes with its signature, when it comes again.
             Lookup::New => {}
         }

@@ -45,7 +45,9 @@ pub enum Lookup {
     New,
     /// Executed; this is the reply, in full.
     Executed(Box<Reply>),
-    /// Executed or overtaken; its result is no longer kept.
+    /// Executed by this batch; the client's budget has pushed its result out, and it is still the newest of its slot.
+    ResultGone(Seq),
+    /// Overtaken by a newer frame in its slot, whether it was executed or not.
     TooOld,
 }
 

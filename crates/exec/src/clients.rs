@@ -180,6 +180,7 @@ pub(crate) fn lookup(map: &MerkleMap, limits: &Limits, client: ClientId, number:
                 body: ReplyBody::Full(results),
             }))
         }
+        Slot { number: found, seq, .. } if found == number => Lookup::ResultGone(seq),
         _ => Lookup::TooOld,
     }
 }

@@ -1,5 +1,6 @@
 //! Each block by itself.
 
+mod favours;
 mod history;
 
 use crate::*;
@@ -120,7 +121,8 @@ fn what_is_executed_gives_way_to_a_newer_request_and_counts_for_no_wait() {
     assert_eq!((pool.oldest_new(), pool.typical_wait(T.after(5), |_| false)), (None, None));
     assert_eq!(pool.give_way(client, 1), None, "it is no newer one");
     assert_eq!(pool.give_way(client, 2), None, "another slot");
-    assert_eq!(pool.give_way(client, 5), Some(digest(1)));
+    assert!(pool.waits_again(client, 1) && !pool.waits_again(client, 5));
+    assert_eq!(pool.give_way(client, 5), Some((0, digest(1))));
     assert!(pool.is_empty() && pool.bytes() == 0 && !pool.has_unproposed());
     assert_eq!(pool.admit(client, 5, digest(2), 10, T), Admitted::New);
     assert!(pool.has(client, 5) && !pool.has(client, 1));
@@ -128,14 +130,6 @@ fn what_is_executed_gives_way_to_a_newer_request_and_counts_for_no_wait() {
     pool.is_again(client, 5);
     pool.done(client, 5, T.after(7));
     assert_eq!(pool.typical_wait(T.after(9), |_| false), None, "nobody had to order it");
-}
-
-#[test]
-fn favours_are_few_for_each_and_renew() {
-    let mut favours = Favours::new(100);
-    let mut many = |replica, now| (0..20).filter(|_| favours.may(ReplicaId(replica), Time(now))).count();
-    assert_eq!((many(1, 1_000), many(2, 1_050), many(1, 1_099)), (16, 16, 0));
-    assert_eq!((many(1, 1_100), many(2, 1_100)), (16, 0));
 }
 
 #[test]

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified, decode_attestation};
 use troth_core::{
     Agreement, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome, Output, Proven,
-    Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
+    Reached, Repeated, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
 };
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Request, slot_nonce};
 use troth_trusted::run::{Path, root_over};
 use troth_trusted::{CounterId, CounterValue, Epoch, Proof, RunProof};
 use troth_types::{
     AttestedRead, Batch, ClientId, Configuration, Digest, Event, FrameDraft, Group, GroupId, Read, ReadReply,
-    Reader, ReplicaId, Reply, ReplyBody, Seq, Signature, StateFetch, StatePiece, Time, ToClient, View, Wire,
+    Reader, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Signature, StateFetch, StatePiece, Time,
+    ToClient, View, Wire,
 };
 
 const CLIENT: ClientId = ClientId(1);
@@ -168,6 +169,9 @@ impl Agreement for Proving {
 #[derive(Clone, Debug, Default)]
 struct Done {
     executed: BTreeMap<u64, Seq>,
+    /// Frames whose results are not kept any more, and those that were overtaken.
+    gone: Vec<u64>,
+    overtaken: Vec<u64>,
     configuration: Arc<Configuration>,
 }
 
@@ -188,6 +192,11 @@ impl Execution for Done {
     }
     fn lookup(&self, client: ClientId, number: u64) -> Lookup {
         let Some(seq) = self.executed.get(&number).copied() else { return Lookup::New };
+        match number {
+            gone if self.gone.contains(&gone) => return Lookup::ResultGone(seq),
+            overtaken if self.overtaken.contains(&overtaken) => return Lookup::TooOld,
+            _ => {}
+        }
         let body = ReplyBody::Full(Vec::new());
         Lookup::Executed(Box::new(Reply { client, number, seq, view: View(0), events_up_to: 0, body }))
     }
@@ -272,8 +281,12 @@ fn state(number: u64, of: u64) -> ReplyBody {
 
 impl One {
     fn new() -> Self {
+        Self::with(Done::default())
+    }
+
+    fn with(done: Done) -> Self {
         let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
-        Self(Replica::new(ReplicaId(0), group, Proving::default(), Done::default()))
+        Self(Replica::new(ReplicaId(0), group, Proving::default(), done))
     }
 
     fn outputs(&mut self, input: Input<Silence, ReplicaTimer<Step>>) -> Vec<Output<Replica<Proving, Done>>> {
@@ -346,6 +359,27 @@ fn what_is_executed_is_told_from_what_is_new_and_who_wants_it_again() {
     ask(&mut one, 1);
     let wanted = [("new", 1), ("new", 2), ("a replica shows it", 1), ("its client asks", 1)];
     assert_eq!(one.0.agreement().wanted, wanted, "a proof that is coming is waited for");
+}
+
+#[test]
+fn what_lost_its_result_is_ordered_again_for_replicas_and_refused_to_its_client() {
+    let mut one = One::with(Done { gone: vec![1], overtaken: vec![2], ..Done::default() });
+    (1..=2).for_each(|number| drop(one.step(Step::Execute(number))));
+    for number in 1..=2 {
+        assert!(one.input(Input::Frames(ReplicaId(1), vec![frame(number)])).is_empty());
+        assert!(one.0.is_done(CLIENT, number));
+        let request = troth_core::Request { frame: frame(number), full: false };
+        let again = Repeated { client: CLIENT, number, events_seen: 0, full: false };
+        for asked in [Input::Requests(vec![request]), Input::Repeated(again)] {
+            let refusals = one.outputs(asked).into_iter().filter_map(|output| match output {
+                Output::Client(ToClient::Refusal(refusal)) => Some((refusal.number, refusal.reason)),
+                _ => None,
+            });
+            assert_eq!(refusals.collect::<Vec<_>>(), [(number, RefusalReason::TooOld)]);
+        }
+    }
+    // A replica may wait for the first, as it may have waited before. The other is overtaken for it, too.
+    assert_eq!(one.0.agreement().wanted, [("a replica shows it", 1), ("known", 2)]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn over_the_budget_the_oldest_results_go_and_the_numbers_stay() {
     for number in 1..=3 {
         run(&mut executor, &[frame(5, number, &["big 90"])]);
     }
-    assert_eq!(executor.lookup(ClientId(5), 1), Lookup::TooOld, "94 * 3 > 250");
+    assert_eq!(executor.lookup(ClientId(5), 1), Lookup::ResultGone(Seq(1)), "94 * 3 > 250");
     assert!(matches!(executor.lookup(ClientId(5), 2), Lookup::Executed(_)));
     assert!(matches!(executor.lookup(ClientId(5), 3), Lookup::Executed(_)));
     let outcome = run(&mut executor, &[frame(5, 1, &["add a 1"])]);
@@ -78,7 +78,7 @@ fn over_the_budget_the_oldest_results_go_and_the_numbers_stay() {
     // A reply that takes the whole budget pushes out everything else and stays itself.
     run(&mut executor, &[frame(5, 4, &["big 90", "big 90", "big 40"])]);
     assert!(matches!(executor.lookup(ClientId(5), 4), Lookup::Executed(_)));
-    assert_eq!(executor.lookup(ClientId(5), 3), Lookup::TooOld);
+    assert_eq!(executor.lookup(ClientId(5), 3), Lookup::ResultGone(Seq(3)));
     // The budget is released when the slot is taken by a small reply.
     run(&mut executor, &[frame(5, 8, &["x"])]);
     run(&mut executor, &[frame(5, 9, &["big 90"])]);
@@ -209,7 +209,11 @@ proptest! {
                 let slot = newest.get(&(client, number % SMALL.client_window)).copied().unwrap_or(0);
                 match executor.lookup(ClientId(client), number) {
                     Lookup::New => prop_assert!(number > slot),
-                    Lookup::TooOld => prop_assert!(number <= slot),
+                    Lookup::ResultGone(seq) => {
+                        prop_assert_eq!(number, slot);
+                        prop_assert_eq!(seq, replies[&(client, number)].seq);
+                    }
+                    Lookup::TooOld => prop_assert!(number < slot || number == 0),
                     Lookup::Executed(reply) => {
                         prop_assert_eq!(number, slot);
                         prop_assert_eq!(&*reply, &replies[&(client, number)]);

@@ -25,7 +25,23 @@ impl A2mPbftE {
         frames.into_iter().partition(|frame| {
             orders
                 && !self.pbft.is_pending(frame.client(), frame.number())
-                && self.favours.may(from, cx.now())
+                && self.favours.may(from, cx.now(), frame.size())
         })
+    }
+
+    /// Of pending frames that are to be shown to the primary, oldest first, those that are: of executed ones no more than it
+    /// orders again, or it would have checked them in vain.
+    pub(crate) fn ask_favours(
+        &mut self,
+        cx: &Cx<'_, Self>,
+        frames: Vec<VerifiedFrame>,
+    ) -> Vec<VerifiedFrame> {
+        rule!("A2MPBFTE-H7");
+        let (again, mut shown): (Vec<_>, Vec<_>) =
+            frames.into_iter().partition(|frame| self.pbft.waits_again(frame.client(), frame.number()));
+        let sizes = again.iter().map(|frame| (frame.digest(), frame.size()));
+        let count = self.favours_asked.show(sizes, cx.now());
+        shown.extend(again.into_iter().take(count));
+        shown
     }
 }

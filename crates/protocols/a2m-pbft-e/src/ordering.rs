@@ -46,7 +46,12 @@ impl A2mPbftE {
             Effect::Persist(record) => cx.persist(record),
             Effect::Remember(record) => cx.remember(record),
             Effect::FetchFrames { to, digests } => cx.fetch_frames(to, digests),
-            Effect::ShowFrames { to, frames } => cx.show_frames(to, frames),
+            Effect::ShowFrames { to, frames } => {
+                let frames = self.ask_favours(cx, frames);
+                if !frames.is_empty() {
+                    cx.show_frames(to, frames);
+                }
+            }
             Effect::Deliver(ordered) => cx.deliver(ordered),
             Effect::Checkpoint => cx.checkpoint(),
             Effect::Compact(seq) => cx.compact(seq),

@@ -1,7 +1,7 @@
 //! The state of an A2M-PBFT-E replica.
 
 use std::sync::Arc;
-use troth_blocks::{Favours, HistoryLog, KeptHistory};
+use troth_blocks::{Favours, FavoursAsked, HistoryLog, KeptHistory};
 use troth_pbft::{Config, Pbft};
 use troth_trusted::run::MAX_RUN;
 use troth_types::{Configuration, Group, ReplicaId};
@@ -11,8 +11,9 @@ use troth_types::{Configuration, Group, ReplicaId};
 pub struct A2mPbftE {
     pub(crate) pbft: Pbft,
     pub(crate) history: KeptHistory,
-    /// What is ordered again for others.
+    /// What is ordered again for others, and what this replica asks for.
     pub(crate) favours: Favours,
+    pub(crate) favours_asked: FavoursAsked,
     /// How many histories that others showed were of use.
     pub(crate) useful: u64,
     /// The group's configuration as this replica executed it.
@@ -20,10 +21,6 @@ pub struct A2mPbftE {
     /// The epoch of this replica's component, where that matters.
     pub(crate) own_epoch: Option<u64>,
 }
-
-/// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
-/// has waited for half of it.
-const FAVOURS: u64 = 8;
 
 impl A2mPbftE {
     /// A replica in the genesis state. The configuration must pass [`Self::check`].
@@ -33,7 +30,8 @@ impl A2mPbftE {
         Self {
             pbft: Pbft::new(me, group, Config { histories: true, tentative: false, ..config }),
             history: KeptHistory::new(&group, me, config.status_interval),
-            favours: Favours::new(config.request_timeout / FAVOURS),
+            favours: Favours::new(config.request_timeout, config.batch_bytes()),
+            favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             useful: 0,
             configuration: Arc::default(),
             own_epoch: None,

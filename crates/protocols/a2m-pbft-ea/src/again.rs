@@ -26,7 +26,25 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-H6");
         let orders = self.active && self.is_primary();
         frames.into_iter().partition(|frame| {
-            orders && !self.pool.has(frame.client(), frame.number()) && self.favours.may(from, cx.now())
+            orders
+                && !self.pool.has(frame.client(), frame.number())
+                && self.favours.may(from, cx.now(), frame.size())
         })
+    }
+
+    /// Of pending frames that are to be shown to the primary, oldest first, those that are: of executed ones no more than it
+    /// orders again, or it would have checked them in vain.
+    pub(crate) fn ask_favours(
+        &mut self,
+        cx: &Cx<'_, Self>,
+        frames: Vec<VerifiedFrame>,
+    ) -> Vec<VerifiedFrame> {
+        rule!("A2MPBFTEA-H7");
+        let (again, mut shown): (Vec<_>, Vec<_>) =
+            frames.into_iter().partition(|frame| self.pool.waits_again(frame.client(), frame.number()));
+        let sizes = again.iter().map(|frame| (frame.digest(), frame.size()));
+        let count = self.favours_asked.show(sizes, cx.now());
+        shown.extend(again.into_iter().take(count));
+        shown
     }
 }

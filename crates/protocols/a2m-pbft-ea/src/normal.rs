@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time};
+use troth_types::{Batch, Configuration, Digest, Hasher, ReplicaId, Seq, Time};
 
 /// Takes a vote among those for a number; whether it is the first of its sender.
 fn enter(votes: &mut BTreeMap<ReplicaId, Arc<Attested>>, vote: &Arc<Attested>) -> bool {
@@ -22,7 +22,8 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-N1");
         let digest = frame.digest();
         let wanted = self.frames.wants(&digest, self.wants_up_to());
-        if let Some(older) = self.pool.give_way(frame.client(), frame.number()) {
+        if let Some((order, older)) = self.pool.give_way(frame.client(), frame.number()) {
+            self.gave_way |= self.timed == Some(order);
             self.frames.settle(&older);
         }
         match self.pool.admit(frame.client(), frame.number(), digest, frame.size(), cx.now()) {
@@ -38,6 +39,15 @@ impl A2mPbftEa {
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
         }
         self.reconsider |= wanted;
+    }
+
+    /// What waits of removed clients would be shown to primaries that take nothing of theirs any more. What a batch names
+    /// of it stays, to complete that batch.
+    pub(crate) fn configured(&mut self, configuration: &Configuration) {
+        rule!("A2MPBFTEA-N12");
+        for digest in self.pool.retain(|client, _| !configuration.is_removed(client)) {
+            self.frames.settle(&digest);
+        }
     }
 
     /// A client that signed this frame and, under the same number, the one with that digest and another content has

@@ -6,7 +6,9 @@ use crate::message::{Attested, Body, Committed, StableProof, Vote, Wanted};
 use crate::place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_blocks::{BackOff, Favours, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters};
+use troth_blocks::{
+    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters,
+};
 use troth_core::{Cx, Reached, Ticket, To, rule};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{LogId, Slot as LogSlot};
@@ -14,10 +16,6 @@ use troth_types::{Batch, Digest, Group, ReplicaId, Seq, Time, View};
 
 /// Batches ahead of the last executed one whose frames are wanted, at least.
 const LEAST_AHEAD: u64 = 4;
-
-/// The part of the request time-out in which a few frames are ordered again for each of the others: well before that other
-/// has waited for half of it.
-const FAVOURS: u64 = 8;
 
 /// Names of A2M-PBFT-EA's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,13 +148,15 @@ pub struct A2mPbftEa {
     /// The batches executed above the stable checkpoint.
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
-    /// What is ordered again for others.
+    /// What is ordered again for others, and what this replica asks for.
     pub(crate) favours: Favours,
+    pub(crate) favours_asked: FavoursAsked,
     pub(crate) frames: FrameStore,
     /// Somebody is about to be asked for missing frames.
     pub(crate) fetching: bool,
-    /// The pending request that the timers run for.
+    /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
+    pub(crate) gave_way: bool,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Attested>>>,
@@ -225,10 +225,12 @@ impl A2mPbftEa {
             reached: Reached::default(),
             decided: BTreeMap::new(),
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
-            favours: Favours::new(config.request_timeout / FAVOURS),
+            favours: Favours::new(config.request_timeout, config.batch_bytes()),
+            favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             frames: FrameStore::default(),
             fetching: false,
             timed: None,
+            gave_way: false,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),

@@ -14,14 +14,19 @@ const MOST_SHOWN: usize = 64;
 
 impl A2mPbftEa {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
-    /// else: progress of other requests does not help one that is starved (F-P5).
+    /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
+    /// executed ones give way one after the other.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTEA-V1");
         let oldest = if self.active { self.pool.oldest().map(|(order, _)| order) } else { None };
+        let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
             return;
         }
         self.timed = oldest;
+        if gave_way && oldest.is_some() {
+            return;
+        }
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
             cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
@@ -39,7 +44,10 @@ impl A2mPbftEa {
         }
         let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
         let frames = oldest.filter_map(|(_, digest)| self.frames.get(&digest).cloned()).collect();
-        cx.show_frames(To::One(self.primary()), frames);
+        let frames = self.ask_favours(cx, frames);
+        if !frames.is_empty() {
+            cx.show_frames(To::One(self.primary()), frames);
+        }
         // They may be lost on the way: one that waits alone would leave alone.
         if self.timed.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);

@@ -115,7 +115,9 @@ impl Agreement for Pbft {
         self.executed(cx, reached, outcome);
     }
 
-    fn on_configured(&mut self, _: &mut Cx<'_, Self>, _: &Arc<Configuration>) {}
+    fn on_configured(&mut self, _: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+        self.configured(configuration);
+    }
 
     fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
         self.checkpoint_taken(cx, seq, digest);

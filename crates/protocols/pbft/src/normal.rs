@@ -5,7 +5,7 @@ use crate::state::{Pbft, Voted, first};
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, ClientId, Digest, Hasher, ReplicaId, Seq, View};
+use troth_types::{Batch, ClientId, Configuration, Digest, Hasher, ReplicaId, Seq, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
 pub const MOST_PRE_PREPARED: usize = 16;
@@ -44,10 +44,17 @@ impl Pbft {
         self.pool.has(client, number)
     }
 
+    /// Whether it is executed and pending, to be ordered again.
+    #[must_use]
+    pub fn waits_again(&self, client: ClientId, number: u64) -> bool {
+        self.pool.waits_again(client, number)
+    }
+
     /// Has a frame wait for its execution; `None` where it must not wait here.
     fn admit_to_pool(&mut self, cx: &Cx<'_, Self>, frame: &VerifiedFrame) -> Option<Admitted> {
         rule!("PBFT-M1");
-        if let Some(older) = self.pool.give_way(frame.client(), frame.number()) {
+        if let Some((order, older)) = self.pool.give_way(frame.client(), frame.number()) {
+            self.gave_way |= self.timed == Some(order);
             self.frames.settle(&older);
         }
         let (client, number, digest, bytes) = (frame.client(), frame.number(), frame.digest(), frame.size());
@@ -80,6 +87,15 @@ impl Pbft {
             Admitted::SlotTaken | Admitted::Full if wanted => self.frames.insert(frame, false),
             Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
+        }
+    }
+
+    /// What waits of removed clients would be shown to primaries that take nothing of theirs any more. What a batch names
+    /// of it stays, to complete that batch.
+    pub(crate) fn configured(&mut self, configuration: &Configuration) {
+        rule!("PBFT-N10");
+        for digest in self.pool.retain(|client, _| !configuration.is_removed(client)) {
+            self.frames.settle(&digest);
         }
     }
 

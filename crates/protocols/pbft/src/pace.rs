@@ -135,6 +135,12 @@ impl Pbft {
         if !self.active || self.is_primary() {
             return;
         }
+        if self.lags() {
+            rule!("PBFT-P3");
+            // What it waits for may be executed in what it lacks: shown all the same, it would be charged to it (R13).
+            self.shown = None;
+            return;
+        }
         if !shown.has(order) {
             // All of them were ordered, and others have become the oldest.
             self.shown = None;

@@ -157,8 +157,9 @@ pub struct Pbft {
     pub(crate) fetching: bool,
     /// More than f replicas may have voted for a batch that is not here.
     pub(crate) named: bool,
-    /// The pending request that the timers run for.
+    /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
+    pub(crate) gave_way: bool,
     /// How fast batches are agreed on.
     pub(crate) pace: Pace,
     /// The timer of the next look at the primary is set, and for when.
@@ -246,6 +247,7 @@ impl Pbft {
             fetching: false,
             named: false,
             timed: None,
+            gave_way: false,
             pace: Pace::default(),
             looking: false,
             look_due: Time(0),

@@ -7,17 +7,22 @@ use troth_types::ReplicaId;
 
 impl Pbft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
-    /// else: progress of other requests does not help one that is starved (F-P5). One that has yet to execute what is
-    /// stable waits for itself: what it waits for may have been executed there.
+    /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
+    /// executed ones give way one after the other. One that has yet to execute what is stable waits for itself: what it
+    /// waits for may have been executed there.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V1");
         let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
+        let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
             return;
         }
         self.timed = oldest;
-        // What was waited for is executed, or nobody waits here any more.
-        self.impatient = false;
+        let runs_on = gave_way && oldest.is_some();
+        if !runs_on {
+            // What was waited for is executed, or nobody waits here any more.
+            self.impatient = false;
+        }
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
             let came = self.pool.oldest_came().unwrap_or_default();
@@ -26,7 +31,9 @@ impl Pbft {
             } else {
                 cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
             }
-            cx.set_timer(Timer::Request, self.after(cx, patience));
+            if !runs_on {
+                cx.set_timer(Timer::Request, self.after(cx, patience));
+            }
         } else {
             cx.cancel_timer(Timer::Forward);
             cx.cancel_timer(Timer::Request);

@@ -1,8 +1,13 @@
 //! What is executed and ordered again.
 
-use super::harness::{Net, SMALL, covers, frame, r};
+use super::harness::{Net, SMALL, covers, cx_of, frame, group, r};
+use crate::{A2mPbftE, Timer};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::Verified;
 use troth_core::{Agreement, VerifiedFrame};
-use troth_types::ClientId;
+use troth_pbft::Config;
+use troth_types::{ClientId, FrameDraft, Limits, Signature};
 
 /// A replica shows another what is executed there.
 fn show(net: &mut Net, from: u16, to: u16, frames: Vec<VerifiedFrame>) {
@@ -36,6 +41,27 @@ fn a_newer_request_takes_the_place_of_what_waits_to_be_proven_anew() {
 }
 
 #[test]
+fn a_client_that_has_its_requests_give_way_one_after_the_other_puts_off_no_timer() {
+    covers!("A2MPBFTE-H5");
+    let mut net = Net::new();
+    let window = SMALL.limits.client_window;
+    let due = |net: &Net| net.node(1).timers[&Timer::Request];
+    (1..=3).for_each(|number| net.order(&frame(1, number)));
+    net.step(r(1), |replica, cx| {
+        replica.on_requests_again(cx, (1..=3).map(|number| frame(1, number)).collect())
+    });
+    request(&mut net, 1, &frame(2, 1));
+    let first = due(&net);
+    for number in 1..=3 {
+        net.now += SMALL.request_timeout / 8;
+        request(&mut net, 1, &frame(1, number + window));
+        assert_eq!(due(&net), first, "it runs on");
+    }
+    net.order(&frame(2, 1));
+    assert!(due(&net) > first, "what is executed starts it anew, as ever");
+}
+
+#[test]
 fn the_primary_orders_a_little_again_for_each_of_the_others_and_nobody_else_waits_with_them() {
     covers!("A2MPBFTE-H6");
     let mut net = Net::new();
@@ -63,4 +89,72 @@ fn the_primary_orders_a_little_again_for_each_of_the_others_and_nobody_else_wait
     net.now += SMALL.request_timeout / 8;
     show(&mut net, 2, 0, frames.clone());
     assert_eq!(pending(&net, 0), 16);
+}
+
+/// A frame of this many bytes, and a few.
+fn large(client: u64, bytes: usize) -> VerifiedFrame {
+    let operations = vec![Bytes::from(vec![7; bytes])];
+    let draft =
+        FrameDraft { group: group().id(), client: ClientId(client), number: 1, events_seen: 0, operations };
+    Verified::made_here(Arc::new(draft.sign(Signature([1; 64]))))
+}
+
+#[test]
+fn large_frames_are_fewer_and_the_first_is_ordered_however_large_it_is() {
+    covers!("A2MPBFTE-H6");
+    // Batches of at most 32 KiB.
+    let limits = Limits { frame_bytes: 1 << 10, ..SMALL.limits };
+    let config = Config { window: 1 << 13, limits, ..SMALL };
+    for (sizes, taken) in [(vec![9_000; 5], 3), (vec![100_000, 10, 10], 1), (vec![10, 100_000, 10], 2)] {
+        let mut replica = A2mPbftE::new(r(0), group(), config);
+        let frames = (1..).zip(&sizes).map(|(client, bytes)| large(client, *bytes)).collect();
+        let mut effects = Vec::new();
+        replica.on_shown_again(&mut cx_of(&group(), r(0), &mut effects), r(1), frames);
+        assert_eq!(replica.status().pending, taken, "{sizes:?}");
+    }
+}
+
+#[test]
+fn a_backup_shows_no_more_executed_frames_than_its_primary_takes() {
+    covers!("A2MPBFTE-H7");
+    let mut net = Net::new();
+    let (frames, new): (Vec<VerifiedFrame>, _) =
+        ((1..=40).map(|client| frame(client, 1)).collect(), frame(99, 1));
+    frames.iter().for_each(|frame| net.order(frame));
+    net.step(r(1), |replica, cx| replica.on_requests_again(cx, frames.clone()));
+    request(&mut net, 1, &new);
+    let mut most = 0;
+    for _ in 0..1_000 {
+        let timers = &net.node(1).timers;
+        let Some((_, timer)) = [Timer::Forward, Timer::Overtaken]
+            .iter()
+            .filter_map(|timer| Some((timers.get(timer)?, *timer)))
+            .min()
+        else {
+            break;
+        };
+        net.fire(1, timer);
+        let (first, again) =
+            std::mem::take(&mut net.node_mut(1).shown).into_iter().partition(|frame| *frame == new);
+        let again: Vec<VerifiedFrame> = again;
+        most = most.max(again.len());
+        net.step(r(0), |replica, cx| replica.on_requests(cx, first));
+        show(&mut net, 1, 0, again.clone());
+        for frame in again {
+            // Whoever runs the primary charges backups for what it does not keep.
+            assert!(net.node(0).replica.frame(&frame.digest()).is_some(), "{}", frame.client());
+        }
+        // The others fetch what the proposals name.
+        for _ in 0..8 {
+            net.run();
+            for backup in 1..4 {
+                net.step(r(backup), |replica, cx| replica.on_known_frames(cx, frames.clone()));
+                net.step(r(backup), |replica, cx| replica.on_known_frames(cx, vec![new.clone()]));
+            }
+        }
+        if pending(&net, 1) == 0 {
+            break;
+        }
+    }
+    assert_eq!((pending(&net, 1), most), (0, 16), "all of them are ordered, as many at a time as may be");
 }

@@ -105,6 +105,8 @@ pub(super) struct Node {
     pub(super) notes: Vec<Note>,
     pub(super) halted: Option<&'static str>,
     pub(super) transfers: Vec<(Seq, Digest)>,
+    /// Frames that it showed the primary.
+    pub(super) shown: Vec<VerifiedFrame>,
     /// Questions that the component has not been asked, while it is stalled.
     pub(super) asked: VecDeque<(Ticket, Vec<Operation>)>,
     pub(super) stalled: bool,
@@ -194,7 +196,8 @@ impl Net {
                     node.records.push(record);
                 }
                 Effect::Remember(record) => node.records.push(record),
-                Effect::FetchFrames { .. } | Effect::ShowFrames { .. } => {}
+                Effect::FetchFrames { .. } => {}
+                Effect::ShowFrames { frames, .. } => node.shown.extend(frames),
                 Effect::Deliver(ordered) => {
                     let (reached, outcome) = node.execute(ordered);
                     node.replica.on_executed(&mut cx, reached, &outcome);
@@ -332,7 +335,11 @@ pub(super) fn configuration(admitted: &[(u16, u64, u64)]) -> Configuration {
     configuration
 }
 
-fn cx_of<'a>(group: &'a Group, me: ReplicaId, effects: &'a mut Vec<Effect<A2mPbftE>>) -> Cx<'a, A2mPbftE> {
+pub(super) fn cx_of<'a>(
+    group: &'a Group,
+    me: ReplicaId,
+    effects: &'a mut Vec<Effect<A2mPbftE>>,
+) -> Cx<'a, A2mPbftE> {
     Cx::new(Time(1_000), Time(WALL), me, group, effects)
 }
 
@@ -352,6 +359,7 @@ impl Node {
             notes: Vec::new(),
             halted: None,
             transfers: Vec::new(),
+            shown: Vec::new(),
             asked: VecDeque::new(),
             stalled: false,
             down: false,

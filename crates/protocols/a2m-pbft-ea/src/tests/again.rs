@@ -1,8 +1,13 @@
 //! What is executed and ordered again.
 
-use super::harness::{Net, SMALL, covers, frame, r};
-use troth_core::{Agreement, VerifiedFrame};
-use troth_types::ClientId;
+use super::harness::{Net, SMALL, WALL, covers, frame, group, r};
+use crate::{A2mPbftEa, Config, Timer};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_auth::Verified;
+use troth_core::{Agreement, Cx, VerifiedFrame};
+use troth_types::{ClientEntry, ClientId, Configuration, FrameDraft, Limits, Seq, Signature, Time};
 
 /// A replica shows another what is executed there.
 fn show(net: &mut Net, from: u16, to: u16, frames: Vec<VerifiedFrame>) {
@@ -29,6 +34,27 @@ fn a_newer_request_takes_the_place_of_what_waits_to_be_proven_anew() {
     net.request(&frame(2, 1), [1]);
     net.request(&frame(2, 1 + window), [1]);
     assert!(has(&net, 2, 1) && !has(&net, 2, 1 + window));
+}
+
+#[test]
+fn a_client_that_has_its_requests_give_way_one_after_the_other_puts_off_no_timer() {
+    covers!("A2MPBFTEA-V1");
+    let mut net = Net::new(1);
+    let window = SMALL.limits.client_window;
+    let due = |net: &Net| (net.node(1).timers[&Timer::Request], net.node(1).timers[&Timer::Forward]);
+    (1..=3).for_each(|number| net.order(&frame(1, number)));
+    net.step(r(1), |replica, cx| {
+        replica.on_requests_again(cx, (1..=3).map(|number| frame(1, number)).collect())
+    });
+    net.request(&frame(2, 1), [1]);
+    let first = due(&net);
+    for number in 1..=3 {
+        net.now += SMALL.request_timeout / 8;
+        net.request(&frame(1, number + window), [1]);
+        assert_eq!(due(&net), first, "they run on");
+    }
+    net.order(&frame(2, 1));
+    assert!(due(&net) > first, "what is executed starts them anew, as ever");
 }
 
 #[test]
@@ -59,4 +85,90 @@ fn the_primary_orders_a_little_again_for_each_of_the_others_and_nobody_else_wait
     net.now += SMALL.request_timeout / 8;
     show(&mut net, 2, 0, frames.clone());
     assert_eq!(pending(&net, 0), 16);
+}
+
+/// A frame of this many bytes, and a few.
+fn large(client: u64, bytes: usize) -> VerifiedFrame {
+    let operations = vec![Bytes::from(vec![7; bytes])];
+    let draft =
+        FrameDraft { group: group(1).id(), client: ClientId(client), number: 1, events_seen: 0, operations };
+    Verified::made_here(Arc::new(draft.sign(Signature([1; 64]))))
+}
+
+#[test]
+fn large_frames_are_fewer_and_the_first_is_ordered_however_large_it_is() {
+    covers!("A2MPBFTEA-H6");
+    // Batches of at most 32 KiB.
+    let limits = Limits { frame_bytes: 1 << 10, ..SMALL.limits };
+    let config = Config { window: 1 << 13, limits, ..SMALL };
+    for (sizes, taken) in [(vec![9_000; 5], 3), (vec![100_000, 10, 10], 1), (vec![10, 100_000, 10], 2)] {
+        let mut replica = A2mPbftEa::new(r(0), group(1), config);
+        let frames = (1..).zip(&sizes).map(|(client, bytes)| large(client, *bytes)).collect();
+        let mut effects = Vec::new();
+        replica.on_shown_again(
+            &mut Cx::new(Time(1_000), Time(WALL), r(0), &group(1), &mut effects),
+            r(1),
+            frames,
+        );
+        assert_eq!(replica.status().pending, taken, "{sizes:?}");
+    }
+}
+
+#[test]
+fn a_backup_shows_no_more_executed_frames_than_its_primary_takes() {
+    covers!("A2MPBFTEA-H7");
+    let mut net = Net::new(1);
+    let (frames, new): (Vec<VerifiedFrame>, _) =
+        ((1..=40).map(|client| frame(client, 1)).collect(), frame(99, 1));
+    frames.iter().for_each(|frame| net.order(frame));
+    net.step(r(1), |replica, cx| replica.on_requests_again(cx, frames.clone()));
+    net.request(&new, [1]);
+    let mut most = 0;
+    for _ in 0..1_000 {
+        let timers = &net.node(1).timers;
+        let Some((_, timer)) = timers.get(&Timer::Forward).map(|at| (at, Timer::Forward)) else { break };
+        net.fire(1, timer);
+        let (first, again) =
+            std::mem::take(&mut net.node_mut(1).shown).into_iter().partition(|frame| *frame == new);
+        let again: Vec<VerifiedFrame> = again;
+        most = most.max(again.len());
+        net.step(r(0), |replica, cx| replica.on_requests(cx, first));
+        show(&mut net, 1, 0, again.clone());
+        for frame in again {
+            // Whoever runs the primary charges backups for what it does not keep.
+            assert!(net.node(0).replica.frame(&frame.digest()).is_some(), "{}", frame.client());
+        }
+        // The others fetch what the proposals name.
+        for _ in 0..8 {
+            net.run();
+            for backup in 1..3 {
+                net.step(r(backup), |replica, cx| replica.on_known_frames(cx, frames.clone()));
+                net.step(r(backup), |replica, cx| replica.on_known_frames(cx, vec![new.clone()]));
+            }
+        }
+        if pending(&net, 1) == 0 {
+            break;
+        }
+    }
+    assert_eq!((pending(&net, 1), most), (0, 16), "all of them are ordered, as many at a time as may be");
+}
+
+#[test]
+fn what_waits_of_a_removed_client_waits_no_longer_and_completes_batches() {
+    covers!("A2MPBFTEA-N12");
+    let mut net = Net::new(1);
+    let entry = |removed| ClientEntry { key: [1; 32], link: [1; 32], removed };
+    let clients = BTreeMap::from([(ClientId(1), entry(true)), (ClientId(2), entry(false))]);
+    let configuration = Arc::new(Configuration::new(Vec::new(), clients));
+    let named = frame(1, 2);
+    net.request(&named, 0..3);
+    net.request(&frame(1, 1), [1]);
+    net.request(&frame(2, 1), [1]);
+    net.run_where(|flight| super::view_change::kind(&flight.message) == "PREPREPARE");
+    assert!(net.node(1).replica.slots[&Seq(1)].proposed().is_some());
+    net.step(r(1), |replica, cx| replica.on_configured(cx, &configuration));
+    assert!(!net.node(1).replica.pool.has(ClientId(1), 1) && !net.node(1).replica.pool.has(ClientId(1), 2));
+    assert!(net.node(1).replica.pool.has(ClientId(2), 1), "another client");
+    assert!(net.node(1).replica.frame(&named.digest()).is_some(), "a batch that others may execute names it");
+    assert!(net.node(1).replica.frame(&frame(1, 1).digest()).is_none());
 }

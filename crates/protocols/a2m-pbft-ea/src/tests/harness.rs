@@ -203,6 +203,8 @@ pub(super) struct Node {
     pub(super) notes: Vec<Note>,
     pub(super) frames_asked: Vec<(To, Vec<Digest>)>,
     pub(super) transfers: Vec<(Seq, Digest, Vec<ReplicaId>)>,
+    /// Frames that it showed the primary.
+    pub(super) shown: Vec<VerifiedFrame>,
     pub(super) repairs: Vec<(Seq, Digest)>,
     /// The proofs with which replies went out.
     pub(super) released: BTreeMap<Seq, Arc<ReplyProof>>,
@@ -338,7 +340,10 @@ impl Net {
                 }
                 Effect::Remember(record) => node.records.push(record),
                 Effect::FetchFrames { to, digests } => node.frames_asked.push((to, digests)),
-                Effect::ShowFrames { to: To::One(to), frames } => self.shown.push((to, frames)),
+                Effect::ShowFrames { to: To::One(to), frames } => {
+                    node.shown.extend_from_slice(&frames);
+                    self.shown.push((to, frames));
+                }
                 Effect::ShowFrames { to: To::Others, .. } => unreachable!("frames are shown to the primary"),
                 Effect::Deliver(ordered) => {
                     let (reached, outcome) = node.execute(ordered);
@@ -494,6 +499,7 @@ impl Node {
             notes: Vec::new(),
             frames_asked: Vec::new(),
             transfers: Vec::new(),
+            shown: Vec::new(),
             repairs: Vec::new(),
             released: BTreeMap::new(),
             ends: Vec::new(),

@@ -3,8 +3,10 @@
 use super::harness::{Net, SMALL, WALL, batch, covers, frame, r};
 use crate::message::{Message, PrePrepare, Record, Vote};
 use crate::{Config, Timer};
-use troth_core::{Note, To};
-use troth_types::{Batch, ClientId, Digest, Seq, Time, View};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use troth_core::{Agreement, Note, To};
+use troth_types::{Batch, ClientEntry, ClientId, Configuration, Digest, Seq, Time, View};
 
 fn is_prepare(message: &Message) -> bool {
     matches!(message, Message::Prepare(_))
@@ -294,4 +296,24 @@ fn a_client_with_two_contents_under_one_number_is_told_of() {
     net.request(&other, [1]);
     let told = |note: &Note| matches!(note, Note::ClientAccused { client: ClientId(1), number: 1 });
     assert!(net.node(1).notes.iter().any(told));
+}
+
+#[test]
+fn what_waits_of_a_removed_client_waits_no_longer_and_completes_batches() {
+    covers!("PBFT-N10");
+    let mut net = Net::new(1);
+    let entry = |removed| ClientEntry { key: [1; 32], link: [1; 32], removed };
+    let clients = BTreeMap::from([(ClientId(1), entry(true)), (ClientId(2), entry(false))]);
+    let configuration = Arc::new(Configuration::new(Vec::new(), clients));
+    let named = frame(1, 2);
+    net.request(&named, 0..4);
+    net.request(&frame(1, 1), [1]);
+    net.request(&frame(2, 1), [1]);
+    net.run_where(|flight| matches!(flight.message, Message::PrePrepare(_)));
+    net.step(r(1), |pbft, cx| pbft.on_configured(cx, &configuration));
+    let pbft = &net.node(1).pbft;
+    assert!(!pbft.is_pending(ClientId(1), 1) && !pbft.is_pending(ClientId(1), 2));
+    assert!(pbft.is_pending(ClientId(2), 1), "another client");
+    assert!(pbft.frame(&named.digest()).is_some(), "a batch that others may execute names it");
+    assert!(pbft.frame(&frame(1, 1).digest()).is_none());
 }

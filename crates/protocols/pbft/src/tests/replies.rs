@@ -12,8 +12,8 @@ use troth_core::{
 };
 use troth_exec::{Application, Executor, OpContext, State, StateView};
 use troth_types::{
-    ClientId, FrameDraft, FrameProof, Group, GroupId, Read, RefusalReason, ReplyBody, Seq, Signature, Tag,
-    Time, ToClient, View,
+    ClientId, FrameDraft, FrameProof, Group, GroupId, Limits, Read, RefusalReason, ReplyBody, Seq, Signature,
+    Tag, Time, ToClient, View,
 };
 
 /// Holds one value; who writes it tells client 9.
@@ -44,9 +44,13 @@ struct One(Replica<Pbft, Executor<Cell>>);
 
 impl One {
     fn new() -> Self {
+        Self::with(SMALL.limits)
+    }
+
+    fn with(limits: Limits) -> Self {
         let group = Group::general(GROUP, 4).expect("3f+1");
         let mut one =
-            Self(Replica::new(r(1), group, Pbft::new(r(1), group, SMALL), Executor::new(Cell, SMALL.limits)));
+            Self(Replica::new(r(1), group, Pbft::new(r(1), group, SMALL), Executor::new(Cell, limits)));
         let mut out = Vec::new();
         one.0.start(env(), MachineStart::Fresh, &mut out).expect("it never ran");
         one
@@ -253,8 +257,8 @@ fn what_is_undone_was_never_so() {
 }
 
 /// A write with tags, which it is proposed with, and signed, as its client sends it again.
-fn tagged_and_signed() -> (VerifiedFrame, VerifiedFrame) {
-    let signed = write_of(1, 1);
+fn tagged_and_signed(number: u64) -> (VerifiedFrame, VerifiedFrame) {
+    let signed = write_of(1, number);
     let proof = FrameProof::Authenticator([Tag([1; 16]); 4].into());
     (Verified::made_here(Arc::new(signed.draft().clone().prove(proof))), signed)
 }
@@ -273,7 +277,7 @@ fn prepare_tagged(one: &mut One, frame: &VerifiedFrame) -> Vote {
 #[test]
 fn what_comes_again_while_it_may_be_undone_is_answered_and_waited_for() {
     covers!("PBFT-E2");
-    let (tagged, signed) = tagged_and_signed();
+    let (tagged, signed) = tagged_and_signed(1);
     for shown_by_another in [false, true] {
         let mut one = One::new();
         let vote = prepare_tagged(&mut one, &tagged);
@@ -294,5 +298,34 @@ fn what_comes_again_while_it_may_be_undone_is_answered_and_waited_for() {
         let again = Request { frame: signed.clone(), full: true };
         assert_eq!(told(&one.input(Input::Requests(vec![again]))), ["r1"]);
         assert!(one.0.agreement().pool.is_empty());
+    }
+}
+
+#[test]
+fn what_lost_its_result_while_it_may_be_undone_is_refused_and_waited_for() {
+    covers!("PBFT-E2");
+    for shown_by_another in [false, true] {
+        // Room for the results of one write.
+        let mut one = One::with(Limits { client_bytes: 12, ..SMALL.limits });
+        let ((first, signed), (second, _)) = (tagged_and_signed(1), tagged_and_signed(2));
+        let asked = [&first, &second].map(|frame| Request { frame: frame.clone(), full: false });
+        one.input(Input::Requests(asked.into()));
+        let batch = batch(&[&first, &second]);
+        let vote = Vote { view: View(0), seq: Seq(1), digest: batch.digest() };
+        one.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch }));
+        [2, 3].into_iter().for_each(|from| drop(one.hear(from, Message::Prepare(vote))));
+        assert_eq!((one.0.execution().executed(), one.0.agreement().pool.oldest()), (Seq(1), None));
+        assert!(!one.0.is_done(ClientId(1), 1));
+        if shown_by_another {
+            one.input(Input::Frames(r(3), vec![signed.clone()]));
+        } else {
+            let said = one.input(Input::Requests(vec![Request { frame: signed.clone(), full: true }]));
+            assert!(
+                matches!(&said[..], [ToClient::Refusal(refusal)] if refusal.reason == RefusalReason::TooOld)
+            );
+        }
+        assert_eq!(one.0.agreement().pool.oldest().map(|(_, digest)| digest), Some(signed.digest()));
+        [0, 2, 3].into_iter().for_each(|from| drop(one.hear(from, Message::Commit(vote))));
+        assert!(one.0.is_done(ClientId(1), 1) && one.0.agreement().pool.is_empty());
     }
 }

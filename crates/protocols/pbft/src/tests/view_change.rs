@@ -62,6 +62,23 @@ fn the_timer_runs_for_the_oldest_request_and_starts_anew_for_nothing_else() {
 }
 
 #[test]
+fn a_client_whose_executed_requests_give_way_takes_no_wish_back() {
+    covers!("PBFT-V1");
+    let mut net = Net::new(1);
+    let window = SMALL.limits.client_window;
+    net.order(&frame(1, 1));
+    net.step(r(1), |pbft, cx| pbft.order_again(cx, vec![frame(1, 1)]));
+    net.request(&frame(2, 1), [1]);
+    net.fire(1, Timer::Request);
+    assert!(net.node(1).pbft.wishes());
+    net.request(&frame(1, 1 + window), [1]);
+    assert!(net.node(1).pbft.wishes(), "another one waits, and as long");
+    assert!(!net.node(1).timers.contains_key(&Timer::Request));
+    net.order(&frame(2, 1));
+    assert!(!net.node(1).pbft.wishes() && net.node(1).timers.contains_key(&Timer::Request));
+}
+
+#[test]
 fn what_committed_anywhere_keeps_its_number() {
     covers!("PBFT-V12");
     let mut net = Net::new(1);
@@ -318,6 +335,30 @@ fn one_that_is_behind_waits_for_itself_and_leaves_no_view() {
     net.install(3, seq, digest);
     let due = net.node(3).timers[&Timer::Request];
     assert_eq!(due.0, net.now + SMALL.request_timeout);
+}
+
+#[test]
+fn one_that_is_behind_shows_nothing_of_what_may_be_executed_there() {
+    covers!("PBFT-P3");
+    let mut net = Net::new(1);
+    net.node_mut(3).down = true;
+    for number in 1..=SMALL.interval {
+        net.order(&frame(number, 1));
+    }
+    net.node_mut(3).down = false;
+    net.request(&frame(1, 1), [3]);
+    let shown = |net: &Net| net.node(3).frames_shown.len();
+    net.fire(3, Timer::Forward);
+    net.fire(3, Timer::Overtaken);
+    assert_eq!(shown(&net), 2);
+    net.tell(0, 3, Message::Stable(net.node(0).pbft.stable_proof.clone()));
+    net.fire(3, Timer::Overtaken);
+    assert_eq!((shown(&net), net.node(3).timers.contains_key(&Timer::Overtaken)), (2, false));
+    // Here it was another's after all.
+    let (seq, digest) = net.node(0).pbft.stable;
+    net.install(3, seq, digest);
+    net.fire(3, Timer::Forward);
+    assert_eq!(shown(&net), 3);
 }
 
 #[test]
