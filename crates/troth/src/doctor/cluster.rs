@@ -2,6 +2,8 @@
 
 use super::{Finding, clocks};
 use crate::session::opens;
+use crate::words::replicas;
+use std::collections::BTreeMap;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Durability, Layout, TrustedHome};
 use troth_types::ReplicaId;
@@ -68,6 +70,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
             findings.push(Finding::warn(SUBJECT, said, "open its http port to the operator's network"));
         }
     }
+    findings.extend(without_primary(seen));
     findings.push(match up {
         0 => Finding::warn(
             SUBJECT,
@@ -102,16 +105,17 @@ fn forgets(cluster: &Cluster) -> bool {
 /// What to do about a replica that does not answer: not each that has ended may start again.
 fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
     let start = "start it there, or let this machine through its firewall";
-    let readmit = format!("troth admin readmit --replica {id} (docs/operating/readmission.md)");
+    let readmit = match cluster.protocol.readmits() {
+        true => format!("troth admin readmit --replica {id} (docs/operating/readmission.md), then start it"),
+        false => cluster.protocol.way_back(),
+    };
     match (cluster.durability, cluster.trusted_home) {
         (Durability::Always, _) => start.to_owned(),
         // It has not begun yet.
         _ if ran == Some(false) => start.to_owned(),
-        (_, TrustedHome::Nowhere) => format!(
-            "{start}; where its machine was started anew since it ran it does not start again, and the group goes on \
-             with one fault less to bear (a {} group cannot replace a replica yet)",
-            cluster.protocol.name()
-        ),
+        (_, TrustedHome::Nowhere) => {
+            format!("{start}; where its machine was started anew since it ran: {readmit}")
+        }
         (Durability::Interval(_), _) => {
             format!("{start}; where its machine was started anew since it ran: {readmit}")
         }
@@ -119,10 +123,30 @@ fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
             format!("{start}; where its trusted component has ended since it ran: {readmit}")
         }
         (Durability::Memory, TrustedHome::InProcess) => format!(
-            "if it has ended it must not start again, as it kept nothing (durability \"memory\"): {readmit}, then start \
-             it; if it runs, or never ran: {start}"
+            "if it has ended it must not start again, as it kept nothing (durability \"memory\"): {readmit}; if it \
+             runs, or never ran: {start}"
         ),
     }
+}
+
+/// Replicas that wait for a new primary, a line for each view.
+fn without_primary(seen: &[Seen]) -> Vec<Finding> {
+    let mut waiting: BTreeMap<u64, Vec<ReplicaId>> = BTreeMap::new();
+    for (id, seen) in (0..).map(ReplicaId).zip(seen) {
+        if let Some(Ok(says)) = &seen.says
+            && !says.active
+        {
+            waiting.entry(says.view).or_default().push(id);
+        }
+    }
+    let finding = |(view, ids): (u64, Vec<ReplicaId>)| {
+        Finding::warn(
+            "replica",
+            format!("no primary yet in view {view}, awaited by {}", replicas(&ids)),
+            "look again in a minute; if it stays so, too few replicas reach each other",
+        )
+    };
+    waiting.into_iter().map(finding).collect()
 }
 
 fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Finding> {
@@ -140,13 +164,6 @@ fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Fi
             SUBJECT,
             format!("replica {id} is connected to {} of the {} others that answer here", says.peers.len(), up - 1),
             "let the replicas reach each other's addresses; the debug log (RUST_LOG=debug) says why a connection fails",
-        ));
-    }
-    if !says.active {
-        findings.push(Finding::warn(
-            SUBJECT,
-            format!("replica {id} waits for a new primary in view {}", says.view),
-            "look again in a minute; if it stays so, too few replicas reach each other",
         ));
     }
     if !says.accused.is_empty() {
