@@ -6,6 +6,7 @@ use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
 use crate::suggest::{self, USUAL_DIR, quoted};
+use crate::words::count;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,9 +109,9 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     }
     if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
         let problem = format!(
-            "{} is of a group that bears {} faulty replicas; leave --f away, or give another --dir",
+            "{} is of a group that bears {}; leave --f away, or give another --dir",
             layout.cluster().display(),
-            cluster.group.f()
+            count(cluster.group.f(), "faulty replica")
         );
         return Err(Failure::usage(problem));
     }

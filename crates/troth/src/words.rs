@@ -23,3 +23,8 @@ pub(crate) fn replicas(which: &[ReplicaId]) -> String {
         format!("replicas {} and {last}", names.join(", "))
     }
 }
+
+/// How many of a group's replicas answer.
+pub(crate) fn answering(up: usize, n: usize) -> String {
+    format!("{up} of {n} replicas {}", if up == 1 { "answers" } else { "answer" })
+}

@@ -5,7 +5,7 @@ use crate::how_to_start::{closed_to, how_to_open};
 use crate::trusted_start;
 use crate::words::replicas;
 use std::collections::BTreeMap;
-use std::fs::Metadata;
+use std::fs::{Metadata, ReadDir};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome
 use troth_types::ReplicaId;
 
 const SUBJECT: &str = "files";
+/// What a replica keeps beside its component.
+const LOG: &str = "log and snapshots";
 
 pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(
@@ -177,7 +179,7 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
     }
     let mut findings = Vec::new();
     if ran {
-        findings.extend(kept(&layout.data(replica), cluster, replica, "log and snapshots"));
+        findings.extend(kept(&layout.data(replica), cluster, replica, LOG));
     }
     let places = [("counters", layout.counters(replica, cluster.trusted_home))];
     let logs = ("attested logs", layout.component_logs(replica, cluster.trusted_home));
@@ -238,10 +240,19 @@ fn component_ran(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> bool
     reached.zip(present).is_some_and(|(reached, present)| reached >= present.epoch)
 }
 
+/// Whether a directory lacks what it is for. A replica that was refused leaves other files beside its log's.
+fn is_without(entries: ReadDir, what: &str) -> bool {
+    let mut names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+    match what {
+        LOG => !names.any(|name| name.to_string_lossy().starts_with("log-")),
+        _ => names.next().is_none(),
+    }
+}
+
 /// Something that a replica which ran cannot start without.
 fn kept(place: &Path, cluster: &Cluster, replica: ReplicaId, what: &str) -> Option<Finding> {
     let gone = match std::fs::read_dir(place) {
-        Ok(mut entries) => entries.next().is_none().then_some("the directory is empty"),
+        Ok(entries) => is_without(entries, what).then_some("there is none in the directory"),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Some("there is no such directory"),
         Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
             return Some(Finding::warn(

@@ -209,8 +209,8 @@ fn a_replica_that_never_comes_back_is_not_said_to_be_readmitted() {
 fn what_is_so_of_several_replicas_is_said_once() {
     let cluster = cluster("once", Protocol::Pbft);
     let waiting = |view| Snapshot { view, active: false, ..Snapshot::default() };
-    let seen = [1, 1, 2, 1].map(|view| seen(true, waiting(view)));
-    let findings = judge_peers(&cluster, &seen);
+    let all = [1, 1, 2, 1].map(|view| seen(true, waiting(view)));
+    let findings = judge_peers(&cluster, &all);
     let said: Vec<&str> = findings
         .iter()
         .filter(|finding| finding.said.contains("no primary"))
@@ -219,4 +219,12 @@ fn what_is_so_of_several_replicas_is_said_once() {
     assert_eq!(said.len(), 2, "{findings:?}");
     assert!(said[0].contains("view 1") && said[0].contains("replicas 0, 1 and 3"), "{said:?}");
     assert!(said[1].contains("view 2") && said[1].ends_with("replica 2"), "{said:?}");
+
+    let up = |port| seen(port, Snapshot::default());
+    let findings = judge_peers(&cluster, &[true, false, true, false].map(up));
+    let silent: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.said.contains("not answer at")).collect();
+    assert_eq!(silent.len(), 1, "{findings:?}");
+    let expected = "replicas 1 and 3 do not answer at 127.0.0.1:4701, 127.0.0.1:4703: refused";
+    assert_eq!(silent[0].said, expected);
 }
