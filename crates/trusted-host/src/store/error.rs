@@ -117,7 +117,9 @@ pub enum StoreError {
         expected: u64,
     },
     /// A file holds what no crash of this program leaves.
-    #[error("{file} is damaged at byte {offset}: {what}; mend: leave the replica stopped, and put no copy in its place")]
+    #[error(
+        "{file} is damaged at byte {offset}: {what}; mend: leave the replica stopped, and put no copy in its place"
+    )]
     Damaged {
         /// The file.
         file: String,
@@ -136,8 +138,10 @@ pub enum StoreError {
         file: String,
     },
     /// The files of the directory tell different stories.
-    #[error("the store's files contradict each other: {what}; mend: put back what was there last, \
-             untouched, else leave the replica stopped")]
+    #[error(
+        "the store's files contradict each other: {what}; mend: put back what was there last, \
+             untouched, else leave the replica stopped"
+    )]
     Contradiction {
         /// The contradiction.
         what: &'static str,
