@@ -109,7 +109,7 @@ pub struct Timing {
     pub read_wait: u64,
     /// From a submission to giving it up.
     pub deadline: u64,
-    /// How long fewer than f+1 replicas must be connected before the client calls the group
+    /// How long fewer replicas than are believed must be connected before the client calls the group
     /// unavailable.
     pub unavailable_after: u64,
 }

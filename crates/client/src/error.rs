@@ -14,20 +14,20 @@ pub enum ClientError {
     /// The time was over before the operations were sent. They were not executed and will not be.
     #[error("the operations were not sent in time and were not executed")]
     Unsent,
-    /// The operations are over the group's limits: this client saw it, or f+1 replicas say so. Not
-    /// executed.
+    /// The operations are over the group's limits: this client saw it, or as many replicas say so as are
+    /// believed ([`Config::believed`](crate::Config::believed)). Not executed.
     #[error("the operations are over the group's limits; not executed")]
     TooLarge,
-    /// f+1 replicas do not know the client, or not this key of it. Not executed.
+    /// As many replicas as are believed do not know the client, or not this key of it. Not executed.
     #[error("the replicas do not know this client or its key; not executed")]
     Unauthorised,
-    /// f+1 replicas say that the frame's number was used before: they executed it and no longer
+    /// As many replicas as are believed say that the frame's number was used before: they executed it and no longer
     /// keep its results, or another session of this client went past it. The outcome is UNKNOWN.
     #[error(
         "the request's number was used or overtaken before; whether the operations were executed is unknown"
     )]
     TooOld,
-    /// Fewer than f+1 replicas were connected for too long.
+    /// Fewer replicas than are believed were connected for too long.
     #[error("too few replicas are reachable, missing {unreachable:?}; {}", Self::fate(*.sent))]
     Unavailable {
         /// The replicas without a connection.
@@ -77,7 +77,7 @@ pub enum SubmitError {
     /// Too much waits already; try again when something has completed.
     #[error("too many operations wait already")]
     Busy,
-    /// Fewer than f+1 replicas have been connected for too long.
+    /// Fewer replicas than are believed have been connected for too long.
     #[error("too few replicas are reachable, missing {unreachable:?}")]
     Unavailable {
         /// The replicas without a connection.

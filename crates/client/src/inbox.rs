@@ -14,6 +14,7 @@ pub(crate) struct Inbox {
     /// The last event delivered; unknown until the session's first outcome where the
     /// configuration does not say.
     delivered: Option<u64>,
+    /// Replicas that must say the same: f+1, or a quorum where replies prove histories. Events prove nothing.
     needed: usize,
     /// Copies kept per replica: as many as an outbox holds.
     most: usize,
@@ -100,8 +101,8 @@ impl Inbox {
         copies.put(event, self.most, self.share);
     }
 
-    /// The next event: one that f+1 replicas sent equal copies of, or an empty one in the place of
-    /// all that f+1 replicas say they lost.
+    /// The next event: one that as many replicas as are believed sent equal copies of, or an empty one in the
+    /// place of all that so many say they lost.
     pub(crate) fn next(&mut self, client: ClientId) -> Option<Event> {
         let index = self.delivered?.checked_add(1)?;
         let copies: Vec<&Event> =
@@ -121,8 +122,8 @@ impl Inbox {
         })
     }
 
-    /// What f+1 replicas, hence a correct one, no longer hold. Their markers move while they
-    /// execute, so it is the highest index that f+1 of them have reached.
+    /// What as many replicas as are believed, hence a correct one, no longer hold. Their markers move while they
+    /// execute, so it is the highest index that so many of them have reached.
     fn lost_up_to(&self) -> u64 {
         let mut lost: Vec<u64> = self.replicas.iter().map(|copies| copies.lost_up_to).collect();
         lost.sort_unstable();

@@ -76,8 +76,8 @@ pub enum LogError {
     TooLarge(usize),
     /// Bytes that were durable are not what was written.
     #[error(
-        "the log is damaged: {file} at byte {offset}: {what}\n  mend: do not start on this log; restore the \
-         directory from a backup, or empty it and have this replica readmitted"
+        "the log is damaged: {file} at byte {offset}: {what}\n  mend: leave the replica \
+         stopped, and put no copy in the log's place"
     )]
     Damaged {
         /// The file.
@@ -89,8 +89,8 @@ pub enum LogError {
     },
     /// A segment between others is not there.
     #[error(
-        "the log is damaged: {0} is missing\n  mend: do not start on this log; restore the directory from a \
-         backup, or empty it and have this replica readmitted"
+        "the log is damaged: {0} is missing\n  mend: put back what was there last, untouched, \
+         else leave the replica stopped"
     )]
     Missing(String),
     /// The log belongs to another replica or another group.
@@ -161,8 +161,8 @@ pub enum SnapshotError {
     Unknown(u64),
     /// Bytes that were durable are not what was written.
     #[error(
-        "a snapshot is damaged: {file} at byte {offset}: {what}\n  mend: restore the directory from a backup, \
-         or empty it and have this replica readmitted"
+        "a snapshot is damaged: {file} at byte {offset}: {what}\n  mend: leave the replica stopped, and put no \
+         copy in the snapshot's place"
     )]
     Damaged {
         /// The file.

@@ -47,7 +47,7 @@ pub enum DurableError {
     /// What it keeps for the log.
     #[error(
         "the trusted component keeps something for this replica's log that no replica of this release has given it: {0}\n  \
-         mend: start the release that ran here last; where that says the same, readmit the replica under a new epoch"
+         mend: start the release that ran here last; where that says the same, leave the replica stopped"
     )]
     Blobs(Malformed),
     /// The directory of log and snapshots.
@@ -83,7 +83,7 @@ pub enum DurableError {
         /// Where it says that it ran.
         mark: PathBuf,
         /// What to do with the replica.
-        way_back: &'static str,
+        way_back: String,
     },
     /// What is there need not be the last that it did.
     #[error("{0}")]
@@ -259,7 +259,7 @@ fn go_on<D: Disk + Sync>(
                 "readmit it with a new component: `troth admin readmit --replica {}` (docs/operating/readmission.md)",
                 me.0
             ),
-            false => cluster.protocol.way_back().to_owned(),
+            false => cluster.protocol.way_back(),
         };
         return Err(DurableError::CountersLost { counters, mark, way_back });
     }

@@ -1,5 +1,5 @@
 //! The mark that a replica ran. In `memory` durability it must never run again under its identity,
-//! because its trusted counter is gone with its process; in any other, never without the counters that it
+//! because its trusted component is gone with its process; in any other, never without the counters that it
 //! left (SECURITY.md).
 
 use std::fs::OpenOptions;
@@ -12,10 +12,9 @@ use thiserror::Error;
 pub enum MarkerError {
     /// It ran before.
     #[error(
-        "this replica ran before ({0} exists) and its trusted counter was lost with its process: if it came \
-         back it could tell a second story under numbers that it has used\n  mend: readmit it with a new component \
-         (docs/operating/readmission.md). If more than f are gone, make a new \
-         cluster with `troth init`"
+        "this replica ran before ({0} exists) and its trusted component was lost with its process: if it came \
+         back it could tell a second story under numbers that it has used\n  mend: leave it stopped. If more than f \
+         are gone, make a new cluster with `troth init`"
     )]
     RanBefore(PathBuf),
     /// The mark could not be written.

@@ -42,7 +42,24 @@ pub enum SupervisorError {
 
 /// Watches the child from a thread of its own, which ends with this process.
 pub(crate) struct Supervisor {
-    gave_up: Arc<Mutex<Option<SupervisorError>>>,
+    watched: Arc<Mutex<Watched>>,
+}
+
+/// What is known of the child.
+#[derive(Default)]
+struct Watched {
+    /// Why it is started no more, if that is so.
+    gave_up: Option<SupervisorError>,
+    /// Whether it was reached. Before that the replica's own failure tells why it could not be.
+    reached: bool,
+}
+
+impl Watched {
+    fn tell(&self) {
+        if let (Some(why), true) = (&self.gave_up, self.reached) {
+            tracing::error!("{why}");
+        }
+    }
 }
 
 impl Supervisor {
@@ -53,20 +70,28 @@ impl Supervisor {
         limit.start(Duration::ZERO)?;
         let begun = Instant::now();
         let child = spawn(command).map_err(failed)?;
-        let gave_up = Arc::new(Mutex::new(None));
-        let (command, told) = (command.to_vec(), Arc::clone(&gave_up));
+        let watched = Arc::new(Mutex::new(Watched::default()));
+        let (command, told) = (command.to_vec(), Arc::clone(&watched));
         let watch = move || {
             let why = watch(&command, child, &mut limit, begun);
-            tracing::error!("{why}");
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.gave_up = Some(why);
+            told.tell();
         };
         std::thread::Builder::new().name("supervise".to_owned()).spawn(watch).map_err(failed)?;
-        Ok(Self { gave_up })
+        Ok(Self { watched })
     }
 
     /// Why it starts the process no more, if it has given up.
     pub(crate) fn gave_up(&self) -> Option<SupervisorError> {
-        self.gave_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).gave_up.clone()
+    }
+
+    /// Notes that the process was reached: what becomes of it from now on is said in the log.
+    pub(crate) fn reached(&self) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.reached = true;
+        watched.tell();
     }
 }
 

@@ -234,7 +234,9 @@ fn process(
                 tracing::info!("waiting for the trusted process at {}", path.display());
                 None
             };
-            wait_for(&path, supervisor.as_ref())?
+            let remote = wait_for(&path, supervisor.as_ref())?;
+            supervisor.iter().for_each(Supervisor::reached);
+            remote
         }
         other => other?,
     };

@@ -4,14 +4,15 @@ use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE, USAGE};
 use crate::print::{self, note, say};
 use crate::session::{Patience, Session};
+use crate::words::{count, count_of};
 use clap::Args;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use troth_kv::Operation;
 use troth_node::backup::{self, BackupError, Manifest, Progress, Source};
-use troth_node::config::{Cluster, Known, Layout, ReplicaSecret, hex};
-use troth_types::{ClientId, ReplicaId, Wire};
+use troth_node::config::{Cluster, Known, Layout, ReplicaSecret, Service, hex};
+use troth_types::{ClientId, ReplicaId, Seq, Wire};
 
 /// Between two lines that tell how far it is.
 const TELL: Duration = Duration::from_secs(1);
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
         current(arguments, &layout, &cluster, give_up, &ask)?
     };
 
-    note!("replica {} shows checkpoint {}, certified by f+1 replicas; fetching it", replica.0, source.seq.0);
+    note!("replica {} shows checkpoint {}, {}; fetching it", replica.0, source.seq.0, certified(&cluster));
     let mut told = Instant::now();
     let state = source.fetch(|progress| {
         if told.elapsed() >= TELL {
@@ -77,31 +78,63 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
             tell(progress);
         }
     })?;
-    note!("fetched and verified {} entries; writing {}", state.entries(), arguments.to.display());
+    note!("fetched and verified the state; writing {}", arguments.to.display());
     let manifest = backup::write(&arguments.to, &layout, &cluster, replica, &source, &state)?;
     // What was written is read again, so that a disk that lies is found now and not when it is needed.
-    let content = backup::read(&arguments.to)?.content_digest();
+    let backup = backup::read(&arguments.to)?;
     if arguments.json {
         return print::output(
             (serde_json::to_string(&manifest).expect("a manifest is plain data") + "\n").as_bytes(),
         );
     }
-    report(&manifest, &arguments.to, &source);
-    say!("content digest {}", hex::encode(&content.0));
+    say!(
+        "Wrote {}: everything up to batch {}, {}.",
+        arguments.to.display(),
+        manifest.number,
+        certified(&cluster)
+    );
+    report(&manifest, &content_of(cluster.service, backup.content.entries()), source.executed);
+    say!("content digest {}", hex::encode(&backup.content_digest().0));
     Ok(())
 }
 
-fn report(manifest: &Manifest, to: &Path, source: &Source) {
-    say!("Wrote {}: everything up to batch {}, certified by f+1 replicas.", to.display(), manifest.number);
-    say!("{} entries, {} bytes.", manifest.entries, manifest.state_bytes);
-    let beyond = source.executed.0.saturating_sub(manifest.number);
-    if beyond > 0 {
-        say!("{beyond} later batches, which the replica had executed when it was asked, are not in it.");
+/// By how many of its replicas the group's checkpoints are certified.
+pub(crate) fn certified(cluster: &Cluster) -> String {
+    let words = if cluster.protocol.replicas(1) == 3 { "f+1" } else { "2f+1" };
+    format!("certified by {} of the group's {} replicas ({words})", cluster.group.quorum(), cluster.group.n())
+}
+
+/// How many entries there are of what a backup brings back, and what they are.
+pub(crate) fn content_of(service: Service, entries: u64) -> String {
+    let what = match service {
+        Service::Kv => " (one for each key, and one that counts the writes)",
+        Service::Null => "",
+    };
+    format!("{} of the service's content{what}", count_of(entries, "entry", "entries"))
+}
+
+fn report(manifest: &Manifest, content: &str, executed: Seq) {
+    say!(
+        "{content}, which `troth restore` brings back; {} in all, with what is kept for clients and of the group itself. {}.",
+        manifest.entries,
+        count(manifest.state_bytes, "byte")
+    );
+    match executed.0.saturating_sub(manifest.number) {
+        0 => {}
+        1 => say!("One later batch, which the replica had executed when it was asked, is not in it."),
+        beyond => {
+            say!("{beyond} later batches, which the replica had executed when it was asked, are not in it.");
+        }
     }
 }
 
 fn tell(progress: Progress) {
-    note!("{} of at least {} pieces, {} kB", progress.pieces, progress.wanted, progress.bytes / 1000);
+    note!(
+        "{} of at least {}, {} kB",
+        progress.pieces,
+        count(progress.wanted, "piece"),
+        progress.bytes / 1000
+    );
 }
 
 /// The replica to ask, and its keys.

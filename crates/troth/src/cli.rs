@@ -44,7 +44,7 @@ Examples:
   troth init                                    three replicas on this machine, in ./troth-data
   troth init --f 2 --dir /tmp/five              five replicas, two of which may fail
   troth init --protocol pbft                    four replicas that need no trusted component
-  troth init --protocol a2m-pbft-e              four replicas; clients see one history even if two lie
+  troth init --protocol a2m-pbft-e              four replicas; answers are of one history even if two lie
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
 
 Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
@@ -97,7 +97,7 @@ Examples:
   troth backup --to /backups/monday --last   the last stable checkpoint as it is
 
 The state is fetched from the replica while it goes on serving, and every piece is
-verified against what f+1 replicas certified. Keep the printed content digest apart
+verified against what a quorum of replicas certified. Keep the printed content digest apart
 from the backup: `troth restore --content-digest` holds a backup against it.")]
     Backup(crate::backup::Backup),
     /// Make a new cluster, with new keys, that begins with the content of a backup.
@@ -110,7 +110,9 @@ Then go on as after `troth init`: each replica's directory, with its file genesi
 belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Restore(crate::restore::Restore),
     /// Show every replica: process, view, primary, progress, suspicions.
-    #[command(after_help = "Exit code 5 where fewer than f+1 replicas answer.")]
+    #[command(
+        after_help = "Exit code 5 where too few replicas answer to order requests: fewer than f+1 of 2f+1, or\n2f+1 of 3f+1."
+    )]
     Status(Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
@@ -248,10 +250,10 @@ pub(crate) enum DurabilityName {
     /// moment and started again.
     Always,
     /// Everything is on disk 10 ms later (durability_interval_ms in cluster.toml); a replica that was killed
-    /// comes back, one whose machine lost power must be readmitted.
+    /// comes back, one whose machine lost power must be readmitted (with minbft; with the others it stays out).
     Interval,
-    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted. With pbft, one
-    /// whose machine has started anew must not vote again.
+    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted (with minbft; with the
+    /// others it stays out). With pbft, one whose machine has started anew must not vote again.
     Memory,
 }
 

@@ -132,6 +132,11 @@ impl From<ClientError> for Failure {
                     "{why}\n  mend: `troth status` shows who answers; if all do, this client may have been removed by the operator"
                 )
             }
+            ClientError::TimedOut => {
+                format!(
+                    "{why}\n  mend: `troth status` shows whether enough replicas serve; read before you repeat it"
+                )
+            }
             _ => why.to_string(),
         };
         Self::new(code, message)

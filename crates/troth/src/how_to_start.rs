@@ -1,5 +1,6 @@
 //! The commands that start what was made, as they work for whoever made it.
 
+use crate::suggest::quoted;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use troth_node::config::{Layout, TrustedHome};
@@ -7,7 +8,7 @@ use troth_trusted_process::User;
 use troth_types::ReplicaId;
 
 /// Who the trusted components are in the commands that are shown, where nobody was named yet.
-const SUGGESTED: &str = "troth-trusted";
+pub(crate) const SUGGESTED: &str = "troth-trusted";
 
 /// Which replicas a command is for.
 #[derive(Clone, Copy)]
@@ -53,6 +54,57 @@ pub(crate) fn closed_above(directory: &Path) -> Option<PathBuf> {
     let way = directory.canonicalize().ok()?;
     let closed = |place: &&Path| std::fs::metadata(place).is_ok_and(|data| data.mode() & 0o001 == 0);
     way.ancestors().filter(closed).last().map(Path::to_path_buf)
+}
+
+/// The first directory on the way to this one, or this one itself, that is closed to a user by its owner and mode.
+/// Nothing where a list of who may enter stands beside the mode.
+pub(crate) fn closed_to(directory: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
+    let way = directory.canonicalize().ok()?;
+    let closed = |place: &&Path| {
+        let Ok(data) = std::fs::metadata(place) else { return false };
+        let enters = match (data.uid() == uid, data.gid() == gid) {
+            (true, _) => 0o100,
+            (false, true) => 0o010,
+            (false, false) => 0o001,
+        };
+        data.mode() & enters == 0 && !has_a_list(place)
+    };
+    way.ancestors().filter(closed).last().map(Path::to_path_buf)
+}
+
+fn has_a_list(place: &Path) -> bool {
+    let mut none: [u8; 0] = [];
+    rustix::fs::getxattr(place, "system.posix_acl_access", &mut none).is_ok()
+}
+
+/// What gives components' directories to a user of their own.
+pub(crate) fn how_to_give(directories: &[PathBuf], user: &str) -> String {
+    // What is no name has no group of the same name.
+    let both = match user.parse::<u32>() {
+        Ok(uid) => format!("{uid}:{uid}"),
+        Err(_) if user.contains(':') => user.to_owned(),
+        Err(_) => format!("{user}:"),
+    };
+    let make = if user == SUGGESTED {
+        format!("`id -u {SUGGESTED} || useradd --system {SUGGESTED}`, then ")
+    } else {
+        String::new()
+    };
+    let places: Vec<String> =
+        directories.iter().map(|directory| quoted(&directory.display().to_string())).collect();
+    format!(
+        "as root {make}`chown -R {both} {}`; `troth init --trusted-user USER` does so from the beginning \
+         (docs/operating/trusted-process.md)",
+        places.join(" ")
+    )
+}
+
+/// What lets users through a directory.
+pub(crate) fn how_to_open(closed: &Path) -> String {
+    format!(
+        "as root `chmod o+x {}`, or move the cluster's directory to where they get through, for example below /var/lib",
+        quoted(&closed.display().to_string())
+    )
 }
 
 /// Whether the components, which root starts, belong to nobody else: they refuse to run as root, and there is

@@ -28,8 +28,7 @@ pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
         let patience = Patience::asked(kv.wait);
         let session = Session::open(&layout, &cluster, kv.client.map(ClientId), patience).await?;
         let client = session.client.clone();
-        let result =
-            operate(&client, &kv.operation, Reach::new(cluster.group).tell(&client, &kv.dir.dir)).await;
+        let result = operate(&client, &kv.operation, Reach::new(&cluster).tell(&client, &kv.dir.dir)).await;
         client.close().await;
         result
     })

@@ -31,6 +31,7 @@ mod trusted;
 mod trusted_start;
 mod up;
 mod users;
+mod words;
 
 use cli::Command;
 use std::io::IsTerminal;

@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The running replicas of one cluster.
 pub(crate) struct Processes {
     children: Vec<Option<Child>>,
+    /// Bytes that each one's log had before.
+    logged: Vec<u64>,
 }
 
 /// Starts one replica; its output goes to `replica.log` in its directory.
@@ -46,8 +48,10 @@ impl Processes {
         cluster: &Cluster,
         extra: impl Fn(ReplicaId) -> Vec<String>,
     ) -> Result<Self, Failure> {
-        let mut processes = Self { children: Vec::new() };
+        let mut processes = Self { children: Vec::new(), logged: Vec::new() };
         for replica in cluster.group.all() {
+            let log = std::fs::metadata(layout.replica(replica).join("replica.log"));
+            processes.logged.push(log.map_or(0, |data| data.len()));
             let child = spawn(layout, replica, extra(replica))?;
             processes.children.push(Some(child));
         }
@@ -72,8 +76,9 @@ impl Processes {
                 }
                 // It ended cleanly; but the cluster does not serve, and that is no success.
                 let code = if code == 0 { NOT_DONE } else { code };
-                let log =
-                    std::fs::read_to_string(layout.replica(replica).join("replica.log")).unwrap_or_default();
+                let before = usize::try_from(self.logged[usize::from(replica.0)]).unwrap_or(usize::MAX);
+                let log = std::fs::read(layout.replica(replica).join("replica.log")).unwrap_or_default();
+                let log = String::from_utf8_lossy(log.get(before..).unwrap_or_default());
                 let said = match log.trim_end() {
                     "" => " and said nothing".to_owned(),
                     log => format!(":\n{log}"),

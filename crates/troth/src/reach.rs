@@ -1,11 +1,13 @@
 //! Tells whoever waits for events of others whether the group could tell of any.
 
 use crate::print::note;
+use crate::session;
 use crate::suggest;
 use std::path::Path;
 use std::time::Duration;
 use troth_client::front::Client;
-use troth_types::{Group, ReplicaId};
+use troth_node::config::Cluster;
+use troth_types::ReplicaId;
 
 /// Between two looks at the connections.
 const LOOK: Duration = Duration::from_millis(250);
@@ -13,23 +15,27 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Whether enough replicas are connected to hear from the group.
 #[derive(Debug)]
 pub(crate) struct Reach {
-    group: Group,
+    /// Replicas of the group.
+    n: usize,
+    /// As many as must tell of an event.
+    needed: usize,
     lost: bool,
 }
 
 impl Reach {
-    pub(crate) fn new(group: Group) -> Self {
-        Self { group, lost: false }
+    pub(crate) fn new(cluster: &Cluster) -> Self {
+        Self { n: cluster.group.n(), needed: session::needed(cluster), lost: false }
     }
 
     /// What is to be said of these connections that was not said before.
     pub(crate) fn news(&mut self, unreachable: &[ReplicaId]) -> Option<String> {
-        let (n, needed) = (self.group.n(), self.group.weak());
+        let (n, needed) = (self.n, self.needed);
         let up = n - unreachable.len();
+        let are = if up == 1 { "is" } else { "are" };
         let was = std::mem::replace(&mut self.lost, up < needed);
         match (was, self.lost) {
             (false, true) => Some(format!(
-                "The group cannot be reached any more: {up} of its {n} replicas are connected, and {needed} are needed. \
+                "The group cannot be reached any more: {up} of its {n} replicas {are} connected, and {needed} are needed. \
                  Goes on trying; `troth status` shows who answers."
             )),
             (true, false) => Some("The group is reached again.".to_owned()),

@@ -54,26 +54,26 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         tracing::warn!(%why, "freed memory goes back to the system in the loop's turns");
     }
     let protocol = cluster.protocol;
-    serve(cluster, secret, &layout, options).map_err(|why| {
-        let failure = Failure::from(why);
-        if protocol.readmits() { point_to_readmission(failure, id) } else { no_way_back(failure, protocol) }
-    })
+    serve(cluster, secret, &layout, options).map_err(|why| with_way_back(why.into(), protocol, id))
 }
 
-/// A replica that must not vote again as it is has a way back; its refusals come from many places.
-fn point_to_readmission(mut failure: Failure, replica: ReplicaId) -> Failure {
-    let way = format!("troth admin readmit --replica {}", replica.0);
-    if failure.code == MUST_NOT_START && !failure.message.contains(&way) {
-        failure.message +=
-            &format!("\n  to bring it back with a new component: {way} (docs/operating/readmission.md)");
+/// Adds what can be done with a replica that must not vote again as it is: refusals come from many places, which do not
+/// know what the protocol allows.
+pub(crate) fn with_way_back(mut failure: Failure, protocol: Protocol, replica: ReplicaId) -> Failure {
+    if failure.code != MUST_NOT_START {
+        return failure;
     }
-    failure
-}
-
-/// What refuses a store knows of epochs, and not whether the protocol lets one begin.
-pub(crate) fn no_way_back(mut failure: Failure, protocol: Protocol) -> Failure {
-    if failure.code == MUST_NOT_START && !failure.message.contains(protocol.way_back()) {
-        failure.message += &format!("\n  mend: {}", protocol.way_back());
+    let command = format!("troth admin readmit --replica {}", replica.0);
+    if protocol.readmits() && !failure.message.contains(&command) {
+        failure.message +=
+            &format!("\n  to bring it back with a new component: {command} (docs/operating/readmission.md)");
+    }
+    if let Some(why) = protocol.no_way_back()
+        && !failure.message.contains(&why)
+    {
+        let said =
+            if failure.message.contains("mend: ") { why } else { format!("mend: {}", protocol.way_back()) };
+        failure.message += &format!("\n  {said}");
     }
     failure
 }

@@ -1,5 +1,6 @@
 //! `troth restore`: a new cluster that begins with the content of a backup.
 
+use crate::backup::content_of;
 use crate::cli::{Dir, Shape};
 use crate::failure::{Failure, NO};
 use crate::init::create;
@@ -63,9 +64,9 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     })?;
     say!("");
     say!(
-        "It begins with what the backup's group had at batch {}: {} entries, in the file genesis of every replica.",
+        "It begins with what the backup's group had at batch {}: {}, in the file genesis of every replica.",
         backup.manifest.number,
-        backup.content.entries()
+        content_of(backup.cluster.service, backup.content.entries())
     );
     say!(
         "Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there."

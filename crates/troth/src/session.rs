@@ -1,6 +1,7 @@
 //! A client's session: which client to be, and the connection to the group.
 
 use crate::failure::{Failure, NOT_DONE, USAGE};
+use crate::words::replicas;
 use std::fs::File;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
 use troth_node::config::{Auth, ClientSecret, Cluster, Known, Layout, Protocol};
-use troth_types::ClientId;
+use troth_types::{ClientId, OPERATOR, ReplicaId};
 
 /// How long a replica's port may take.
 const PORT_PATIENCE: Duration = Duration::from_secs(2);
@@ -58,7 +59,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let (secret, lock) = claim(layout, cluster, wanted)?;
         let client = Client::connect(config(cluster, &secret, patience)).await;
-        let client = client.map_err(|why| unreached(cluster, secret.client, why))?;
+        let client = client.map_err(|why| unreached(cluster, secret.client, &why))?;
         Ok(Self { client, _lock: lock })
     }
 
@@ -75,7 +76,8 @@ impl Session {
         if lock.try_lock().is_err() {
             return Err(Failure::new(NOT_DONE, "another `troth admin` runs; wait for its end"));
         }
-        let client = Client::connect(config(cluster, &secret, patience)).await?;
+        let client = Client::connect(config(cluster, &secret, patience)).await;
+        let client = client.map_err(|why| unreached(cluster, secret.client, &why))?;
         Ok(Self { client, _lock: lock })
     }
 }
@@ -151,32 +153,58 @@ fn removed_among(layout: &Layout, known: &Known) -> String {
     }
 }
 
+/// How many replicas a client must be connected to: as many as must say the same to be believed.
+pub(crate) fn needed(cluster: &Cluster) -> usize {
+    let mut client = troth_client::Config::new(cluster.group, ClientId(0));
+    client.history = cluster.history();
+    client.believed()
+}
+
 /// Why a client did not get through. A replica that refuses a client hangs up without a word, and seen from
 /// here is not reachable: so where the ports open, that is told apart.
-fn unreached(cluster: &Cluster, client: ClientId, why: ConnectError) -> Failure {
-    let ConnectError::Unavailable { unreachable } = &why else { return why.into() };
-    let open: Vec<String> = std::thread::scope(|scope| {
+fn unreached(cluster: &Cluster, client: ClientId, why: &ConnectError) -> Failure {
+    let ConnectError::Unavailable { unreachable } = why else {
+        return Failure::new(NOT_DONE, why.to_string());
+    };
+    let open: Vec<ReplicaId> = std::thread::scope(|scope| {
         let asked: Vec<_> = unreachable
             .iter()
-            .map(|replica| (replica, scope.spawn(|| opens(&cluster.replica(*replica).address).is_ok())))
+            .map(|replica| (*replica, scope.spawn(|| opens(&cluster.replica(*replica).address).is_ok())))
             .collect();
-        let open = asked.into_iter().filter_map(|(replica, opens)| {
-            opens.join().expect("trying does not panic").then(|| replica.0.to_string())
-        });
+        let open = asked
+            .into_iter()
+            .filter_map(|(replica, opens)| opens.join().expect("trying does not panic").then_some(replica));
         open.collect()
     });
-    if cluster.group.n() - unreachable.len() + open.len() < cluster.group.weak() {
-        return why.into();
+    Failure::new(NOT_DONE, too_few(cluster, client, unreachable, &open))
+}
+
+/// What is said where too few replicas take a client's connection, `open` being those of the others at whose ports
+/// somebody listens all the same. They are what is wrong where they would make up for it.
+pub(crate) fn too_few(
+    cluster: &Cluster,
+    client: ClientId,
+    unreachable: &[ReplicaId],
+    open: &[ReplicaId],
+) -> String {
+    let (n, needed) = (cluster.group.n(), needed(cluster));
+    let connected = n - unreachable.len();
+    let said = format!(
+        "too few replicas are reachable: {connected} of {n}, and {needed} are needed; no connection to {}",
+        replicas(unreachable)
+    );
+    if open.is_empty() || connected + open.len() < needed {
+        return format!(
+            "{said}\n  mend: look with `troth status`; `troth up` starts a whole group on this machine (end one that still \
+             runs with Ctrl-C first)"
+        );
     }
-    Failure::new(
-        NOT_DONE,
-        format!(
-            "{why}, although somebody listens where replicas {} should: either they are not of this group or not ready yet, \
-             or they refuse client {}, which has other keys there or was removed by the operator\n  mend: look with `troth \
-             status`; where they serve, ask the operator (`troth admin show` lists who was removed)",
-            open.join(", "),
-            client.0
-        ),
+    let who = if client == OPERATOR { "the operator".to_owned() } else { format!("client {}", client.0) };
+    format!(
+        "{said}, although somebody listens where {} should: either that is not of this group or not ready yet, or it refuses \
+         {who}, who has other keys there or was removed by the operator\n  mend: look with `troth status`; where they serve, \
+         ask the operator (`troth admin show` lists who was removed)",
+        replicas(open)
     )
 }
 
@@ -208,11 +236,4 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
     config.timing.deadline = micros(patience.answer);
     config.timing.unavailable_after = micros(patience.group);
     config
-}
-
-impl From<ConnectError> for Failure {
-    fn from(why: ConnectError) -> Self {
-        let mend = "look with `troth status`; `troth up` starts a whole group (end one that still runs with Ctrl-C first)";
-        Self::new(NOT_DONE, format!("{why}\n  mend: {mend}"))
-    }
 }

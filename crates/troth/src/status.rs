@@ -5,6 +5,7 @@ use crate::cli::Status;
 use crate::failure::{Failure, NOT_DONE};
 use crate::print;
 use crate::session;
+use crate::words::answering;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
 
@@ -21,8 +22,8 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let reached = answers.iter().filter(|answer| answer.is_ok()).count();
     if reached < cluster.group.quorum() {
         let problem = format!(
-            "{reached} of {} replicas answer and {} are needed: the group cannot order requests",
-            cluster.group.n(),
+            "{}, and {} are needed: the group cannot order requests",
+            answering(reached, cluster.group.n()),
             cluster.group.quorum()
         );
         return Err(Failure::new(NOT_DONE, problem));

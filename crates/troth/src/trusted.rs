@@ -2,7 +2,8 @@
 
 use crate::cli::Trusted;
 use crate::failure::{Failure, MUST_NOT_START, NOT_DONE};
-use crate::replica::no_way_back;
+use crate::how_to_start::{SUGGESTED, closed_to, how_to_give, how_to_open};
+use crate::replica::with_way_back;
 use crate::{trusted_start, users};
 use std::io;
 use std::os::fd::AsFd;
@@ -18,7 +19,7 @@ use troth_trusted_host::LogRoom;
 use troth_trusted_host::store::{Both, DiskStore, Policy, RealDirectory, SLOTS};
 use troth_trusted_host::store::{DiskLogs, Opened, OpenedLogs, Room, StoreError};
 use troth_trusted_process::{
-    Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, User, bind, harden, serve,
+    Event, HardenError, Limits, ListenError, Report, Sandbox, ServeError, Step, User, bind, harden, serve,
     serve_with_logs,
 };
 use troth_types::ReplicaId;
@@ -62,7 +63,11 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     let prepared = crate::faulty_store::prepare(&trusted.misfortune)?;
     let listener = bind(&socket, client_uid)?;
     let directory = layout.trusted(me);
-    let report = harden(&Sandbox { user, client_uid, directory, readable: vec![BOOT_ID.into()] })?;
+    // As long as this is root, who gets everywhere and sees who does not.
+    let closed = user.and_then(|user| closed_to(&directory, user.uid, user.gid));
+    let sandbox = Sandbox { user, client_uid, directory, readable: vec![BOOT_ID.into()] };
+    let wanted = trusted.user.as_deref();
+    let report = harden(&sandbox).map_err(|why| unhardened(&why, &sandbox, wanted, closed.as_deref()))?;
     tell(me, &report);
     // From here on this process has its own directory and the socket, and nothing else.
     let secret = TrustedSecret::load(&layout.trusted_secret(me), &cluster)?;
@@ -75,9 +80,8 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     let open_stores = |stores: &Stores<'_>| stores.open(cluster.durability.policy());
     #[cfg(feature = "faults")]
     let open_stores = |stores: &Stores<'_>| crate::faulty_store::open(stores, prepared);
-    let home = open(&cluster, &layout, secret, open_stores).map_err(|failure| {
-        if cluster.protocol.readmits() { failure } else { no_way_back(failure, cluster.protocol) }
-    })?;
+    let home = open(&cluster, &layout, secret, open_stores)
+        .map_err(|failure| with_way_back(failure, cluster.protocol, me))?;
     answer(&listener, home, &limits)
 }
 
@@ -108,6 +112,38 @@ pub(crate) fn no_component(cluster: &Cluster) -> String {
         "the replicas of this group have no trusted components: its protocol is {} (protocol in cluster.toml)",
         cluster.protocol.name()
     )
+}
+
+/// Why the process cannot leave root, or what it should, with what to do about the component's directory where it is
+/// that. `wanted` is the user who was named, and `closed` what is closed to the user whom it should become.
+fn unhardened(why: &HardenError, sandbox: &Sandbox, wanted: Option<&str>, closed: Option<&Path>) -> Failure {
+    let directory = sandbox.directory.display();
+    Failure::usage(match (why, sandbox.user, closed) {
+        (HardenError::StillRoot, ..) => format!(
+            "the trusted component does not run as root, {}\n  mend: {}",
+            match wanted {
+                Some(user) => format!("and --user {user} is root"),
+                None => format!("and {directory} is root's"),
+            },
+            how_to_give(std::slice::from_ref(&sandbox.directory), SUGGESTED)
+        ),
+        (HardenError::Directory { owner, .. }, Some(user), _) if *owner != user.uid => format!(
+            "{directory} is user {owner}'s, and the trusted component should run as user {}\n  mend: {}",
+            user.uid,
+            how_to_give(std::slice::from_ref(&sandbox.directory), wanted.unwrap_or(SUGGESTED))
+        ),
+        (HardenError::Failed { step: Step::OwnUser, why }, Some(user), Some(closed))
+            if why.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            format!(
+                "user {}, as whom the trusted component should run, does not get to {directory}: {} is closed to it\n  mend: {}",
+                user.uid,
+                closed.display(),
+                how_to_open(closed)
+            )
+        }
+        _ => why.to_string(),
+    })
 }
 
 /// Whose a directory is.
@@ -222,12 +258,6 @@ impl From<ListenError> for Failure {
                 Self::usage(why.to_string())
             }
         }
-    }
-}
-
-impl From<HardenError> for Failure {
-    fn from(why: HardenError) -> Self {
-        Self::usage(why.to_string())
     }
 }
 

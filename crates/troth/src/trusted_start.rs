@@ -24,8 +24,7 @@ pub(crate) fn check(started: &Path, counters: &Path, epoch: Epoch) -> Result<(),
         MUST_NOT_START,
         format!(
             "epoch {} of this component has started before ({}), and {} holds no counters: with new ones it could \
-             certify a second story\n  mend: mount what belongs there; if the counters are lost, readmit the replica \
-             with a new component (docs/operating/readmission.md)",
+             certify a second story\n  mend: mount what belongs there; if that is lost, leave the replica stopped",
             reached.0,
             started.display(),
             counters.display()

@@ -6,6 +6,7 @@ use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
 use crate::suggest::{self, USUAL_DIR, quoted};
+use crate::words::count;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,9 +109,9 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     }
     if up.f.is_some_and(|f| usize::from(f) != cluster.group.f()) {
         let problem = format!(
-            "{} is of a group that bears {} faulty replicas; leave --f away, or give another --dir",
+            "{} is of a group that bears {}; leave --f away, or give another --dir",
             layout.cluster().display(),
-            cluster.group.f()
+            count(cluster.group.f(), "faulty replica")
         );
         return Err(Failure::usage(problem));
     }
@@ -122,7 +123,8 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
             if let Some((replica, _)) = processes.ended() {
                 processes.forget(replica);
                 end = End::Mourned;
-                mourn(layout, &cluster, replica, processes.running());
+                let said = mourned(layout, &cluster, replica, processes.running());
+                say!("{}", suggest::with_dir(&said, &elsewhere(layout), true));
             }
         }
     }
@@ -131,14 +133,18 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     Ok(end)
 }
 
+/// What names this cluster in a command that is typed in another terminal, which knows nothing of this one's
+/// environment.
+fn elsewhere(layout: &Layout) -> String {
+    if layout.root() == Path::new(USUAL_DIR) {
+        return String::new();
+    }
+    format!(" --dir {}", quoted(&layout.root().display().to_string()))
+}
+
 fn greet(layout: &Layout, cluster: &Cluster) {
     let (n, f) = (cluster.group.n(), cluster.group.f());
-    // Another terminal knows nothing of this one's environment.
-    let dir = if layout.root() == Path::new(USUAL_DIR) {
-        String::new()
-    } else {
-        format!(" --dir {}", quoted(&layout.root().display().to_string()))
-    };
+    let dir = elsewhere(layout);
     say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and {}.\n", after(layout, cluster));
     say!("In another terminal:");
     if cluster.service == Service::Kv {
@@ -174,17 +180,43 @@ pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
     suggest::in_dir(&after, layout.root())
 }
 
-fn mourn(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) {
-    say!("Replica {} has ended (see {}).", replica.0, layout.replica(replica).join("replica.log").display());
-    let left = if running == 1 { "1 is left".to_owned() } else { format!("{running} are left") };
-    if running >= cluster.group.quorum() {
-        say!("{left}, and {} suffice.", cluster.group.quorum());
-    } else {
-        say!(
-            "{left}, too few to be sure of anything: the group answers nothing any more, rather than \
-             something wrong. Press Ctrl-C; {}.",
+/// What is said where a replica has ended. Others may run that were started by hand, also of those that ended here, so
+/// it says what this process knows: who ended, and how many it still runs.
+pub(crate) fn mourned(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) -> String {
+    let (n, quorum) = (cluster.group.n(), cluster.group.quorum());
+    let runs = if running == 1 { "runs" } else { "run" };
+    let log = layout.replica(replica).join("replica.log");
+    let mut said = format!(
+        "Replica {} has ended (see {}). {}\nOf the {n} replicas that were started here {running} still {runs}, and the group \
+         needs {quorum}",
+        replica.0,
+        log.display(),
+        again(cluster, replica)
+    );
+    if running < quorum {
+        said += &format!(
+            ": unless others were started elsewhere, it answers nothing any more, rather than something wrong. Ctrl-C \
+             stops those that were started here; {}",
             after(layout, cluster)
         );
+    }
+    said + ". `troth status` shows who serves."
+}
+
+/// Whether a replica that has ended can be started again, and how.
+fn again(cluster: &Cluster, replica: ReplicaId) -> String {
+    let command = format!("`troth replica --id {}`", replica.0);
+    match cluster.durability {
+        Durability::Memory if cluster.trusted_home == TrustedHome::Process => {
+            format!("{command} starts it again where its `troth trusted` was started apart and runs on.")
+        }
+        Durability::Memory if cluster.protocol.has_components() => {
+            "It kept everything in its process and cannot be started again.".to_owned()
+        }
+        Durability::Memory | Durability::Interval(_) => {
+            format!("{command} starts it again, unless the machine starts anew before that.")
+        }
+        Durability::Always => format!("{command} starts it again."),
     }
 }
 

@@ -70,7 +70,7 @@ pub enum Lost {
     #[error("the connection to the trusted process was lost: {0}")]
     NotReconnected(ConnectError),
     /// Another component answers now: its counters are not those that this replica has counted on.
-    #[error("the trusted process came back as replica {} in epoch {}; mend: readmit the replica under the new epoch", .0.replica, .0.epoch.0)]
+    #[error("the trusted process came back as replica {} in epoch {}; mend: stop the replica, and have the component serve there that is its own", .0.replica, .0.epoch.0)]
     OtherIdentity(Identity),
     /// An answer does not fit its call.
     #[error(

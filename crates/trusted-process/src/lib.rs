@@ -39,5 +39,5 @@ pub mod wire;
 pub use client::{ConnectError, Lost, Patience, RemoteComponent};
 pub use listen::{ListenError, bind};
 pub use restarts::{RestartLimit, TooManyStarts};
-pub use sandbox::{HardenError, Isolation, Report, Sandbox, User, harden};
+pub use sandbox::{HardenError, Isolation, Report, Sandbox, Step, User, harden};
 pub use server::{Event, Limits, ServeError, serve, serve_with_logs};

@@ -166,7 +166,7 @@ pub enum ConnectError {
     /// The group's limits leave a client no window.
     #[error("the group's limits allow a client no outstanding frame")]
     NoWindow,
-    /// Fewer than f+1 replicas could be reached in time.
+    /// Fewer replicas could be reached in time than must say the same to be believed.
     #[error("too few replicas are reachable, missing {unreachable:?}")]
     Unavailable {
         /// Those that could not.

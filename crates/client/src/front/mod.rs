@@ -20,7 +20,7 @@ const COMMANDS: usize = 4096;
 /// What a client knows of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The view that f+1 replicas' replies have reached.
+    /// The view that the replies of as many replicas have reached as are believed.
     pub view: View,
     /// The primary of that view.
     pub primary: ReplicaId,
@@ -28,7 +28,7 @@ pub struct Status {
     pub unreachable: Vec<ReplicaId>,
     /// Calls without an outcome.
     pub outstanding: usize,
-    /// The highest batch in which something of this client was executed, by the word of f+1 replicas: every
+    /// The highest batch in which something of this client was executed, by the word of as many replicas as are believed: every
     /// batch that was acknowledged to anybody before that call began has a lower number.
     pub confirmed: Seq,
 }
@@ -42,7 +42,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a session on the current tokio runtime and waits until f+1 replicas are connected,
+    /// Starts a session on the current tokio runtime and waits until as many replicas are connected as are believed,
     /// for [`Timing::unavailable_after`](crate::Timing) at most.
     ///
     /// # Errors

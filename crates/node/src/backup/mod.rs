@@ -51,7 +51,7 @@ pub enum BackupError {
     Foreign(String),
     /// The certificates do not certify.
     #[error(
-        "what the replica shows is not certified by f+1 replicas of this group ({0}): it is faulty, or cluster.toml is another \
+        "what the replica shows is not certified by a quorum of this group's replicas ({0}): it is faulty, or cluster.toml is another \
          group's, or replicas were readmitted or replaced of which this machine does not know\n  mend: copy configuration.toml here \
          from where `troth admin` was used last, or ask another replica"
     )]

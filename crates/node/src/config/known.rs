@@ -1,6 +1,6 @@
 //! The newest configuration of the group that was shown here. `cluster.toml` says what the group began with
 //! and names it for ever; who its replicas and clients are now is part of the replicated state, and
-//! `troth admin` leaves what f+1 replicas said of it in `configuration.toml`.
+//! `troth admin` leaves what the group said of it in `configuration.toml`.
 
 use super::cluster::{ClientEntry, Cluster};
 use super::error::{ConfigError, Source};
@@ -18,7 +18,7 @@ use troth_types::{ComponentKey, Configuration, OPERATOR, ReplicaId, Wire};
 /// Who the replicas and clients are, as far as this machine knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What f+1 replicas said, or what the group began with.
+    /// What the group said, or what the group began with.
     pub configuration: Arc<Configuration>,
     /// Where replicas that were replaced serve `/status` and `/metrics`; no part of the configuration.
     pub http: BTreeMap<ReplicaId, String>,
@@ -66,7 +66,7 @@ impl Known {
     /// [`MakeError::File`].
     pub fn save(&self, layout: &Layout, cluster: &Cluster) -> Result<(), MakeError> {
         let mut text = format!(
-            "# Who the replicas and clients are now, as f+1 replicas said: written by `troth admin`. Public; copy it to\n\
+            "# Who the replicas and clients are now, as the group said: written by `troth admin`. Public; copy it to\n\
              # machines that cannot find a replica that was replaced.\n# number {}\ngroup = \"{}\"\nconfiguration = \"{}\"\n",
             self.configuration.number,
             hex::encode(&cluster.group.id().0),

@@ -203,7 +203,8 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
             open.extend(layout.trusted_socket(replica).parent().map(Path::to_path_buf));
         }
     }
-    directory(layout.root(), 0o700)?;
+    // What is made on the way to it, too.
+    directory(layout.root(), if home == TrustedHome::Process { 0o755 } else { 0o700 })?;
     directory(&layout.root().join("clients"), 0o700)?;
     for replica in (0..replicas).map(ReplicaId) {
         directory(&layout.replica(replica), 0o700)?;

@@ -128,19 +128,24 @@ impl Protocol {
         if self.has_components() { (kind, home) } else { (TrustedKind::Nothing, TrustedHome::Nowhere) }
     }
 
-    /// What to do with a replica that must not vote any more.
+    /// What to do with a replica that must not vote any more, to be said behind "mend:".
     #[must_use]
-    pub fn way_back(self) -> &'static str {
-        match self {
-            Self::MinBft => "have it readmitted under a new epoch; until then leave it stopped",
-            Self::Pbft => "leave it stopped: this version readmits no replicas of protocol = \"pbft\"",
-            Self::A2mPbftE => {
-                "leave it stopped: this version readmits no replicas of protocol = \"a2m-pbft-e\""
-            }
-            Self::A2mPbftEa => {
-                "leave it stopped: this version readmits no replicas of protocol = \"a2m-pbft-ea\""
-            }
+    pub fn way_back(self) -> String {
+        match self.no_way_back() {
+            None => "have it readmitted with a new component; until then leave it stopped".to_owned(),
+            Some(why) => format!("leave it stopped for good: {why}"),
         }
+    }
+
+    /// Why such a replica never comes back, and what does; nothing where it can be readmitted.
+    #[must_use]
+    pub fn no_way_back(self) -> Option<String> {
+        (!self.readmits()).then(|| {
+            format!(
+                "this version brings back no replica of protocol = \"{self}\", and the group bears that much less; a new \
+                 group bears f again, by `troth backup` and `troth restore`"
+            )
+        })
     }
 
     /// A group of this many replicas.

@@ -60,14 +60,17 @@ fn changes_replicas(action: &Action) -> bool {
 fn no_replacements(cluster: &Cluster) -> Failure {
     Failure::usage(format!(
         "the protocol of this group is {}, whose replicas {}, and this version changes neither their hosts nor their \
-         keys\n  mend: the group bears {} replicas that are gone for good; to move it to \
-         other machines: `troth backup`, then `troth restore`",
+         keys\n  mend: the group bears {} for good; where that is not enough, or to move it to \
+         other machines: `troth backup`, then `troth restore` into a new group",
         cluster.protocol.name(),
         match cluster.protocol.has_components() {
             true => "cannot begin a new epoch of their trusted components yet",
             false => "have no trusted component to readmit or replace",
         },
-        cluster.group.f()
+        match cluster.group.f() {
+            1 => "one replica that is gone".to_owned(),
+            f => format!("{f} replicas that are gone"),
+        }
     ))
 }
 
@@ -85,7 +88,7 @@ struct Operator {
 }
 
 impl Operator {
-    /// Has a change ordered, remembers the configuration that f+1 replicas answer, and gives it with the batch.
+    /// Has a change ordered, remembers the configuration that enough replicas answer, and gives it with the batch.
     fn order(&mut self, change: &Change) -> Result<(Seq, Configuration), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -7,7 +7,6 @@ use crate::failure::{Failure, NOT_DONE};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use troth_kv::Answer;
-use troth_node::config::Protocol;
 use troth_types::{ReplicaId, ReplyBody, Wire};
 
 /// How long a replica may take to catch up.
@@ -31,9 +30,9 @@ pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure
     let key = "key/0007";
     let truth = stage.model.get(key).cloned().ok_or_else(|| wrong(format!("{key} was never written")))?;
     let expected = Answer::Value { version: truth.0, value: truth.1 }.to_wire();
-    // Only MinBFT's replicas answer reads that are not ordered, one by one.
-    let manners = if stage.cluster.protocol == Protocol::MinBft {
-        let said = alone(stage, honest, key).await?;
+    // Where answers prove histories, a read without a nonce has none.
+    let manners = if stage.cluster.history().is_none() {
+        let said = once_it_answers(stage, honest, key).await?;
         stage
             .model
             .check(is_result(&said, &expected), || format!("replica {} alone says {said:?}", honest.0))?;

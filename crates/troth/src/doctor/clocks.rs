@@ -116,8 +116,12 @@ pub(crate) fn judge(cluster: &Cluster, clocks: &[(u16, Beside)]) -> Vec<Finding>
     }
     if findings.is_empty() {
         let furthest = clocks.iter().map(|(_, clock)| clock.ahead.unsigned_abs()).max().unwrap_or(0);
-        let said =
-            format!("{} replicas' are within {} ms of this machine's", clocks.len(), furthest / 1000 + 1);
+        let whose = if clocks.len() == 1 {
+            "1 replica's is".to_owned()
+        } else {
+            format!("{} replicas' are", clocks.len())
+        };
+        let said = format!("{whose} within {} ms of this machine's", furthest / 1000 + 1);
         findings.push(Finding::ok(SUBJECT, said));
     }
     findings

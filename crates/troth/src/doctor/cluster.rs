@@ -2,6 +2,8 @@
 
 use super::{Finding, clocks};
 use crate::session::opens;
+use crate::words::{answering, replicas};
+use std::collections::BTreeMap;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Durability, Layout, TrustedHome};
 use troth_types::ReplicaId;
@@ -53,14 +55,10 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
     let (n, quorum) = (seen.len(), cluster.group.quorum());
     let up = seen.iter().filter(|seen| seen.port.is_ok()).count();
     let mut findings = Vec::new();
+    if up > 0 {
+        findings.extend(silent(cluster, seen));
+    }
     for (id, seen) in seen.iter().enumerate() {
-        let address = &cluster.replicas[id].address;
-        if let Err(why) = &seen.port
-            && up > 0
-        {
-            let said = format!("replica {id} does not answer at {address}: {why}");
-            findings.push(Finding::warn(SUBJECT, said, bring_back(cluster, id, seen.ran)));
-        }
         if let Some(Ok(says)) = &seen.says {
             findings.extend(judge_one(cluster, id, says, up));
         } else if let (Ok(()), Some(Err(why))) = (&seen.port, &seen.says) {
@@ -68,6 +66,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
             findings.push(Finding::warn(SUBJECT, said, "open its http port to the operator's network"));
         }
     }
+    findings.extend(without_primary(seen));
     findings.push(match up {
         0 => Finding::warn(
             SUBJECT,
@@ -81,7 +80,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
         ),
         up if up < quorum => Finding::fail(
             SUBJECT,
-            format!("{up} of {n} replicas answer and {quorum} are needed: the group cannot order requests"),
+            format!("{}, and {quorum} are needed: the group cannot order requests", answering(up, n)),
             if forgets(cluster) {
                 "see the lines above; where more than f replicas have ended, the group is lost with what it held: make \
                  a new one, with `troth restore` where there is a backup"
@@ -89,7 +88,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
                 "see the lines above"
             },
         ),
-        up => Finding::ok(SUBJECT, format!("{up} of {n} replicas answer")),
+        up => Finding::ok(SUBJECT, answering(up, n)),
     });
     findings
 }
@@ -99,19 +98,26 @@ fn forgets(cluster: &Cluster) -> bool {
     cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess
 }
 
-/// What to do about a replica that does not answer: not each that has ended may start again.
-fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
+/// What to do about replicas that do not answer: not each that has ended may start again.
+fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>) -> String {
     let start = "start it there, or let this machine through its firewall";
-    let readmit = format!("troth admin readmit --replica {id} (docs/operating/readmission.md)");
+    let readmit = match cluster.protocol.readmits() {
+        true => {
+            let which = match ids {
+                [id] => id.0.to_string(),
+                _ => "N for each".to_owned(),
+            };
+            format!("troth admin readmit --replica {which} (docs/operating/readmission.md), then start it")
+        }
+        false => cluster.protocol.way_back(),
+    };
     match (cluster.durability, cluster.trusted_home) {
         (Durability::Always, _) => start.to_owned(),
         // It has not begun yet.
         _ if ran == Some(false) => start.to_owned(),
-        (_, TrustedHome::Nowhere) => format!(
-            "{start}; where its machine was started anew since it ran it does not start again, and the group goes on \
-             with one fault less to bear (a {} group cannot replace a replica yet)",
-            cluster.protocol.name()
-        ),
+        (_, TrustedHome::Nowhere) => {
+            format!("{start}; where its machine was started anew since it ran: {readmit}")
+        }
         (Durability::Interval(_), _) => {
             format!("{start}; where its machine was started anew since it ran: {readmit}")
         }
@@ -119,10 +125,47 @@ fn bring_back(cluster: &Cluster, id: usize, ran: Option<bool>) -> String {
             format!("{start}; where its trusted component has ended since it ran: {readmit}")
         }
         (Durability::Memory, TrustedHome::InProcess) => format!(
-            "if it has ended it must not start again, as it kept nothing (durability \"memory\"): {readmit}, then start \
-             it; if it runs, or never ran: {start}"
+            "if it has ended it must not start again, as it kept nothing (durability \"memory\"): {readmit}; if it \
+             runs, or never ran: {start}"
         ),
     }
+}
+
+/// Replicas that do not answer, a line for each reason and what is to be done.
+fn silent(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
+    let mut alike: BTreeMap<_, Vec<ReplicaId>> = BTreeMap::new();
+    for (id, seen) in (0..).map(ReplicaId).zip(seen) {
+        if let Err(why) = &seen.port {
+            alike.entry((why, seen.ran)).or_default().push(id);
+        }
+    }
+    let finding = |((why, ran), ids): ((&String, _), Vec<ReplicaId>)| {
+        let places: Vec<&str> = ids.iter().map(|id| cluster.replica(*id).address.as_str()).collect();
+        let does = if ids.len() == 1 { "does" } else { "do" };
+        let said = format!("{} {does} not answer at {}: {why}", replicas(&ids), places.join(", "));
+        Finding::warn("peers", said, bring_back(cluster, &ids, ran))
+    };
+    alike.into_iter().map(finding).collect()
+}
+
+/// Replicas that wait for a new primary, a line for each view.
+fn without_primary(seen: &[Seen]) -> Vec<Finding> {
+    let mut waiting: BTreeMap<u64, Vec<ReplicaId>> = BTreeMap::new();
+    for (id, seen) in (0..).map(ReplicaId).zip(seen) {
+        if let Some(Ok(says)) = &seen.says
+            && !says.active
+        {
+            waiting.entry(says.view).or_default().push(id);
+        }
+    }
+    let finding = |(view, ids): (u64, Vec<ReplicaId>)| {
+        Finding::warn(
+            "replica",
+            format!("no primary yet in view {view}, awaited by {}", replicas(&ids)),
+            "look again in a minute; if it stays so, too few replicas reach each other",
+        )
+    };
+    waiting.into_iter().map(finding).collect()
 }
 
 fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Finding> {
@@ -140,13 +183,6 @@ fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Fi
             SUBJECT,
             format!("replica {id} is connected to {} of the {} others that answer here", says.peers.len(), up - 1),
             "let the replicas reach each other's addresses; the debug log (RUST_LOG=debug) says why a connection fails",
-        ));
-    }
-    if !says.active {
-        findings.push(Finding::warn(
-            SUBJECT,
-            format!("replica {id} waits for a new primary in view {}", says.view),
-            "look again in a minute; if it stays so, too few replicas reach each other",
         ));
     }
     if !says.accused.is_empty() {

@@ -1,15 +1,20 @@
 //! Who may read and write the cluster's files on this machine.
 
 use super::Finding;
+use crate::how_to_start::{closed_to, how_to_open};
 use crate::trusted_start;
-use std::fs::Metadata;
+use crate::words::replicas;
+use std::collections::BTreeMap;
+use std::fs::{Metadata, ReadDir};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret};
 use troth_types::ReplicaId;
 
 const SUBJECT: &str = "files";
+/// What a replica keeps beside its component.
+const LOG: &str = "log and snapshots";
 
 pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(
@@ -22,6 +27,7 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
         ),
     )];
     let before = findings.len();
+    findings.extend(forgetful(layout, cluster, here));
     findings.extend(unwritable(layout.root()));
     findings.extend(unwritable(&layout.cluster()));
     for replica in here {
@@ -37,6 +43,9 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
                 findings.extend(unwritable(place));
             }
         }
+    }
+    if cluster.trusted_home == TrustedHome::Process {
+        findings.extend(out_of_reach(layout, here));
     }
     let clients = cluster.clients.keys().map(|client| layout.client_secret(*client));
     for secret in clients.chain([layout.operator_secret()]) {
@@ -71,6 +80,29 @@ fn private(path: &Path, mode: u32) -> Option<Finding> {
             format!("chmod {mode:o} {}", path.display()),
         )
     })
+}
+
+/// Components' directories to which their owners do not get: as whom the components run, in no group but its own.
+fn out_of_reach(layout: &Layout, here: &[ReplicaId]) -> Vec<Finding> {
+    let mut alike: BTreeMap<_, Vec<ReplicaId>> = BTreeMap::new();
+    for id in here {
+        let path = layout.trusted(*id);
+        // Root's is another matter (isolation.rs).
+        let Some(data) = std::fs::metadata(&path).ok().filter(|data| data.uid() != 0) else { continue };
+        if let Some(closed) = closed_to(&path, data.uid(), data.gid()) {
+            alike.entry((data.uid(), closed)).or_default().push(*id);
+        }
+    }
+    let finding = |((user, closed), ids): ((u32, PathBuf), Vec<ReplicaId>)| {
+        let said = format!(
+            "{}: the trusted component does not start, as user {user}, whose directory it has, does not get there: {} is closed \
+             to that user",
+            replicas(&ids),
+            closed.display()
+        );
+        Finding::fail(SUBJECT, said, how_to_open(&closed))
+    };
+    alike.into_iter().map(finding).collect()
 }
 
 /// A directory or file that nobody but its owner may change.
@@ -119,22 +151,35 @@ fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Fi
     }
 }
 
+/// Whether replicas keep nothing that they could start from again.
+fn forgets(cluster: &Cluster) -> bool {
+    cluster.durability == Durability::Memory && cluster.protocol.has_components()
+}
+
+/// Those that have run and must not again.
+fn forgetful(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Option<Finding> {
+    let ran: Vec<ReplicaId> = here.iter().copied().filter(|id| layout.started(*id).exists()).collect();
+    (forgets(cluster) && !ran.is_empty()).then(|| {
+        Finding::warn(
+            SUBJECT,
+            format!(
+                "{} ran, with nothing kept (durability \"memory\"): what has stopped must not start again",
+                replicas(&ran)
+            ),
+            "nothing while all run; make new clusters with durability \"always\"",
+        )
+    })
+}
+
 /// Whether the replica would refuse to start.
 fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding> {
     let ran = layout.started(replica).exists();
-    if cluster.durability == Durability::Memory && ran && cluster.protocol.has_components() {
-        return vec![Finding::warn(
-            SUBJECT,
-            format!(
-                "replica {} has run and keeps nothing (durability \"memory\"): once stopped it must not start again",
-                replica.0
-            ),
-            "nothing while it runs; make new clusters with durability \"always\"",
-        )];
+    if forgets(cluster) && ran {
+        return Vec::new();
     }
     let mut findings = Vec::new();
     if ran {
-        findings.extend(kept(&layout.data(replica), cluster, replica, "log and snapshots"));
+        findings.extend(kept(&layout.data(replica), cluster, replica, LOG));
     }
     let places = [("counters", layout.counters(replica, cluster.trusted_home))];
     let logs = ("attested logs", layout.component_logs(replica, cluster.trusted_home));
@@ -195,10 +240,19 @@ fn component_ran(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> bool
     reached.zip(present).is_some_and(|(reached, present)| reached >= present.epoch)
 }
 
+/// Whether a directory lacks what it is for. A replica that was refused leaves other files beside its log's.
+fn is_without(entries: ReadDir, what: &str) -> bool {
+    let mut names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+    match what {
+        LOG => !names.any(|name| name.to_string_lossy().starts_with("log-")),
+        _ => names.next().is_none(),
+    }
+}
+
 /// Something that a replica which ran cannot start without.
 fn kept(place: &Path, cluster: &Cluster, replica: ReplicaId, what: &str) -> Option<Finding> {
     let gone = match std::fs::read_dir(place) {
-        Ok(mut entries) => entries.next().is_none().then_some("the directory is empty"),
+        Ok(entries) => is_without(entries, what).then_some("there is none in the directory"),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Some("there is no such directory"),
         Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
             return Some(Finding::warn(

@@ -4,14 +4,15 @@ use crate::doctor::State::{Fail, Ok as Good, Warn};
 use crate::doctor::clocks::{Beside, judge, judge_own};
 use crate::doctor::cluster::{Seen, judge as judge_peers};
 use crate::doctor::disk::{kind, room, speed};
-use crate::doctor::isolation::judge as isolation;
+use crate::doctor::isolation::{in_process, judge as isolation};
 use crate::doctor::{Finding, State, kernel};
+use crate::tests::cluster;
 use std::path::Path;
 use std::time::Duration;
 use troth_node::Snapshot;
-use troth_node::config::{
-    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
-};
+use troth_node::config::{Cluster, Durability, Protocol, TrustedHome};
+
+use troth_types::ReplicaId;
 
 const PLACE: &str = "/srv/troth";
 
@@ -20,29 +21,6 @@ fn state(finding: &Finding) -> State {
     assert_eq!(finding.state == Good, finding.mend.is_empty(), "{finding:?}");
     assert!(!finding.to_string().contains('\n'), "{finding}");
     finding.state
-}
-
-fn cluster(name: &str) -> Cluster {
-    let root = std::env::temp_dir().join(format!("troth-doctor-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&root);
-    let layout = Layout::new(&root);
-    let address = |i: u16| (format!("127.0.0.1:{}", 4700 + i), format!("127.0.0.1:{}", 4800 + i));
-    let plan = Plan {
-        protocol: Protocol::MinBft,
-        auth: Auth::Signed,
-        faults: 1,
-        service: Service::Kv,
-        trusted: TrustedKind::Hmac,
-        trusted_home: TrustedHome::InProcess,
-        durability: Durability::Always,
-        clients: 1,
-        addresses: (0..3).map(address).collect(),
-        timing: String::new(),
-    };
-    make(&layout, &plan).expect("a fresh directory");
-    let cluster = Cluster::load(&layout.cluster()).expect("just made");
-    std::fs::remove_dir_all(&root).expect("our own");
-    cluster
 }
 
 #[test]
@@ -114,7 +92,7 @@ fn a_disk_may_be_too_slow_and_too_fast() {
 
 #[test]
 fn clocks_are_judged_by_what_replicas_bear() {
-    let cluster = cluster("clocks");
+    let cluster = cluster("clocks", Protocol::MinBft);
     let bound = i64::try_from(cluster.timing.clock_bound_ms).expect("small") * 1000;
     let worst = |ahead: i64, give_or_take: u64| {
         let findings = judge(
@@ -135,16 +113,22 @@ fn clocks_are_judged_by_what_replicas_bear() {
 
 #[test]
 fn no_isolation_is_called_what_it_is() {
-    let none = |finding: Finding| {
-        assert_eq!(state(&finding), Warn);
-        assert!(finding.said.contains("no isolation"), "{}", finding.said);
-    };
-    none(isolation(TrustedHome::InProcess, 0, None, None));
-    none(isolation(TrustedHome::Process, 0, Some(1000), Some(1000)));
-    none(isolation(TrustedHome::Process, 0, Some(0), Some(1000)));
-    assert_eq!(state(&isolation(TrustedHome::Process, 0, Some(1000), Some(0))), Warn);
-    assert_eq!(state(&isolation(TrustedHome::Process, 0, Some(1000), Some(1001))), Good);
-    assert_eq!(state(&isolation(TrustedHome::Process, 0, None, Some(1001))), Warn);
+    let both = [ReplicaId(0), ReplicaId(2)];
+    let places = [0, 2].map(|id| format!("/srv/troth/trusted-{id}").into());
+    let isolation = |replica, trusted| isolation(&both, replica, trusted, &places);
+    for none in [in_process(), isolation(Some(1000), Some(1000)), isolation(Some(0), Some(1000))] {
+        assert_eq!(state(&none), Warn);
+        assert!(none.said.contains("no isolation"), "{}", none.said);
+    }
+    assert_eq!(state(&isolation(Some(1000), Some(1001))), Good);
+    assert_eq!(state(&isolation(None, Some(1001))), Warn);
+    for replica in [0, 1000] {
+        let of_root = isolation(Some(replica), Some(0));
+        assert_eq!(state(&of_root), Fail, "such a component does not start");
+        assert!(of_root.said.starts_with("replicas 0 and 2: "), "{}", of_root.said);
+        let mend = "`chown -R troth-trusted: /srv/troth/trusted-0 /srv/troth/trusted-2`";
+        assert!(of_root.mend.contains(mend), "{}", of_root.mend);
+    }
 }
 
 fn seen(port: bool, says: Snapshot) -> Seen {
@@ -154,7 +138,7 @@ fn seen(port: bool, says: Snapshot) -> Seen {
 
 #[test]
 fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
-    let cluster = cluster("peers");
+    let cluster = cluster("peers", Protocol::MinBft);
     let group = troth_node::config::hex::encode(&cluster.group.id().0);
     let good = || Snapshot { group: group.clone(), active: true, peers: vec![1, 2], ..Snapshot::default() };
     let worst = |seen: Vec<Seen>| judge_peers(&cluster, &seen).iter().map(state).max().expect("a finding");
@@ -171,7 +155,7 @@ fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
 #[test]
 fn a_replica_that_must_be_readmitted_is_not_to_be_started() {
     let mend = |durability, trusted_home, ran| {
-        let cluster = Cluster { durability, trusted_home, ..cluster("ended") };
+        let cluster = Cluster { durability, trusted_home, ..cluster("ended", Protocol::MinBft) };
         let up = || seen(true, Snapshot::default());
         let gone = Seen { ran, ..seen(false, Snapshot::default()) };
         let findings = judge_peers(&cluster, &[up(), up(), gone]);
@@ -192,10 +176,55 @@ fn a_replica_that_must_be_readmitted_is_not_to_be_started() {
     assert!(!mend(Durability::Always, here, Some(true)).contains(readmit));
 
     let all_gone = |durability| {
-        let cluster = Cluster { durability, ..cluster("over") };
+        let cluster = Cluster { durability, ..cluster("over", Protocol::MinBft) };
         let gone: Vec<Seen> = (0..3).map(|_| seen(false, Snapshot::default())).collect();
         judge_peers(&cluster, &gone).pop().expect("a finding").mend
     };
     assert!(all_gone(Durability::Memory).contains("this group is over"));
     assert!(all_gone(Durability::Always).contains("start the replicas"));
+}
+
+#[test]
+fn a_replica_that_never_comes_back_is_not_said_to_be_readmitted() {
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.readmits()) {
+        for durability in [Durability::Always, Durability::interval(), Durability::Memory] {
+            let cluster = Cluster { durability, ..cluster("for-good", protocol) };
+            let n = cluster.group.n();
+            let seen: Vec<Seen> = (0..n).map(|id| seen(id > 0, Snapshot::default())).collect();
+            let findings = judge_peers(&cluster, &seen);
+            let missed = findings.iter().find(|finding| finding.said.contains("replica 0 does not answer"));
+            let mend = &missed.expect("it is missed").mend;
+            assert!(!mend.contains("readmit"), "{protocol}: {mend}");
+            let lost = durability != Durability::Always;
+            assert_eq!(
+                mend.contains("leave it stopped for good") && mend.contains("troth restore"),
+                lost,
+                "{mend}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_so_of_several_replicas_is_said_once() {
+    let cluster = cluster("once", Protocol::Pbft);
+    let waiting = |view| Snapshot { view, active: false, ..Snapshot::default() };
+    let all = [1, 1, 2, 1].map(|view| seen(true, waiting(view)));
+    let findings = judge_peers(&cluster, &all);
+    let said: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding.said.contains("no primary"))
+        .map(|one| one.said.as_str())
+        .collect();
+    assert_eq!(said.len(), 2, "{findings:?}");
+    assert!(said[0].contains("view 1") && said[0].contains("replicas 0, 1 and 3"), "{said:?}");
+    assert!(said[1].contains("view 2") && said[1].ends_with("replica 2"), "{said:?}");
+
+    let up = |port| seen(port, Snapshot::default());
+    let findings = judge_peers(&cluster, &[true, false, true, false].map(up));
+    let silent: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.said.contains("not answer at")).collect();
+    assert_eq!(silent.len(), 1, "{findings:?}");
+    let expected = "replicas 1 and 3 do not answer at 127.0.0.1:4701, 127.0.0.1:4703: refused";
+    assert_eq!(silent[0].said, expected);
 }

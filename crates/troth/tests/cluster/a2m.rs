@@ -168,7 +168,9 @@ fn what_a_component_is_asked_for_later_is_not_lost_with_the_replicas_log() {
         for life in ["data", "logs", "counters"] {
             let (kept, aside) = (dir.join("replica-1").join(life), scratch.0.join("aside"));
             std::fs::rename(&kept, &aside).expect("our own directories");
-            refused(dir, 1, 3, "leave it stopped");
+            let why = refused(dir, 1, 3, "this version brings back no replica");
+            assert!(why.contains("troth restore"), "{life}: {why}");
+            assert!(!why.contains("from a backup"), "an older copy is what it must not start on: {why}");
             let _ = std::fs::remove_dir_all(&kept);
             std::fs::rename(&aside, &kept).expect("our own directories");
         }

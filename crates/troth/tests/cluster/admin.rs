@@ -248,7 +248,10 @@ fn a_client_is_added_used_and_removed() {
     let refused = run(dir, &["kv", "--client", "17", "put", "key", "new", "--wait", "3"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(5), "{words}");
-    assert!(words.contains("replicas 0, 1, 2") && words.contains("removed by the operator"), "{words}");
+    assert!(
+        words.contains("listens where replicas 0, 1 and 2") && words.contains("removed by the operator"),
+        "{words}"
+    );
     assert_eq!(good(dir, &["kv", "--client", "1", "get", "key"]), "value\n");
     // A number is never given again, and an unknown one is refused with the reason.
     for (arguments, word) in [

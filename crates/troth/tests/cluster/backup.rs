@@ -2,7 +2,9 @@
 
 use crate::admin::votes;
 use crate::killed::{all, replica};
-use crate::support::{Running, Scratch, copy_of_troth, good, init_with, made_by, run, troth, until};
+use crate::support::{
+    Running, Scratch, copy_of_troth, good, init_with, made_by, made_by_saying, run, troth, until,
+};
 use crate::trusted::is_root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -318,6 +320,20 @@ fn the_newest_acknowledged_write_is_in_a_backup_of_a_group_at_rest() {
     let all = backup(dir, &dir.join("all"));
     assert!(number(&all) > 70, "{all}");
     assert_ne!(all["content_digest"], last["content_digest"]);
+
+    let told = dir.join("told");
+    let told = told.to_str().expect("plain");
+    let said = good(dir, &["backup", "--to", told]);
+    assert!(said.contains("certified by 2 of the group's 3 replicas (f+1)"), "{said}");
+    let (_, restored) = made_by_saying("restore", &scratch.0.join("new"), &["--from", told]);
+    for said in [said, restored] {
+        assert!(
+            said.contains(
+                "71 entries of the service's content (one for each key, and one that counts the writes)"
+            ),
+            "both count the same: {said}"
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `troth doctor` on a cluster's files, at rest and at work.
 
 use crate::killed::all;
+use crate::pbft::{refused, start};
 use crate::support::{Scratch, good, init_with, run, until};
 use crate::trusted::{init_processes, lose_counters};
 use std::os::unix::fs::PermissionsExt;
@@ -175,4 +176,21 @@ fn it_misses_the_counters_of_a_component_in_a_process_of_its_own() {
     good(dir, &["admin", "readmit", "--replica", "1"]);
     let readmitted = findings(dir);
     assert_eq!(of_files(&readmitted), 0, "the new epoch has not started: {readmitted:?}");
+}
+
+#[test]
+fn a_log_that_is_gone_is_missed_after_a_start_that_was_refused_too() {
+    let scratch = Scratch::new("doctor-refused");
+    let dir = scratch.0.as_path();
+    init_with(dir, &["--protocol", "pbft"]);
+    let replicas = start(dir, &[0, 1, 2, 3]);
+    good(dir, &["kv", "put", "key", "value"]);
+    drop(replicas);
+    std::fs::remove_dir_all(dir.join("replica-1/data")).expect("it ran");
+    refused(dir, 1, 3, "its log in");
+    let found = findings(dir);
+    assert_eq!(about(&found, "files", "its log and snapshots").as_deref(), Some("fail"), "{found:?}");
+    let lines = run(dir, &["doctor"]);
+    let lines = String::from_utf8(lines.stdout).expect("text");
+    assert!(lines.contains("leave it stopped for good") && !lines.contains("readmit"), "{lines}");
 }

@@ -128,6 +128,34 @@ fn what_a_replica_said_is_kept_where_it_ended_by_itself() {
 }
 
 #[test]
+fn up_does_not_speak_for_replicas_that_others_started() {
+    let scratch = Scratch::new("by-hand");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let (_cluster, lines) = up_printing(dir, &[]);
+    let mut lines = lines.map(|line| line.expect("text"));
+    let mut said_of = |id: u16| {
+        let ended = format!("Replica {id} has ended");
+        let first = lines.by_ref().find(|line| line.contains(&ended)).expect("it says so");
+        first + " " + &lines.next().expect("and what that means")
+    };
+    let named = dir.to_str().expect("text");
+    signal(pid(&status(dir)[1]), "KILL");
+    let said = said_of(1);
+    assert!(said.contains(&format!("`troth replica --dir {named} --id 1` starts it again.")), "{said}");
+    let by_hand = crate::killed::replica(dir, 1);
+    crate::pbft::serves(dir, 1, &by_hand, 2);
+    signal(pid(&status(dir)[2]), "KILL");
+    let said = said_of(2);
+    assert!(
+        said.contains("1 still runs, and the group needs 2: unless others were started elsewhere"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("`troth status --dir {named}` shows who serves")), "{said}");
+    good(dir, &["kv", "put", "key", "it serves"]);
+}
+
+#[test]
 fn replicas_end_when_the_process_that_started_them_is_killed() {
     let scratch = Scratch::new("orphans");
     let cluster = up(&scratch.0, &[]);

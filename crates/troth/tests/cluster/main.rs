@@ -7,6 +7,8 @@ mod a2m;
 mod admin;
 mod backup;
 #[cfg(feature = "demo-adversary")]
+mod demo;
+#[cfg(feature = "demo-adversary")]
 mod diverged;
 mod doctor;
 mod durability;

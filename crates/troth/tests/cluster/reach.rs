@@ -1,6 +1,7 @@
 //! Groups that cannot be reached, for a while or at all.
 
 use crate::killed::all;
+use crate::pbft::start;
 use crate::support::{Running, Scratch, good, init_with, run, troth, until};
 use std::process::Stdio;
 
@@ -21,6 +22,21 @@ fn it_is_waited_for_as_long_as_was_asked() {
     assert!(long.0.try_wait().expect("our own child").is_none(), "who asks for a minute waits longer");
     let _replicas = all(dir);
     assert_eq!(long.ends(), Some(1), "it was answered once there was somebody to answer: no such key");
+}
+
+#[test]
+fn replicas_that_are_merely_away_are_not_said_to_refuse_anybody() {
+    let scratch = Scratch::new("away-plainly");
+    let dir = scratch.0.as_path();
+    init_with(dir, &["--protocol", "a2m-pbft-e", "--durability", "memory"]);
+    let _two = start(dir, &[0, 1]);
+    for arguments in [&["kv", "put", "key", "value"][..], &["admin", "show"]] {
+        let output = run(dir, &[arguments, &["--wait", "1"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(said.contains("2 of 4, and 3 are needed; no connection to replicas 2 and 3"), "{said}");
+        assert!(!said.contains("although"), "{said}");
+    }
 }
 
 #[test]

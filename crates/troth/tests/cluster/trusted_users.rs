@@ -158,6 +158,48 @@ fn what_init_prints_to_root_works_as_it_is_printed() {
     }
 }
 
+/// What goes wrong is said once, with the mend, also by the doctor, which fails.
+fn does_not_start(dir: &Path, wrong: &str, mend: &str) {
+    // What an earlier try said is not said again.
+    run(dir, &["up"]);
+    let up = run(dir, &["up"]);
+    let said = String::from_utf8_lossy(&up.stderr).into_owned();
+    assert_ne!(up.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches(wrong).count(), 1, "{said}");
+    assert_eq!(said.matches(mend).count(), 1, "{said}");
+    assert_eq!(said.matches("the trusted process ended with").count(), 1, "{said}");
+    let doctor = run(dir, &["doctor"]);
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert_eq!(doctor.status.code(), Some(1), "{found}");
+    let failed: Vec<&str> = found.lines().filter(|line| line.starts_with("fail")).collect();
+    assert_eq!(failed.len(), 1, "{found}");
+    assert!(failed[0].contains("replicas 0, 1 and 2") && failed[0].contains(mend), "{found}");
+}
+
+#[test]
+fn a_component_that_cannot_start_is_found_with_its_mend() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root starts processes of other users");
+        return;
+    }
+    let scratch = Scratch::new("trusted-root");
+    let (of_root, closed) = (scratch.0.join("root"), scratch.0.join("closed"));
+    init_with(&of_root, &["--trusted-home", "process"]);
+    does_not_start(
+        &of_root,
+        "does not run as root, and",
+        &format!("chown -R troth-trusted: {}/trusted-0", of_root.display()),
+    );
+
+    let dir = closed.join("cluster");
+    init_with(&dir, &["--trusted-home", "process", "--trusted-user", &TRUSTED.to_string()]);
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("our own");
+    does_not_start(&dir, "closed is closed to it", &format!("chmod o+x {}", closed.display()));
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o755)).expect("our own");
+    let _cluster = crate::support::up(&dir, &[]);
+    good(&dir, &["kv", "put", "key", "value"]);
+}
+
 #[test]
 fn the_doctor_says_what_a_user_may_not_look_at() {
     if !is_root() {

@@ -105,8 +105,8 @@ pub enum StoreError {
     },
     /// A file is shorter or longer than it was made.
     #[error(
-        "{file} has {found} bytes instead of {expected}, so its end may be lost; mend: readmit the replica \
-         under a new epoch"
+        "{file} has {found} bytes instead of {expected}, so its end may be lost; mend: leave the replica \
+         stopped, and put no copy in its place"
     )]
     Length {
         /// The file.
@@ -117,7 +117,9 @@ pub enum StoreError {
         expected: u64,
     },
     /// A file holds what no crash of this program leaves.
-    #[error("{file} is damaged at byte {offset}: {what}; mend: readmit the replica under a new epoch")]
+    #[error(
+        "{file} is damaged at byte {offset}: {what}; mend: leave the replica stopped, and put no copy in its place"
+    )]
     Damaged {
         /// The file.
         file: String,
@@ -128,15 +130,18 @@ pub enum StoreError {
     },
     /// A file that must be there is gone.
     #[error(
-        "{file} is missing, though the rest of the directory shows that it was there; mend: restore nothing, \
-         readmit the replica under a new epoch"
+        "{file} is missing, though the rest of the directory shows that it was there; mend: mount what belongs \
+         there, else leave the replica stopped, and put no copy in its place"
     )]
     Missing {
         /// The file.
         file: String,
     },
     /// The files of the directory tell different stories.
-    #[error("the store's files contradict each other: {what}; mend: readmit the replica under a new epoch")]
+    #[error(
+        "the store's files contradict each other: {what}; mend: put back what was there last, \
+             untouched, else leave the replica stopped"
+    )]
     Contradiction {
         /// The contradiction.
         what: &'static str,
@@ -144,7 +149,7 @@ pub enum StoreError {
     /// The store was not written durably, and what it was to survive has happened.
     #[error(
         "the store was written under '{policy}' and {event} since, so its newest record need not be the last; \
-         mend: readmit the replica under a new epoch"
+         mend: leave the replica stopped"
     )]
     Unproven {
         /// The policy that it was written under.

@@ -223,8 +223,8 @@ fn every_error_says_how_to_mend_it() {
     assert_eq!(
         error,
         format!(
-            "{name} is damaged at byte 0: it is shorter than its header, so its end is lost; mend: readmit the \
-             replica under a new epoch"
+            "{name} is damaged at byte 0: it is shorter than its header, so its end is lost; mend: leave the \
+             replica stopped, and put no copy in its place"
         )
     );
 }
