@@ -162,7 +162,7 @@ impl ClientCore {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        let read = FastRead::new(&group, needed, ticket, message, give_up_at);
+        let read = FastRead::new(&group, needed, ticket, message, give_up_at, self.inbox.told());
         self.reads.insert(number, read);
         Ok(ticket)
     }
@@ -310,7 +310,7 @@ impl ClientCore {
             let frame = Arc::new(self.prove(draft));
             self.send_frame(&frame, false);
             let pause = self.pace.resend_after(&self.config.timing);
-            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause);
+            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause, self.inbox.told());
             self.flights.insert(number, flight);
         }
     }

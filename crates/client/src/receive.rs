@@ -123,8 +123,10 @@ impl ClientCore {
             (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
             (Some(_), Some(_), _) if !read.hears(from) => return,
             (Some(history), Some(nonce), Some(end)) => match history.end(from, &nonce, end) {
-                Some(end) => read.on_reply(group, from, reply, Some(end), &mut self.budget),
-                None => read.on_refusal(group, from, self.config.client),
+                Some(end) if read.shows_what_was_told(&end, reply.events_up_to) => {
+                    read.on_reply(group, from, reply, Some(end), &mut self.budget)
+                }
+                _ => read.on_refusal(group, from, self.config.client),
             },
             // What proves nothing in a group where all prove it, or the other way round.
             _ => read.on_refusal(group, from, self.config.client),

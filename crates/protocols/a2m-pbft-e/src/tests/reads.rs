@@ -10,8 +10,8 @@ use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Request, slot_
 use troth_trusted::run::Tree;
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{
-    AttestedRead, ClientId, Digest, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody,
-    Seq, Time, ToClient, ToReplica,
+    AttestedRead, ClientId, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply,
+    ReplyBody, Seq, Time, ToClient, ToReplica,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -150,6 +150,24 @@ impl Scene {
     fn say(&mut self, from: u16, result: &'static [u8], end: HistoryEnd) {
         let reply = self.reply(from, result);
         self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+    }
+
+    /// All replicas give this answer, after so many events.
+    fn all_say(&mut self, result: &'static [u8], events_up_to: u64) {
+        for from in 0..4 {
+            let end = self.end(from);
+            let reply = ReadReply { events_up_to, ..self.reply(from, result) };
+            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        }
+    }
+
+    /// Three replicas tell of the client's first event, which this batch is said to have brought about.
+    fn event(&mut self, seq: u64) {
+        let payload = Bytes::from_static(b"changed");
+        let event = Event { client: ClientId(1), index: 1, seq: Seq(seq), payload };
+        for from in 0..3 {
+            self.client.on_message(Time(2), r(from), ToClient::Event(event.clone()));
+        }
     }
 
     /// What came of the read, and whether it is ordered now.
@@ -294,6 +312,31 @@ fn an_end_proves_the_present_of_one_replica_to_one_read() {
         let refusal = Refusal { client: ClientId(1), number, read: true, reason };
         scene.client.on_message(Time(2), r(0), ToClient::Refusal(refusal));
     });
+}
+
+#[test]
+fn a_read_shows_what_the_client_was_told_before_it_began() {
+    about!("A2MPBFTE-E5");
+    let right = || Some(vec![Bytes::from_static(b"right")]);
+    let mut scene = Scene::new();
+    scene.event(3);
+    scene.all_say(b"right", 0);
+    assert_eq!(scene.outcome(), (right(), false), "it began before");
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 1);
+    assert_eq!(scene.outcome(), (None, true), "its history ends before the event, so it is ordered");
+    let mut scene = Scene::new();
+    scene.event(2);
+    scene.outcome();
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 0);
+    assert_eq!(scene.outcome(), (None, true), "a state in which the event never was");
+    let mut scene = Scene::new();
+    scene.event(2);
+    scene.outcome();
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 1);
+    assert_eq!(scene.outcome(), (right(), false));
 }
 
 #[test]
