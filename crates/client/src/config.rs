@@ -36,7 +36,7 @@ pub struct Config {
     pub authenticators: Option<Authenticators>,
     /// Where replies prove the place of their request in the replicas' histories: how to check it. Then as many replicas
     /// must agree as make a quorum.
-    pub history: Option<History>,
+    pub history: Option<Proven>,
 }
 
 impl Config {
@@ -70,6 +70,17 @@ impl Config {
     pub fn believed(&self) -> usize {
         if self.history.is_some() { self.group.quorum() } else { self.group.weak() }
     }
+}
+
+/// What a session needs where histories are proven.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    /// How it checks them.
+    pub history: History,
+    /// What no other session of this client has had, from the operating system's randomness. What the replicas'
+    /// components attest under the nonces of a session proves the present to its reads alone, so that a session which
+    /// made those of an earlier one again would take for the present what was attested to that one (footnote 4 of §4.2).
+    pub session: [u8; 32],
 }
 
 /// Which answers prove an outcome, beside f+1 equal final replies, which always do.

@@ -92,7 +92,8 @@ impl ClientCore {
         assert!(config.first_number > 0, "frame numbers start at 1");
         assert!(config.limits.client_window > 0, "a window has at least one slot");
         let group = config.group;
-        let nonces = config.history.as_ref().map(|_| Nonces::new(&config, signer.as_ref()));
+        let nonces = config.history.as_ref();
+        let nonces = nonces.map(|proven| Nonces::new(&config, &proven.session, signer.as_ref()));
         Self {
             signer,
             now: Time::default(),

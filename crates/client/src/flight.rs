@@ -133,10 +133,12 @@ impl Flight {
             (None, Backing::Final) => (said, None),
             (None, Backing::Tentative) => (said, Some(reply.view)),
             (Some(_), Backing::Proven(_)) if !self.follows_what_was_told(&reply) => return,
-            (Some(history), Backing::Proven(place)) => match history.vote(from, &self.frame, &reply, place) {
-                Some(vote) => (vote, None),
-                None => return,
-            },
+            (Some(proven), Backing::Proven(place)) => {
+                match proven.history.vote(from, &self.frame, &reply, place) {
+                    Some(vote) => (vote, None),
+                    None => return,
+                }
+            }
             // Of a group of the other kind.
             _ => return,
         };

@@ -122,7 +122,7 @@ impl ClientCore {
         let standing = match (&self.config.history, read.nonce, end) {
             (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
             (Some(_), Some(_), _) if !read.hears(from) => return,
-            (Some(history), Some(nonce), Some(end)) => match history.end(from, &nonce, end) {
+            (Some(proven), Some(nonce), Some(end)) => match proven.history.end(from, &nonce, end) {
                 Some(end) if read.shows_what_was_told(&end, reply.events_up_to) => {
                     read.on_reply(group, from, reply, Some(end), &mut self.budget)
                 }

@@ -5,8 +5,8 @@ use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::{Authenticators, History, Signer};
-use troth_client::{Acceptance, ClientCore, Config, Output, Ticket, Timing};
+use troth_auth::{Authenticators, Signer};
+use troth_client::{Acceptance, ClientCore, Config, Output, Proven, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
 
@@ -57,7 +57,7 @@ pub struct Proofs {
     /// The keys it shares with the replicas, where it sends authenticators.
     pub authenticators: Option<Authenticators>,
     /// How it checks histories, where replies prove their place in one.
-    pub history: Option<History>,
+    pub history: Option<Proven>,
 }
 
 /// What a client wants done.

@@ -4,7 +4,7 @@ use super::harness::{Net, frame, group, r, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner};
-use troth_client::{ClientCore, Config, Output};
+use troth_client::{ClientCore, Config, Output, Proven};
 use troth_types::{
     AttestedReply, ClientId, Digest, Event, Place, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient,
     ToReplica, View,
@@ -37,7 +37,8 @@ fn scene() -> (ClientCore, Net) {
 
 /// The same, the client having been told of its first event before, by this batch.
 fn scene_after(event: Option<u64>) -> (ClientCore, Net) {
-    let config = Config { history: Some(history()), ..Config::new(group(), ClientId(1)) };
+    let proven = Proven { history: history(), session: [1; 32] };
+    let config = Config { history: Some(proven), ..Config::new(group(), ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
     if let Some(seq) = event {
         tell(&mut client, seq);

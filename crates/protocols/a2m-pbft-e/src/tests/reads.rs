@@ -4,7 +4,7 @@ use super::harness::{Net, covers, group, r, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
-use troth_client::{ClientCore, Config, Output, Timing};
+use troth_client::{ClientCore, Config, Output, Proven, Timing};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Request, slot_nonce};
 use troth_trusted::run::Tree;
@@ -94,8 +94,9 @@ fn history() -> History {
     History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
 }
 
-fn client(first_number: u64, signer: u64) -> ClientCore {
-    let config = Config { history: Some(history()), first_number, ..Config::new(group(), ClientId(1)) };
+fn client(session: u8, signer: u64) -> ClientCore {
+    let proven = Proven { history: history(), session: [session; 32] };
+    let config = Config { history: Some(proven), ..Config::new(group(), ClientId(1)) };
     ClientCore::new(config, Arc::new(ModelSigner::new(signer)))
 }
 
@@ -352,13 +353,16 @@ fn an_empty_log_proves_nothing() {
 #[test]
 fn nonces_are_used_once_and_foreseen_by_nobody() {
     about!("A2MPBFTE-E1");
-    let nonces = |first, signer, count: usize| {
-        let mut client = client(first, signer);
+    about!("A2MPBFTE-E6");
+    about!("A2MPBFTEA-E6");
+    let nonces = |session, signer, count: usize| {
+        let mut client = client(session, signer);
         (0..count).map(|_| read(&mut client).nonce.expect("a nonce")).collect::<Vec<_>>()
     };
     let own = nonces(1, 1, 3);
     assert!(own[0] != own[1] && own[1] != own[2] && own[0] != own[2]);
-    // Who does not sign as the client does not make its nonces; nor are those of another session the same.
+    // Who does not sign as the client does not make its nonces; nor are those of another session the same, though it begins
+    // with the same number.
     assert!(nonces(1, 2, 3).iter().all(|nonce| !own.contains(nonce)));
     assert!(nonces(2, 1, 3).iter().all(|nonce| !own.contains(nonce)));
 }

@@ -5,7 +5,7 @@ use super::stable::order_many;
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
-use troth_client::{ClientCore, Config, Output};
+use troth_client::{ClientCore, Config, Output, Proven};
 use troth_core::Agreement;
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Content, Request};
@@ -47,7 +47,8 @@ fn a_read_needs_f_plus_1_equal_answers_and_ends() {
     about!("A2MPBFTEA-E4");
     let group = group(2);
     let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
-    let config = Config { history: Some(history), ..Config::new(group, ClientId(1)) };
+    let config =
+        Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
     client.read(Time(1), Bytes::from_static(b"get")).expect("taken");
     let mut reads = Vec::new();
@@ -98,7 +99,8 @@ fn a_read_needs_f_plus_1_equal_answers_and_ends() {
 fn told_and_read(seq: u64, tellers: u16) -> (bool, bool) {
     let group = group(1);
     let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
-    let config = Config { history: Some(history), ..Config::new(group, ClientId(1)) };
+    let config =
+        Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
     let event =
         Event { client: ClientId(1), index: 1, seq: Seq(seq), payload: Bytes::from_static(b"changed") };
