@@ -5,7 +5,7 @@
 use crate::answers::refuse;
 use crate::reads::size;
 use crate::replica::Outputs;
-use crate::{Agreement, Env, Execution, Output, Replica};
+use crate::{Agreement, Env, Execution, Output, Replica, rule};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -115,6 +115,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if self.reads.proven.under_way.is_some() {
             return;
         }
+        rule!("A2MPBFTE-E3");
+        rule!("A2MPBFTEA-E3");
         let (mut nonces, mut answers, mut made) = (Vec::new(), Vec::new(), 0);
         while nonces.len() < MOST_OF_A_TURN
             && made < ANSWERS_OF_A_TURN

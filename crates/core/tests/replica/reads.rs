@@ -4,6 +4,11 @@ use crate::proving::{Done, One, Proving, Step, Told, shows, state};
 use troth_core::Replica;
 use troth_types::{ClientId, Group, GroupId, ReplicaId};
 
+/// The rules stand on the pages of the protocols whose reads are proven.
+macro_rules! about {
+    ($label:literal) => {};
+}
+
 #[test]
 fn reads_share_an_end_and_show_the_state_in_which_it_was_asked_for() {
     let mut one = One::new();
@@ -80,6 +85,8 @@ fn waiting(padding: usize) -> One {
 
 #[test]
 fn one_step_makes_answers_of_about_a_mebibyte() {
+    about!("A2MPBFTE-E3");
+    about!("A2MPBFTEA-E3");
     let mut one = waiting(400 << 10);
     for number in 1..=7 {
         assert!(one.read(number, Some(1)).is_empty());
@@ -90,6 +97,8 @@ fn one_step_makes_answers_of_about_a_mebibyte() {
 
 #[test]
 fn clients_take_turns() {
+    about!("A2MPBFTE-E3");
+    about!("A2MPBFTEA-E3");
     let mut one = waiting(0);
     for number in 1..=300 {
         assert!(one.read_of(2, number, 0).is_empty());
@@ -106,6 +115,8 @@ fn clients_take_turns() {
 
 #[test]
 fn who_holds_most_gives_way_where_all_room_is_taken() {
+    about!("A2MPBFTE-E3");
+    about!("A2MPBFTEA-E3");
     let mut one = waiting(0);
     // 32 clients fill it, one of them with a little more than the others.
     let third = 340 << 10;

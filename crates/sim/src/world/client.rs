@@ -262,6 +262,7 @@ impl Client {
                 Output::Event(event) => {
                     let result = checks.events.delivered(&event, &checks.replies);
                     checks.judge("events", &[], result);
+                    checks.events.told(now, &event);
                 }
                 Output::Done { ticket, result } => {
                     ended += 1;
@@ -298,6 +299,10 @@ impl Client {
         for (index, operation) in submission.operations.iter().enumerate() {
             let answer = results.as_ref().and_then(|results| Answer::from_wire(results.get(index)?).ok());
             self.remember(operation, answer.as_ref());
+            if let Some(answer) = &answer {
+                let result = checks.events.answered(self.id, submission.invoked, operation, answer);
+                checks.judge("events", &[], result);
+            }
             record(checks, submission.invoked, results.as_ref().map(|_| now), operation, answer, self.keys);
         }
     }
