@@ -70,6 +70,14 @@ pub struct EndedAt {
     pub digest: Digest,
 }
 
+impl EndedAt {
+    /// Whether a history that ended here holds this batch, or went past it.
+    #[must_use]
+    pub fn reaches(&self, batch: Seq) -> bool {
+        self.slot >= CounterValue::new(0, batch.0)
+    }
+}
+
 /// Checks the places of requests in the replicas' histories, and where these end.
 #[derive(Clone)]
 pub struct History {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Ed25519Signer, History, Signer};
-use troth_client::{Acceptance, ClientCore, Config, Output};
+use troth_client::{Acceptance, ClientCore, Config, Output, Proven};
 use troth_node::config::{Cluster, Protocol};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
@@ -82,6 +82,8 @@ impl Replicated {
         authenticators: Option<Authenticators>,
     ) -> Self {
         let Belief { group, limits, acceptance, history } = belief.clone();
+        // It reads nothing without having it ordered, so it makes no nonces.
+        let history = history.map(|history| Proven { history, session: [0; 32] });
         let config = Config { acceptance, limits, authenticators, history, ..Config::new(group, client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }

@@ -36,7 +36,7 @@ pub struct Config {
     pub authenticators: Option<Authenticators>,
     /// Where replies prove the place of their request in the replicas' histories: how to check it. Then as many replicas
     /// must agree as make a quorum.
-    pub history: Option<History>,
+    pub history: Option<Proven>,
 }
 
 impl Config {
@@ -68,8 +68,25 @@ impl Config {
     /// hold more than f faulty ones to their word.
     #[must_use]
     pub fn believed(&self) -> usize {
-        if self.history.is_some() { self.group.quorum() } else { self.group.weak() }
+        believed(&self.group, self.history.is_some())
     }
+}
+
+/// How many replicas of a group must say the same to be believed, see [`Config::believed`].
+#[must_use]
+pub fn believed(group: &Group, proves_histories: bool) -> usize {
+    if proves_histories { group.quorum() } else { group.weak() }
+}
+
+/// What a session needs where histories are proven.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    /// How it checks them.
+    pub history: History,
+    /// What no other session of this client has had, from the operating system's randomness. What the replicas'
+    /// components attest under the nonces of a session proves the present to its reads alone, so that a session which
+    /// made those of an earlier one again would take for the present what was attested to that one (footnote 4 of §4.2).
+    pub session: [u8; 32],
 }
 
 /// Which answers prove an outcome, beside f+1 equal final replies, which always do.

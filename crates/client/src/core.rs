@@ -92,7 +92,8 @@ impl ClientCore {
         assert!(config.first_number > 0, "frame numbers start at 1");
         assert!(config.limits.client_window > 0, "a window has at least one slot");
         let group = config.group;
-        let nonces = config.history.as_ref().map(|_| Nonces::new(&config, signer.as_ref()));
+        let nonces = config.history.as_ref();
+        let nonces = nonces.map(|proven| Nonces::new(&config, &proven.session, signer.as_ref()));
         Self {
             signer,
             now: Time::default(),
@@ -162,7 +163,7 @@ impl ClientCore {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        let read = FastRead::new(&group, needed, ticket, message, give_up_at);
+        let read = FastRead::new(&group, needed, ticket, message, give_up_at, self.inbox.told());
         self.reads.insert(number, read);
         Ok(ticket)
     }
@@ -310,7 +311,7 @@ impl ClientCore {
             let frame = Arc::new(self.prove(draft));
             self.send_frame(&frame, false);
             let pause = self.pace.resend_after(&self.config.timing);
-            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause);
+            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause, self.inbox.told());
             self.flights.insert(number, flight);
         }
     }

@@ -3,10 +3,16 @@
 use crate::Config;
 use crate::ballot::Ballot;
 use crate::budget::Budget;
+use crate::inbox::Told;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_types::{Digest, Frame, Group, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, View};
+
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
 
 /// How far what a replica says of a frame goes.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +59,8 @@ pub(crate) struct Flight {
     pub(crate) shares: Vec<Share>,
     /// Submissions that still want the outcome; at 0 the client only waits for the slot.
     pub(crate) wanted: usize,
+    /// What was told before it was made.
+    after: Told,
     pub(crate) sent_at: Time,
     pub(crate) resend_at: Time,
     pub(crate) pause: u64,
@@ -73,11 +81,19 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn new(group: &Group, frame: Arc<Frame>, shares: Vec<Share>, now: Time, pause: u64) -> Self {
+    pub(crate) fn new(
+        group: &Group,
+        frame: Arc<Frame>,
+        shares: Vec<Share>,
+        now: Time,
+        pause: u64,
+        after: Told,
+    ) -> Self {
         Self {
             frame,
             wanted: shares.len(),
             shares,
+            after,
             sent_at: now,
             resend_at: now.after(pause),
             pause,
@@ -116,10 +132,13 @@ impl Flight {
         let (vote, tentative) = match (&config.history, backing) {
             (None, Backing::Final) => (said, None),
             (None, Backing::Tentative) => (said, Some(reply.view)),
-            (Some(history), Backing::Proven(place)) => match history.vote(from, &self.frame, &reply, place) {
-                Some(vote) => (vote, None),
-                None => return,
-            },
+            (Some(_), Backing::Proven(_)) if !self.follows_what_was_told(&reply) => return,
+            (Some(proven), Backing::Proven(place)) => {
+                match proven.history.vote(from, &self.frame, &reply, place) {
+                    Some(vote) => (vote, None),
+                    None => return,
+                }
+            }
             // Of a group of the other kind.
             _ => return,
         };
@@ -137,6 +156,14 @@ impl Flight {
             (None, Some(results)) => self.keep_body(from, results, budget),
             _ => {}
         }
+    }
+
+    /// Whether a reply is of a place behind the events that were delivered before the frame was made: nobody had it then, so
+    /// a history in which it stands before their batch is not the one that they are of.
+    fn follows_what_was_told(&self, reply: &Reply) -> bool {
+        rule!("A2MPBFTE-E5");
+        rule!("A2MPBFTEA-E5");
+        reply.seq > self.after.batch && reply.events_up_to >= self.after.index
     }
 
     /// Whether the words are enough for this outcome. A final one is worth a tentative one of any view: if its

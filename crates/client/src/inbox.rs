@@ -8,12 +8,23 @@ use troth_types::{ClientId, Event, ReplicaId, Seq};
 /// The bytes an event costs beside its payload.
 const EVENT_OVERHEAD: usize = 64;
 
+/// How far the events reach that were delivered. Whatever is asked for afterwards must show as much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Told {
+    /// The index of the last one, of earlier sessions too.
+    pub(crate) index: u64,
+    /// The highest batch that is said to have brought one about.
+    pub(crate) batch: Seq,
+}
+
 /// Copies of events that not enough replicas have confirmed yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Inbox {
     /// The last event delivered; unknown until the session's first outcome where the
     /// configuration does not say.
     delivered: Option<u64>,
+    /// The highest batch of an event delivered.
+    batch: Seq,
     /// Replicas that must say the same: f+1, or a quorum where replies prove histories. Events prove nothing.
     needed: usize,
     /// Copies kept per replica: as many as an outbox holds.
@@ -65,6 +76,7 @@ impl Inbox {
         let replicas = vec![Copies::default(); config.group.n()];
         Self {
             delivered: config.events_seen,
+            batch: Seq::default(),
             needed: config.believed(),
             most: config.limits.outbox_events,
             share: config.bounds.event_bytes,
@@ -75,6 +87,11 @@ impl Inbox {
     /// The last event delivered, if the session knows where it began.
     pub(crate) fn delivered(&self) -> Option<u64> {
         self.delivered
+    }
+
+    /// How far what was delivered reaches.
+    pub(crate) fn told(&self) -> Told {
+        Told { index: self.delivered.unwrap_or(0), batch: self.batch }
     }
 
     /// Begins after `index`.
@@ -113,6 +130,7 @@ impl Inbox {
             .map(|event| (*event).clone());
         if let Some(event) = agreed {
             self.advance(index);
+            self.batch = self.batch.max(event.seq);
             return Some(event);
         }
         let lost = self.lost_up_to();

@@ -22,7 +22,7 @@ mod read;
 mod receive;
 mod timers;
 
-pub use config::{Acceptance, Bounds, Config, Timing};
+pub use config::{Acceptance, Bounds, Config, Proven, Timing, believed};
 pub use core::ClientCore;
 pub use error::{ClientError, SubmitError};
 pub use output::{Output, Ticket};

@@ -5,8 +5,13 @@ use crate::Config;
 use troth_auth::Signer;
 use troth_types::{Digest, Hasher};
 
-/// What the nonces of a session are made of. It is made of a signature that is never sent: whoever cannot sign for the
-/// client cannot make it, and this machine needs no randomness of its own.
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
+
+/// What the nonces of a session are made of. It is made of a signature that is never sent, over what no other session has:
+/// whoever cannot sign for the client cannot make it, and no session makes it again.
 #[derive(Clone)]
 pub(crate) struct Nonces(Digest);
 
@@ -17,10 +22,12 @@ impl std::fmt::Debug for Nonces {
 }
 
 impl Nonces {
-    /// Those of the session that begins at this configuration's first number.
-    pub(crate) fn new(config: &Config, signer: &dyn Signer) -> Self {
+    /// Those of the session that this value names.
+    pub(crate) fn new(config: &Config, name: &[u8; 32], signer: &dyn Signer) -> Self {
+        rule!("A2MPBFTE-E6");
+        rule!("A2MPBFTEA-E6");
         let mut session = Hasher::new("troth/read-session/v1");
-        session.fixed(&config.group.id().0).number(config.client.0).number(config.first_number);
+        session.fixed(&config.group.id().0).number(config.client.0).number(config.first_number).fixed(name);
         let mut secret = Hasher::new("troth/read-secret/v1");
         secret.fixed(&signer.sign(&session.finish()).0);
         Self(secret.finish())

@@ -3,9 +3,15 @@
 use crate::Ticket;
 use crate::ballot::Ballot;
 use crate::budget::Budget;
+use crate::inbox::Told;
 use bytes::Bytes;
 use troth_auth::EndedAt;
 use troth_types::{ClientId, Digest, Group, Read, ReadReply, ReplicaId, Reply, ReplyBody, Time};
+
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
 
 /// What a read's replies have come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,8 @@ pub(crate) struct FastRead {
     /// What it must be answered under, where answers prove the ends of histories.
     pub(crate) nonce: Option<Digest>,
     number: u64,
+    /// What was told before it began.
+    after: Told,
     /// Equal answers that it needs.
     needed: usize,
     /// What each replica answered; nothing of use, where it refused.
@@ -45,10 +53,26 @@ pub(crate) struct FastRead {
 }
 
 impl FastRead {
-    pub(crate) fn new(group: &Group, needed: usize, ticket: Ticket, read: Read, give_up_at: Time) -> Self {
+    pub(crate) fn new(
+        group: &Group,
+        needed: usize,
+        ticket: Ticket,
+        read: Read,
+        give_up_at: Time,
+        after: Told,
+    ) -> Self {
         let words = Ballot::new(group.n());
         let Read { nonce, number, operation, .. } = read;
-        Self { ticket, operation, give_up_at, events_up_to: None, nonce, number, needed, words, body: None }
+        let (events_up_to, body) = (None, None);
+        Self { ticket, operation, give_up_at, events_up_to, nonce, number, after, needed, words, body }
+    }
+
+    /// Whether the state that a history up to `end` leads to, with so many events, shows all that brought about the events
+    /// that were delivered before the read began.
+    pub(crate) fn shows_what_was_told(&self, end: &EndedAt, events_up_to: u64) -> bool {
+        rule!("A2MPBFTE-E5");
+        rule!("A2MPBFTEA-E5");
+        end.reaches(self.after.batch) && events_up_to >= self.after.index
     }
 
     /// Whether what this replica says may still count. Where it must be checked first, its first word is all that does:

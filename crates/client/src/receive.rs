@@ -122,9 +122,11 @@ impl ClientCore {
         let standing = match (&self.config.history, read.nonce, end) {
             (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
             (Some(_), Some(_), _) if !read.hears(from) => return,
-            (Some(history), Some(nonce), Some(end)) => match history.end(from, &nonce, end) {
-                Some(end) => read.on_reply(group, from, reply, Some(end), &mut self.budget),
-                None => read.on_refusal(group, from, self.config.client),
+            (Some(proven), Some(nonce), Some(end)) => match proven.history.end(from, &nonce, end) {
+                Some(end) if read.shows_what_was_told(&end, reply.events_up_to) => {
+                    read.on_reply(group, from, reply, Some(end), &mut self.budget)
+                }
+                _ => read.on_refusal(group, from, self.config.client),
             },
             // What proves nothing in a group where all prove it, or the other way round.
             _ => read.on_refusal(group, from, self.config.client),

@@ -21,6 +21,7 @@ mod proven_reads;
 mod reads;
 mod repetitions;
 mod replica;
+mod room;
 mod rule;
 mod transfer;
 
@@ -33,6 +34,6 @@ pub use log::{LogRecord, RecoveryError, Unsettled, settle_slots};
 pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};
 pub use note::Note;
 pub use proof::{Proven, ReplyProof};
-pub use reads::HELD_READS;
 pub use replica::{Replica, ReplicaTimer};
+pub use room::HELD_READS;
 pub use rule::marks;

@@ -4,52 +4,10 @@
 use crate::answers::refuse;
 use crate::proven_reads::ProvenReads;
 use crate::replica::Outputs;
+use crate::room::{Room, Space};
 use crate::{Agreement, Env, Execution, Output, Replica};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use troth_types::{ClientId, Read, ReadReply, RefusalReason, Reply, ReplyBody, Seq, ToClient};
-
-/// Reads of all clients that wait at once.
-const MOST: usize = 4096;
-/// Bytes of the reads that wait in a replica, and of the answers to them.
-pub const HELD_READS: usize = 32 << 20;
-/// The same of one client; its first is taken however large it is.
-const MOST_OF_ONE: usize = 512;
-const MOST_BYTES_OF_ONE: usize = 1 << 20;
-
-/// The room that reads take which wait, and the answers to them. One more than there is room for is refused: its client
-/// has it ordered.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Room {
-    /// How many of each client, and their bytes.
-    clients: BTreeMap<ClientId, (usize, usize)>,
-    count: usize,
-    bytes: usize,
-}
-
-impl Room {
-    /// Takes room for one of a client, where there is any.
-    pub(crate) fn take(&mut self, client: ClientId, bytes: usize) -> bool {
-        let (count, held) = self.clients.get(&client).copied().unwrap_or_default();
-        let share = held == 0 || (count < MOST_OF_ONE && held + bytes <= MOST_BYTES_OF_ONE);
-        let room = self.count < MOST && self.bytes + bytes <= HELD_READS;
-        if share && room {
-            self.clients.insert(client, (count + 1, held + bytes));
-            self.count += 1;
-            self.bytes += bytes;
-        }
-        share && room
-    }
-
-    pub(crate) fn give_back(&mut self, client: ClientId, bytes: usize) {
-        self.count -= 1;
-        self.bytes -= bytes;
-        let Some((count, held)) = self.clients.get_mut(&client) else { return };
-        (*count, *held) = (*count - 1, *held - bytes);
-        if *count == 0 {
-            self.clients.remove(&client);
-        }
-    }
-}
 
 /// What waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -58,7 +16,7 @@ pub(crate) struct HeldReads {
     questions: VecDeque<(Seq, Read)>,
     /// With the last batch that the answer shows, in the order of these.
     answers: VecDeque<(Seq, ReadReply)>,
-    pub(crate) room: Room,
+    room: Room,
     /// Those whose answers wait for the end of the history.
     pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
@@ -73,6 +31,46 @@ pub(crate) fn size(read: &Read) -> usize {
 impl HeldReads {
     fn is_empty(&self) -> bool {
         self.questions.is_empty() && self.answers.is_empty()
+    }
+
+    /// Takes room for a read or an answer, where there is any or another client makes some.
+    pub(crate) fn take_room<A: Agreement, X: Execution>(
+        &mut self,
+        client: ClientId,
+        bytes: usize,
+        out: &mut Outputs<A, X>,
+    ) -> bool {
+        loop {
+            match self.room.space(client, bytes) {
+                Space::Free => break,
+                Space::None => return false,
+                Space::After(other) => {
+                    let Some((number, freed)) = self.give_up_newest(other) else { return false };
+                    self.room.give_back(other, freed);
+                    out.push(refuse(other, number, true, RefusalReason::NotReady));
+                }
+            }
+        }
+        self.room.take(client, bytes);
+        true
+    }
+
+    pub(crate) fn give_back(&mut self, client: ClientId, bytes: usize) {
+        self.room.give_back(client, bytes);
+    }
+
+    /// Takes out what came last of a client: the number of the read, and the bytes.
+    fn give_up_newest(&mut self, client: ClientId) -> Option<(u64, usize)> {
+        if let Some(at) = self.questions.iter().rposition(|(_, read)| read.client == client) {
+            return self.questions.remove(at).map(|(_, read)| (read.number, size(&read)));
+        }
+        if let Some(read) = self.proven.give_up_waiting(client) {
+            return Some((read.number, size(&read)));
+        }
+        let at = self.answers.iter().rposition(|(_, reply)| reply.client == client);
+        let answer = at.and_then(|at| self.answers.remove(at)).map(|(_, reply)| reply);
+        let answer = answer.or_else(|| self.proven.give_up_answer(client));
+        answer.map(|reply| (reply.number, reply.body.size()))
     }
 
     /// What shows batches above this one was never so.
@@ -103,7 +101,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let from = self.agreement.reads_from();
         if self.execution.executed() >= from {
             self.answer_read(read, out);
-        } else if self.reads.room.take(read.client, size(read)) {
+        } else if self.reads.take_room(read.client, size(read), out) {
             self.reads.questions.push_back((from, read.clone()));
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
@@ -119,7 +117,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let shows = self.execution.executed();
         if shows <= self.execution.committed() {
             out.push(Output::Client(ToClient::ReadReply(reply)));
-        } else if self.reads.room.take(reply.client, reply.body.size()) {
+        } else if self.reads.take_room(reply.client, reply.body.size(), out) {
             self.reads.answers.push_back((shows, reply));
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
@@ -127,9 +125,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// What the present state answers, as this replica sends it.
-    pub(crate) fn answer_to(&self, read: &Read) -> ReadReply {
-        let mut reply = self.execution.query(read);
-        if self.group.designated(read.client, read.number) != self.me
+    fn answer_to(&self, read: &Read) -> ReadReply {
+        self.cut_answer(self.execution.query(read))
+    }
+
+    /// An answer as this replica sends it: in full, or its digest.
+    pub(crate) fn cut_answer(&self, mut reply: ReadReply) -> ReadReply {
+        if self.group.designated(reply.client, reply.number) != self.me
             && let ReplyBody::Full(results) = &reply.body
         {
             reply.body = ReplyBody::Digest(Reply::results_digest(results));
@@ -155,7 +157,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         while let Some((_, reply)) = self.reads.answers.pop_front_if(|(through, _)| *through <= committed) {
-            self.reads.room.give_back(reply.client, reply.body.size());
+            self.reads.give_back(reply.client, reply.body.size());
             out.push(Output::Client(ToClient::ReadReply(reply)));
         }
         // A read may be answered as if it had come now.
@@ -164,7 +166,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.reads.questions = wait;
         let due: VecDeque<(Seq, Read)> = due;
         for (_, read) in due {
-            self.reads.room.give_back(read.client, size(&read));
+            self.reads.give_back(read.client, size(&read));
             self.answer_read(&read, out);
         }
     }

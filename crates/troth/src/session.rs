@@ -155,9 +155,7 @@ fn removed_among(layout: &Layout, known: &Known) -> String {
 
 /// How many replicas a client must be connected to: as many as must say the same to be believed.
 pub(crate) fn needed(cluster: &Cluster) -> usize {
-    let mut client = troth_client::Config::new(cluster.group, ClientId(0));
-    client.history = cluster.history();
-    client.believed()
+    troth_client::believed(&cluster.group, cluster.history().is_some())
 }
 
 /// Why a client did not get through. A replica that refuses a client hangs up without a word, and seen from

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
-use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Ticket};
+use troth_client::{Acceptance, Bounds, ClientCore, Config, Output, Proven, Ticket};
 use troth_trusted::a2m::{Attestation, Claim, Content, Request};
 use troth_trusted::{CounterValue, Epoch, Proof};
 use troth_trusted_host::GroupVerifier;
@@ -40,7 +40,8 @@ fn run(input: &[u8]) {
     let events_seen = (!steps.one_in(4)).then_some(0);
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
     let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
-    let history = proves.then(|| History::new(samples::GROUP, HISTORY_LOG, nobody));
+    let history = proves
+        .then(|| Proven { history: History::new(samples::GROUP, HISTORY_LOG, nobody), session: [1; 32] });
     let config =
         Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));

@@ -66,7 +66,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/client",
         ours: &["troth-types", "troth-auth", "troth-core", "troth-link?"],
-        others: &["bytes", "thiserror", "tokio?", "snow?"],
+        others: &["bytes", "thiserror", "getrandom?", "tokio?", "snow?"],
     },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },

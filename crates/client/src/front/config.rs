@@ -1,6 +1,6 @@
 //! What the async front must be told.
 
-use crate::{Acceptance, Bounds, Config, Timing};
+use crate::{Acceptance, Bounds, Config, Proven, Timing};
 use core::fmt;
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -116,7 +116,7 @@ impl ClientConfig {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a fresh session's numbers come from the wall clock")]
-    pub(super) fn core(&self) -> Config {
+    pub(crate) fn core(&self) -> Result<Config, ConnectError> {
         let (first_number, events_seen) = match self.session {
             Session::Continue { first_number, events_seen } => (first_number.max(1), Some(events_seen)),
             Session::Fresh => {
@@ -124,19 +124,23 @@ impl ClientConfig {
                 (u64::try_from(since.as_micros()).unwrap_or(u64::MAX >> 1).max(1), None)
             }
         };
-        Config {
+        let mut session = [0; 32];
+        if self.history.is_some() {
+            getrandom::fill(&mut session).map_err(|_| ConnectError::Random)?;
+        }
+        Ok(Config {
             group: self.group,
             client: self.client,
             acceptance: self.acceptance,
             limits: self.limits,
             timing: self.timing,
             bounds: self.bounds,
-            history: self.history.clone(),
+            history: self.history.clone().map(|history| Proven { history, session }),
             first_number,
             events_seen,
             hold_acknowledgements: true,
             authenticators: self.authenticators.then(|| self.keys()),
-        }
+        })
     }
 }
 
@@ -166,6 +170,9 @@ pub enum ConnectError {
     /// The group's limits leave a client no window.
     #[error("the group's limits allow a client no outstanding frame")]
     NoWindow,
+    /// The operating system gives no randomness, which the nonces of reads need.
+    #[error("the operating system gives no randomness")]
+    Random,
     /// Fewer replicas could be reached in time than must say the same to be believed.
     #[error("too few replicas are reachable, missing {unreachable:?}")]
     Unavailable {

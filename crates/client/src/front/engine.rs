@@ -63,9 +63,13 @@ struct Setup {
 }
 
 impl Engine {
-    pub(super) fn new(config: &ClientConfig, commands: mpsc::Receiver<Command>, ready: Ready) -> Self {
+    pub(super) fn new(
+        config: &ClientConfig,
+        commands: mpsc::Receiver<Command>,
+        ready: Ready,
+    ) -> Result<Self, ConnectError> {
         let signer = Arc::new(Ed25519Signer::from_seed(config.signing_seed));
-        let mut core = ClientCore::new(config.core(), signer);
+        let mut core = ClientCore::new(config.core()?, signer);
         let identity = Identity::new(PeerId::Client(config.client), config.link_secret);
         let (sender, inbound) = mpsc::channel(2 * config.group.n());
         let mut connections = JoinSet::new();
@@ -86,7 +90,7 @@ impl Engine {
             connections.spawn(work);
         }
         let started = Instant::now();
-        Self {
+        Ok(Self {
             core,
             config: Setup {
                 client: config.client,
@@ -105,7 +109,7 @@ impl Engine {
             ready_by: started + Duration::from_micros(config.timing.unavailable_after),
             encoded: None,
             closed: false,
-        }
+        })
     }
 
     /// Runs until the last handle is gone or one of them closes the session.

@@ -60,7 +60,7 @@ impl Client {
         }
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let (ready, is_ready) = oneshot::channel();
-        tokio::spawn(Engine::new(&config, receiver, ready).run());
+        tokio::spawn(Engine::new(&config, receiver, ready)?.run());
         let unreachable = config.group.all().collect();
         is_ready.await.unwrap_or(Err(ConnectError::Unavailable { unreachable }))?;
         Ok(Self { commands })

@@ -6,6 +6,8 @@ mod proof;
 mod reads;
 mod refusals;
 mod replies;
+#[cfg(feature = "front")]
+mod sessions;
 mod tentative;
 mod timing;
 mod window;

@@ -2,5 +2,7 @@
 
 mod hashing;
 mod proofs;
+mod proving;
+mod reads;
 mod stubs;
 mod transfer;

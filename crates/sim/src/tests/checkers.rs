@@ -172,6 +172,23 @@ fn events_trip_on_gaps_inventions_and_replies_shown_too_early() {
 }
 
 #[test]
+fn events_trip_on_answers_from_before_them() {
+    let key = Bytes::from_static(b"k");
+    let mut events = EventOrder::default();
+    let payload = Change { key: key.clone(), deleted: false, version: 4 }.to_wire();
+    events.told(10, &Event { client: ClientId(1), index: 1, seq: Seq(1), payload });
+    let got = |client, invoked, version| {
+        let answer = Answer::Value { version, value: Bytes::new() };
+        events.answered(ClientId(client), invoked, &Operation::Get { key: key.clone() }, &answer)
+    };
+    assert!(got(1, 11, 3).is_err(), "asked afterwards");
+    assert_eq!((got(1, 10, 3), got(1, 11, 4), got(2, 11, 3)), (Ok(()), Ok(()), Ok(())));
+    let written = |version| events.answered(ClientId(1), 11, &put("b"), &Answer::Written { version });
+    assert!(written(3).is_err());
+    assert_eq!(written(5), Ok(()));
+}
+
+#[test]
 fn checkpoints_and_recovery_trip_on_another_digest() {
     let mut known = EqualCheckpoints::default();
     assert_eq!(known.taken(Seq(4), Digest([1; 32])), Ok(()));

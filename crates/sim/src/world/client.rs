@@ -5,8 +5,8 @@ use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use troth_auth::{Authenticators, History, Signer};
-use troth_client::{Acceptance, ClientCore, Config, Output, Ticket, Timing};
+use troth_auth::{Authenticators, Signer};
+use troth_client::{Acceptance, ClientCore, Config, Output, Proven, Ticket, Timing};
 use troth_kv::{Answer, Operation, Watch};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
 
@@ -57,7 +57,7 @@ pub struct Proofs {
     /// The keys it shares with the replicas, where it sends authenticators.
     pub authenticators: Option<Authenticators>,
     /// How it checks histories, where replies prove their place in one.
-    pub history: Option<History>,
+    pub history: Option<Proven>,
 }
 
 /// What a client wants done.
@@ -262,6 +262,7 @@ impl Client {
                 Output::Event(event) => {
                     let result = checks.events.delivered(&event, &checks.replies);
                     checks.judge("events", &[], result);
+                    checks.events.told(now, &event);
                 }
                 Output::Done { ticket, result } => {
                     ended += 1;
@@ -298,6 +299,10 @@ impl Client {
         for (index, operation) in submission.operations.iter().enumerate() {
             let answer = results.as_ref().and_then(|results| Answer::from_wire(results.get(index)?).ok());
             self.remember(operation, answer.as_ref());
+            if let Some(answer) = &answer {
+                let result = checks.events.answered(self.id, submission.invoked, operation, answer);
+                checks.judge("events", &[], result);
+            }
             record(checks, submission.invoked, results.as_ref().map(|_| now), operation, answer, self.keys);
         }
     }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use troth_auth::{
     Directory, FrameVerifier, History, MessageVerifier, ModelPairs, ModelScheme, ModelSigner, Signer,
 };
+use troth_client::Proven;
 use troth_types::{
     ClientEntry, ClientId, ComponentKey, Configuration, HostKeys, Limits, Member, OPERATOR, ReplicaId,
 };
@@ -105,7 +106,11 @@ impl<P: Protocol> World<P> {
             .map(ClientId)
             .map(|id| {
                 let acceptance = P::acceptance(&group);
-                let proofs = Proofs { acceptance, authenticators: tags(id), history: history.clone() };
+                let mut names = Rng::stream(options.seed, "session", id.0);
+                let mut session = [0; 32];
+                session.chunks_mut(8).for_each(|part| part.copy_from_slice(&names.next().to_be_bytes()));
+                let history = history.clone().map(|history| Proven { history, session });
+                let proofs = Proofs { acceptance, authenticators: tags(id), history };
                 Client::new(options, group, limits, id, client_signer(id), proofs)
             })
             .collect();

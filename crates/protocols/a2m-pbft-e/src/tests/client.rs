@@ -4,9 +4,10 @@ use super::harness::{Net, frame, group, r, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner};
-use troth_client::{ClientCore, Config, Output};
+use troth_client::{ClientCore, Config, Output, Proven};
 use troth_types::{
-    AttestedReply, ClientId, Digest, Place, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View,
+    AttestedReply, ClientId, Digest, Event, Place, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient,
+    ToReplica, View,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -31,8 +32,17 @@ fn reply(seq: u64, result: &'static [u8]) -> Reply {
 
 /// A client with its first frame, and a group that executed it after another client's.
 fn scene() -> (ClientCore, Net) {
-    let config = Config { history: Some(history()), ..Config::new(group(), ClientId(1)) };
+    scene_after(None)
+}
+
+/// The same, the client having been told of its first event before, by this batch.
+fn scene_after(event: Option<u64>) -> (ClientCore, Net) {
+    let proven = Proven { history: history(), session: [1; 32] };
+    let config = Config { history: Some(proven), ..Config::new(group(), ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
+    if let Some(seq) = event {
+        tell(&mut client, seq);
+    }
     client.submit(Time(1), vec![Bytes::from_static(b"operation")]).expect("taken");
     let mut sent = None;
     while let Some(output) = client.poll() {
@@ -44,6 +54,15 @@ fn scene() -> (ClientCore, Net) {
     net.order(&frame(2, 1));
     net.order(&troth_auth::Verified::made_here(sent.expect("a frame")));
     (client, net)
+}
+
+/// Three replicas tell of the client's first event.
+fn tell(client: &mut ClientCore, seq: u64) {
+    let event =
+        Event { client: ClientId(1), index: 1, seq: Seq(seq), payload: Bytes::from_static(b"changed") };
+    for from in 0..3 {
+        client.on_message(Time(1), r(from), ToClient::Event(event.clone()));
+    }
 }
 
 fn place(net: &Net, replica: u16) -> Place {
@@ -92,6 +111,26 @@ fn replies_of_different_histories_do_not_add_up() {
     assert_eq!(done(&mut client), None);
     say(&mut client, 2, reply(2, b"right"), place(&net, 2));
     assert!(done(&mut client).is_some());
+}
+
+/// Whether a reply executed at 2 is believed after so many events.
+fn believed(mut scene: (ClientCore, Net), events_up_to: u64) -> bool {
+    let (client, net) = (&mut scene.0, &scene.1);
+    for from in 0..3 {
+        say(client, from, Reply { events_up_to, ..reply(2, b"right") }, place(net, from));
+    }
+    done(client).is_some()
+}
+
+#[test]
+fn what_is_sent_after_an_event_is_executed_behind_it() {
+    about!("A2MPBFTE-E5");
+    assert!(believed(scene_after(Some(1)), 1));
+    assert!(!believed(scene_after(Some(2)), 1), "nobody had the frame when the event's batch was ordered");
+    assert!(!believed(scene_after(Some(1)), 0), "a state in which the event never was");
+    let (mut client, net) = scene();
+    tell(&mut client, 7);
+    assert!(believed((client, net), 0), "it was sent before");
 }
 
 #[test]

@@ -4,14 +4,14 @@ use super::harness::{Net, covers, group, r, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
-use troth_client::{ClientCore, Config, Output, Timing};
+use troth_client::{ClientCore, Config, Output, Proven, Timing};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Request, slot_nonce};
 use troth_trusted::run::Tree;
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{
-    AttestedRead, ClientId, Digest, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody,
-    Seq, Time, ToClient, ToReplica,
+    AttestedRead, ClientId, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply,
+    ReplyBody, Seq, Time, ToClient, ToReplica,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -94,8 +94,9 @@ fn history() -> History {
     History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
 }
 
-fn client(first_number: u64, signer: u64) -> ClientCore {
-    let config = Config { history: Some(history()), first_number, ..Config::new(group(), ClientId(1)) };
+fn client(session: u8, signer: u64) -> ClientCore {
+    let proven = Proven { history: history(), session: [session; 32] };
+    let config = Config { history: Some(proven), ..Config::new(group(), ClientId(1)) };
     ClientCore::new(config, Arc::new(ModelSigner::new(signer)))
 }
 
@@ -152,6 +153,24 @@ impl Scene {
         self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
     }
 
+    /// All replicas give this answer, after so many events.
+    fn all_say(&mut self, result: &'static [u8], events_up_to: u64) {
+        for from in 0..4 {
+            let end = self.end(from);
+            let reply = ReadReply { events_up_to, ..self.reply(from, result) };
+            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        }
+    }
+
+    /// Three replicas tell of the client's first event, which this batch is said to have brought about.
+    fn event(&mut self, seq: u64) {
+        let payload = Bytes::from_static(b"changed");
+        let event = Event { client: ClientId(1), index: 1, seq: Seq(seq), payload };
+        for from in 0..3 {
+            self.client.on_message(Time(2), r(from), ToClient::Event(event.clone()));
+        }
+    }
+
     /// What came of the read, and whether it is ordered now.
     fn outcome(&mut self) -> (Option<Vec<Bytes>>, bool) {
         let (mut results, mut ordered) = (None, false);
@@ -202,13 +221,15 @@ fn equal_results_of_different_states_do_not_add_up() {
     let old = scene.end(3);
     scene.net.order_many(3..=3);
     scene.say(3, b"right", old);
-    for from in [0, 1] {
+    // The result itself is there: one of these two owes it.
+    assert_eq!(group().designated(ClientId(1), scene.read.number), r(2));
+    for from in [1, 2] {
         let end = scene.end(from);
         scene.say(from, b"right", end);
     }
     assert_eq!(scene.outcome(), (None, false), "replica 3 may have missed a write that somebody knows of");
-    let end = scene.end(2);
-    scene.say(2, b"right", end);
+    let end = scene.end(0);
+    scene.say(0, b"right", end);
     assert!(scene.outcome().0.is_some());
 }
 
@@ -297,6 +318,31 @@ fn an_end_proves_the_present_of_one_replica_to_one_read() {
 }
 
 #[test]
+fn a_read_shows_what_the_client_was_told_before_it_began() {
+    about!("A2MPBFTE-E5");
+    let right = || Some(vec![Bytes::from_static(b"right")]);
+    let mut scene = Scene::new();
+    scene.event(3);
+    scene.all_say(b"right", 0);
+    assert_eq!(scene.outcome(), (right(), false), "it began before");
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 1);
+    assert_eq!(scene.outcome(), (None, true), "its history ends before the event, so it is ordered");
+    let mut scene = Scene::new();
+    scene.event(2);
+    scene.outcome();
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 0);
+    assert_eq!(scene.outcome(), (None, true), "a state in which the event never was");
+    let mut scene = Scene::new();
+    scene.event(2);
+    scene.outcome();
+    scene.read = read(&mut scene.client);
+    scene.all_say(b"right", 1);
+    assert_eq!(scene.outcome(), (right(), false));
+}
+
+#[test]
 fn an_empty_log_proves_nothing() {
     about!("A2MPBFTE-E1");
     let mut net = Net::new();
@@ -309,13 +355,16 @@ fn an_empty_log_proves_nothing() {
 #[test]
 fn nonces_are_used_once_and_foreseen_by_nobody() {
     about!("A2MPBFTE-E1");
-    let nonces = |first, signer, count: usize| {
-        let mut client = client(first, signer);
+    about!("A2MPBFTE-E6");
+    about!("A2MPBFTEA-E6");
+    let nonces = |session, signer, count: usize| {
+        let mut client = client(session, signer);
         (0..count).map(|_| read(&mut client).nonce.expect("a nonce")).collect::<Vec<_>>()
     };
     let own = nonces(1, 1, 3);
     assert!(own[0] != own[1] && own[1] != own[2] && own[0] != own[2]);
-    // Who does not sign as the client does not make its nonces; nor are those of another session the same.
+    // Who does not sign as the client does not make its nonces; nor are those of another session the same, though it begins
+    // with the same number.
     assert!(nonces(1, 2, 3).iter().all(|nonce| !own.contains(nonce)));
     assert!(nonces(2, 1, 3).iter().all(|nonce| !own.contains(nonce)));
 }

@@ -4,7 +4,7 @@ use super::harness::{Net, frame, group, r, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, Verified};
-use troth_client::{ClientCore, Config, Output};
+use troth_client::{ClientCore, Config, Output, Proven};
 use troth_types::{AttestedReply, ClientId, Place, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View};
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -27,8 +27,9 @@ fn reply(result: &'static [u8]) -> Reply {
 /// executed it after yet another's.
 fn scene() -> (ClientCore, Net, Net) {
     let group = group(2);
-    let history = Some(History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group))));
-    let config = Config { history, ..Config::new(group, ClientId(1)) };
+    let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
+    let config =
+        Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
     client.submit(Time(1), vec![Bytes::from_static(b"operation")]).expect("taken");
     let mut sent = None;
