@@ -25,7 +25,7 @@ pub use history::{Attested, Begins, Held, HistoryLog};
 pub use kept_history::KeptHistory;
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};
-pub use pool::{Admitted, RequestPool};
+pub use pool::{Admitted, RequestPool, Waiting};
 pub use voters::Voters;
 
 #[cfg(test)]

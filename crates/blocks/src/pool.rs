@@ -1,7 +1,7 @@
 //! Requests that wait for their execution, oldest first (protocols.md §1.6: the suspicion timer runs
 //! for the oldest pending request).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use troth_types::{ClientId, Digest, Time};
 
 /// What became of a request.
@@ -43,6 +43,22 @@ struct Account {
     waits: u64,
 }
 
+/// The oldest pending requests: place in the order of arrival and digest.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// Not executed.
+    pub new: Vec<(u64, Digest)>,
+    /// Executed, and to be ordered again.
+    pub again: Vec<(u64, Digest)>,
+}
+
+impl Waiting {
+    /// The digests of all, those that are not executed first.
+    pub fn digests(&self) -> impl Iterator<Item = &Digest> {
+        self.new.iter().chain(&self.again).map(|(_, digest)| digest)
+    }
+}
+
 /// Pending requests looked at to tell how long they have waited: enough for a typical one.
 const SAMPLED: usize = 1024;
 
@@ -56,6 +72,8 @@ pub struct RequestPool {
     accounts: BTreeMap<ClientId, Account>,
     entries: BTreeMap<(ClientId, u64), Entry>,
     order: BTreeMap<u64, (ClientId, u64)>,
+    /// Those of them that are executed and to be ordered again.
+    again: BTreeSet<u64>,
     /// The same for requests that are not signed: only this replica knows whose they are, so nobody is suspected for
     /// them.
     unsigned: BTreeMap<u64, (ClientId, u64)>,
@@ -77,6 +95,7 @@ impl RequestPool {
             accounts: BTreeMap::new(),
             entries: BTreeMap::new(),
             order: BTreeMap::new(),
+            again: BTreeSet::new(),
             unsigned: BTreeMap::new(),
             next: 0,
             waiting: 0,
@@ -142,6 +161,7 @@ impl RequestPool {
         let entry = self.entries.get_mut(&(client, number % self.window));
         if let Some(entry) = entry.filter(|entry| entry.number == number) {
             entry.again = true;
+            self.again.insert(entry.order);
         }
     }
 
@@ -264,6 +284,7 @@ impl RequestPool {
             self.waiting_bytes -= entry.bytes;
         }
         if entry.signed { &mut self.order } else { &mut self.unsigned }.remove(&entry.order);
+        self.again.remove(&entry.order);
         let account = self.accounts.get_mut(&key.0).expect("a client with a request has an account");
         account.bytes -= entry.bytes;
         account
@@ -333,16 +354,24 @@ impl RequestPool {
     /// The same of those that are not executed.
     #[must_use]
     pub fn oldest_new(&self) -> Option<(u64, Digest)> {
-        let mut entries = self.order.iter().map(|(order, key)| (*order, &self.entries[key]));
-        entries.find(|(_, entry)| !entry.again).map(|(order, entry)| (order, entry.digest))
+        let (order, key) = self.order.iter().find(|(order, _)| !self.again.contains(order))?;
+        Some((*order, self.entries[key].digest))
     }
 
-    /// The oldest pending signed requests that have waited since `until` or longer, at most `most`: place in the order of
-    /// arrival and digest.
-    pub fn waiting_since(&self, until: Time, most: usize) -> impl Iterator<Item = (u64, Digest)> {
-        let entries = self.order.iter().map(|(order, key)| (*order, &self.entries[key]));
-        let old = entries.take_while(move |(_, entry)| entry.at <= until);
-        old.take(most).map(|(order, entry)| (order, entry.digest))
+    /// The pending signed requests that have waited since `until` or longer, each with its place in the order of arrival: the
+    /// oldest `most` that are not executed, and the oldest `most` of those that are ordered again. However many there are
+    /// of one kind, they keep none of the other out of sight.
+    #[must_use]
+    pub fn waiting_since(&self, until: Time, most: usize) -> Waiting {
+        let entry = |order: &u64| Some((*order, &self.entries[self.order.get(order)?]));
+        let oldest = |orders: &mut dyn Iterator<Item = &u64>| {
+            let old = orders.filter_map(entry).take_while(|(_, entry)| entry.at <= until);
+            old.take(most).map(|(order, entry)| (order, entry.digest)).collect()
+        };
+        Waiting {
+            new: oldest(&mut self.order.keys().filter(|order| !self.again.contains(order))),
+            again: oldest(&mut self.again.iter()),
+        }
     }
 
     /// When the oldest pending signed request came.

@@ -89,8 +89,8 @@ pub enum LogError {
     },
     /// A segment between others is not there.
     #[error(
-        "the log is damaged: {0} is missing\n  mend: put back what was there last, untouched, \
-         else leave the replica stopped"
+        "the log is damaged: {0} is missing\n  mend: mount what belongs there; if it is lost leave the replica \
+         stopped, and put no copy in its place"
     )]
     Missing(String),
     /// The log belongs to another replica or another group.

@@ -99,10 +99,12 @@ pub(crate) fn how_to_give(directories: &[PathBuf], user: &str) -> String {
     )
 }
 
-/// What lets users through a directory.
-pub(crate) fn how_to_open(closed: &Path) -> String {
+/// What lets this user through a directory.
+pub(crate) fn how_to_open(closed: &Path, uid: u32) -> String {
+    // Nobody else has to get into what is the user's own.
+    let who = if std::fs::metadata(closed).is_ok_and(|data| data.uid() == uid) { "u" } else { "o" };
     format!(
-        "as root `chmod o+x {}`, or move the cluster's directory to where they get through, for example below /var/lib",
+        "as root `chmod {who}+x {}`, or move the cluster's directory to where they get through, for example below /var/lib",
         quoted(&closed.display().to_string())
     )
 }

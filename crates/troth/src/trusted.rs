@@ -139,7 +139,7 @@ fn unhardened(why: &HardenError, sandbox: &Sandbox, wanted: Option<&str>, closed
                 "user {}, as whom the trusted component should run, does not get to {directory}: {} is closed to it\n  mend: {}",
                 user.uid,
                 closed.display(),
-                how_to_open(closed)
+                how_to_open(closed, user.uid)
             )
         }
         _ => why.to_string(),

@@ -133,6 +133,29 @@ fn what_is_executed_gives_way_to_a_newer_request_and_counts_for_no_wait() {
 }
 
 #[test]
+fn many_requests_of_one_kind_keep_none_of_the_other_out_of_sight() {
+    let mut pool = RequestPool::new(8, 100);
+    let digest = |client: u64| Digest([client as u8; 32]);
+    for client in 1..=6 {
+        assert_eq!(pool.admit(ClientId(client), 1, digest(client), 1, Time(client)), Admitted::New);
+    }
+    [1, 2, 4].into_iter().for_each(|client| pool.is_again(ClientId(client), 1));
+    let seen = |pool: &RequestPool, until, most| {
+        let Waiting { new, again } = pool.waiting_since(Time(until), most);
+        let clients =
+            |list: Vec<(u64, Digest)>| -> Vec<u8> { list.iter().map(|(_, digest)| digest.0[0]).collect() };
+        (clients(new), clients(again))
+    };
+    assert_eq!(seen(&pool, 9, 9), (vec![3, 5, 6], vec![1, 2, 4]));
+    assert_eq!(seen(&pool, 9, 2), (vec![3, 5], vec![1, 2]));
+    assert_eq!(seen(&pool, 3, 9), (vec![3], vec![1, 2]));
+    assert_eq!(pool.oldest_new(), Some((2, digest(3))));
+    pool.give_way(ClientId(1), 9).expect("it is executed, and older");
+    assert!(pool.give_way(ClientId(3), 9).is_none());
+    assert_eq!(seen(&pool, 9, 9), (vec![3, 5, 6], vec![2, 4]));
+}
+
+#[test]
 fn the_pool_bounds_bytes_of_clients_and_of_batches() {
     let mut pool = RequestPool::new(8, 100);
     let digest = |n: u8| Digest([n; 32]);

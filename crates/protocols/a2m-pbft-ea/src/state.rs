@@ -157,6 +157,8 @@ pub struct A2mPbftEa {
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
+    /// When that one has waited too long.
+    pub(crate) request_due: Time,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Attested>>>,
@@ -231,6 +233,7 @@ impl A2mPbftEa {
             fetching: false,
             timed: None,
             gave_way: false,
+            request_due: Time::default(),
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),

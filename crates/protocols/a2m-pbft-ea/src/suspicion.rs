@@ -15,7 +15,7 @@ const MOST_SHOWN: usize = 64;
 impl A2mPbftEa {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
-    /// executed ones give way one after the other.
+    /// executed ones give way one after the other: each has no more than its own time from when it came.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTEA-V1");
         let oldest = if self.active { self.pool.oldest().map(|(order, _)| order) } else { None };
@@ -24,13 +24,21 @@ impl A2mPbftEa {
             return;
         }
         self.timed = oldest;
-        if gave_way && oldest.is_some() {
-            return;
-        }
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
+            if gave_way {
+                // Whoever has all of its own give way, just before they are shown, must not end the view with the time that
+                // the first of them had.
+                let due = self.pool.oldest_came().unwrap_or_default().after(patience);
+                if due > self.request_due {
+                    self.request_due = due;
+                    cx.set_timer(Timer::Request, due);
+                }
+                return;
+            }
+            self.request_due = self.after(cx, patience);
             cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
-            cx.set_timer(Timer::Request, self.after(cx, patience));
+            cx.set_timer(Timer::Request, self.request_due);
         } else {
             cx.cancel_timer(Timer::Forward);
             cx.cancel_timer(Timer::Request);
@@ -43,7 +51,7 @@ impl A2mPbftEa {
             return;
         }
         let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
-        let frames = oldest.filter_map(|(_, digest)| self.frames.get(&digest).cloned()).collect();
+        let frames = oldest.digests().filter_map(|digest| self.frames.get(digest).cloned()).collect();
         let frames = self.ask_favours(cx, frames);
         if !frames.is_empty() {
             cx.show_frames(To::One(self.primary()), frames);

@@ -115,8 +115,10 @@ impl Agreement for Pbft {
         self.executed(cx, reached, outcome);
     }
 
-    fn on_configured(&mut self, _: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
+    fn on_configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
         self.configured(configuration);
+        // Nobody waits any more for what was a removed client's.
+        self.watch_oldest(cx);
     }
 
     fn on_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {

@@ -120,9 +120,11 @@ impl Pbft {
         }
         let half = self.overtaking_patience() / 2;
         let until = Time(cx.now().0.saturating_sub(half));
-        let oldest: Vec<_> = self.pool.waiting_since(until, Shown::MOST).collect();
-        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else { return };
-        let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
+        let oldest = self.pool.waiting_since(until, Shown::MOST);
+        // What is executed is shown beside the others and judges nobody: it must not stand for one that does.
+        let judged = if oldest.new.is_empty() { &oldest.again } else { &oldest.new };
+        let Some(shown) = Shown::after(self.shown, judged, cx.now()) else { return };
+        let frames = oldest.digests().filter_map(|digest| self.frames.get(digest).cloned());
         cx.show_frames(To::One(self.primary()), frames.collect());
         self.shown = Some(shown);
         cx.set_timer(Timer::Overtaken, self.after(cx, half));
@@ -138,8 +140,8 @@ impl Pbft {
         if self.lags() {
             rule!("PBFT-P3");
             // What it waits for may be executed in what it lacks: shown all the same, it would be charged to it (R13).
-            self.shown = None;
-            return;
+            // What is left afterwards was shown before.
+            return cx.set_timer(Timer::Overtaken, self.after(cx, self.overtaking_patience() / 2));
         }
         if !shown.has(order) {
             // All of them were ordered, and others have become the oldest.

@@ -160,6 +160,8 @@ pub struct Pbft {
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
+    /// When that one has waited too long.
+    pub(crate) request_due: Time,
     /// How fast batches are agreed on.
     pub(crate) pace: Pace,
     /// The timer of the next look at the primary is set, and for when.
@@ -248,6 +250,7 @@ impl Pbft {
             named: false,
             timed: None,
             gave_way: false,
+            request_due: Time::default(),
             pace: Pace::default(),
             looking: false,
             look_due: Time(0),

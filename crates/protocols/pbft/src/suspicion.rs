@@ -8,7 +8,7 @@ use troth_types::ReplicaId;
 impl Pbft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
-    /// executed ones give way one after the other. One that has yet to execute what is stable waits for itself: what it
+    /// executed ones give way one after the other: each has no more than its own time from when it came. One that has yet to execute what is stable waits for itself: what it
     /// waits for may have been executed there.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V1");
@@ -31,8 +31,12 @@ impl Pbft {
             } else {
                 cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
             }
-            if !runs_on {
-                cx.set_timer(Timer::Request, self.after(cx, patience));
+            // Whoever has all of its own give way, just before they are shown, must not end the view with the time that
+            // the first of them had.
+            let due = if runs_on { came.after(patience) } else { self.after(cx, patience) };
+            if !runs_on || due > self.request_due {
+                self.request_due = due;
+                cx.set_timer(Timer::Request, due);
             }
         } else {
             cx.cancel_timer(Timer::Forward);

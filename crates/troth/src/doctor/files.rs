@@ -100,7 +100,7 @@ fn out_of_reach(layout: &Layout, here: &[ReplicaId]) -> Vec<Finding> {
             replicas(&ids),
             closed.display()
         );
-        Finding::fail(SUBJECT, said, how_to_open(&closed))
+        Finding::fail(SUBJECT, said, how_to_open(&closed, user))
     };
     alike.into_iter().map(finding).collect()
 }

@@ -139,8 +139,8 @@ pub enum StoreError {
     },
     /// The files of the directory tell different stories.
     #[error(
-        "the store's files contradict each other: {what}; mend: put back what was there last, \
-             untouched, else leave the replica stopped"
+        "the store's files contradict each other: {what}; mend: mount what belongs there, \
+             else leave the replica stopped, and put no copy in its place"
     )]
     Contradiction {
         /// The contradiction.

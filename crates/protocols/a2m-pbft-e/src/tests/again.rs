@@ -62,6 +62,39 @@ fn a_client_that_has_its_requests_give_way_one_after_the_other_puts_off_no_timer
 }
 
 #[test]
+fn requests_that_give_way_one_after_the_other_end_no_view_before_their_time() {
+    covers!("A2MPBFTE-H5");
+    let mut net = Net::new();
+    let window = SMALL.limits.client_window;
+    let due = |net: &Net| net.node(1).timers[&Timer::Request];
+    let again = |net: &mut Net, number| {
+        net.step(r(1), |replica, cx| replica.on_requests_again(cx, vec![frame(1, number)]));
+    };
+    (1..=2).for_each(|number| net.order(&frame(1, number)));
+    again(&mut net, 1);
+    let first = due(&net);
+    net.now += SMALL.request_timeout / 2;
+    again(&mut net, 2);
+    assert_eq!(due(&net), first);
+    net.now += SMALL.request_timeout / 4;
+    request(&mut net, 1, &frame(1, 1 + window));
+    assert_eq!(due(&net), first.after(SMALL.request_timeout / 2), "the second came so much later");
+}
+
+#[test]
+fn many_executed_ones_keep_no_new_one_from_being_shown() {
+    covers!("A2MPBFTE-H7");
+    let mut net = Net::new();
+    let (frames, new): (Vec<VerifiedFrame>, _) =
+        ((1..=100).map(|client| frame(client, 1)).collect(), frame(199, 1));
+    frames.iter().for_each(|frame| net.order(frame));
+    net.step(r(1), |replica, cx| replica.on_requests_again(cx, frames));
+    request(&mut net, 1, &new);
+    net.fire(1, Timer::Forward);
+    assert!(net.node(1).shown.contains(&new));
+}
+
+#[test]
 fn the_primary_orders_a_little_again_for_each_of_the_others_and_nobody_else_waits_with_them() {
     covers!("A2MPBFTE-H6");
     let mut net = Net::new();

@@ -224,7 +224,7 @@ fn both_are_kept_on_a_real_disk() {
     assert_eq!(
         error.to_string(),
         "the store's files contradict each other: counters have started in this epoch, logs have not; mend: \
-         put back what was there last, untouched, else leave the replica stopped"
+         mount what belongs there, else leave the replica stopped, and put no copy in its place"
     );
 }
 
