@@ -167,6 +167,12 @@ impl Wire for Node {
         let mut long = || u64::decode(reader).map(u64::cast_signed);
         let (created_zxid, modified_zxid, created, modified) = (long()?, long()?, long()?, long()?);
         let (owner, children_zxid) = (long()?, long()?);
+        let stay = Stay::of(owner);
+        if stay.owner() != owner {
+            return Err(Malformed::Invalid(
+                "a time to live has no bits beside the mark and the milliseconds",
+            ));
+        }
         let mut int = || u32::decode(reader).map(u32::cast_signed);
         let (version, creations, acl_version) = (int()?, int()?, int()?);
         let (children, due) = (Wire::decode(reader)?, Wire::decode(reader)?);
@@ -192,7 +198,7 @@ impl Wire for Node {
             version,
             creations,
             acl_version,
-            stay: Stay::of(owner),
+            stay,
             children_zxid,
             children,
             due,

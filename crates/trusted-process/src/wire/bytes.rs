@@ -17,6 +17,12 @@ impl<'a> Reader<'a> {
         if bytes.len() > MAX_FRAME { Err(Fault::TooLong(bytes.len()).into()) } else { Ok(Self(bytes)) }
     }
 
+    /// A list for so many elements, of at least a byte each: room for as many as have come, whatever is announced, and no
+    /// more, as a list that grows by doubling takes.
+    pub(super) fn room_for<T>(&self, count: usize) -> Vec<T> {
+        Vec::with_capacity(count.min(self.0.len()))
+    }
+
     /// Demands that nothing is left.
     pub(super) fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Fault::Trailing.into()) }

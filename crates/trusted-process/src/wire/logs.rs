@@ -62,8 +62,7 @@ pub fn decode_log_call(frame: &[u8]) -> Result<Vec<Operation>, Malformed> {
     let mut rest = Reader::new(frame)?;
     rest.kind(LOG_CALL)?;
     let count = rest.operations()?;
-    // It takes as much as has come, not as much as is announced.
-    let mut operations = Vec::new();
+    let mut operations = rest.room_for(count);
     for _ in 0..count {
         operations.push(one_operation(&mut rest)?);
     }
@@ -105,7 +104,7 @@ pub fn decode_log_answers(frame: &[u8]) -> Result<Result<Vec<Answer>, LogRefusal
         REFUSED => Err(refusal(&mut rest)?),
         ANSWERED => {
             let count = rest.operations()?;
-            let mut answers = Vec::new();
+            let mut answers = rest.room_for(count);
             for _ in 0..count {
                 answers.push(one_answer(&mut rest)?);
             }
