@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|cost|protocols|delays|gates [null|kv]|open [null|kv]|plots",
+    words: "null|large|peers|zookeeper|cost|protocols|delays|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes (3f+1 with --protocol pbft) that serve nothing,
@@ -28,6 +28,9 @@ snapshots do to the request path, the memory, a restart, and what a replica fetc
 the same run: at least 4 times ZooKeeper's and 6 times etcd's with 1,000 outstanding, and one client alone no slower
 than with either. It builds etcd from the modules that bench/peers/etcd pins and fetches ZooKeeper from the artifacts
 that bench/peers/zookeeper pins, which needs `go`, a JDK, `mvn`, and a network the first time; all of it stays below target/peers.
+`zookeeper` measures the coordination service, through one gateway, beside three servers of Apache ZooKeeper under the same
+load in turns: setData and create of 256 B and 1 KB, getData, and 70 % reads, with 1, 100 and 1,000 outstanding, both on
+disk before they answer and then both without. It holds where durable writes are at least twice ZooKeeper's and reads no slower.
 With `open` requests arrive at times that do not depend on answers (Poisson, from a seed) at 10, 25, 50, 75 and 90 %
 of the rate that each variant reached in a closed loop before, in turns, and counts each latency from when the request
 was due: what a server that stands still does to those who come meanwhile is in it. It says where what waits grows.
@@ -73,6 +76,7 @@ What was measured is written to bench/results, that of gates, open and delays as
             help: "of `open`: own-process, in-process, unreplicated; all where not given",
         },
         Opt { name: "--seed", value: "<n>", help: "of `open`: what arrivals are drawn from; 1 where not given" },
+        Opt { name: "--only", value: "<text>", help: "of `zookeeper`: only what has this in its name" },
         Opt { name: "--keys", value: "<n>", help: "of `large`; 10000000 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "rounds of each kind; 3 where not given" },
     ],
@@ -87,6 +91,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["null"] => {}
         ["large"] => return large(arguments),
         ["peers"] => return peers::run(arguments),
+        ["zookeeper"] => return peers::coordination(arguments),
         ["cost"] => return cost(arguments),
         ["protocols"] => return protocols(arguments),
         ["delays"] => return delays(arguments),
@@ -97,7 +102,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         ["plots"] => return plots(),
         _ => {
             return Err(
-                "say which benchmark: null, large, peers, cost, protocols, delays, gates [null|kv], open \
+                "say which benchmark: null, large, peers, zookeeper, cost, protocols, delays, gates [null|kv], open \
                         [null|kv] or plots"
                     .to_string(),
             );

@@ -23,6 +23,7 @@ mod sim;
 mod source;
 mod upgrade;
 mod workspace;
+mod zkcli;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ const COMMANDS: &[Command] = &[
     attacks::COMMAND,
     chaos::COMMAND,
     upgrade::COMMAND,
+    zkcli::COMMAND,
     claims::COMMAND,
 ];
 

@@ -1,5 +1,5 @@
 //! `bench peers`: builds etcd and ZooKeeper with their load programs, and has the measuring program run them beside
-//! Troth.
+//! Troth. `bench zookeeper` has it run the coordination service beside ZooKeeper.
 
 use crate::bench::{HONEST, heard, keep};
 use crate::cli::{Arguments, Report};
@@ -38,6 +38,29 @@ pub fn run(arguments: &Arguments) -> Result<Report, String> {
     Ok(report)
 }
 
+/// The coordination service beside ZooKeeper, under one load.
+pub fn coordination(arguments: &Arguments) -> Result<Report, String> {
+    let (seconds, rounds) = (arguments.number("--seconds", 3)?, arguments.number("--rounds", 3)?);
+    let (root, products) = (workspace::root(), workspace::target(&workspace::root()).join("peers"));
+    std::fs::create_dir_all(&products).map_err(|why| format!("{}: {why}", products.display()))?;
+    let zookeeper = zookeeper(&root, &products)?.to_string_lossy().into_owned();
+    println!("building troth and the measuring program");
+    let mut words = ["zookeeper", "--json", "--zookeeper", &zookeeper].map(str::to_string).to_vec();
+    for (name, number) in [("--seconds", seconds), ("--rounds", rounds)] {
+        words.extend([name.to_string(), number.to_string()]);
+    }
+    let only = arguments.all("--only").pop();
+    words.extend(only.iter().flat_map(|part| ["--only".to_string(), (*part).to_string()]));
+    // The program bounds its rounds itself: 36 cells of two sides, and as long again for what rounds made.
+    let turns = seconds.saturating_add(1).saturating_mul(rounds.saturating_add(1)).saturating_mul(36 * 4);
+    let report = heard(words, &HONEST, Duration::from_secs(turns).saturating_add(OVERHEAD * 2))?;
+    // A part says nothing of the whole.
+    if only.is_none() {
+        keep(&report, "zookeeper")?;
+    }
+    Ok(report)
+}
+
 /// The program that is an etcd server and the load on some.
 fn etcd(root: &Path, products: &Path) -> Result<PathBuf, String> {
     let program = products.join("etcd");
@@ -55,7 +78,7 @@ fn etcd(root: &Path, products: &Path) -> Result<PathBuf, String> {
 }
 
 /// The directory with ZooKeeper's archives and the classes that run them.
-fn zookeeper(root: &Path, products: &Path) -> Result<PathBuf, String> {
+pub fn zookeeper(root: &Path, products: &Path) -> Result<PathBuf, String> {
     let (source, place) = (root.join(ZOOKEEPER), products.join("zookeeper"));
     // Archives of another version and classes without a source would be found, too.
     if place.exists() {

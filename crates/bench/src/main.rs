@@ -18,6 +18,7 @@
 //! | `suite` | every gate: each cluster beside the unreplicated service with the same durability |
 //! | `protocols` | every agreement protocol beside PBFT |
 //! | `peers` | durable writes beside etcd's and ZooKeeper's |
+//! | `zookeeper` | the coordination service beside Apache ZooKeeper |
 //! | `variants` | a cluster or the unreplicated service, with its clients |
 //! | `yardsticks` | what the machine itself can do |
 //! | `allocations` | the allocator of `troth`, with a count |
@@ -49,6 +50,7 @@ mod suite;
 mod syscalls;
 mod variants;
 mod yardsticks;
+mod zookeeper;
 
 #[cfg(test)]
 mod tests;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Open(plan) => open::run(&plan),
         Command::Large(plan) => large::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
+        Command::ZooKeeper(plan) => zookeeper::run(&plan),
         Command::Cost(plan) => cost::run(&plan),
         Command::Protocols(plan) => protocols::run(&plan),
         Command::Delays(plan) => protocols::delays::run(&plan),

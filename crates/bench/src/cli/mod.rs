@@ -38,6 +38,9 @@ pub(crate) enum Command {
     Large(LargePlan),
     /// Measure durable writes beside etcd's and ZooKeeper's.
     Peers(PeersPlan),
+    /// Measure the coordination service beside Apache ZooKeeper.
+    #[command(name = "zookeeper")]
+    ZooKeeper(ZooKeeperPlan),
     /// Count what an operation costs the servers, item by item.
     Cost(CostPlan),
     /// Send back what comes.
@@ -187,6 +190,33 @@ pub(crate) struct PeersPlan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// For how long the coordination service is measured.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ZooKeeperPlan {
+    /// Where the classes of bench/peers/zookeeper are, and in `lib` the archives that they need.
+    #[arg(long)]
+    pub(crate) zookeeper: PathBuf,
+    /// Only what has this in its name.
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+    /// Seconds measured per round.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub(crate) seconds: u64,
+    /// Rounds of each, in turns.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub(crate) rounds: u32,
+    /// End with the result as one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ZooKeeperPlan {
+    /// Whether something of this name is measured.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|part| name.contains(part))
+    }
 }
 
 /// Which gates are measured, and for how long.

@@ -22,6 +22,7 @@ use crate::variants::{Running, replicated};
 use crate::yardsticks::Yardsticks;
 use line::Figures;
 use peer::Peer;
+pub(crate) use peer::zookeeper_servers;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -150,10 +151,14 @@ async fn measure_cell(
 }
 
 /// Where the peers keep their data, beside Troth's; removed in the end.
-struct PeersScratch(PathBuf);
+pub(crate) struct PeersScratch(PathBuf);
 
 impl PeersScratch {
-    fn new() -> Result<Self, Failure> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn new() -> Result<Self, Failure> {
         let below = std::env::temp_dir();
         remove_abandoned(&below)?;
         let path = below.join(format!("{SCRATCH}{}", std::process::id()));

@@ -22,9 +22,9 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The heap of a server, as ZooKeeper's own start script sets it.
 const HEAP: &str = "-Xmx1000m";
-/// The configuration that ZooKeeper ships, in a directory and on ports of our own; `forceSync` is its default.
+/// The configuration that ZooKeeper ships, in a directory and on ports of our own; its `forceSync` is `yes` by default.
 /// The page for administrators would need a port and libraries more.
-const ZOOKEEPER: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\nforceSync=yes\nadmin.enableServer=false\n\
+const ZOOKEEPER: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n\
                          clientPortAddress=127.0.0.1\n";
 
 /// Running servers with their load.
@@ -68,25 +68,7 @@ impl Peer {
 
     /// Three ZooKeeper servers with the configuration that it ships.
     pub(crate) async fn zookeeper(classes: &Path, scratch: &Path) -> Result<Self, Failure> {
-        let ports = free_ports(3 * SERVERS)?;
-        let mut ensemble = String::new();
-        for (number, ports) in ports.chunks_exact(3).enumerate() {
-            ensemble += &format!("server.{}=127.0.0.1:{}:{}\n", number + 1, ports[1], ports[2]);
-        }
-        let mut servers = Vec::new();
-        for (number, ports) in ports.chunks_exact(3).enumerate() {
-            let directory = made(scratch, &format!("zookeeper-{number}"))?;
-            let data = made(&directory, "data")?;
-            std::fs::write(data.join("myid"), format!("{}\n", number + 1))?;
-            let own = format!("dataDir={}\nclientPort={}\n", data.display(), ports[0]);
-            let configuration = directory.join("zoo.cfg");
-            std::fs::write(&configuration, format!("{ZOOKEEPER}{own}{ensemble}"))?;
-            let mut server = java(classes);
-            server.args([HEAP, "PeerServer"]).arg(configuration);
-            servers.push(Server::run(&mut server, &directory, "")?);
-        }
-        let clients: Vec<String> =
-            ports.chunks_exact(3).map(|ports| format!("127.0.0.1:{}", ports[0])).collect();
+        let (servers, clients) = zookeeper_servers(classes, scratch, true)?;
         let mut load = java(classes);
         load.args(["PeerLoad", &clients.join(",")]);
         let load = Server::run(&mut load, &made(scratch, "zookeeper-load")?, "")?;
@@ -166,6 +148,34 @@ impl Peer {
             tokio::time::sleep(LOOK).await;
         }
     }
+}
+
+/// Starts three ZooKeeper servers that sync what they answer, as ZooKeeper ships, or do not; gives where they listen.
+pub(crate) fn zookeeper_servers(
+    classes: &Path,
+    scratch: &Path,
+    syncs: bool,
+) -> Result<(Vec<Server>, Vec<String>), Failure> {
+    let ports = free_ports(3 * SERVERS)?;
+    let mut ensemble = String::new();
+    for (number, ports) in ports.chunks_exact(3).enumerate() {
+        ensemble += &format!("server.{}=127.0.0.1:{}:{}\n", number + 1, ports[1], ports[2]);
+    }
+    let sync = if syncs { "yes" } else { "no" };
+    let mut servers = Vec::new();
+    for (number, ports) in ports.chunks_exact(3).enumerate() {
+        let directory = made(scratch, &format!("zookeeper-{number}"))?;
+        let data = made(&directory, "data")?;
+        std::fs::write(data.join("myid"), format!("{}\n", number + 1))?;
+        let own = format!("dataDir={}\nclientPort={}\nforceSync={sync}\n", data.display(), ports[0]);
+        let configuration = directory.join("zoo.cfg");
+        std::fs::write(&configuration, format!("{ZOOKEEPER}{own}{ensemble}"))?;
+        let mut server = java(classes);
+        server.args([HEAP, "PeerServer"]).arg(configuration);
+        servers.push(Server::run(&mut server, &directory, "")?);
+    }
+    let clients = ports.chunks_exact(3).map(|ports| format!("127.0.0.1:{}", ports[0])).collect();
+    Ok((servers, clients))
 }
 
 /// A directory of this name.
