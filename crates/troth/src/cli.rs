@@ -1,8 +1,11 @@
 //! What can be said on the command line.
 
 use crate::admin::Admin;
+use crate::gateway::{Gateway, USUAL as GATEWAY};
+use crate::init::ZooKeeperSettings;
 use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use troth_node::config::{Auth, Protocol};
 
@@ -46,6 +49,7 @@ Examples:
   troth init --protocol pbft                    four replicas that need no trusted component
   troth init --protocol a2m-pbft-e              four replicas; answers are of one history even if two lie
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
+  troth init --service zookeeper                a coordination service
 
 Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
     Init(Init),
@@ -81,10 +85,13 @@ Examples:
   troth up                    three replicas, one may fail; files in ./troth-data while it runs
   troth up --f 2              five replicas, two may fail
   troth up --protocol pbft    four replicas without trusted components, one may fail
+  troth up --zookeeper        three replicas and a gateway for ZooKeeper's clients on 127.0.0.1:2181
   troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made")]
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
+    /// Serve the clients of another system, as a client of the group.
+    Gateway(Gateway),
     /// Check this machine: kernel, permissions, clocks, disks, isolation, and whether the replicas answer.
     #[command(after_help = "\
 One line per finding: ok, warn or fail, with what to do. Exit code 1 where something
@@ -130,6 +137,7 @@ impl Command {
             Self::Trusted(arguments) => &arguments.dir,
             Self::Up(arguments) => &arguments.dir,
             Self::Kv(arguments) => &arguments.dir,
+            Self::Gateway(arguments) => &arguments.dir,
             Self::Doctor(arguments) => &arguments.dir,
             Self::Backup(arguments) => &arguments.dir,
             Self::Restore(arguments) => &arguments.dir,
@@ -155,6 +163,8 @@ pub(crate) enum ServiceName {
     Kv,
     /// Nothing, for measurements.
     Null,
+    /// A coordination service, to gateways that ZooKeeper's clients connect to.
+    Zookeeper,
 }
 
 /// By what clients' requests show whose they are.
@@ -202,6 +212,8 @@ pub(crate) struct Init {
     /// What the group serves.
     #[arg(long, value_enum, default_value = "kv")]
     pub(crate) service: ServiceName,
+    #[command(flatten)]
+    pub(crate) zookeeper: ZooKeeperSettings,
     #[command(flatten)]
     pub(crate) shape: Shape,
 }
@@ -371,6 +383,10 @@ pub(crate) struct Up {
     /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft and a2m-pbft-ea, else 3f+1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
+    /// Serve a coordination service, with a gateway that ZooKeeper's clients connect to; on 127.0.0.1:2181 where no
+    /// address is given.
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, default_missing_value = GATEWAY)]
+    pub(crate) zookeeper: Option<SocketAddr>,
 }
 
 #[derive(Args, Debug)]

@@ -6,9 +6,10 @@ use crate::how_to_start::{self, Which};
 use crate::print::say;
 use crate::up::OURS;
 use crate::users;
+use clap::Args;
 use std::os::unix::fs::chown;
 use troth_node::config::{
-    Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+    Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper, make,
 };
 use troth_trusted_process::User;
 use troth_types::ReplicaId;
@@ -16,14 +17,57 @@ use troth_types::ReplicaId;
 /// Where the `/status` port stands from the group's port.
 const HTTP_OFFSET: u16 = 100;
 
+/// What the replicas of a coordination service have alike; only with --service zookeeper.
+#[derive(Args, Debug)]
+pub(crate) struct ZooKeeperSettings {
+    /// With --service zookeeper: who may do everything, as name:digest, the digest being the Base64 of the SHA-1 of
+    /// name:password. Nobody where absent.
+    #[arg(long, value_name = "NAME:DIGEST")]
+    pub(crate) superuser: Option<String>,
+    /// With --service zookeeper: the shortest time-out of a session, in milliseconds; 4000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) min_session_timeout: Option<u32>,
+    /// With --service zookeeper: the longest; 40000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) max_session_timeout: Option<u32>,
+    /// With --service zookeeper: refuse what would pass the hard limit of a quota.
+    #[arg(long)]
+    pub(crate) enforce_quotas: bool,
+}
+
 pub(crate) fn run(init: &Init) -> Result<(), Failure> {
     let service = match init.service {
         ServiceName::Kv => Service::Kv,
         ServiceName::Null => Service::Null,
+        ServiceName::Zookeeper => Service::ZooKeeper,
     };
+    let zookeeper = settings(&init.zookeeper, service)?;
     let layout = Layout::new(&init.dir.dir);
     let protocol = init.shape.protocol.unwrap_or_default();
-    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| make(&layout, plan))
+    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| {
+        make(&layout, &Plan { zookeeper, ..plan.clone() })
+    })
+}
+
+/// The settings of the coordination service that were asked for.
+fn settings(asked: &ZooKeeperSettings, service: Service) -> Result<ZooKeeper, Failure> {
+    let ZooKeeperSettings { superuser, min_session_timeout, max_session_timeout, enforce_quotas } = asked;
+    let usual = ZooKeeper::default();
+    let settings = ZooKeeper {
+        superuser: superuser.clone(),
+        timeouts: (
+            min_session_timeout.unwrap_or(usual.timeouts.0),
+            max_session_timeout.unwrap_or(usual.timeouts.1),
+        ),
+        enforces_quotas: *enforce_quotas,
+        ..usual.clone()
+    };
+    if service != Service::ZooKeeper && settings != usual {
+        return Err(Failure::usage(
+            "--superuser, --min-session-timeout, --max-session-timeout and --enforce-quotas are for --service zookeeper",
+        ));
+    }
+    Ok(settings)
 }
 
 /// Makes a cluster of this shape and tells what is where. What the shape leaves open of the proofs of requests is `auth`.
@@ -129,6 +173,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
         auth,
         faults: init.f,
         service,
+        zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home,
         durability: match init.durability {

@@ -68,7 +68,7 @@ impl Servers {
         let mut servers = Self::at("troth")?;
         let dir = servers.place.join("group");
         let mut up = Command::new(program);
-        up.args(["up", "--zookeeper", "--listen", &servers.address, "--dir"]).arg(dir);
+        up.args(["up", &format!("--zookeeper={}", servers.address), "--dir"]).arg(dir);
         servers.launch(&mut up)?;
         Ok(servers)
     }
