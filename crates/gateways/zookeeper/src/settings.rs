@@ -10,6 +10,8 @@ use troth_types::Limits;
 pub struct Settings {
     /// Where clients connect. Port 0 takes a free one ([`Gateway::addresses`](crate::Gateway::addresses) says which).
     pub listen: Vec<SocketAddr>,
+    /// Where the admin pages are (`/commands`), over plain HTTP; nowhere where there is none. Whoever reaches them may ask.
+    pub admin: Option<SocketAddr>,
     /// The group's limits: what goes together to the group must fit one frame.
     pub limits: Limits,
     /// The longest packet of a client, in bytes behind its length (`jute.maxbuffer`). Who sends a longer one is closed.
@@ -45,6 +47,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: Vec::new(),
+            admin: None,
             limits: Limits::DEFAULT,
             packet_bytes: 0xf_ffff,
             connections: 10_000,

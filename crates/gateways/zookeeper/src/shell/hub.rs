@@ -1,6 +1,7 @@
 //! The task that owns the machine.
 
 use super::Group;
+use super::admin;
 use super::connection::{Handle, prepare};
 use super::listen::accept_all;
 use crate::Settings;
@@ -30,6 +31,8 @@ pub(super) enum Inbound {
     Word(ConnectionId, [u8; 4]),
     Written(ConnectionId, usize),
     Closed(ConnectionId),
+    /// Somebody asks for an admin page.
+    Report(String, oneshot::Sender<Option<String>>),
 }
 
 type Answer = (CallId, Result<Vec<Bytes>, ClientError>);
@@ -88,10 +91,14 @@ impl<G: Group> Hub<G> {
         inbound: mpsc::Sender<Inbound>,
         inbox: mpsc::Receiver<Inbound>,
         addresses: Vec<TcpListener>,
+        pages: Option<TcpListener>,
     ) -> Self {
         let mut listeners = JoinSet::new();
         for listener in addresses {
             listeners.spawn(accept_all(listener, inbound.clone()));
+        }
+        if let Some(listener) = pages {
+            listeners.spawn(admin::serve(listener, inbound.clone()));
         }
         Self {
             machine: Machine::new(settings.clone()),
@@ -164,6 +171,10 @@ impl<G: Group> Hub<G> {
             Inbound::Packets(id, packets) => self.machine.packets(now, id, packets),
             Inbound::Word(id, word) => self.machine.word(now, id, word),
             Inbound::Written(id, bytes) => self.machine.written(id, bytes),
+            Inbound::Report(name, answer) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(self.machine.report(&name));
+            }
             Inbound::Closed(id) => {
                 self.machine.closed(id);
                 self.handles.remove(&id);

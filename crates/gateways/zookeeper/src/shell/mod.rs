@@ -1,6 +1,7 @@
 //! Sockets, the clock and the group's client around the machine: one task that owns the machine, one for each connection, and
 //! one for each address that is listened on.
 
+mod admin;
 mod connection;
 mod group;
 mod hub;
@@ -41,6 +42,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Gateway {
     addresses: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     hub: JoinHandle<()>,
 }
@@ -72,17 +74,31 @@ impl Gateway {
             *address = bound;
             listeners.push(listener);
         }
-        let addresses = settings.listen.clone();
+        let pages = match &mut settings.admin {
+            Some(address) => {
+                let (listener, bound) = listen::bind(*address).await?;
+                *address = bound;
+                Some(listener)
+            }
+            None => None,
+        };
+        let (addresses, admin) = (settings.listen.clone(), settings.admin);
         let (stop, stopped) = oneshot::channel();
-        let hub = Hub::new(settings, group, events, inbound, inbox, listeners);
+        let hub = Hub::new(settings, group, events, inbound, inbox, listeners, pages);
         let hub = tokio::spawn(hub.run(stopped));
-        Ok(Self { addresses, stop: Some(stop), hub })
+        Ok(Self { addresses, admin, stop: Some(stop), hub })
     }
 
     /// Where clients connect.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where the admin pages are.
+    #[must_use]
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
     }
 
     /// Waits until the gateway serves no longer because the group's client was closed.

@@ -192,3 +192,23 @@ async fn the_gateway_ends_with_its_groups_client() {
     timeout(PATIENCE, gateway.ended()).await.expect("it ends");
     assert!(client.rest().await.is_empty());
 }
+
+#[tokio::test]
+async fn the_admin_pages_are_served_over_http() {
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (gateway, _) = gateway(Settings { admin, ..Settings::default() }).await;
+    let address = gateway.admin().expect("an address");
+    for (asked, status, said) in [
+        ("GET /commands/ruok HTTP/1.1", "200 OK", "{\"command\":\"ruok\",\"error\":null}"),
+        ("GET /commands HTTP/1.1", "200 OK", "<a href=\"/commands/monitor\">monitor</a>"),
+        ("GET /commands/none?x=y HTTP/1.1", "404 Not Found", "Unknown command: none"),
+        ("GET / HTTP/1.1", "404 Not Found", "/commands"),
+        ("POST /commands/srst HTTP/1.1", "405 Method Not Allowed", "GET"),
+    ] {
+        let mut asks = Raw::connect(address).await;
+        asks.0.write_all(format!("{asked}\r\nHost: here\r\n\r\n").as_bytes()).await.expect("it is written");
+        let page = String::from_utf8(asks.rest().await).expect("a text");
+        assert!(page.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{page}");
+        assert!(page.split("\r\n\r\n").nth(1).is_some_and(|body| body.contains(said)), "{page}");
+    }
+}
