@@ -81,6 +81,9 @@ fn gateway(given: &Given, own: &Path) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = ["gateway", "zookeeper", "--client"].map(str::to_string).to_vec();
     words.push((given.id()? + 1).to_string());
     words.extend(["--listen".to_string(), format!("127.0.0.1:{port}")]);
+    if let Some(port) = given.number::<u16>("admin.serverPort")? {
+        words.extend(["--admin".to_string(), format!("127.0.0.1:{port}")]);
+    }
     if let Some(most) = given.number::<u32>("maxClientCnxns")? {
         words.extend(["--connections-per-address".to_string(), most.to_string()]);
     }
