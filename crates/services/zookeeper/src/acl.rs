@@ -50,7 +50,8 @@ impl Id {
 
     pub(crate) fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
         let bounded = |text: Option<String>| text.filter(|text| text.len() <= MAX_ID).ok_or(BadRecord);
-        Ok(Self { scheme: bounded(input.text()?)?, id: bounded(input.text()?)? })
+        // Some clients write an empty identity, as `auth` has it, as none.
+        Ok(Self { scheme: bounded(input.text()?)?, id: bounded(Some(input.text()?.unwrap_or_default()))? })
     }
 
     pub(crate) fn write(&self, out: &mut Output) {

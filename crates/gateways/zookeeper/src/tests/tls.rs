@@ -114,7 +114,7 @@ async fn clients_connect_with_tls_and_their_certificates_say_who_they_are() {
     let address = gateway.secure_addresses()[0];
     let local = ("ip".to_owned(), "127.0.0.1".to_owned());
     let mut anybody = authority.open(address, None).await.expect("a connection");
-    assert_eq!(who(&mut anybody).await, [local.clone()]);
+    assert_eq!(who(&mut anybody).await, std::slice::from_ref(&local));
     let mut somebody = authority.open(address, Some("me")).await.expect("a connection");
     assert_eq!(who(&mut somebody).await, [local, ("x509".to_owned(), "O=Example,CN=me".to_owned())]);
     // A certificate of anybody else's is no way in.

@@ -45,6 +45,28 @@ fn a_password_makes_its_user_by_the_digest_that_zookeeper_computes() {
 }
 
 #[test]
+fn an_identity_that_is_none_at_all_is_an_empty_one() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.well(at, opcode::AUTH, auth("digest", "user:secret"));
+    let created = |scheme: i32| {
+        let mut out = Output::new();
+        out.text("/mine").text("x").length(1).int(perms::ALL);
+        match scheme {
+            -1 => out.int(-1).text(""),
+            _ => out.text("auth").int(-1),
+        };
+        out.int(0);
+        out.finish()
+    };
+    assert_eq!(world.ill(at, opcode::CREATE, created(-1)), Code::MarshallingError.number());
+    world.well(at, opcode::CREATE, created(0));
+    let shown = world.well(at, opcode::GET_ACL, path("/mine"));
+    let list = Input::new(&shown).vector(12, Acl::read).expect("a list").expect("a list");
+    assert_eq!(list, only("digest", &digest_id("user:secret")));
+}
+
+#[test]
 fn the_superuser_may_do_everything() {
     let superuser = Some(digest_id("super:test"));
     let mut world = World::of(ZooKeeper { superuser, ..ZooKeeper::default() });
