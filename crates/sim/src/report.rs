@@ -7,6 +7,15 @@ use std::fmt::Write as _;
 /// A seed that orders fewer requests than this shows nothing.
 pub const MIN_REQUESTS: u64 = 200;
 
+/// So does one in which the coordination service answers fewer requests without an error.
+pub const MIN_ANSWERS: u64 = 60;
+
+/// Whether a seed shows nothing.
+fn is_vacuous(outcome: &Outcome) -> bool {
+    let few = |answers: u64| !outcome.service.is_empty() && answers < MIN_ANSWERS;
+    outcome.ordered < MIN_REQUESTS || few(outcome.service.get("answers").copied().unwrap_or(0))
+}
+
 /// Sums over seeds.
 #[derive(Clone, Debug, Default)]
 #[allow(
@@ -76,7 +85,7 @@ impl Report {
         self.ordered += outcome.ordered;
         if outcome.violation.is_some() {
             self.violations += 1;
-        } else if outcome.ordered < MIN_REQUESTS {
+        } else if is_vacuous(outcome) {
             self.vacuous += 1;
             self.vacuous_seed = Some(self.vacuous_seed.map_or(seed, |first| first.min(seed)));
         }
@@ -156,7 +165,7 @@ impl Report {
     pub fn rare(&self, replaces: bool, tentative: bool) -> Option<String> {
         if let Some(seed) = self.vacuous_seed {
             return Some(format!(
-                "{} seeds order fewer than {MIN_REQUESTS} requests, seed {seed} first",
+                "{} seeds order fewer than {MIN_REQUESTS} requests, or answer fewer than {MIN_ANSWERS}, seed {seed} first",
                 self.vacuous
             ));
         }
@@ -302,7 +311,7 @@ impl Report {
             "longest_wait_ms": self.longest_wait / 1000,
             "undecided": self.undecided,
             "violations": self.violations,
-            "service": self.service.iter().map(|(what, (times, _))| (*what, *times)).collect::<BTreeMap<_, _>>(),
+            "service_did": self.service.iter().map(|(what, (times, _))| (*what, *times)).collect::<BTreeMap<_, _>>(),
         })
     }
 }

@@ -53,7 +53,7 @@ pub fn coordination() -> ZooKeeper {
     ZooKeeper {
         superuser: Some(troth_zookeeper::acl::digest_id("super:secret")),
         timeouts: (200, 3_000),
-        sessions: 6,
+        sessions: 12,
         ..ZooKeeper::default()
     }
 }

@@ -39,6 +39,7 @@ pub use stable::StableMonotone;
 pub use trusted::TrustedUniqueness;
 pub use validity::Validity;
 
+use crate::report::MIN_ANSWERS;
 use std::collections::BTreeMap;
 use troth_core::{Note, Ordered, Outcome};
 use troth_types::{ClientId, Digest, ReplicaId, Seq};
@@ -119,6 +120,14 @@ impl Checks {
         done.insert("reads judged", self.reads.judged);
         done.insert("answers audited", self.audited);
         done
+    }
+
+    /// Whether the coordination service has hardly done anything but refuse. Where the model cannot follow, nobody knows.
+    #[must_use]
+    pub fn shows_little(&self) -> bool {
+        let model = &self.replies.model;
+        let service = model.coordination(model.seq).filter(|_| !self.replies.is_behind());
+        service.is_some_and(|service| service.counts.get("answers").is_none_or(|count| *count < MIN_ANSWERS))
     }
 
     /// Everything is answered: whether what clients took for done before its place was final has one now, or will

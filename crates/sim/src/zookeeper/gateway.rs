@@ -98,8 +98,16 @@ impl Gateway {
     fn operation(&mut self, rng: &mut Rng) -> Operation {
         let heard: Vec<Held> = self.held.iter().filter(|held| !held.silent).copied().collect();
         if heard.is_empty() || (heard.len() < SESSIONS && rng.one_in(10)) {
-            let attached = if rng.one_in(2) { self.attach(rng) } else { None };
-            return attached.unwrap_or_else(|| self.open(rng));
+            let attached = if rng.one_in(3) { self.attach(rng) } else { None };
+            // As many as it waits for already will do.
+            let waits = self.passwords.len() >= SESSIONS;
+            return attached.unwrap_or_else(|| {
+                if waits {
+                    Operation::Touch(heard.iter().map(|held| held.at).collect())
+                } else {
+                    self.open(rng)
+                }
+            });
         }
         let held = rng.pick(&heard);
         match rng.below(40) {
@@ -142,6 +150,9 @@ impl Gateway {
                 self.held.retain(|held| held.at.session != *session);
                 self.town.borrow_mut().learn(at, *password);
                 self.held.push(Held { at, seen: 0, silent: false });
+            }
+            (Operation::Open { password, .. }, _) => {
+                self.passwords.remove(password);
             }
             (Operation::Attach { session, .. }, Answer::Reply { .. }) => {
                 self.town.borrow_mut().forget(*session);
@@ -206,7 +217,10 @@ impl Workload for Gateway {
     }
 
     fn done(&mut self, call: &Called<'_>, checks: &mut Checks) {
-        let Some(results) = call.results else { return };
+        let Some(results) = call.results else {
+            // Whatever was asked for may have happened: that is for its clients to find out.
+            return self.passwords.clear();
+        };
         if call.read {
             Self::judge(call, results, checks);
         } else {

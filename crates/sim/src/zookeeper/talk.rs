@@ -22,11 +22,11 @@ pub struct Talk {
     made: u64,
     /// Who it is, for data and addresses.
     name: u64,
-    /// Sequential nodes, whose names nobody can guess.
-    pub numbered: Vec<String>,
+    /// Nodes that it made, and may find again.
+    made_nodes: Vec<String>,
 }
 
-/// The most sequential nodes that a client remembers.
+/// The most nodes that a client remembers.
 const REMEMBERED: usize = 8;
 
 fn record(write: impl FnOnce(&mut Output)) -> Bytes {
@@ -66,27 +66,29 @@ impl Talk {
     /// A client with a number, where so many nodes stand below the root.
     #[must_use]
     pub fn new(name: u64, names: u64) -> Self {
-        Self { names, made: 0, name, numbered: Vec::new() }
+        Self { names, made: 0, name, made_nodes: Vec::new() }
     }
 
-    /// A sequential node that it made.
+    /// A node that it made.
     pub fn remember(&mut self, path: String) {
-        if self.numbered.len() == REMEMBERED {
-            self.numbered.remove(0);
+        if self.made_nodes.len() == REMEMBERED {
+            self.made_nodes.remove(0);
         }
-        self.numbered.push(path);
+        self.made_nodes.push(path);
     }
 
     fn path(&self, rng: &mut Rng) -> String {
         let (name, child) = (rng.below(self.names), rng.below(3));
+        if !self.made_nodes.is_empty() && rng.below(5) < 2 {
+            return rng.pick(&self.made_nodes);
+        }
         match rng.below(40) {
             0..18 => format!("/n{name}"),
             18..32 => format!("/n{name}/c{child}"),
             32..35 => format!("/n{name}/c{child}/d"),
             35 => rng.pick(&ODD).to_owned(),
             36 => "/".to_owned(),
-            _ if self.numbered.is_empty() => format!("/n{name}"),
-            _ => rng.pick(&self.numbered),
+            _ => format!("/n{name}"),
         }
     }
 
