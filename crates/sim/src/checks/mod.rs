@@ -122,11 +122,13 @@ impl Checks {
         done
     }
 
-    /// Whether the coordination service has hardly done anything but refuse. Where the model cannot follow, nobody knows.
+    /// Whether the coordination service has hardly done anything but refuse, and may do more if it is given time. Where the
+    /// model cannot follow, nobody knows.
     #[must_use]
-    pub fn shows_little(&self) -> bool {
+    pub fn shows_little(&self, now: u64) -> bool {
         let model = &self.replies.model;
-        let service = model.coordination(model.seq).filter(|_| !self.replies.is_behind());
+        let has_time = now < self.liveness.healed_at + self.liveness.bound && !self.replies.is_behind();
+        let service = model.coordination(model.seq).filter(|_| has_time);
         service.is_some_and(|service| service.counts.get("answers").is_none_or(|count| *count < MIN_ANSWERS))
     }
 
