@@ -59,7 +59,7 @@ pub struct Report {
 }
 
 /// What sound runs of the coordination service bring about: each in at least a fifth of the seeds.
-const COORDINATION: [&str; 15] = [
+pub(crate) const COORDINATION: [&str; 15] = [
     "answers",
     "refusals",
     "sessions opened",

@@ -54,6 +54,7 @@ pub fn coordination() -> ZooKeeper {
         superuser: Some(troth_zookeeper::acl::digest_id("super:secret")),
         timeouts: (200, 3_000),
         sessions: 12,
+        enforces_quotas: true,
         ..ZooKeeper::default()
     }
 }

@@ -2,7 +2,7 @@
 //! whole seeds of the simulated world.
 
 use crate::checks::{FastRead, FastReads, ReplyIntegrity};
-use crate::report::{MIN_ANSWERS, Report};
+use crate::report::{COORDINATION, MIN_ANSWERS, Report};
 use crate::service::coordination;
 use crate::shrink::run;
 use crate::zookeeper::{Model, Talk, Told, Town, Turn, audit, nuisance};
@@ -213,6 +213,7 @@ fn the_service_is_what_its_model_is() {
         "transactions",
         "transactions undone",
         "watch events",
+        "quotas",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count >= 10), "{what}: {counts:?}");
     }
@@ -310,11 +311,13 @@ fn a_run_in_which_too_little_happened_says_so() {
     let outcome = run::<MinBftWorld>(1, 1, &overrides, 0);
     let of = |change: &dyn Fn(&mut BTreeMap<&'static str, u64>)| {
         let mut changed = outcome.clone();
+        COORDINATION.iter().for_each(|what| *changed.service.entry(what).or_default() += 1);
         change(&mut changed.service);
         let mut report = Report::default();
         (0..50).for_each(|seed| report.add(seed, &changed));
         report
     };
+    assert_eq!(of(&|_| {}).rarely_done(ServiceKind::ZooKeeper), None);
     let dull = of(&|service| {
         service.insert("watch events", 0);
     });

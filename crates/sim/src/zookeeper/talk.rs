@@ -181,6 +181,32 @@ impl Talk {
         (code, body)
     }
 
+    /// A quota on one of the nodes, in one transaction or in parts of it, as the tools do it.
+    fn quota(&self, rng: &mut Rng) -> Asked {
+        let (name, most) = (rng.below(self.names), rng.range(2, 12));
+        let limits = format!("count={most},bytes=-1=;byteHardLimit={};countHardLimit={most}", 40 * most);
+        let above = format!("/zookeeper/quota/n{name}");
+        let new = |path: &str, data: &str| {
+            let body = record(|out| {
+                out.text(path).text(data).length(1).int(perms::ALL).text("world").text("anyone").int(0);
+            });
+            (opcode::CREATE, body)
+        };
+        let steps = [
+            new(&above, ""),
+            new(&format!("{above}/zookeeper_limits"), &limits),
+            new(&format!("/n{name}/q{}", rng.below(9)), "within"),
+            new(&format!("{above}/zookeeper_stats"), "count=0,bytes=0"),
+            (opcode::DELETE, numbered(&format!("{above}/zookeeper_limits"), -1)),
+            (opcode::DELETE, numbered(&format!("{above}/zookeeper_stats"), -1)),
+        ];
+        match rng.below(6) {
+            0 => (opcode::MULTI, together(&steps[..4])),
+            1 => (opcode::MULTI, together(&[&steps[..2], &steps[3..4]].concat())),
+            _ => rng.pick(&steps),
+        }
+    }
+
     fn set(&mut self, rng: &mut Rng) -> Asked {
         let (path, data, version) = (self.path(rng), self.data(rng), Self::version(rng));
         let body = record(|out| {
@@ -294,7 +320,7 @@ impl Talk {
                 (opcode::AUTH, body)
             }
             96 => (opcode::CLOSE_SESSION, Bytes::new()),
-            97 => (opcode::PING, Bytes::new()),
+            97 => self.quota(rng),
             _ => self.nonsense(rng),
         }
     }

@@ -1,8 +1,8 @@
 //! A coordination service on plain maps, one request after the other: what the replicated one must be. It shares records and
 //! messages with the service, and no line of what they mean; where the service keeps an index, this looks through everything.
-//! Quotas are not modelled: nobody in the simulated world writes below `/zookeeper`.
 
 mod access;
+mod quota;
 mod reads;
 mod request;
 mod sessions;

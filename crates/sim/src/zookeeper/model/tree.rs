@@ -128,7 +128,7 @@ impl Model {
         self.nodes.get(path).map(|node| &**node).ok_or(Code::NoNode)
     }
 
-    fn node_mut(&mut self, path: &str) -> Result<&mut Node, Code> {
+    pub(super) fn node_mut(&mut self, path: &str) -> Result<&mut Node, Code> {
         self.nodes.get_mut(path).map(Rc::make_mut).ok_or(Code::NoNode)
     }
 
@@ -178,15 +178,17 @@ impl Model {
                 check_path(path)?;
                 may(&self.node(path)?.acl, perms::WRITE, self.who(session))?;
                 expect(self.node(path)?.version, *version)?;
+                let more = data.len() as i64 - self.node(path)?.data.len() as i64;
+                self.has_quota(path, more, 0)?;
                 let (zxid, children) = (self.zxid, self.children(path).len());
                 let node = self.node_mut(path)?;
                 node.version = node.version.wrapping_add(1);
                 (node.modified_zxid, node.modified) = (zxid, millis(now));
                 node.data = data.clone();
-                let stat = node.stat(children);
                 changes.push(change(Happening::DataChanged, path, node));
                 self.note_look(path, now);
-                Ok(stat)
+                self.count_use(path, more, 0);
+                Ok(self.node(path)?.stat(children))
             }
             Write::SetAcl { path, acl, version } => {
                 check_path(path)?;
@@ -235,6 +237,7 @@ impl Model {
         if self.node(&above)?.kind == Kind::Ephemeral {
             return Err(Code::NoChildrenForEphemerals);
         }
+        self.has_quota(&path, data.len() as i64, 1)?;
         let zxid = self.zxid;
         let node = Node {
             created_zxid: zxid,
@@ -260,6 +263,8 @@ impl Model {
         node.child_version = node.child_version.wrapping_add(1);
         node.children_zxid = zxid;
         changes.push(change(Happening::ChildrenChanged, &above, node));
+        self.count_use(&path, data.len() as i64, 1);
+        self.begin_use(&path);
         self.count(match (kind, numbered) {
             (_, true) => "sequential nodes",
             (Kind::Ephemeral, _) => "ephemeral nodes",
@@ -272,14 +277,15 @@ impl Model {
         if !self.children(path).is_empty() {
             return Err(Code::NotEmpty);
         }
-        let node = self.nodes.remove(path).ok_or(Code::NoNode)?;
-        changes.push(change(Happening::Deleted, path, &node));
+        let gone = self.nodes.remove(path).ok_or(Code::NoNode)?;
+        changes.push(change(Happening::Deleted, path, &gone));
         let (zxid, above) = (self.zxid, parent(path));
         let node = self.node_mut(above)?;
         node.child_version = node.child_version.wrapping_add(1);
         node.children_zxid = zxid;
         changes.push(change(Happening::ChildrenChanged, above, node));
         self.note_look(above, now);
+        self.count_use(path, -(gone.data.len() as i64), -1);
         Ok(())
     }
 
