@@ -28,7 +28,8 @@ Steps, in this order; all run, whatever fails before:
   tests         all tests of the workspace
   doctests      all examples in the documentation
   sim-build     the simulator, in release
-  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT, sim-ea-f1, sim-ea-f2 of A2M-PBFT-EA
+  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT, sim-ea-f1, sim-ea-f2 of A2M-PBFT-EA,
+                sim-zk-f1, sim-zk-f2 of the coordination service on MinBFT
   control       cloned trusted components, outside the fault model: here the checkers must fire
   determinism   three seeds for each f, each run twice: the same hash of all events
 
@@ -80,13 +81,15 @@ const STEPS: &[Step] = &[
     ("tests", 1200, tests),
     ("doctests", 600, doctests),
     ("sim-build", 900, sim_build),
-    ("sim-f1", 300, |context| search(context, "minbft", 1)),
-    ("sim-f2", 300, |context| search(context, "minbft", 2)),
-    ("sim-f3", 300, |context| search(context, "minbft", 3)),
-    ("sim-pbft-f1", 300, |context| search(context, "pbft", 1)),
-    ("sim-pbft-f2", 300, |context| search(context, "pbft", 2)),
-    ("sim-ea-f1", 300, |context| search(context, "a2m-pbft-ea", 1)),
-    ("sim-ea-f2", 300, |context| search(context, "a2m-pbft-ea", 2)),
+    ("sim-f1", 300, |context| search(context, &["minbft"], 1)),
+    ("sim-f2", 300, |context| search(context, &["minbft"], 2)),
+    ("sim-f3", 300, |context| search(context, &["minbft"], 3)),
+    ("sim-pbft-f1", 300, |context| search(context, &["pbft"], 1)),
+    ("sim-pbft-f2", 300, |context| search(context, &["pbft"], 2)),
+    ("sim-ea-f1", 300, |context| search(context, &["a2m-pbft-ea"], 1)),
+    ("sim-ea-f2", 300, |context| search(context, &["a2m-pbft-ea"], 2)),
+    ("sim-zk-f1", 300, |context| search(context, ZOOKEEPER, 1)),
+    ("sim-zk-f2", 300, |context| search(context, ZOOKEEPER, 2)),
     ("control", 300, control),
     ("determinism", 300, determinism),
 ];
@@ -333,15 +336,18 @@ fn simulate(context: &Context, arguments: &[&str]) -> Result<Ran, String> {
     context.run(std::process::Command::new(sim::program(&context.root)).args(arguments))
 }
 
-fn search(context: &Context, protocol: &str, f: u32) -> Result<Outcome, String> {
+fn search(context: &Context, what: &[&str], f: u32) -> Result<Outcome, String> {
     let (f, seeds) = (f.to_string(), context.seeds.to_string());
-    let ran = simulate(context, &[protocol, "--f", &f, "--seeds", &seeds, "--json"])?;
+    let ran = simulate(context, &[what, &["--f", &f, "--seeds", &seeds, "--json"]].concat())?;
     let note = match ran.ending {
         Ending::Exit(0) => format!("{seeds} seeds, nothing found"),
         ending => ending.describe(),
     };
     Ok(Outcome::of(ran.ending.good(), note, ran.tail(40)))
 }
+
+/// The coordination service in the simulator.
+const ZOOKEEPER: &[&str] = &["minbft", "--service", "zookeeper"];
 
 /// The negative control: checkers that stay silent here would stay silent anywhere.
 fn control(context: &Context) -> Result<Outcome, String> {

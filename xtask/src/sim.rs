@@ -18,6 +18,8 @@ Builds the simulator (crates/sim, release) and passes everything on to it:
   cargo xtask sim minbft --f 2 --seeds 3000          search
   cargo xtask sim minbft --f 2 --seed 17             replay one seed, event by event the same run
   cargo xtask sim minbft --f 2 --seed 17 --shrink    the smallest run that still fails
+  cargo xtask sim minbft --service zookeeper --f 1 --seeds 2000
+                                                     the coordination service in the key-value service's place
   cargo xtask sim minbft --literal F-M1 --f 2 --seeds 20000
                                                      with a paper's flawed rule switched on
 

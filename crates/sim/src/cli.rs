@@ -6,7 +6,7 @@ use crate::minbft::MinBftWorld;
 use crate::pbft::PbftWorld;
 use crate::report::Report;
 use crate::shrink::{run as run_seed, shrink};
-use crate::{Options, Outcome, Overrides, Protocol};
+use crate::{Options, Outcome, Overrides, Protocol, ServiceKind};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -16,6 +16,7 @@ use std::time::Instant;
 /// How the command is used.
 pub const USAGE: &str = "\
 sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
+             [--service S]      what the group replicates: kv (the default) or zookeeper
              [--literal RULE]   follow a printed rule literally; only general adversaries
              [--views V]        end a run when a correct replica enters view V
              [--faulty K]       K faulty replicas, more than f: nothing need make progress, and clients
@@ -101,6 +102,11 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
                 let faulty = u16::try_from(number(value()?)?).map_err(|_| "--faulty takes a number")?;
                 arguments.overrides.faulty = Some(faulty);
             }
+            "--service" => {
+                let name = value()?;
+                let named = ServiceKind::ALL.into_iter().find(|service| service.name() == name);
+                arguments.overrides.service = named.ok_or(format!("no service is called {name}"))?;
+            }
             "--negative" => arguments.overrides.negative = true,
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
@@ -124,6 +130,9 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
     if !P::one_history_beyond_f() && arguments.overrides.faulty.is_some() {
         return Err(format!("{} promises nothing with more than f faulty replicas", P::NAME));
     }
+    if arguments.overrides.service != ServiceKind::Kv && arguments.overrides.faulty.is_some() {
+        return Err("only histories of the key-value service are judged with more than f faulty".to_owned());
+    }
     if !(arguments.f + 1..=2 * arguments.f).contains(&faulty) {
         return Err(format!("--faulty takes {} to {}", arguments.f + 1, 2 * arguments.f));
     }
@@ -145,6 +154,9 @@ fn command<P: Protocol>(args: &[String]) -> ExitCode {
 
 fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     let mut line = format!("cargo xtask sim {} --f {} --seed {seed}", P::NAME, arguments.f);
+    if arguments.overrides.service != ServiceKind::default() {
+        line += &format!(" --service {}", arguments.overrides.service);
+    }
     if let Some(literal) = &arguments.overrides.literal {
         line += &format!(" --literal {literal}");
     }
@@ -241,9 +253,8 @@ struct Found {
 #[expect(clippy::disallowed_methods, reason = "wall time measures the simulator and enters no run")]
 fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
     let (f, as_json) = (arguments.f, arguments.json);
-    let mut prefix = reproduce::<P>(arguments, 0);
-    prefix.truncate(prefix.find(" --seed").unwrap_or(prefix.len()));
-    report_panics(move || format!("{prefix} --seed {}", CURRENT.get()), as_json);
+    let prefix = reproduce::<P>(arguments, 0);
+    report_panics(move || prefix.replace(" --seed 0", &format!(" --seed {}", CURRENT.get())), as_json);
     let next = AtomicU64::new(arguments.start);
     let end = arguments.start.saturating_add(arguments.seeds);
     let stop = AtomicBool::new(false);
@@ -297,7 +308,9 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
 }
 
 fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found], seconds: f64) -> ExitCode {
-    print!("{} f = {} {}", P::NAME, arguments.f, report.text(seconds, arguments.threads));
+    let service = arguments.overrides.service;
+    let what = if service == ServiceKind::default() { String::new() } else { format!(" {service}") };
+    print!("{}{what} f = {} {}", P::NAME, arguments.f, report.text(seconds, arguments.threads));
     for one in found {
         let Some(violation) = &one.outcome.violation else { continue };
         if !arguments.json && one.seed == found[0].seed && !arguments.keep_going {
@@ -311,9 +324,11 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
         println!("REPRODUCE: {}", reproduce::<P>(arguments, one.seed));
     }
     // Special modes look for one thing and show nothing about coverage.
-    let plain = arguments.overrides == Overrides::default();
-    let rare =
-        report.rare(P::REPLACES, P::acceptance(&P::group(1)).tentative).filter(|_| plain && found.is_empty());
+    let plain = arguments.overrides == Overrides { service, ..Overrides::default() };
+    let rare = report
+        .rare(P::REPLACES, P::acceptance(&P::group(1)).tentative)
+        .or_else(|| report.rarely_done(service))
+        .filter(|_| plain && found.is_empty());
     if let Some(rare) = &rare {
         println!("TOO LITTLE HAPPENED: {rare}");
     }
@@ -324,6 +339,7 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
         let mut result = report.json(seconds, arguments.threads);
         result["ok"] = json!(ok);
         result["protocol"] = json!(P::NAME);
+        result["service"] = json!(service.name());
         result["f"] = json!(arguments.f);
         result["seed"] = json!(first.map(|one| one.seed));
         result["property"] = json!(violation.map_or("", |violation| violation.property));

@@ -2,6 +2,7 @@
 //! combinations are met and no class hides another.
 
 use crate::Rng;
+use crate::service::ServiceKind;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -102,6 +103,8 @@ pub struct Overrides {
     pub views: Option<u64>,
     /// No checker looks at counter values: what else notices a cloned component?
     pub trust_blind: bool,
+    /// What the group replicates.
+    pub service: ServiceKind,
 }
 
 /// One seed's world.
@@ -156,6 +159,7 @@ pub struct Options {
     pub negative: bool,
     pub trust_blind: bool,
     pub views: Option<u64>,
+    pub service: ServiceKind,
 }
 
 impl Options {
@@ -221,6 +225,7 @@ impl Options {
             negative: overrides.negative,
             trust_blind: overrides.trust_blind,
             views: overrides.views,
+            service: overrides.service,
             classes,
         };
         options.requests = (300 / options.clients as u64) + 1;

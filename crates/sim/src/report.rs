@@ -1,10 +1,20 @@
 //! What many seeds came to.
 
-use crate::Outcome;
+use crate::{Outcome, ServiceKind};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// A seed that orders fewer requests than this shows nothing.
 pub const MIN_REQUESTS: u64 = 200;
+
+/// So does one in which the coordination service answers fewer requests without an error.
+pub const MIN_ANSWERS: u64 = 60;
+
+/// Whether a seed shows nothing.
+fn is_vacuous(outcome: &Outcome) -> bool {
+    let few = |answers: u64| !outcome.service.is_empty() && answers < MIN_ANSWERS;
+    outcome.ordered < MIN_REQUESTS || few(outcome.service.get("answers").copied().unwrap_or(0))
+}
 
 /// Sums over seeds.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +54,28 @@ pub struct Report {
     pub violations: u64,
     /// The first vacuous seed.
     pub vacuous_seed: Option<u64>,
+    /// What the coordination service did: how often, and in how many seeds.
+    pub service: BTreeMap<&'static str, (u64, u64)>,
 }
+
+/// What sound runs of the coordination service bring about: each in at least a fifth of the seeds.
+pub(crate) const COORDINATION: [&str; 15] = [
+    "answers",
+    "refusals",
+    "sessions opened",
+    "sessions attached elsewhere",
+    "sessions closed",
+    "sessions expired",
+    "ephemeral nodes",
+    "sequential nodes",
+    "nodes that went with their session",
+    "nodes that went by themselves",
+    "transactions",
+    "transactions undone",
+    "watch events",
+    "reads judged",
+    "answers audited",
+];
 
 impl Report {
     /// Adds a seed.
@@ -54,7 +85,7 @@ impl Report {
         self.ordered += outcome.ordered;
         if outcome.violation.is_some() {
             self.violations += 1;
-        } else if outcome.ordered < MIN_REQUESTS {
+        } else if is_vacuous(outcome) {
             self.vacuous += 1;
             self.vacuous_seed = Some(self.vacuous_seed.map_or(seed, |first| first.min(seed)));
         }
@@ -81,6 +112,10 @@ impl Report {
         self.undecided += outcome.undecided;
         self.longest_healing = self.longest_healing.max(outcome.healing);
         self.longest_wait = self.longest_wait.max(outcome.waited);
+        for (what, count) in &outcome.service {
+            let (times, seeds) = self.service.entry(what).or_default();
+            (*times, *seeds) = (*times + count, *seeds + u64::from(*count > 0));
+        }
     }
 
     /// Adds another report.
@@ -113,6 +148,10 @@ impl Report {
         self.longest_healing = self.longest_healing.max(other.longest_healing);
         self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.violations += other.violations;
+        for (what, (times, seeds)) in &other.service {
+            let sum = self.service.entry(what).or_default();
+            *sum = (sum.0 + times, sum.1 + seeds);
+        }
         self.vacuous_seed = match (self.vacuous_seed, other.vacuous_seed) {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
@@ -126,7 +165,7 @@ impl Report {
     pub fn rare(&self, replaces: bool, tentative: bool) -> Option<String> {
         if let Some(seed) = self.vacuous_seed {
             return Some(format!(
-                "{} seeds order fewer than {MIN_REQUESTS} requests, seed {seed} first",
+                "{} seeds order fewer than {MIN_REQUESTS} requests, or answer fewer than {MIN_ANSWERS}, seed {seed} first",
                 self.vacuous
             ));
         }
@@ -150,6 +189,17 @@ impl Report {
         };
         let rare = counts.iter().find(|(name, count)| expected(name) && count * 5 < self.seeds)?;
         Some(format!("{} occur in only {} of {} seeds", rare.0, rare.1, self.seeds))
+    }
+
+    /// What the service did in fewer than a fifth of the seeds: then the run shows less than it claims.
+    #[must_use]
+    pub fn rarely_done(&self, service: ServiceKind) -> Option<String> {
+        if self.seeds < 50 || service == ServiceKind::Kv {
+            return None;
+        }
+        let seeds = |what: &str| self.service.get(what).map_or(0, |(_, seeds)| *seeds);
+        let rare = COORDINATION.iter().find(|what| seeds(what) * 5 < self.seeds)?;
+        Some(format!("{rare} occur in only {} of {} seeds", seeds(rare), self.seeds))
     }
 
     /// The figures for a person. `seconds` is wall time, `threads` how many worked.
@@ -221,6 +271,9 @@ impl Report {
             self.longest_wait / 1000,
             self.undecided
         );
+        for (what, (times, seeds)) in &self.service {
+            let _ = writeln!(out, "  {what:<35} {times:>9}  in {:>5.1}% of seeds", share(*seeds));
+        }
         out
     }
 
@@ -258,6 +311,7 @@ impl Report {
             "longest_wait_ms": self.longest_wait / 1000,
             "undecided": self.undecided,
             "violations": self.violations,
+            "service_did": self.service.iter().map(|(what, (times, _))| (*what, *times)).collect::<BTreeMap<_, _>>(),
         })
     }
 }

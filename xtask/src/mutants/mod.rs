@@ -35,6 +35,8 @@ cargo xtask mutants minbft reads xtask/mutants/minbft.toml, an array of [[mutant
   sim      (optional) { f, seeds, options } for the search that should notice
   checker  (optional) the checker that must be the one to notice in the search
 
+'protocol' before them says which protocol the simulator runs, where that is not the table's name.
+
 Each bug is planted in a copy of the workspace below the build directory, built with the profile
 'mutants', and hunted: by the first 100 seeds of the search, which ends at the first violation; where it
 survives that, by the tests, which take seconds; and where it survives those, by the search with all its
@@ -74,7 +76,8 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let jobs = arguments.number("--jobs", cores)?.clamp(1, mutants.len().max(1) as u64) as usize;
-    hunt_all(&root, name, &mutants, jobs, arguments.flag("--search"))
+    let protocol = table::protocol(&workspace::toml(&root, &path)?, name);
+    hunt_all(&root, &protocol, &mutants, jobs, arguments.flag("--search"))
 }
 
 /// Where the table of a protocol lies.

@@ -56,6 +56,11 @@ impl Mutant {
 
 const FIELDS: &[&str] = &["id", "file", "find", "replace", "breaks", "label", "tests", "sim", "checker"];
 
+/// The protocol that the simulator runs for a table: the one of the table's name, unless it says which.
+pub fn protocol(table: &Table, name: &str) -> String {
+    table.get("protocol").and_then(Value::as_str).unwrap_or(name).to_string()
+}
+
 /// Reads the table.
 pub fn parse(table: &Table) -> Result<Vec<Mutant>, String> {
     let entries = table.get("mutant").and_then(Value::as_array).ok_or("there is no [[mutant]]")?;

@@ -1,6 +1,6 @@
 //! The table of planted bugs.
 
-use crate::mutants::table::{Mutant, parse, stale};
+use crate::mutants::table::{Mutant, parse, protocol, stale};
 
 fn table(text: &str) -> Result<Vec<Mutant>, String> {
     parse(&text.parse().expect("the fixture is TOML"))
@@ -24,6 +24,12 @@ fn a_bug_is_read_and_planted() {
     assert_eq!(mutants[0].labels, ["TOY-N1"]);
     assert_eq!(mutants[0].hunters(), "tests of toy, sim f=2 ≤50 seeds");
     assert_eq!(mutants[0].plant("x; if bad { return }").as_deref(), Ok("x; if false { return }"));
+}
+
+#[test]
+fn a_table_may_be_of_another_protocol_than_its_name() {
+    let of = |text: &str| protocol(&text.parse().expect("the fixture is TOML"), "toy");
+    assert_eq!((of(ONE).as_str(), of(&format!("protocol = 'other'\n{ONE}")).as_str()), ("toy", "other"));
 }
 
 #[test]

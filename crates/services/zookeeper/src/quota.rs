@@ -115,7 +115,7 @@ pub(crate) fn removed(transaction: &mut Transaction<'_, '_, '_>, path: &str) {
     }
 }
 
-/// What there is at a node and below. What its own transaction changes before is not in it.
+/// What there is at a node and below, with what the transaction has changed so far.
 fn total(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> Numbers {
     let mut used = Numbers { count: 0, bytes: 0, hard_count: -1, hard_bytes: -1 };
     let mut add = |node: &Node| {

@@ -1,7 +1,8 @@
 //! The state as operations read and change it: what one operation changes is there as a whole or not at all.
 
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use core::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
 use troth_exec::{State, StateView};
 use troth_types::Wire;
 
@@ -51,9 +52,26 @@ impl<'a, 's> Changes<'a, 's> {
         self.state.view()
     }
 
-    /// Keys of the state before the operation that begin like this, without the beginning.
+    /// Keys that begin like this, without the beginning, in order: as they are with what was changed.
     pub(crate) fn beginning(&self, prefix: &[u8]) -> Vec<Vec<u8>> {
-        beginning(&self.state.view(), prefix).map(|(rest, _)| rest.to_vec()).collect()
+        let before = beginning(&self.state.view(), prefix).map(|(rest, _)| rest.to_vec());
+        let mut changed = self
+            .pending
+            .range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded))
+            .map_while(|(key, value)| key.strip_prefix(prefix).map(|rest| (rest, value.is_some())))
+            .peekable();
+        if changed.peek().is_none() {
+            return before.collect();
+        }
+        let mut all: BTreeSet<Vec<u8>> = before.collect();
+        for (rest, is_there) in changed {
+            if is_there {
+                all.insert(rest.to_vec());
+            } else {
+                all.remove(rest);
+            }
+        }
+        all.into_iter().collect()
     }
 
     /// The operation happens. If this is not called, nothing did.

@@ -1,7 +1,8 @@
 //! The liar to clients: wrong results, wrong places, wrong events, refusals without a reason.
 
 use super::{Hand, Strategy};
-use crate::Protocol;
+use crate::zookeeper;
+use crate::{Protocol, ServiceKind};
 use bytes::Bytes;
 use troth_kv::Answer;
 use troth_types::{
@@ -15,10 +16,31 @@ pub struct Liar {
     last: Option<(ClientId, u64)>,
     /// An earlier end of a history, to be shown again.
     end: Option<HistoryEnd>,
+    /// What clients were told last, for an event that is much like it.
+    told: Option<Bytes>,
+}
+
+/// A result that was invented, of what it might be.
+fn invent<P: Protocol>(hand: &mut Hand<'_, P>, body: &ReplyBody) -> Bytes {
+    match (hand.service, body) {
+        (ServiceKind::Kv, _) => {
+            Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire()
+        }
+        (ServiceKind::ZooKeeper, ReplyBody::Full(results)) => zookeeper::lie_about(hand.rng, results.first()),
+        (ServiceKind::ZooKeeper, ReplyBody::Digest(_)) => zookeeper::lie_about(hand.rng, None),
+    }
+}
+
+/// The payload of an event that did not happen.
+fn invent_event<P: Protocol>(hand: &mut Hand<'_, P>, truth: Option<&Bytes>) -> Bytes {
+    match hand.service {
+        ServiceKind::Kv => Bytes::from_static(b"lie"),
+        ServiceKind::ZooKeeper => zookeeper::lie_of_an_event(hand.rng, truth),
+    }
 }
 
 fn lie_about<P: Protocol>(hand: &mut Hand<'_, P>, body: &ReplyBody) -> ReplyBody {
-    let invented = Answer::Value { version: hand.rng.below(9), value: Bytes::from_static(b"lie") }.to_wire();
+    let invented = invent(hand, body);
     match (hand.rng.below(4), body) {
         (0, _) => ReplyBody::Digest(Digest([1; 32])),
         (1, ReplyBody::Full(results)) => ReplyBody::Full(vec![invented; results.len()]),
@@ -93,9 +115,10 @@ impl<P: Protocol> Strategy<P> for Liar {
                 hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end }));
             }
             ToClient::Event(mut event) => {
+                self.told = Some(event.payload.clone());
                 match hand.rng.below(3) {
                     0 => event.index += 1,
-                    1 => event.payload = Bytes::from_static(b"lie"),
+                    1 => event.payload = invent_event(hand, Some(&event.payload)),
                     _ => event.seq = Seq(event.seq.0 + 1),
                 }
                 hand.client_evil(ToClient::Event(event));
@@ -113,7 +136,8 @@ impl<P: Protocol> Strategy<P> for Liar {
             0 => ToClient::Refusal(Refusal { client, number: ahead, read: false, reason }),
             1 => {
                 let index = hand.rng.below(6) + 1;
-                ToClient::Event(Event { client, index, seq: Seq(1), payload: Bytes::from_static(b"lie") })
+                let payload = invent_event(hand, self.told.as_ref());
+                ToClient::Event(Event { client, index, seq: Seq(1), payload })
             }
             _ => ToClient::Reply(Reply {
                 client,

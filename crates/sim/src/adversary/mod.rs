@@ -27,7 +27,7 @@ pub use twin::Twin;
 
 use crate::logs::Pretender;
 use crate::protocol::Logged;
-use crate::{Body, Message, Protocol, Rng};
+use crate::{Body, Message, Protocol, Rng, ServiceKind};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -72,6 +72,8 @@ pub struct Hand<'a, P: Protocol> {
     pub heard: &'a VecDeque<(ReplicaId, PeerMessage<Message<P>>)>,
     /// What the colluders agree on now.
     pub pact: Pact,
+    /// What the group replicates: lies are about that.
+    pub service: ServiceKind,
     pub(crate) puppet: &'a mut Puppet<P>,
     pub(crate) logs: Option<&'a mut Pretender>,
     pub(crate) acts: &'a mut Vec<Act<P>>,
@@ -236,6 +238,7 @@ pub struct Adversary<P: Protocol> {
     pub(crate) logs: Option<Pretender>,
     pub(crate) heard: VecDeque<(ReplicaId, PeerMessage<Message<P>>)>,
     pub(crate) rng: Rng,
+    pub(crate) service: ServiceKind,
     pub(crate) pact: Rc<RefCell<Pact>>,
 }
 
@@ -263,6 +266,7 @@ impl<P: Protocol> Adversary<P> {
             rng: &mut self.rng,
             heard: &self.heard,
             pact: *self.pact.borrow(),
+            service: self.service,
             puppet: &mut self.puppet,
             logs: self.logs.as_mut(),
             acts: &mut acts,

@@ -29,12 +29,18 @@ impl EventOrder {
         let known =
             replies.model.events.get(&event.client).and_then(|events| events.get(event.index as usize - 1));
         match known {
-            Some(payload) if *payload == event.payload => Ok(()),
-            Some(payload) => Err(format!("{event:?} should say {payload:?}")),
+            Some((_, payload)) if *payload == event.payload => Ok(()),
+            Some((_, payload)) => Err(format!("{event:?} should say {payload:?}")),
             // The model cannot tell yet.
             None if replies.is_behind() && event.seq > replies.model.seq => Ok(()),
             None => Err(format!("{event:?} never happened")),
         }
+    }
+
+    /// How many events a client has delivered.
+    #[must_use]
+    pub fn delivered_to(&self, client: ClientId) -> u64 {
+        self.delivered.get(&client).copied().unwrap_or(0)
     }
 
     /// A correct client shows results to its application.

@@ -12,9 +12,11 @@ mod liveness;
 mod model;
 mod once;
 mod order;
+mod reads;
 mod recovered;
 mod replies;
 mod stable;
+mod store;
 mod trusted;
 mod validity;
 
@@ -30,12 +32,15 @@ pub use liveness::{ClientState, Liveness};
 pub use model::Model;
 pub use once::ExactlyOnce;
 pub use order::PrefixOrder;
+pub use reads::{FastRead, FastReads};
 pub use recovered::RecoveredPrefix;
 pub use replies::ReplyIntegrity;
 pub use stable::StableMonotone;
 pub use trusted::TrustedUniqueness;
 pub use validity::Validity;
 
+use crate::report::MIN_ANSWERS;
+use std::collections::BTreeMap;
 use troth_core::{Note, Ordered, Outcome};
 use troth_types::{ClientId, Digest, ReplicaId, Seq};
 
@@ -77,6 +82,8 @@ pub struct Checks {
     pub accused: NoneAccused,
     /// Events.
     pub events: EventOrder,
+    /// Reads of the coordination service that were not ordered.
+    pub reads: FastReads,
     /// U1.
     pub trusted: TrustedUniqueness,
     /// I10.
@@ -84,6 +91,8 @@ pub struct Checks {
     /// Whether more replicas are faulty than the group tolerates: then only what clients see counts, and what components
     /// say.
     pub beyond: bool,
+    /// Answers of replicas that were compared with the model's at the end.
+    pub audited: u64,
     /// The first violation.
     pub violation: Option<Violation>,
 }
@@ -100,6 +109,27 @@ impl Checks {
         if let (Err(detail), None) = (result, &self.violation) {
             self.violation = Some(Violation { property, detail, nodes: nodes.to_vec() });
         }
+    }
+
+    /// What the coordination service did, by the model, and what was judged of it beside.
+    #[must_use]
+    pub fn done_by_service(&self) -> BTreeMap<&'static str, u64> {
+        let model = &self.replies.model;
+        let Some(service) = model.coordination(model.seq) else { return BTreeMap::new() };
+        let mut done = service.counts.clone();
+        done.insert("reads judged", self.reads.judged);
+        done.insert("answers audited", self.audited);
+        done
+    }
+
+    /// Whether the coordination service has hardly done anything but refuse, and may do more if it is given time. Where the
+    /// model cannot follow, nobody knows.
+    #[must_use]
+    pub fn shows_little(&self, now: u64) -> bool {
+        let model = &self.replies.model;
+        let has_time = now < self.liveness.healed_at + self.liveness.bound && !self.replies.is_behind();
+        let service = model.coordination(model.seq).filter(|_| has_time);
+        service.is_some_and(|service| service.counts.get("answers").is_none_or(|count| *count < MIN_ANSWERS))
     }
 
     /// Everything is answered: whether what clients took for done before its place was final has one now, or will

@@ -1,9 +1,13 @@
-//! A naive key-value store with client table, watches and events: what the replicated one must be.
+//! What a sequential service answers and tells at every place of the order, with a client table: what replicas must compute.
 
+use super::store::Store;
+use crate::service::{ServiceKind, coordination};
+use crate::zookeeper::{self, Turn};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
-use troth_kv::{Answer, Change, Entry, Operation, Watch};
-use troth_types::{ClientId, Frame, Seq, Wire};
+use std::collections::BTreeMap;
+use troth_core::Ordered;
+use troth_exec::OpContext;
+use troth_types::{ClientId, Digest, OPERATOR, Seq, Time, Wire};
 
 /// One executed frame as the model has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,128 +22,152 @@ pub struct Done {
     pub events_up_to: u64,
 }
 
+/// The service itself.
+#[derive(Debug)]
+enum Reference {
+    Kv(Store),
+    ZooKeeper(Box<zookeeper::Model>),
+}
+
 /// The model after a prefix of the order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Model {
     /// The last batch applied.
     pub seq: Seq,
+    time: Time,
     window: u64,
-    entries: BTreeMap<Bytes, (u64, Bytes)>,
-    writes: u64,
-    watches: BTreeSet<(ClientId, Watch)>,
+    reference: Reference,
     slots: BTreeMap<(ClientId, u64), u64>,
     /// Every frame that took effect.
     pub done: BTreeMap<(ClientId, u64), Done>,
     /// How many frames took effect at each number.
     pub effects: BTreeMap<Seq, usize>,
-    /// Every event's payload, by client and index - 1.
-    pub events: BTreeMap<ClientId, Vec<Bytes>>,
+    /// Every event, with the batch that caused it, by client and index - 1.
+    pub events: BTreeMap<ClientId, Vec<(Seq, Bytes)>>,
+    /// The events of each batch in their order: receiver and index.
+    pub caused: BTreeMap<Seq, Vec<(ClientId, u64)>>,
+    /// The coordination service after each batch, the initial one first.
+    states: Vec<zookeeper::Model>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new(0, ServiceKind::default())
+    }
 }
 
 impl Model {
-    /// The empty store of a group with this client window.
+    /// The service in the beginning, in a group with this client window.
     #[must_use]
-    pub fn new(window: u64) -> Self {
-        Self { window, ..Self::default() }
+    pub fn new(window: u64, service: ServiceKind) -> Self {
+        let (reference, states) = match service {
+            ServiceKind::Kv => (Reference::Kv(Store::default()), Vec::new()),
+            ServiceKind::ZooKeeper => {
+                let model = zookeeper::Model::new(coordination());
+                (Reference::ZooKeeper(Box::new(model.clone())), vec![model])
+            }
+        };
+        Self {
+            seq: Seq(0),
+            time: Time(0),
+            window,
+            reference,
+            slots: BTreeMap::new(),
+            done: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            events: BTreeMap::new(),
+            caused: BTreeMap::new(),
+            states,
+        }
     }
 
     /// Applies the next batch.
-    pub fn apply<'a>(&mut self, frames: impl Iterator<Item = &'a Frame>) {
+    pub fn apply(&mut self, ordered: &Ordered) {
         self.seq = Seq(self.seq.0 + 1);
-        for frame in frames {
+        self.time = self.time.max(ordered.time);
+        if let Reference::ZooKeeper(model) = &mut self.reference {
+            let mut told = Vec::new();
+            model.pass(self.time.0, &mut told);
+            self.tell(told.into_iter().map(|(to, notice)| (to, notice.to_wire())));
+        }
+        for frame in &ordered.frames {
             let slot = self.slots.entry((frame.client(), frame.number() % self.window)).or_default();
             if frame.number() <= *slot {
                 continue;
             }
             *slot = frame.number();
-            let results =
-                frame.operations().iter().map(|operation| self.run(frame.client(), operation)).collect();
+            let (mut told, mut results) = (Vec::new(), Vec::new());
+            for (index, operation) in frame.operations().iter().enumerate() {
+                let place = (frame.client(), frame.number(), index);
+                results.push(self.run(place, ordered.seed, operation, &mut told));
+            }
+            self.tell(told);
             let events_up_to = self.events.get(&frame.client()).map_or(0, |events| events.len() as u64);
             let operations = frame.operations().to_vec();
             let done = Done { seq: self.seq, operations, results, events_up_to };
             *self.effects.entry(self.seq).or_default() += 1;
             self.done.insert((frame.client(), frame.number()), done);
         }
+        if let Reference::ZooKeeper(model) = &self.reference {
+            self.states.push(zookeeper::Model::clone(model));
+        }
     }
 
-    fn run(&mut self, client: ClientId, operation: &Bytes) -> Bytes {
-        let answer = match Operation::from_wire(operation) {
-            Ok(operation) => self.answer(client, operation),
-            Err(_) => Answer::Malformed,
-        };
-        answer.to_wire()
-    }
-
-    fn answer(&mut self, client: ClientId, operation: Operation) -> Answer {
-        match operation {
-            Operation::Get { key } => match self.entries.get(&key) {
-                Some((version, value)) => Answer::Value { version: *version, value: value.clone() },
-                None => Answer::NotFound,
-            },
-            Operation::Put { key, value } => self.put(key, value),
-            Operation::Delete { key } => self.delete(key),
-            Operation::CompareAndSwap { key, expected, value } => {
-                let current = self.entries.get(&key).map(|(version, _)| *version);
-                match value {
-                    _ if current != expected => Answer::Mismatch { current },
-                    Some(value) => self.put(key, value),
-                    None => self.delete(key),
-                }
-            }
-            Operation::Scan { start, end, limit } => {
-                let mut entries: Vec<Entry> = self
-                    .entries
-                    .iter()
-                    .filter(|(key, _)| **key >= start && end.as_ref().is_none_or(|end| *key < end))
-                    .map(|(key, (version, value))| Entry {
-                        key: key.clone(),
-                        version: *version,
-                        value: value.clone(),
-                    })
-                    .collect();
-                let rest = entries.split_off(entries.len().min(limit as usize));
-                Answer::Entries { entries, next: rest.into_iter().next().map(|entry| entry.key) }
-            }
-            Operation::Watch(watch) => {
-                self.watches.insert((client, watch));
-                Answer::Watching
-            }
-            Operation::Unwatch(watch) => {
-                if self.watches.remove(&(client, watch)) {
-                    Answer::Unwatched
-                } else {
-                    Answer::NotFound
-                }
+    fn run(
+        &mut self,
+        (client, number, index): (ClientId, u64, usize),
+        seed: Digest,
+        operation: &Bytes,
+        told: &mut Vec<(ClientId, Bytes)>,
+    ) -> Bytes {
+        // What the operator changes is no matter of the service.
+        if client == OPERATOR {
+            return Bytes::new();
+        }
+        match &mut self.reference {
+            Reference::Kv(store) => store.execute(client, operation, told),
+            Reference::ZooKeeper(model) => {
+                let mut none = Vec::new();
+                let mut cx = OpContext::new(client, number, self.seq, self.time, seed, &mut none);
+                cx.index = index;
+                let turn = Turn { client, now: self.time.0, unique: &cx.unique() };
+                let mut notices = Vec::new();
+                let result = model.execute(turn, operation, &mut notices);
+                told.extend(notices.into_iter().map(|(to, notice)| (to, notice.to_wire())));
+                result
             }
         }
     }
 
-    fn put(&mut self, key: Bytes, value: Bytes) -> Answer {
-        self.writes += 1;
-        self.entries.insert(key.clone(), (self.writes, value));
-        self.tell(&key, false);
-        Answer::Written { version: self.writes }
-    }
-
-    fn delete(&mut self, key: Bytes) -> Answer {
-        if self.entries.remove(&key).is_none() {
-            return Answer::NotFound;
+    fn tell(&mut self, told: impl IntoIterator<Item = (ClientId, Bytes)>) {
+        for (client, payload) in told {
+            let events = self.events.entry(client).or_default();
+            events.push((self.seq, payload));
+            self.caused.entry(self.seq).or_default().push((client, events.len() as u64));
         }
-        self.writes += 1;
-        self.tell(&key, true);
-        Answer::Deleted { version: self.writes }
     }
 
-    fn tell(&mut self, key: &Bytes, deleted: bool) {
-        let matches = |watch: &Watch| match watch {
-            Watch::Key(watched) => watched == key,
-            Watch::Prefix(prefix) => key.starts_with(prefix),
-        };
-        let told: BTreeSet<ClientId> =
-            self.watches.iter().filter(|(_, watch)| matches(watch)).map(|(client, _)| *client).collect();
-        for client in told {
-            let payload = Change { key: key.clone(), deleted, version: self.writes }.to_wire();
-            self.events.entry(client).or_default().push(payload);
+    /// How many events a client has by this batch.
+    #[must_use]
+    pub fn events_by(&self, client: ClientId, seq: Seq) -> u64 {
+        let events = self.events.get(&client).map_or(&[][..], Vec::as_slice);
+        events.partition_point(|(caused, _)| *caused <= seq) as u64
+    }
+
+    /// The coordination service after this batch, where that is what the group replicates.
+    #[must_use]
+    pub fn coordination(&self, seq: Seq) -> Option<&zookeeper::Model> {
+        self.states.get(usize::try_from(seq.0).ok()?)
+    }
+
+    /// What must hold of the service in the model, whatever was asked.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn look_over(&self) -> Result<(), String> {
+        match &self.reference {
+            Reference::Kv(_) => Ok(()),
+            Reference::ZooKeeper(model) => model.look_over(),
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use super::Model;
 use super::model::Done;
+use crate::service::ServiceKind;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use troth_core::{Ordered, Outcome, VerifiedFrame};
+use troth_core::{Ordered, Outcome};
 use troth_types::{ClientId, OPERATOR, ReplyBody, Seq};
 
 /// The reference model beside the run.
@@ -19,15 +20,21 @@ pub struct ReplyIntegrity {
     ahead: Vec<(ClientId, Vec<Bytes>, Vec<Bytes>)>,
     /// What correct nodes executed behind batches that none of them did: they had the state behind those sent, which faulty
     /// replicas and some that only voted had decided. The model goes on where a correct node executes those after all.
-    behind_a_gap: BTreeMap<Seq, Vec<VerifiedFrame>>,
+    behind_a_gap: BTreeMap<Seq, Ordered>,
 }
 
 impl ReplyIntegrity {
     /// Judges against an empty store of a group with this client window.
     #[must_use]
     pub fn new(window: u64) -> Self {
+        Self::of(window, ServiceKind::Kv)
+    }
+
+    /// Judges against this service in the beginning.
+    #[must_use]
+    pub fn of(window: u64, service: ServiceKind) -> Self {
         Self {
-            model: Model::new(window),
+            model: Model::new(window, service),
             operator: BTreeMap::new(),
             ahead: Vec::new(),
             behind_a_gap: BTreeMap::new(),
@@ -37,14 +44,15 @@ impl ReplyIntegrity {
     /// A correct node executed a batch with this outcome.
     pub fn executed(&mut self, ordered: &Ordered, outcome: &Outcome) -> Result<(), String> {
         if ordered.seq.0 == self.model.seq.0 + 1 {
-            self.model.apply(ordered.frames.iter().map(|frame| frame.as_ref()));
-            while let Some(frames) = self.behind_a_gap.remove(&self.model.seq.next()) {
-                self.model.apply(frames.iter().map(|frame| frame.as_ref()));
+            self.model.apply(ordered);
+            while let Some(ordered) = self.behind_a_gap.remove(&self.model.seq.next()) {
+                self.model.apply(&ordered);
             }
+            self.model.look_over()?;
         }
         if ordered.seq > self.model.seq {
             // Agreement judges that.
-            self.behind_a_gap.insert(ordered.seq, ordered.frames.clone());
+            self.behind_a_gap.insert(ordered.seq, ordered.clone());
             return Ok(());
         }
         for reply in &outcome.replies {
@@ -73,7 +81,22 @@ impl ReplyIntegrity {
             let count = outcome.replies.len();
             return Err(format!("{count} requests took effect at {}, the model has {expected}", ordered.seq));
         }
-        Ok(())
+        self.caused(ordered.seq, outcome)
+    }
+
+    /// Whether a batch told whom it must, in order.
+    fn caused(&self, seq: Seq, outcome: &Outcome) -> Result<(), String> {
+        let expected = self.model.caused.get(&seq).map_or(&[][..], Vec::as_slice);
+        let payload = |(client, index): &(ClientId, u64)| &self.model.events[client][*index as usize - 1].1;
+        let same = expected.len() == outcome.events.len()
+            && expected.iter().zip(&outcome.events).all(|(known, event)| {
+                *known == (event.client, event.index) && *payload(known) == event.payload
+            });
+        if same {
+            return Ok(());
+        }
+        let expected: Vec<_> = expected.iter().map(|known| (known, payload(known))).collect();
+        Err(format!("{seq} tells {:?}, the model {expected:?}", outcome.events))
     }
 
     /// The executed frames of a client that hold these operations with these results.

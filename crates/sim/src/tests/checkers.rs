@@ -155,9 +155,17 @@ fn events_trip_on_gaps_inventions_and_replies_shown_too_early() {
         reply(2, 1, 1, 0, &Answer::Written { version: 1 }),
         reply(1, 2, 1, 2, &Answer::Written { version: 2 }),
     ];
-    assert_eq!(replies.executed(&batch(1, frames), &outcome(answers)), Ok(()));
     let change = |version| Change { key: Bytes::from_static(b"k"), deleted: false, version }.to_wire();
     let event = |index, payload| Event { client: ClientId(1), index, seq: Seq(1), payload };
+    let telling = |events| Outcome { events, ..outcome(answers.clone()) };
+    let ordered = batch(1, frames);
+    let both = vec![event(1, change(1)), event(2, change(2))];
+    assert_eq!(replies.executed(&ordered, &telling(both.clone())), Ok(()));
+    for events in [vec![], both[..1].to_vec(), vec![event(1, change(1)), event(2, change(3))]] {
+        assert!(replies.executed(&ordered, &telling(events.clone())).is_err(), "{events:?}");
+    }
+    let twice = [both.clone(), vec![event(3, change(2))]].concat();
+    assert!(replies.executed(&ordered, &telling(twice)).is_err());
     let mut events = EventOrder::default();
     assert!(events.delivered(&event(2, change(2)), &replies).is_err(), "a gap");
     assert!(events.delivered(&event(1, change(7)), &replies).is_err(), "another payload");

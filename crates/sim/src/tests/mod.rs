@@ -1,6 +1,7 @@
 //! Tests of the simulator itself.
 
 mod checkers;
+mod coordination;
 mod histories;
 mod networks;
 mod pbft;

@@ -3,7 +3,10 @@
 
 use crate::Rng;
 use crate::checks::Checks;
+use crate::zookeeper::{Talk, Town, nuisance};
 use bytes::Bytes;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
@@ -28,6 +31,8 @@ pub struct ByzantineClient {
     last: Option<Arc<Frame>>,
     /// The replicas whose tags it spoils, where it acts together with others.
     spoils: Option<u64>,
+    /// The sessions of others and how it talks, where the group replicates the coordination service.
+    among: Option<(Rc<RefCell<Town>>, Talk)>,
     /// What it did that a correct client would not do.
     pub effective: u64,
 }
@@ -54,8 +59,16 @@ impl ByzantineClient {
             window,
             last: None,
             spoils: None,
+            among: None,
             effective: 0,
         }
+    }
+
+    /// The same among gateways, where so many nodes stand below the root.
+    #[must_use]
+    pub fn among(mut self, town: Rc<RefCell<Town>>, names: u64) -> Self {
+        self.among = Some((town, Talk::new(self.id.0, names)));
+        self
     }
 
     /// The same as the one at this place among [`SPOILERS`].
@@ -95,6 +108,9 @@ impl ByzantineClient {
     }
 
     fn operation(&mut self) -> Bytes {
+        if let Some((town, talk)) = &mut self.among {
+            return nuisance(&mut self.rng, &town.borrow(), talk);
+        }
         // Keys of its own: what it does to itself is its own matter.
         let key = Bytes::from(format!("z{}", self.rng.below(3)));
         match self.rng.below(5) {

@@ -1,22 +1,23 @@
 //! A correct client: the production client core under a random workload.
 
-use crate::checks::{Call, Checks, ClientState};
+use super::workload::{Called, Workload};
+use crate::checks::{Checks, ClientState};
 use crate::{Options, Rng};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output, Proven, Ticket, Timing};
-use troth_kv::{Answer, Operation, Watch};
-use troth_types::{ClientId, Group, Limits, ReplicaId, Time, ToClient, ToReplica, Wire};
+use troth_types::{ClientId, Group, Limits, ReplicaId, Seq, Time, ToClient, ToReplica};
 
 /// Fresh requests that each client must have answered after the healing.
 pub const FRESH: u64 = 10;
 
 struct Submission {
-    operations: Vec<Operation>,
-    encoded: Vec<Bytes>,
+    operations: Vec<Bytes>,
     invoked: u64,
+    /// What anybody had been shown of the order then.
+    since: Seq,
     read: bool,
     fresh: bool,
 }
@@ -38,11 +39,8 @@ pub struct Client {
     fresh_wanted: u64,
     outstanding: usize,
     think: u64,
-    keys: u64,
     reads_share: u64,
-    made: u64,
-    /// The last version seen of each key, for compare-and-swap.
-    versions: BTreeMap<Bytes, u64>,
+    workload: Box<dyn Workload>,
     known_frames: BTreeSet<(u64, bool)>,
     /// When it wants to be woken, as scheduled.
     pub wake_at: Option<u64>,
@@ -78,6 +76,7 @@ impl Client {
         id: ClientId,
         signer: Arc<dyn Signer>,
         proofs: Proofs,
+        workload: Box<dyn Workload>,
     ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
@@ -101,10 +100,8 @@ impl Client {
             fresh_wanted: FRESH,
             outstanding: options.outstanding,
             think: options.think,
-            keys: options.keys,
             reads_share: options.reads,
-            made: 0,
-            versions: BTreeMap::new(),
+            workload,
             known_frames: BTreeSet::new(),
             wake_at: None,
             reads: 0,
@@ -142,42 +139,8 @@ impl Client {
         self.fresh_wanted += FRESH;
     }
 
-    fn key(&mut self) -> Bytes {
-        Bytes::from(format!("k{}", self.rng.below(self.keys)))
-    }
-
-    fn value(&mut self) -> Bytes {
-        self.made += 1;
-        Bytes::from(format!("{}.{}", self.id.0, self.made))
-    }
-
-    fn operation(&mut self) -> Operation {
-        let key = self.key();
-        match self.rng.below(100) {
-            0..40 => Operation::Put { key, value: self.value() },
-            40..58 => Operation::Get { key },
-            58..72 => {
-                let expected = self.versions.get(&key).copied();
-                let value = (!self.rng.one_in(5)).then(|| self.value());
-                Operation::CompareAndSwap { key, expected, value }
-            }
-            72..84 => Operation::Delete { key },
-            84..90 => Operation::Scan {
-                start: Bytes::from_static(b"k"),
-                end: Some(Bytes::from_static(b"l")),
-                limit: 100,
-            },
-            90..96 => Operation::Watch(if self.rng.one_in(3) {
-                Watch::Prefix(Bytes::from_static(b"k"))
-            } else {
-                Watch::Key(key)
-            }),
-            _ => Operation::Unwatch(Watch::Key(key)),
-        }
-    }
-
     /// Submits what the workload wants now. Returns whether it wants to be asked again later.
-    pub fn submit(&mut self, now: u64) {
+    pub fn submit(&mut self, now: u64, since: Seq) {
         while self.submissions.len() < self.outstanding {
             let ordered = self.submissions.values().filter(|submission| !submission.read).count() as u64;
             let more = if self.healed {
@@ -191,20 +154,18 @@ impl Client {
             }
             let read = !self.healed && self.rng.below(100) < self.reads_share;
             let count = if self.rng.one_in(10) { 2 } else { 1 };
-            let operations: Vec<Operation> = if read {
-                let key = self.key();
-                vec![Operation::Get { key }]
+            let operations = if read {
+                vec![self.workload.read(&mut self.rng)]
             } else {
-                (0..count).map(|_| self.operation()).collect()
+                self.workload.operations(&mut self.rng, count)
             };
-            let encoded: Vec<Bytes> = operations.iter().map(Wire::to_wire).collect();
             let taken = if read {
-                self.core.read(Time(now), encoded[0].clone())
+                self.core.read(Time(now), operations[0].clone())
             } else {
-                self.core.submit(Time(now), encoded.clone())
+                self.core.submit(Time(now), operations.clone())
             };
             let Ok(ticket) = taken else { return };
-            let submission = Submission { operations, encoded, invoked: now, read, fresh: self.healed };
+            let submission = Submission { operations, invoked: now, since, read, fresh: self.healed };
             self.submissions.insert(ticket, submission);
             if !self.rng.one_in(16) {
                 // One frame each, mostly.
@@ -214,11 +175,11 @@ impl Client {
     }
 
     /// Submits a fast read beside the workload.
-    pub fn read(&mut self, now: u64) {
-        let operations = vec![Operation::Get { key: self.key() }];
-        let encoded: Vec<Bytes> = operations.iter().map(Wire::to_wire).collect();
-        if let Ok(ticket) = self.core.read(Time(now), encoded[0].clone()) {
-            let submission = Submission { operations, encoded, invoked: now, read: true, fresh: false };
+    pub fn read(&mut self, now: u64, since: Seq) {
+        let operation = self.workload.read(&mut self.rng);
+        if let Ok(ticket) = self.core.read(Time(now), operation.clone()) {
+            let operations = vec![operation];
+            let submission = Submission { operations, invoked: now, since, read: true, fresh: false };
             self.submissions.insert(ticket, submission);
         }
     }
@@ -262,7 +223,7 @@ impl Client {
                 Output::Event(event) => {
                     let result = checks.events.delivered(&event, &checks.replies);
                     checks.judge("events", &[], result);
-                    checks.events.told(now, &event);
+                    self.workload.told(now, &event, checks);
                 }
                 Output::Done { ticket, result } => {
                     ended += 1;
@@ -278,14 +239,14 @@ impl Client {
         if let Some(results) = &results {
             let result = checks.replies.accepted(
                 self.id,
-                &submission.encoded,
+                &submission.operations,
                 results,
                 submission.read,
                 self.tentative,
             );
             checks.judge("reply integrity", &[], result);
             if !submission.read {
-                let result = checks.events.shown(self.id, &submission.encoded, results, &checks.replies);
+                let result = checks.events.shown(self.id, &submission.operations, results, &checks.replies);
                 checks.judge("events", &[], result);
                 self.wanted = self.wanted.saturating_sub(1);
             } else {
@@ -296,82 +257,34 @@ impl Client {
                 self.fresh += 1;
             }
         }
-        for (index, operation) in submission.operations.iter().enumerate() {
-            let answer = results.as_ref().and_then(|results| Answer::from_wire(results.get(index)?).ok());
-            self.remember(operation, answer.as_ref());
-            if let Some(answer) = &answer {
-                let result = checks.events.answered(self.id, submission.invoked, operation, answer);
-                checks.judge("events", &[], result);
-            }
-            record(checks, submission.invoked, results.as_ref().map(|_| now), operation, answer, self.keys);
-        }
+        self.close(now, &submission, results.as_deref(), checks);
+    }
+
+    /// The workload learns what came of a submission.
+    fn close(&mut self, now: u64, submission: &Submission, results: Option<&[Bytes]>, checks: &mut Checks) {
+        let Submission { operations, invoked, since, read, .. } = submission;
+        let called = Called {
+            client: self.id,
+            operations,
+            results,
+            invoked: *invoked,
+            now,
+            since: *since,
+            read: *read,
+            tentative: self.tentative,
+        };
+        self.workload.done(&called, checks);
     }
 
     /// Everything still without an outcome counts as unknown in the histories.
-    pub fn finish(&mut self, checks: &mut Checks) {
+    pub fn finish(&mut self, now: u64, checks: &mut Checks) {
         for submission in std::mem::take(&mut self.submissions).into_values() {
-            for operation in &submission.operations {
-                record(checks, submission.invoked, None, operation, None, self.keys);
-            }
+            self.close(now, &submission, None, checks);
         }
     }
 
-    fn remember(&mut self, operation: &Operation, answer: Option<&Answer>) {
-        let (Operation::Get { key }
-        | Operation::Put { key, .. }
-        | Operation::Delete { key }
-        | Operation::CompareAndSwap { key, .. }) = operation
-        else {
-            return;
-        };
-        match answer {
-            Some(Answer::Value { version, .. } | Answer::Written { version }) => {
-                self.versions.insert(key.clone(), *version);
-            }
-            Some(Answer::Mismatch { current: Some(version) }) => {
-                self.versions.insert(key.clone(), *version);
-            }
-            Some(Answer::NotFound | Answer::Deleted { .. } | Answer::Mismatch { current: None }) => {
-                self.versions.remove(key);
-            }
-            _ => {}
-        }
-    }
     /// How long it thinks before the next request.
     pub fn pause(&mut self) -> u64 {
         if self.think == 0 { 0 } else { self.rng.exponential(self.think) }
-    }
-}
-
-/// Puts an operation into the histories of the keys it touches.
-fn record(
-    checks: &mut Checks,
-    invoked: u64,
-    returned: Option<u64>,
-    operation: &Operation,
-    answer: Option<Answer>,
-    keys: u64,
-) {
-    match operation {
-        Operation::Get { key }
-        | Operation::Put { key, .. }
-        | Operation::Delete { key }
-        | Operation::CompareAndSwap { key, .. } => {
-            let call = Call { invoked, returned, operation: operation.clone(), answer };
-            checks.linear.add(key.clone(), call);
-        }
-        Operation::Scan { .. } => {
-            let Some(Answer::Entries { entries, .. }) = answer else { return };
-            for key in (0..keys).map(|key| Bytes::from(format!("k{key}"))) {
-                let found = entries.iter().find(|entry| entry.key == key);
-                let answer = found.map_or(Answer::NotFound, |entry| Answer::Value {
-                    version: entry.version,
-                    value: entry.value.clone(),
-                });
-                let operation = Operation::Get { key: key.clone() };
-                checks.linear.add(key, Call { invoked, returned, operation, answer: Some(answer) });
-            }
-        }
-        Operation::Watch(_) | Operation::Unwatch(_) => {}
     }
 }

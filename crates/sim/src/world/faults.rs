@@ -206,7 +206,8 @@ impl<P: Protocol> World<P> {
     /// Whether everything was answered before enough was ordered: a seed with few requests shows little.
     /// Clients that give up early and put much into one frame bring that about.
     pub(super) fn wants_more(&self) -> bool {
-        self.options.literal.is_none() && (self.checks.once.count() as u64) < MIN_REQUESTS
+        self.options.literal.is_none()
+            && ((self.checks.once.count() as u64) < MIN_REQUESTS || self.checks.shows_little(self.agenda.now))
     }
 
     /// Every client wants another round of requests.

@@ -5,6 +5,7 @@ mod client;
 mod deliver;
 mod event;
 mod faults;
+mod kv;
 mod logs;
 mod losses;
 mod network;
@@ -13,6 +14,7 @@ mod operator;
 mod pump;
 mod setup;
 mod trace;
+mod workload;
 
 pub use client::FRESH;
 pub use event::Agenda;
@@ -20,10 +22,12 @@ pub(crate) use losses::MOST_EPOCHS;
 pub use network::Network;
 pub use node::Machine;
 pub(crate) use setup::limits;
+pub(crate) use workload::{Called, Workload};
 
 use crate::adversary::{Adversary, Pact};
 use crate::checks::{Checks, ClientState, Violation};
 use crate::component::WireWatch;
+use crate::zookeeper::audit;
 use crate::{Options, Protocol, Rng};
 use byzantine::ByzantineClient;
 use client::Client;
@@ -31,11 +35,12 @@ use event::{Envelope, Event};
 use node::{Blueprint, Node};
 use operator::Operator;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use trace::Trace;
 use troth_auth::{FrameVerifier, MessageVerifier};
-use troth_core::Agreement as _;
+use troth_core::{Agreement as _, Execution as _};
 use troth_types::ReplicaId;
 
 /// Virtual microseconds between two looks at the whole.
@@ -100,6 +105,8 @@ pub struct Outcome {
     pub healing: u64,
     /// Virtual microseconds that a request after the healing waited for its answer, at most.
     pub waited: u64,
+    /// What the coordination service did, and how often.
+    pub service: BTreeMap<&'static str, u64>,
     /// The last things that happened, where a trace was asked for.
     pub trace: Vec<String>,
     /// What the faulty replicas were.
@@ -216,7 +223,7 @@ impl<P: Protocol> World<P> {
             }
             Event::Think(client) => {
                 self.mix(8, client as u64);
-                self.clients[client].submit(self.agenda.now);
+                self.clients[client].submit(self.agenda.now, self.checks.reads.revealed());
                 self.settle_client(client);
                 if self.clients[client].has_room() {
                     let pause = self.clients[client].pause().max(100);
@@ -225,7 +232,7 @@ impl<P: Protocol> World<P> {
             }
             Event::Read(client) => {
                 self.mix(14, client as u64);
-                self.clients[client].read(self.agenda.now);
+                self.clients[client].read(self.agenda.now, self.checks.reads.revealed());
                 self.settle_client(client);
             }
             Event::ByzantineClient(index) => self.byzantine_client(index),
@@ -366,11 +373,14 @@ impl<P: Protocol> World<P> {
 
     fn finish(mut self) -> Outcome {
         for client in &mut self.clients {
-            client.finish(&mut self.checks);
+            client.finish(self.agenda.now, &mut self.checks);
         }
         if self.checks.violation.is_none() {
             let result = self.checks.linear.judge();
             self.checks.judge("linearizability", &[], result);
+            let result = self.checks.reads.settle(&self.checks.replies);
+            self.checks.judge("fast reads", &[], result);
+            self.audit();
         }
         let mut outcome = std::mem::take(&mut self.outcome);
         outcome.ordered = self.checks.once.count() as u64;
@@ -386,9 +396,26 @@ impl<P: Protocol> World<P> {
         outcome.waited = liveness.waited;
         outcome.healing = liveness.done_at.map_or(0, |done| done - liveness.healed_at);
         outcome.adversaries = self.adversaries.iter().map(|adversary| adversary.strategy.name()).collect();
+        outcome.service = self.checks.done_by_service();
         outcome.trace = self.trace.take();
         outcome.violation = self.checks.violation.take();
         outcome
+    }
+
+    /// Compares the whole state of every correct replica with the model's at its place of the order.
+    fn audit(&mut self) {
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
+            let (None, Some(host)) = (node.adversary, &node.host) else { continue };
+            let executor = host.machine().execution().inner();
+            let (executed, committed) = (executor.executed(), executor.committed());
+            let Some(model) = self.checks.replies.model.coordination(executed) else { continue };
+            if executed == committed {
+                let result = audit(executor.application(), &executor.state(), model);
+                self.checks.audited += *result.as_ref().unwrap_or(&0);
+                self.checks.judge("equal states", &[index], result.map(|_| ()));
+            }
+        }
     }
 
     fn send_envelope(&mut self, to: usize, envelope: &Rc<Envelope<P>>, extra: u64) {

@@ -2,6 +2,7 @@
 
 use crate::component::{Component, FIRST_EPOCH};
 use crate::logs::LogsComponent;
+use crate::service::Service;
 use crate::storage::SimStorage;
 use crate::watched::{Tap, Watched};
 use crate::world::event::Timer;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use troth_auth::Signer;
 use troth_core::{Env, Host, RecoveryError, Replica, Resume, Unsettled, settle_slots};
 use troth_exec::{Executor, Snapshot};
-use troth_kv::Kv;
 use troth_trusted::a2m;
 use troth_trusted::{Refusal, Resumed};
 use troth_trusted_host::{Answer, Call, TrustedComponent, TrustedLogs as _};
@@ -21,7 +21,7 @@ use troth_types::{Configuration, Group, Limits, ReplicaId, Time};
 use crate::storage::Storage;
 
 /// The machine that every node runs.
-pub type Machine<P> = Replica<<P as Protocol>::Agreement, Watched<Executor<Kv>>>;
+pub type Machine<P> = Replica<<P as Protocol>::Agreement, Watched<Executor<Service>>>;
 
 /// The wall clock at virtual time 0: microseconds since the Unix epoch.
 const WALL_START: u64 = 1_700_000_000_000_000;
@@ -84,7 +84,7 @@ impl Blueprint {
     fn machine<P: Protocol>(&self, me: ReplicaId, epoch: Option<u64>, tap: &Tap) -> Machine<P> {
         let agreement = P::agreement(&self.options, &self.group, me, epoch);
         let executor = Executor::with_configuration(
-            Kv::default(),
+            self.options.service.served(),
             self.limits,
             Arc::clone(&self.configuration),
             self.options.window + self.options.interval,

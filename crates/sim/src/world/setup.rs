@@ -3,17 +3,20 @@
 use super::byzantine::{ByzantineClient, SPOILERS};
 use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
+use super::kv::KvWorkload;
 use super::network::Network;
 use super::node::{Blueprint, Node};
 use super::operator::Operator;
 use super::trace::Trace;
+use super::workload::Workload;
 use super::{Outcome, World};
 use crate::adversary::{Adversary, Amnesia, Pact, Proxy, Puppet, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, WireWatch, component};
 use crate::logs::{Pretender, logs_of};
 use crate::options::{FaultClass, FaultyKind};
-use crate::{Options, Protocol, Rng};
+use crate::zookeeper::{Gateway, Town};
+use crate::{Options, Protocol, Rng, ServiceKind};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -102,6 +105,13 @@ impl<P: Protocol> World<P> {
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
         let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
         let history = P::history().map(|log| History::new(group.id(), log, watch.clone()));
+        let town = Rc::new(RefCell::new(Town::default()));
+        let workload = |id: ClientId| -> Box<dyn Workload> {
+            match options.service {
+                ServiceKind::Kv => Box::new(KvWorkload::new(options, id)),
+                ServiceKind::ZooKeeper => Box::new(Gateway::new(options, id, Rc::clone(&town))),
+            }
+        };
         let clients = (1..=options.clients as u64)
             .map(ClientId)
             .map(|id| {
@@ -111,7 +121,7 @@ impl<P: Protocol> World<P> {
                 session.chunks_mut(8).for_each(|part| part.copy_from_slice(&names.next().to_be_bytes()));
                 let history = history.clone().map(|history| Proven { history, session });
                 let proofs = Proofs { acceptance, authenticators: tags(id), history };
-                Client::new(options, group, limits, id, client_signer(id), proofs)
+                Client::new(options, group, limits, id, client_signer(id), proofs, workload(id))
             })
             .collect();
         let byzantine = (1..=options.byzantine_clients as u64)
@@ -120,12 +130,16 @@ impl<P: Protocol> World<P> {
                 let (seed, window) = (options.seed, options.client_window);
                 let client =
                     ByzantineClient::new(seed, group, id, keys.clients[&id].clone(), window, tags(id));
+                let client = match options.service {
+                    ServiceKind::Kv => client,
+                    ServiceKind::ZooKeeper => client.among(Rc::clone(&town), options.keys),
+                };
                 if spoil { client.spoiling(index as usize - 1) } else { client }
             })
             .collect();
         let mut checks = Checks {
             beyond: options.beyond(),
-            replies: ReplyIntegrity::new(options.client_window),
+            replies: ReplyIntegrity::of(options.client_window, options.service),
             ..Checks::default()
         };
         checks.liveness.bound = super::LIVENESS_BOUND;
@@ -195,6 +209,7 @@ impl<P: Protocol> World<P> {
                 }),
                 heard: VecDeque::new(),
                 rng: Rng::stream(self.options.seed, "adversary", 1 + u64::from(replica.0)),
+                service: self.options.service,
                 pact: Rc::clone(&self.pact),
             });
             self.pact.borrow_mut().members |= 1 << replica.0;

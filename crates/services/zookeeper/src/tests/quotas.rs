@@ -1,6 +1,7 @@
 //! Quotas, as ZooKeeper's command line sets them.
 
-use super::support::{World, create, set, versioned};
+use super::support::{World, create, put_acl, set, versioned};
+use crate::jute::Output;
 use crate::{Code, ZooKeeper, opcode};
 
 fn with_quota(world: &mut World, limits: &str) -> crate::Attachment {
@@ -32,6 +33,31 @@ fn what_is_below_a_quota_is_counted() {
     world.well(at, opcode::DELETE, versioned("/zookeeper/quota/a/zookeeper_limits", -1));
     world.create(at, "/a/d", "", 0);
     assert_eq!(used(&mut world, at), "count=2,bytes=1", "there is no quota any more");
+}
+
+#[test]
+fn a_transaction_that_begins_a_quota_counts_what_it_made_and_removed_before() {
+    let mut world = World::new();
+    let at = world.open(1);
+    for path in ["/a", "/a/b", "/zookeeper/quota/a"] {
+        world.create(at, path, "1234", 0);
+    }
+    let mut out = Output::new();
+    for (path, data) in [
+        ("/a/c", "12"),
+        ("/zookeeper/quota/a/zookeeper_limits", "count=9,bytes=-1"),
+        ("/zookeeper/quota/a/zookeeper_stats", "count=0,bytes=0"),
+    ] {
+        if path.ends_with("limits") {
+            out.int(opcode::DELETE).boolean(false).int(-1).text("/a/b").int(-1);
+        }
+        out.int(opcode::CREATE).boolean(false).int(-1).text(path).text(data);
+        put_acl(&mut out, &super::support::world());
+        out.int(0);
+    }
+    out.int(-1).boolean(true).int(-1);
+    world.well(at, opcode::MULTI, out.finish());
+    assert_eq!(used(&mut world, at), "count=2,bytes=6");
 }
 
 #[test]

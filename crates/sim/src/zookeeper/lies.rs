@@ -1,0 +1,93 @@
+//! What faulty replicas say of the coordination service that is not so, and what clients ask who want to harm.
+
+use super::Town;
+use super::talk::Talk;
+use crate::Rng;
+use bytes::Bytes;
+use troth_types::Wire;
+use troth_zookeeper::acl::Id;
+use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, sealed};
+
+/// An answer that might be true: another version, another place of the order, an error where there is none, a session that
+/// is over or attached otherwise.
+#[must_use]
+pub fn lie_about(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
+    let truth = truth.and_then(|bytes| Answer::from_wire(bytes).ok());
+    let invented = Answer::Reply { zxid: rng.below(40) as i64, error: 0, body: Bytes::from(vec![0; 68]) };
+    let lie = match truth.unwrap_or(invented) {
+        Answer::Attached { mut at, timeout } => {
+            if rng.one_in(2) {
+                at.number += 1;
+            } else {
+                at.session ^= 1;
+            }
+            Answer::Attached { at, timeout: timeout + 1 }
+        }
+        Answer::Over(mut all) => {
+            if all.pop().is_none() {
+                all.push(Attachment { session: rng.below(9) as i64, number: rng.below(9) });
+            }
+            Answer::Over(all)
+        }
+        Answer::Reply { zxid, error, body } => match rng.below(5) {
+            0 => Answer::Reply { zxid: zxid + 1 + rng.below(3) as i64, error, body },
+            1 => {
+                let error =
+                    rng.pick(&[Code::NoNode, Code::BadVersion, Code::SessionExpired, Code::NodeExists]);
+                Answer::Reply { zxid, error: error.number(), body: Bytes::new() }
+            }
+            2 => Answer::Reply { zxid, error: 0, body: Bytes::new() },
+            _ => {
+                // Somewhere in the data, or in the versions behind them.
+                let mut body = body.to_vec();
+                if !body.is_empty() {
+                    let at = body.len() - 1 - rng.index(body.len().min(40));
+                    body[at] ^= 1;
+                }
+                Answer::Reply { zxid, error: 0, body: Bytes::from(body) }
+            }
+        },
+    };
+    lie.to_wire()
+}
+
+/// An event that might be true: another change, or the end of a session that has not ended.
+#[must_use]
+pub fn lie_of_an_event(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
+    let lie = match truth.and_then(|bytes| Notice::from_wire(bytes).ok()) {
+        Some(Notice::Fired { at, kind, path, zxid }) => match rng.below(4) {
+            0 => Notice::Over(at),
+            1 => Notice::Fired { at, kind: kind % 4 + 1, path, zxid },
+            2 => Notice::Fired { at, kind, path: format!("{path}0"), zxid },
+            _ => Notice::Fired { at, kind, path, zxid: zxid + 1 },
+        },
+        Some(Notice::Over(at)) => Notice::Over(Attachment { number: at.number + 1, ..at }),
+        None => Notice::Over(Attachment { session: 1, number: 1 + rng.below(4) }),
+    };
+    lie.to_wire()
+}
+
+/// What a client asks that wants to harm: in sessions that are not its own, with passwords that it does not know, and more
+/// sessions than it may have.
+pub fn nuisance(rng: &mut Rng, town: &Town, talk: &mut Talk) -> Bytes {
+    let (at, password) =
+        town.any(rng).unwrap_or((Attachment { session: rng.below(9) as i64, number: 1 }, [0; 16]));
+    let operation = match rng.below(8) {
+        0 | 1 => {
+            Operation::Open { timeout: rng.next() as u32, password: sealed(&password), who: talk.who(rng) }
+        }
+        2 => {
+            let mut password = password;
+            password[rng.index(16)] ^= 1 << rng.below(8);
+            Operation::Attach { session: at.session, password, timeout: 1, who: talk.who(rng) }
+        }
+        3 => Operation::Touch(vec![at; rng.index(4)]),
+        4 => Operation::Identify { at, id: Id::new("x509", "CN=1") },
+        5 => return Bytes::from(vec![rng.below(6) as u8; rng.index(40)]),
+        _ => {
+            let (code, body) = talk.request(rng, 0);
+            Operation::Request { at, code, body }
+        }
+    };
+    operation.to_wire()
+}

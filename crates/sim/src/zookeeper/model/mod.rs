@@ -1,0 +1,276 @@
+//! A coordination service on plain maps, one request after the other: what the replicated one must be. It shares records and
+//! messages with the service, and no line of what they mean; where the service keeps an index, this looks through everything.
+
+mod access;
+mod quota;
+mod reads;
+mod request;
+mod sessions;
+mod tree;
+mod watches;
+
+use bytes::Bytes;
+use request::Ask;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use troth_types::{ClientId, Digest, Wire};
+use troth_zookeeper::acl::{Acl, Id};
+use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, ZooKeeper};
+use watches::Manner;
+
+pub use tree::Node;
+
+/// What is told to whom, in order.
+pub type Told = Vec<(ClientId, Notice)>;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// As it is attached.
+    pub at: Attachment,
+    /// Through whom.
+    pub gateway: ClientId,
+    password: Digest,
+    /// Milliseconds.
+    timeout: u32,
+    /// The agreed time of the last sign of life, microseconds.
+    heard: u64,
+    /// When it ends, but for the time that the service stood still.
+    ends: u64,
+    who: Vec<Id>,
+    watches: BTreeMap<String, BTreeSet<Manner>>,
+}
+
+/// Something that happened to a node, with the list that says who may know.
+#[derive(Clone, Debug)]
+struct Change {
+    kind: watches::Happening,
+    path: String,
+    acl: Vec<Acl>,
+}
+
+/// Who asks, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The gateway.
+    pub client: ClientId,
+    /// The agreed time, microseconds.
+    pub now: u64,
+    /// What no other operation has.
+    pub unique: &'a Digest,
+}
+
+/// The service after a prefix of the order.
+#[derive(Clone, Debug)]
+pub struct Model {
+    settings: ZooKeeper,
+    /// The last transaction.
+    pub zxid: i64,
+    attachments: u64,
+    /// Microseconds by which sessions end later, because nobody could be heard.
+    stood_still: u64,
+    nodes: BTreeMap<Rc<str>, Rc<Node>>,
+    sessions: BTreeMap<i64, Rc<Session>>,
+    /// How often what happened: for the guard against runs in which too little did.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// What a service of this kind must never do, and this one did.
+    pub broken: Option<String>,
+}
+
+impl Model {
+    /// A group's service in the beginning.
+    #[must_use]
+    pub fn new(settings: ZooKeeper) -> Self {
+        let mut model = Self {
+            settings,
+            zxid: 0,
+            attachments: 0,
+            stood_still: 0,
+            nodes: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            broken: None,
+        };
+        model.plant();
+        model
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// Executes an operation.
+    pub fn execute(&mut self, turn: Turn<'_>, operation: &Bytes, told: &mut Told) -> Bytes {
+        let answer = match Operation::from_wire(operation) {
+            Ok(operation) => self.operation(turn, operation, told),
+            Err(_) => Err(Code::MarshallingError),
+        };
+        self.answer(answer)
+    }
+
+    fn answer(&mut self, answer: Result<Answer, Code>) -> Bytes {
+        let answer = answer.unwrap_or_else(|why| self.refusal(why));
+        self.count(match answer {
+            Answer::Reply { error: 0, .. } => "answers",
+            Answer::Reply { .. } => "refusals",
+            _ => "sessions attached or touched",
+        });
+        answer.to_wire()
+    }
+
+    fn refusal(&self, why: Code) -> Answer {
+        Answer::Reply { zxid: self.zxid, error: why.number(), body: Bytes::new() }
+    }
+
+    fn operation(&mut self, turn: Turn<'_>, operation: Operation, told: &mut Told) -> Result<Answer, Code> {
+        match operation {
+            Operation::Open { timeout, password, who } => self.open(turn, timeout, password, who),
+            Operation::Attach { session, password, timeout, who } => {
+                self.attach(turn, session, &password, timeout, who, told)
+            }
+            Operation::Touch(all) => {
+                let is_over = |at: &Attachment| self.hear(turn, *at).is_err();
+                Ok(Answer::Over(all.into_iter().filter(is_over).collect()))
+            }
+            Operation::Identify { at, id } => {
+                self.hear(turn, at)?;
+                if !access::attestable(&id) {
+                    return Err(Code::AuthFailed);
+                }
+                self.identify(at.session, id)?;
+                Ok(self.reply(Bytes::new()))
+            }
+            Operation::Request { at, code, body } => {
+                self.hear(turn, at)?;
+                let ask = request::read(code, &body)?;
+                let body = self.request(turn, at.session, ask, told)?;
+                Ok(self.reply(body))
+            }
+        }
+    }
+
+    fn reply(&self, body: Bytes) -> Answer {
+        Answer::Reply { zxid: self.zxid, error: 0, body }
+    }
+
+    fn request(&mut self, turn: Turn<'_>, id: i64, ask: Ask, told: &mut Told) -> Result<Bytes, Code> {
+        let nothing = Ok(Bytes::new());
+        match ask {
+            Ask::Look { look, watch } => {
+                let answer = self.look(id, &look);
+                if watch {
+                    self.watch_what_was_looked_at(id, &look, answer.as_ref().err());
+                }
+                answer
+            }
+            Ask::MultiRead(looks) => Ok(self.looks(id, &looks)),
+            Ask::Write(write) => {
+                let body =
+                    self.transact(told, |model, changes| model.write(id, turn.now, &write, changes))?;
+                match write {
+                    // By itself it answers with the node's stat.
+                    request::Write::Check { path, .. } => {
+                        Ok(self.node(&path)?.stat(self.children(&path).len()))
+                    }
+                    _ => Ok(body),
+                }
+            }
+            Ask::Multi(writes) => Ok(self.multi(id, turn.now, &writes, told)),
+            Ask::Sync(path) => {
+                access::check_path(&path)?;
+                Ok(tree::text(&path))
+            }
+            Ask::Auth { scheme, credentials } => {
+                self.authenticate(id, &scheme, &credentials)?;
+                nothing
+            }
+            Ask::Rewatch { seen, lists } => {
+                self.watch_again(id, seen, &lists, told)?;
+                nothing
+            }
+            Ask::AddWatch { path, recursive } => {
+                access::check_path(&path)?;
+                self.watch(id, &path, if recursive { Manner::Recursive } else { Manner::Persistent });
+                nothing
+            }
+            Ask::Watched { path, meant, remove } => {
+                self.watched(id, &path, meant, remove)?;
+                nothing
+            }
+            Ask::Ping => nothing,
+            Ask::Close => {
+                self.count("sessions closed");
+                self.transact(told, |model, changes| {
+                    model.end(id, turn.now, changes);
+                    nothing
+                })
+            }
+        }
+    }
+
+    /// Runs a transaction: all of it under the next number, or nothing.
+    fn transact<T>(
+        &mut self,
+        told: &mut Told,
+        run: impl FnOnce(&mut Self, &mut Vec<Change>) -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        let (before, mut changes) = (self.nodes.clone(), Vec::new());
+        self.zxid += 1;
+        let done = run(self, &mut changes);
+        match &done {
+            Ok(_) => changes.iter().for_each(|change| self.tell(change, told)),
+            Err(_) => {
+                self.nodes = before;
+                self.zxid -= 1;
+            }
+        }
+        done
+    }
+
+    /// Answers a read that was not ordered, as it stands now.
+    #[must_use]
+    pub fn query(&self, client: ClientId, operation: &Bytes) -> Bytes {
+        let answer = || {
+            let Ok(Operation::Request { at, code, body }) = Operation::from_wire(operation) else {
+                return Err(Code::MarshallingError);
+            };
+            self.attached(client, at)?;
+            match request::read(code, &body)? {
+                Ask::Look { look, watch: false } => self.look(at.session, &look),
+                Ask::MultiRead(looks) => Ok(self.looks(at.session, &looks)),
+                Ask::Ping => Ok(Bytes::new()),
+                _ => Err(Code::BadArguments),
+            }
+        };
+        answer().map_or_else(|why| self.refusal(why), |body| self.reply(body)).to_wire()
+    }
+
+    /// All nodes.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes.keys().map(|path| &**path)
+    }
+
+    /// All sessions.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.values().map(|session| &**session)
+    }
+
+    /// What must hold of the model itself.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn look_over(&self) -> Result<(), String> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        for (path, node) in &self.nodes {
+            if let Some(owner) = node.session().filter(|owner| !self.sessions.contains_key(owner)) {
+                return Err(format!("{path} outlives its session {owner:x}"));
+            }
+            if !self.nodes.contains_key(access::parent(path)) {
+                return Err(format!("{path} has no parent"));
+            }
+        }
+        Ok(())
+    }
+}
