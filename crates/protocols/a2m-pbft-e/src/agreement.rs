@@ -59,6 +59,9 @@ impl Agreement for A2mPbftE {
             Message::Signed(signed) if !self.vouches(signed) => {
                 cx.ignore(from, "a CHECKPOINT by a component that does not count there");
             }
+            Message::Stable(proof) if self.is_useless(proof) => {
+                cx.ignore(from, "a checkpoint for which components vouch that do not count there");
+            }
             _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
         }
     }
@@ -136,7 +139,9 @@ impl Agreement for A2mPbftE {
 
     fn status(&self) -> Status {
         let ordering = self.pbft.status();
-        Status { votes: ordering.votes && !self.history.log.is_to_begin(), ..ordering }
+        // Where it cannot prove what it executes, its word counts for no client.
+        let proves = !self.history.log.is_to_begin() && self.history.log.lacks().is_none();
+        Status { votes: ordering.votes && proves, ..ordering }
     }
 
     fn describe(&self) -> String {

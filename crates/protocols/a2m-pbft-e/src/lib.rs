@@ -17,6 +17,8 @@ mod replies;
 mod restart;
 mod state;
 
+pub use renewal::is_replaced;
+pub use troth_blocks::DIVERGED;
 pub use state::A2mPbftE;
 pub use troth_pbft::{Body, Message, Record, Timer};
 

@@ -127,7 +127,8 @@ impl Pbft {
             }
             let frames = self.next_frames(most, bytes);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
-            if frames.is_empty() && !(self.deadline_due(cx) && idle) {
+            let due = self.deadline_due(cx) || seq <= self.filled;
+            if frames.is_empty() && !(due && idle) {
                 return;
             }
             self.frames.name(seq, &frames);
@@ -136,6 +137,13 @@ impl Pbft {
             self.pre_prepare(cx, seq, &batch);
             self.tell_all(cx, Phase::PrePrepare(PrePrepare { view: self.view, seq, batch }));
         }
+    }
+
+    /// Up to this number this replica, as primary, proposes batches without frames where nothing waits, so that what comes of
+    /// them need not wait for clients.
+    pub fn fill_to(&mut self, cx: &mut Cx<'_, Self>, seq: Seq) {
+        self.filled = seq;
+        self.progress(cx);
     }
 
     /// Whether the application's deadline has come on this replica's clock.

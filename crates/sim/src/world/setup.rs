@@ -101,7 +101,10 @@ impl<P: Protocol> World<P> {
         let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
         let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
-        let history = P::history().map(|log| History::new(group.id(), log, watch.clone()));
+        let history = P::history().map(|log| {
+            let first = group.all().map(|_| Epoch(FIRST_EPOCH));
+            History::new(group.id(), log, watch.clone(), first)
+        });
         let clients = (1..=options.clients as u64)
             .map(ClientId)
             .map(|id| {

@@ -16,7 +16,7 @@ macro_rules! about {
 }
 
 fn history() -> History {
-    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
+    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()), [Epoch(1); 4])
 }
 
 fn reply(seq: u64, result: &'static [u8]) -> Reply {
@@ -80,7 +80,7 @@ fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
 }
 
 fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
-    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place }));
+    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }));
 }
 
 #[test]

@@ -91,7 +91,7 @@ struct Scene {
 }
 
 fn history() -> History {
-    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
+    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()), [Epoch(1); 4])
 }
 
 fn client(session: u8, signer: u64) -> ClientCore {
@@ -150,7 +150,7 @@ impl Scene {
 
     fn say(&mut self, from: u16, result: &'static [u8], end: HistoryEnd) {
         let reply = self.reply(from, result);
-        self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }));
     }
 
     /// All replicas give this answer, after so many events.
@@ -158,7 +158,7 @@ impl Scene {
         for from in 0..4 {
             let end = self.end(from);
             let reply = ReadReply { events_up_to, ..self.reply(from, result) };
-            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }));
         }
     }
 
