@@ -13,8 +13,8 @@ use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof
 use troth_types::{
     AttestedRead, AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey,
     Configuration, Digest, Event, Frame, FrameDraft, FrameProof, GroupId, HistoryEnd, HostKeys, Member,
-    OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, StateFetch,
-    StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
+    OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq,
+    StateFetch, StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
 };
 
 /// The group of all samples.
@@ -29,7 +29,12 @@ pub(crate) fn changes() -> Vec<Change> {
     vec![
         Change::Admit { replica, epoch: 2, component: ComponentKey::Ed25519([3; 32]), host: Some(host(9)) },
         Change::Admit { replica, epoch: 2, component: ComponentKey::Group, host: None },
-        Change::Renew { replica, epoch: 2, component: ComponentKey::Ed25519([3; 32]), shown: Digest([7; 32]) },
+        Change::Renew {
+            replica,
+            epoch: 2,
+            component: ComponentKey::Ed25519([3; 32]),
+            shown: Digest([7; 32]),
+        },
         Change::Rekey { replica, host: host(8) },
         Change::AddClient { client: ClientId(7), key: [4; 32], link: [5; 32] },
         Change::RemoveClient(ClientId(7)),
@@ -116,11 +121,7 @@ pub(crate) fn to_client() -> Vec<ToClient> {
         ToClient::Reply(reply.clone()),
         ToClient::Reply(Reply { body: digest, ..reply.clone() }),
         ToClient::Tentative(reply.clone()),
-        ToClient::Attested(AttestedReply {
-            reply: reply.clone(),
-            place: place.clone(),
-            renewed: Vec::new(),
-        }),
+        ToClient::Attested(AttestedReply { reply: reply.clone(), place: place.clone(), renewed: Vec::new() }),
         ToClient::Attested(AttestedReply { reply, place, renewed: renewed.clone() }),
         ToClient::ReadReply(read.clone()),
         ToClient::AttestedRead(AttestedRead { reply: read.clone(), end: end.clone(), renewed: Vec::new() }),

@@ -7,7 +7,9 @@ use crate::inbox::Told;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, Place, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, View};
+use troth_types::{
+    Digest, Frame, Group, Place, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, View,
+};
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
 macro_rules! rule {

@@ -126,10 +126,9 @@ impl DurableError {
             Self::Home(why) => why.must_not_vote(),
             // A mistake in the configuration, or of whoever copied the files.
             Self::Unproven(Unproven::OtherProtocol { .. }) => false,
-            Self::CountersLost { .. }
-            | Self::LogLost { .. }
-            | Self::LogOlder { .. }
-            | Self::Unproven(_) => true,
+            Self::CountersLost { .. } | Self::LogLost { .. } | Self::LogOlder { .. } | Self::Unproven(_) => {
+                true
+            }
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -280,9 +279,8 @@ fn go_on<D: Disk + Sync>(
     if succeeds && home.as_ref().is_some_and(|home| !home.is_unused()) {
         return Err(DurableError::LogOlder { data, counters });
     }
-    let forgot = |home: &Home| {
-        home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists())
-    };
+    let forgot =
+        |home: &Home| home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists());
     if secret.epoch < before || (!succeeds && home.as_ref().is_some_and(forgot)) {
         let way_back = match cluster.protocol.way_back_without_component(me) {
             Some(command) => format!("readmit it with a new component: {command}"),
@@ -301,10 +299,11 @@ fn go_on<D: Disk + Sync>(
         Ok(()) | Err(MarkerError::RanBefore(_)) => {}
         Err(why) => return Err(why.into()),
     }
-    let resumed = home.as_ref().and_then(|home| match succeeds && (snapshot.is_some() || !held.records.is_empty()) {
-        true => Some(home.succeeds()),
-        false => home.resumed(&held.records, snapshot.is_some()),
-    });
+    let resumed =
+        home.as_ref().and_then(|home| match succeeds && (snapshot.is_some() || !held.records.is_empty()) {
+            true => Some(home.succeeds()),
+            false => home.resumed(&held.records, snapshot.is_some()),
+        });
     let ran = match home {
         Some(_) => resumed.is_some(),
         // Nothing was promised that is not in the log.

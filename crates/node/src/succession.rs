@@ -23,11 +23,7 @@ const MOST: usize = 64;
 ///
 /// # Errors
 /// Where it cannot be read, or is not what was written there.
-pub(crate) fn kept_with<D: Disk>(
-    disk: &D,
-    cluster: &Cluster,
-    me: ReplicaId,
-) -> Result<Epoch, DurableError> {
+pub(crate) fn kept_with<D: Disk>(disk: &D, cluster: &Cluster, me: ReplicaId) -> Result<Epoch, DurableError> {
     let file = match disk.open(FILE) {
         Ok(file) => file,
         Err(DiskError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

@@ -74,8 +74,9 @@ pub(crate) fn with_way_back(
     let command = format!("troth admin readmit --replica {}", replica.0);
     if protocol.readmits() || (of_component && protocol.renews_components()) {
         if !failure.message.contains(&command) {
-            failure.message +=
-                &format!("\n  to bring it back with a new component: {command} (docs/operating/readmission.md)");
+            failure.message += &format!(
+                "\n  to bring it back with a new component: {command} (docs/operating/readmission.md)"
+            );
         }
         return failure;
     }

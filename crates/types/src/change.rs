@@ -2,7 +2,8 @@
 
 use crate::configuration::{MAX_ADDRESS, MAX_CLIENTS, text};
 use crate::{
-    ClientId, ComponentKey, Configuration, Digest, HostKeys, Malformed, Reader, ReplicaId, Seq, Wire, put_bytes,
+    ClientId, ComponentKey, Configuration, Digest, HostKeys, Malformed, Reader, ReplicaId, Seq, Wire,
+    put_bytes,
 };
 use core::fmt;
 
@@ -192,7 +193,10 @@ impl fmt::Display for Refused {
                 until.0
             ),
             Self::Changed => {
-                write!(f, "the configuration is not the one that this was asked for in; look at it and ask again")
+                write!(
+                    f,
+                    "the configuration is not the one that this was asked for in; look at it and ask again"
+                )
             }
             Self::Operator => write!(f, "the operator cannot be removed"),
             Self::NoSuchClient(client) => write!(f, "the group has no client {}", client.0),

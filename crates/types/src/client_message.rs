@@ -3,8 +3,8 @@
 //! replicas show them to each other.
 
 use crate::{
-    AttestedRead, AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Renewed, Seq, View, Wire,
-    put_bytes, put_list,
+    AttestedRead, AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Renewed, Seq, View,
+    Wire, put_bytes, put_list,
 };
 use bytes::Bytes;
 use std::sync::Arc;

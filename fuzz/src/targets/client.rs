@@ -40,8 +40,10 @@ fn run(input: &[u8]) {
     let events_seen = (!steps.one_in(4)).then_some(0);
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
     let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
-    let history = proves
-        .then(|| Proven { history: History::new(samples::GROUP, HISTORY_LOG, nobody, [Epoch(1); 4]), session: [1; 32] });
+    let history = proves.then(|| Proven {
+        history: History::new(samples::GROUP, HISTORY_LOG, nobody, [Epoch(1); 4]),
+        session: [1; 32],
+    });
     let config =
         Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));

@@ -141,9 +141,8 @@ impl Protocol {
     /// What brings a replica back that lost its component and nothing else; nothing where nothing does.
     #[must_use]
     pub fn way_back_without_component(self, replica: ReplicaId) -> Option<String> {
-        (self.readmits() || self.renews_components()).then(|| {
-            format!("`troth admin readmit --replica {}` (docs/operating/readmission.md)", replica.0)
-        })
+        (self.readmits() || self.renews_components())
+            .then(|| format!("`troth admin readmit --replica {}` (docs/operating/readmission.md)", replica.0))
     }
 
     /// What to do with a replica that must not vote any more, to be said behind "mend:".

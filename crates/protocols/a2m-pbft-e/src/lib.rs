@@ -18,8 +18,8 @@ mod restart;
 mod state;
 
 pub use renewal::is_replaced;
-pub use troth_blocks::DIVERGED;
 pub use state::A2mPbftE;
+pub use troth_blocks::DIVERGED;
 pub use troth_pbft::{Body, Message, Record, Timer};
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ impl A2mPbftE {
 pub fn is_replaced(configuration: &Configuration, vote: &Signed) -> bool {
     let Body::Attested(AttestedCheckpoint { checkpoint, attestation }) = &vote.body else { return false };
     let Some(member) = configuration.member(vote.from) else { return false };
-    let later = |admission: &Admission| admission.at < checkpoint.seq && admission.epoch > attestation.epoch.0;
+    let later =
+        |admission: &Admission| admission.at < checkpoint.seq && admission.epoch > attestation.epoch.0;
     member.admissions().iter().any(later)
 }

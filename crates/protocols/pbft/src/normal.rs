@@ -139,10 +139,12 @@ impl Pbft {
         }
     }
 
-    /// Up to this number this replica, as primary, proposes batches without frames where nothing waits, so that what comes of
-    /// them need not wait for clients.
+    /// Up to this number batches without frames have a reason to exist: this replica proposes them as primary where nothing
+    /// waits, and takes them of a primary, so that what comes of them need not wait for clients.
     pub fn fill_to(&mut self, cx: &mut Cx<'_, Self>, seq: Seq) {
         self.filled = seq;
+        // What was proposed before this replica knew has a reason now.
+        self.touch_all();
         self.progress(cx);
     }
 
@@ -294,7 +296,7 @@ impl Pbft {
         if !self.frames.name(seq, &batch.frames) {
             return;
         }
-        if seq > self.started.end && !vouched && !self.acceptable(cx, batch) {
+        if seq > self.started.end && !vouched && !self.acceptable(cx, seq, batch) {
             return;
         }
         self.pre_prepare(cx, seq, batch);
@@ -309,12 +311,13 @@ impl Pbft {
 
     /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
     /// is not too large to keep.
-    fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+    fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("PBFT-N7");
         let timely = batch.time <= cx.wall().after(self.config.clock_bound);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
-        timely && (due || !batch.frames.is_empty()) && small
+        let has_a_reason = due || seq <= self.filled || !batch.frames.is_empty();
+        timely && has_a_reason && small
     }
 
     /// prepared(v, n, d): the proposal and PREPAREs of 2f backups, this replica's own vote among them.

@@ -41,10 +41,10 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         ));
         operator.order(&Change::Show)?
     } else {
-        if operator.cluster.protocol.renews_components() && keys.epoch.0 <= present {
+        operator.admissible(replica)?;
+        if operator.cluster.protocol.renews_components() {
             has_its_log(&operator.layout, replica)?;
         }
-        operator.admissible(replica)?;
         let (layout, cluster) = (&operator.layout, &operator.cluster);
         // What is here may be of an epoch that was prepared and never admitted: it gets another one, so that no
         // epoch begins twice.

@@ -67,8 +67,13 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         count: 2,
         path: vec![Digest([8; 32])],
     };
-    let renewed = |replica| Renewed { replica: ReplicaId(replica), epoch: 3, component: ComponentKey::Ed25519([4; 32]) };
-    let attested = |renewed| ToClient::Attested(AttestedReply { reply: reply.clone(), place: place.clone(), renewed });
+    let renewed = |replica| Renewed {
+        replica: ReplicaId(replica),
+        epoch: 3,
+        component: ComponentKey::Ed25519([4; 32]),
+    };
+    let attested =
+        |renewed| ToClient::Attested(AttestedReply { reply: reply.clone(), place: place.clone(), renewed });
     round_trip(&attested(Vec::new()));
     round_trip(&attested(vec![renewed(1), renewed(3)]));
     // One way to say it, whoever was renewed.
@@ -82,7 +87,8 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         count: 2,
         path: vec![Digest([8; 32])],
     };
-    let read = |renewed| ToClient::AttestedRead(AttestedRead { reply: reply.clone(), end: end.clone(), renewed });
+    let read =
+        |renewed| ToClient::AttestedRead(AttestedRead { reply: reply.clone(), end: end.clone(), renewed });
     round_trip(&read(Vec::new()));
     round_trip(&read(vec![renewed(0)]));
     let payload = Bytes::from_static(b"changed");

@@ -80,7 +80,11 @@ fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
 }
 
 fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
-    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }));
+    client.on_message(
+        Time(2),
+        r(from),
+        ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }),
+    );
 }
 
 #[test]

@@ -150,7 +150,11 @@ impl Scene {
 
     fn say(&mut self, from: u16, result: &'static [u8], end: HistoryEnd) {
         let reply = self.reply(from, result);
-        self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }));
+        self.client.on_message(
+            Time(2),
+            r(from),
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+        );
     }
 
     /// All replicas give this answer, after so many events.
@@ -158,7 +162,11 @@ impl Scene {
         for from in 0..4 {
             let end = self.end(from);
             let reply = ReadReply { events_up_to, ..self.reply(from, result) };
-            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }));
+            self.client.on_message(
+                Time(2),
+                r(from),
+                ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+            );
         }
     }
 

@@ -27,7 +27,8 @@ fn reply(result: &'static [u8]) -> Reply {
 /// executed it after yet another's.
 fn scene() -> (ClientCore, Net, Net) {
     let group = group(2);
-    let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
+    let history =
+        History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
     let config =
         Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
@@ -63,7 +64,11 @@ fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
 }
 
 fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
-    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }));
+    client.on_message(
+        Time(2),
+        r(from),
+        ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }),
+    );
 }
 
 #[test]
