@@ -5,9 +5,9 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven, Timing};
-use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Request, slot_nonce};
 use troth_trusted::run::Tree;
+use troth_trusted::{CounterValue, Epoch};
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{
     AttestedRead, ClientId, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply,
@@ -357,7 +357,7 @@ fn an_empty_log_proves_nothing() {
     let nonce = Digest([5; 32]);
     let end = asked(&mut net, Operation::End { log: HISTORY_LOG, nonce: nonce.0 });
     let end = HistoryEnd { attestation: end, index: 0, count: 1, path: Vec::new() };
-    assert_eq!(history().end(r(0), &nonce, &end), None, "it may be a component that begins anew");
+    assert_eq!(history().end(r(0), &nonce, &end, &[]), None, "it may be a component that begins anew");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, Verified};
 use troth_client::{ClientCore, Config, Output, Proven};
+use troth_trusted::Epoch;
 use troth_types::{AttestedReply, ClientId, Place, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View};
 
 /// The rule stands in the client's own crate, whose marks are not counted.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven};
 use troth_core::Agreement;
-use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Content, Request};
+use troth_trusted::{CounterValue, Epoch};
 use troth_types::{
     AttestedRead, ClientId, Event, HistoryEnd, ReadReply, Reply, ReplyBody, Seq, Time, ToClient, ToReplica,
 };
