@@ -112,10 +112,14 @@ pub fn put_aside(
         rename().map_err(|why| AsideError::System(place.clone(), why))?;
         moved.push(aside);
     }
-    if cluster.trusted_home == TrustedHome::Process && !counters.exists() {
+    if cluster.trusted_home == TrustedHome::Process {
         // The process makes none itself.
-        same_owner_directory(&counters, &layout.trusted(replica))
-            .map_err(|why| AsideError::Make(counters.clone(), why))?;
+        let logs = layout.component_logs(replica, cluster.trusted_home);
+        let kept = if cluster.protocol.uses_logs() { vec![counters, logs] } else { vec![counters] };
+        for place in kept.into_iter().filter(|place| !place.exists()) {
+            same_owner_directory(&place, &layout.trusted(replica))
+                .map_err(|why| AsideError::Make(place.clone(), why))?;
+        }
     }
     Ok(moved)
 }
