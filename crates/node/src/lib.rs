@@ -103,6 +103,7 @@ pub use run_error::{RecoveryError, RunError};
 pub use runtime::{Options, serve};
 pub use snapshot::Snapshot;
 pub use standing::{Standing, Unproven};
+pub use succession::awaits_its_component;
 pub use supervisor::SupervisorError;
 pub use trusted_home::HomeError;
 #[cfg(feature = "demo-adversary")]

@@ -2,7 +2,7 @@
 //! (`docs/protocols/a2m-pbft-e.md`, "New logs"). It tells a component that is new by the operator's word from one that
 //! has forgotten what it did.
 
-use crate::config::Cluster;
+use crate::config::{Cluster, Layout};
 use crate::durable::DurableError;
 use crate::standing::Unproven;
 use std::io;
@@ -35,6 +35,21 @@ pub(crate) fn kept_with<D: Disk>(disk: &D, cluster: &Cluster, me: ReplicaId) -> 
     let read = file.read_at(0, &mut bytes)?;
     let epoch = std::str::from_utf8(&bytes[..read]).ok().and_then(parse);
     epoch.ok_or(DurableError::Unproven(Unproven::Unreadable(FILE, cluster.protocol)))
+}
+
+/// Whether the component of this epoch was admitted, or is to be, in the place of another, and its replica has not started
+/// with it: it has lost nothing yet. What cannot be read says nothing here: the replica finds it when it starts.
+#[must_use]
+pub fn awaits_its_component(layout: &Layout, cluster: &Cluster, me: ReplicaId, epoch: Epoch) -> bool {
+    if !cluster.protocol.renews_components() {
+        return false;
+    }
+    let before = match std::fs::read_to_string(layout.data(me).join(FILE)) {
+        Ok(text) => parse(&text),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Some(cluster.replica(me).epoch),
+        Err(_) => None,
+    };
+    before.is_some_and(|before| before < epoch)
 }
 
 /// Writes it down, durably. To be called before anything is asked of the component that its logs keep.

@@ -39,7 +39,7 @@ fn must_not_start(dir: &Path, id: u16) -> String {
 }
 
 /// The replica does not start, and says how it is brought back.
-fn must_be_readmitted(dir: &Path, id: u16) {
+pub fn must_be_readmitted(dir: &Path, id: u16) {
     let words = must_not_start(dir, id);
     assert!(words.contains(&format!("troth admin readmit --replica {id}")), "{words}");
     assert!(!words.contains("brings back no replica"), "{words}");
@@ -240,4 +240,40 @@ fn a_replica_that_lost_its_log_is_not_given_another_component() {
     let words = must_not_start(dir, 3);
     assert!(words.contains("is older than the trusted component"), "{words}");
     assert!(!words.contains("readmit") && words.contains("troth restore"), "{words}");
+}
+
+#[test]
+fn a_component_that_was_set_back_has_the_same_history_appended_again() {
+    let scratch = Scratch::new("a2m-renew-set-back");
+    let dir = scratch.0.as_path();
+    init(dir);
+    let mut replicas = start(dir, &[0, 1, 2, 3]);
+    put(dir, "key", "early");
+    replicas[3].signal("TERM");
+    replicas[3].ends();
+    let (here, aside) = (dir.join("replica-3"), scratch.0.join("aside"));
+    std::fs::create_dir(&aside).expect("a directory");
+    for kept in ["counters", "logs"] {
+        copy(&here.join(kept), &aside);
+    }
+    replicas[3] = replica(dir, 3);
+    serves(dir, 3, &replicas[3], 3);
+    for number in 0..10 {
+        put(dir, "key", &number.to_string());
+    }
+    catches_up(dir, 3, 1);
+    replicas[3].signal("TERM");
+    replicas[3].ends();
+    for kept in ["counters", "logs"] {
+        std::fs::remove_dir_all(here.join(kept)).expect("it was there");
+        copy(&aside.join(kept), &here);
+    }
+    replicas[3] = replica(dir, 3);
+    serves(dir, 3, &replicas[3], 3);
+    // Its proofs are those of the others: without replica 0 they are needed.
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    assert_eq!(get(dir, "key"), "9");
+    put(dir, "key", "later");
+    assert_eq!(get(dir, "key"), "later");
 }
