@@ -80,11 +80,6 @@ fn no_replacements(cluster: &Cluster) -> Failure {
     ))
 }
 
-/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md`, for `cargo xtask paper`.
-macro_rules! rule {
-    ($label:literal) => {};
-}
-
 /// Who orders changes, and what is known of the group.
 struct Operator {
     layout: Layout,
@@ -177,7 +172,7 @@ impl Operator {
         let (mut at, mut configuration) = self.order(&Change::Show)?;
         // Where components attest histories, another admission follows on an answer from above all those before: it is
         // proven by the components that count since the last of them.
-        while self.cluster.protocol.renews_components() && !in_force(&configuration, at) {
+        while self.cluster.protocol.renews_components() && !room::in_force(&configuration, at) {
             (at, configuration) = self.order(&Change::Show)?;
         }
         configuration.member(replica).cloned().ok_or_else(|| {
@@ -198,13 +193,6 @@ impl Operator {
         }
         Ok(())
     }
-}
-
-/// Whether an answer that was executed in this batch is proven by the components that this configuration names: what admits
-/// one is still the earlier one's to attest.
-fn in_force(configuration: &Configuration, at: Seq) -> bool {
-    rule!("A2MPBFTE-N5");
-    configuration.members().iter().all(|member| member.admission().at < at)
 }
 
 fn untouched(why: &Refused) -> Failure {

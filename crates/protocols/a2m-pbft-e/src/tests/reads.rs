@@ -10,8 +10,8 @@ use troth_trusted::run::Tree;
 use troth_trusted::{CounterValue, Epoch};
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{
-    AttestedRead, ClientId, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply,
-    ReplyBody, Seq, Time, ToClient, ToReplica,
+    AttestedRead, ClientId, ComponentKey, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason,
+    Renewed, Reply, ReplyBody, Seq, Time, ToClient, ToReplica,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -375,4 +375,17 @@ fn nonces_are_used_once_and_foreseen_by_nobody() {
     // with the same number.
     assert!(nonces(1, 2, 3).iter().all(|nonce| !own.contains(nonce)));
     assert!(nonces(2, 1, 3).iter().all(|nonce| !own.contains(nonce)));
+}
+
+#[test]
+fn an_end_counts_by_the_component_that_its_sender_says_counts_there() {
+    about!("A2MPBFTE-N6");
+    let mut scene = Scene::new();
+    let (nonce, end) = (scene.read.nonce.expect("a nonce"), scene.end(0));
+    let renewed = |replica| Renewed { replica: r(replica), epoch: 2, component: ComponentKey::Group };
+    let ended = |renewed: &[Renewed]| history().end(r(0), &nonce, &end, renewed);
+    assert!(ended(&[]).is_some());
+    assert_eq!(ended(&[renewed(0)]), None, "another component of its replica counts");
+    assert!(ended(&[renewed(3)]).is_some());
+    assert_ne!(ended(&[]), ended(&[renewed(3)]), "it says something else");
 }
