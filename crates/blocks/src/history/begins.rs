@@ -21,12 +21,6 @@ impl HistoryLog {
         self.begins = begins;
     }
 
-    /// Components that vouched for what is known to be stable above a number may have been replaced there: certificates of
-    /// what is above show nothing until they are held against that.
-    pub fn doubt_above(&mut self, seq: Seq) {
-        drop(self.certificates.split_off(&seq.next()));
-    }
-
     /// Whether the component holds nothing yet and was admitted by a batch: its log begins where this replica's state is
     /// known to be the group's.
     #[must_use]

@@ -59,9 +59,6 @@ impl Agreement for A2mPbftE {
             Message::Signed(signed) if !self.vouches(signed) => {
                 cx.ignore(from, "a CHECKPOINT by a component that does not count there");
             }
-            Message::Stable(proof) if self.is_useless(proof) => {
-                cx.ignore(from, "a checkpoint for which components vouch that do not count there");
-            }
             _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
         }
     }

@@ -27,7 +27,7 @@ impl A2mPbftE {
     pub(crate) fn certified(&mut self, cx: &mut Cx<'_, Self>) {
         let proof = self.pbft.stable_proof();
         let (seq, _) = proof.target();
-        let Some(history) = proof.history().filter(|_| self.is_vouched_for(proof)) else { return };
+        let Some(history) = proof.history() else { return };
         rule!("A2MPBFTE-C2");
         if let Err(why) = self.history.log.certified(seq, history.digest) {
             cx.halt(why);

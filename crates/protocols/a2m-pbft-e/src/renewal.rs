@@ -4,8 +4,8 @@
 use crate::A2mPbftE;
 use std::sync::Arc;
 use troth_blocks::{Begins, Voters};
-use troth_core::{Agreement, Cx, rule};
-use troth_pbft::{AttestedCheckpoint, Body, Signed, StableProof};
+use troth_core::{Cx, rule};
+use troth_pbft::{AttestedCheckpoint, Body, Signed};
 use troth_types::{Admission, Configuration, ReplicaId, Seq};
 
 impl A2mPbftE {
@@ -32,26 +32,9 @@ impl A2mPbftE {
         let Some(newest) = newest.filter(|at| *at > Seq(0)) else { return };
         rule!("A2MPBFTE-N2");
         self.pbft.retain_votes(|vote| !is_replaced(configuration, vote));
-        self.history.log.doubt_above(newest);
-        self.certified(cx);
         rule!("A2MPBFTE-N7");
         let checkpoint = self.pbft.checkpoint_from(newest);
         self.order(cx, |pbft, cx| pbft.fill_to(cx, checkpoint));
-    }
-
-    /// Whether so many vouch for a checkpoint as must, without those who did by a component in whose place another one
-    /// counts there. Which batches come where does not rest on components; what the histories hold does.
-    pub(crate) fn is_vouched_for(&self, proof: &StableProof) -> bool {
-        rule!("A2MPBFTE-N2");
-        let vouching = proof.votes.iter().filter(|vote| !is_replaced(&self.configuration, vote));
-        let vouching: Voters = vouching.map(|vote| vote.from).collect();
-        vouching.count() >= self.pbft.quorum()
-    }
-
-    /// Whether a checkpoint's certificate is of no use: too few vouch for it by components that count, and what it is of is
-    /// executed here. A replica that is behind takes it, to follow.
-    pub(crate) fn is_useless(&self, proof: &StableProof) -> bool {
-        proof.target().0 <= self.pbft.status().executed && !self.is_vouched_for(proof)
     }
 
     /// Whether what a replica's component of this epoch says of a slot counts: it was the replica's component when the

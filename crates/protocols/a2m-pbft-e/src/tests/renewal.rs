@@ -2,7 +2,7 @@
 
 use super::harness::{Net, covers, logs, r};
 use crate::{Body, Message};
-use troth_core::{Agreement, Note, Proven};
+use troth_core::{Agreement, Note};
 use troth_pbft::{AttestedCheckpoint, Checkpoint};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, LogId, Operation};
@@ -188,19 +188,6 @@ fn a_new_log_does_not_go_on_from_what_a_replaced_component_vouched_for() {
     }
 }
 
-/// The certificate of a checkpoint at 4, with the vote of replica 2 by its component of this epoch.
-fn certificate(epoch: u64) -> Message {
-    let mut net = without_checkpoints(1..=4);
-    if epoch > 1 {
-        net.admit(&[(2, epoch, 3)]);
-    }
-    for from in [1, 3, 2] {
-        let message = vote(&net, from, 4, if from == 2 { epoch } else { 1 });
-        net.tell(from, 0, message);
-    }
-    Message::Stable(net.node(0).replica.pbft().stable_proof().clone())
-}
-
 #[test]
 fn a_vote_that_came_before_its_component_was_known_to_be_replaced_counts_no_more() {
     covers!("A2MPBFTE-N2");
@@ -216,43 +203,6 @@ fn a_vote_that_came_before_its_component_was_known_to_be_replaced_counts_no_more
     let message = vote(&net, 2, 4, 2);
     net.tell(2, 0, message);
     assert_eq!(stable(&net, 0), 4);
-}
-
-#[test]
-fn a_certificate_shows_a_history_by_the_components_that_count_there() {
-    covers!("A2MPBFTE-N2");
-    for (epoch, counts) in [(1, false), (2, true)] {
-        // One that has executed as much needs no certificate of others.
-        let mut net = without_checkpoints(1..=4);
-        net.admit(&[(2, 2, 3)]);
-        net.tell(1, 0, certificate(epoch));
-        assert_eq!(stable(&net, 0) == 4, counts, "epoch {epoch}");
-        // One that is behind follows, and does not take its history from it.
-        let mut behind = Net::new();
-        behind.admit(&[(2, 2, 3)]);
-        behind.tell(1, 0, certificate(epoch));
-        assert_eq!(stable(&behind, 0), 4);
-        let taken = matches!(behind.node(0).replica.proven(Seq(4)), Proven::Gone);
-        assert_eq!(taken, counts, "epoch {epoch}");
-    }
-}
-
-#[test]
-fn what_a_certificate_showed_is_doubted_once_a_component_that_vouched_is_known_to_be_replaced() {
-    covers!("A2MPBFTE-N2");
-    for (at, doubted) in [(3, true), (4, false)] {
-        // The state came from others, and what led to it is to be shown.
-        let mut net = Net::new();
-        net.node_mut(3).down = true;
-        net.order_many(1..=4);
-        net.node_mut(3).down = false;
-        net.tell(1, 3, certificate(1));
-        net.install(3, 0);
-        net.admit(&[(2, 2, at)]);
-        let values = net.node(0).replica.history().values_from(Seq(1));
-        net.tell(0, 3, Message::History(Seq(1), values));
-        assert_eq!(end(&mut net, 3), if doubted { 0 } else { 4 }, "admitted by {at}");
-    }
 }
 
 #[test]
