@@ -13,8 +13,8 @@ use troth_trusted::{Certificate, CounterId, CounterValue, Epoch, Proof, RunProof
 use troth_types::{
     AttestedRead, AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey,
     Configuration, Digest, Event, Frame, FrameDraft, FrameProof, GroupId, HistoryEnd, HostKeys, Member,
-    OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, StateFetch,
-    StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
+    OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq,
+    StateFetch, StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
 };
 
 /// The group of all samples.
@@ -29,6 +29,12 @@ pub(crate) fn changes() -> Vec<Change> {
     vec![
         Change::Admit { replica, epoch: 2, component: ComponentKey::Ed25519([3; 32]), host: Some(host(9)) },
         Change::Admit { replica, epoch: 2, component: ComponentKey::Group, host: None },
+        Change::Renew {
+            replica,
+            epoch: 2,
+            component: ComponentKey::Ed25519([3; 32]),
+            shown: Digest([7; 32]),
+        },
         Change::Rekey { replica, host: host(8) },
         Change::AddClient { client: ClientId(7), key: [4; 32], link: [5; 32] },
         Change::RemoveClient(ClientId(7)),
@@ -96,30 +102,30 @@ pub(crate) fn to_client() -> Vec<ToClient> {
     let reply = Reply { client, number: 1, seq: Seq(2), view: View(3), events_up_to: 1, body: body.clone() };
     let digest = ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(b"one"), Bytes::new()]));
     let read = ReadReply { client, number: 1, events_up_to: 0, body };
+    let component = ComponentKey::Ed25519([6; 32]);
+    let renewed = vec![Renewed { replica: ReplicaId(1), epoch: 2, component }];
+    let place = Place {
+        attestation: Bytes::from_static(b"attestation"),
+        time: Time(9),
+        index: 1,
+        count: 2,
+        path: vec![Digest([3; 32])],
+    };
+    let end = HistoryEnd {
+        attestation: Bytes::from_static(b"attestation"),
+        index: 1,
+        count: 2,
+        path: vec![Digest([3; 32])],
+    };
     vec![
         ToClient::Reply(reply.clone()),
         ToClient::Reply(Reply { body: digest, ..reply.clone() }),
         ToClient::Tentative(reply.clone()),
-        ToClient::Attested(AttestedReply {
-            reply,
-            place: Place {
-                attestation: Bytes::from_static(b"attestation"),
-                time: Time(9),
-                index: 1,
-                count: 2,
-                path: vec![Digest([3; 32])],
-            },
-        }),
+        ToClient::Attested(AttestedReply { reply: reply.clone(), place: place.clone(), renewed: Vec::new() }),
+        ToClient::Attested(AttestedReply { reply, place, renewed: renewed.clone() }),
         ToClient::ReadReply(read.clone()),
-        ToClient::AttestedRead(AttestedRead {
-            reply: read,
-            end: HistoryEnd {
-                attestation: Bytes::from_static(b"attestation"),
-                index: 1,
-                count: 2,
-                path: vec![Digest([3; 32])],
-            },
-        }),
+        ToClient::AttestedRead(AttestedRead { reply: read.clone(), end: end.clone(), renewed: Vec::new() }),
+        ToClient::AttestedRead(AttestedRead { reply: read, end, renewed }),
         ToClient::Event(Event { client, index: 1, seq: Seq(2), payload: Bytes::from_static(b"event") }),
         ToClient::Refusal(Refusal { client, number: 1, read: false, reason: RefusalReason::TooOld }),
     ]

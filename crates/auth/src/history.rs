@@ -5,12 +5,13 @@ use crate::attestation::{Looked, decode_attestation};
 use crate::seal::{Claim, Evidence};
 use std::fmt;
 use std::sync::Arc;
-use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Attestation, Content, LogId, Request, Slot, slot_nonce};
 use troth_trusted::run::{Path, RunProof, root_over};
-use troth_trusted_host::AttestationVerifier;
+use troth_trusted::{CounterValue, Epoch, Identity, SignatureVerifier};
+use troth_trusted_host::{AttestationVerifier, GroupVerifier};
 use troth_types::{
-    Digest, Frame, GroupId, Hasher, HistoryEnd, Malformed, Place, Reader, ReplicaId, Reply, Seq, Time,
+    ComponentKey, Digest, Frame, GroupId, Hasher, HistoryEnd, Malformed, Place, Reader, Renewed, ReplicaId,
+    Reply, Seq, Time, Wire,
 };
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
@@ -68,6 +69,8 @@ pub struct EndedAt {
     pub slot: Slot,
     /// The digest up to it: d.
     pub digest: Digest,
+    /// Names the components that count there, by the word of whoever shows it.
+    pub components: Digest,
 }
 
 impl EndedAt {
@@ -84,6 +87,24 @@ pub struct History {
     group: GroupId,
     log: LogId,
     verifier: Arc<dyn AttestationVerifier>,
+    first: Arc<[Epoch]>,
+}
+
+/// What checks the attestations of a component.
+enum Checks<'a> {
+    /// The components that the group began with.
+    First(&'a dyn AttestationVerifier),
+    /// One that took the place of another.
+    Renewed(GroupVerifier),
+}
+
+impl Checks<'_> {
+    fn with(&self) -> &dyn AttestationVerifier {
+        match self {
+            Self::First(verifier) => *verifier,
+            Self::Renewed(verifier) => verifier,
+        }
+    }
 }
 
 impl fmt::Debug for History {
@@ -93,16 +114,52 @@ impl fmt::Debug for History {
 }
 
 impl History {
-    /// The histories of a group, in this log of each component.
+    /// The histories of a group, in this log of each component. The group began with components of these epochs, by number of
+    /// replica, which the verifier knows.
     #[must_use]
-    pub fn new(group: GroupId, log: LogId, verifier: Arc<dyn AttestationVerifier>) -> Self {
-        Self { group, log, verifier }
+    pub fn new(
+        group: GroupId,
+        log: LogId,
+        verifier: Arc<dyn AttestationVerifier>,
+        first: impl IntoIterator<Item = Epoch>,
+    ) -> Self {
+        Self { group, log, verifier, first: first.into_iter().collect() }
     }
 
-    /// What replicas must agree on to be believed about a frame: the reply, and the history up to the slot that holds the
-    /// frame. `None` where the place does not prove that the history of `from` holds it.
+    /// What checks what the component of a replica attests in a slot, if it is the one that counts there: the one that the
+    /// group began with, or the one that whoever shows it says took its place. A client believes that as it believes the
+    /// rest, where as many say the same.
+    fn counts(&self, by: ReplicaId, epoch: Epoch, renewed: &[Renewed]) -> Option<Checks<'_>> {
+        rule!("A2MPBFTE-N6");
+        let first = Checks::First(self.verifier.as_ref());
+        let Some(renewed) = renewed.iter().find(|renewed| renewed.replica == by) else {
+            return (self.first.get(usize::from(by.0)) == Some(&epoch)).then_some(first);
+        };
+        if renewed.epoch != epoch.0 {
+            return None;
+        }
+        match renewed.component {
+            // All components share it, and who may check them has it.
+            ComponentKey::Group => Some(first),
+            ComponentKey::Ed25519(key) => {
+                let identity = Identity { group: self.group.0, replica: by.0, epoch };
+                let key = SignatureVerifier::from_bytes(&key)?;
+                GroupVerifier::new([(identity, key.into())]).ok().map(Checks::Renewed)
+            }
+        }
+    }
+
+    /// What replicas must agree on to be believed about a frame: the reply, the history up to the slot that holds the frame,
+    /// and which components count there. `None` where the place does not prove that the history of `from` holds it.
     #[must_use]
-    pub fn vote(&self, from: ReplicaId, frame: &Frame, reply: &Reply, place: &Place) -> Option<Digest> {
+    pub fn vote(
+        &self,
+        from: ReplicaId,
+        frame: &Frame,
+        reply: &Reply,
+        place: &Place,
+        renewed: &[Renewed],
+    ) -> Option<Digest> {
         rule!("A2MPBFTE-H4");
         rule!("A2MPBFTEA-H4");
         let attestation = decoded(Reader::new(&place.attestation))?;
@@ -114,28 +171,50 @@ impl History {
         let root = root_over(&proof, &frame.digest().0)?;
         let expected = entry_value(self.group, place.time, place.count, &Digest(root));
         let nonce = slot_nonce(slot);
-        let content = self.verifier.lookup(from.0, &attestation, self.log, slot, &nonce)?;
+        let checks = self.counts(from, attestation.epoch, renewed)?;
+        let content = checks.with().lookup(from.0, &attestation, self.log, slot, &nonce)?;
         let Content::Assigned { value, digest } = content else { return None };
         if value != expected.0 {
             return None;
         }
         let mut hasher = Hasher::new("troth/attested-reply/v1");
         hasher.digest(&reply.vote()).fixed(&slot.0.to_be_bytes()).fixed(&digest);
+        hasher.digest(&named(renewed));
         Some(hasher.finish())
     }
 
     /// Where the history of `from` ended, asked after this nonce was made. `None` where that is not proven, or where
     /// nothing was ever appended: then nothing says that the component is not one that begins anew.
     #[must_use]
-    pub fn end(&self, from: ReplicaId, nonce: &Digest, end: &HistoryEnd) -> Option<EndedAt> {
+    pub fn end(
+        &self,
+        from: ReplicaId,
+        nonce: &Digest,
+        end: &HistoryEnd,
+        renewed: &[Renewed],
+    ) -> Option<EndedAt> {
         rule!("A2MPBFTE-E1");
         rule!("A2MPBFTEA-E1");
         let attestation = decoded(Reader::new(&end.attestation))?;
         let proof = among(end.index, end.count, &end.path)?;
-        let (slot, content) = self.verifier.end(from.0, &attestation, self.log, &nonce.0, &proof)?;
+        let checks = self.counts(from, attestation.epoch, renewed)?;
+        let (slot, content) = checks.with().end(from.0, &attestation, self.log, &nonce.0, &proof)?;
         let Content::Assigned { digest, .. } = content else { return None };
-        Some(EndedAt { slot, digest: Digest(digest) })
+        Some(EndedAt { slot, digest: Digest(digest), components: named(renewed) })
     }
+}
+
+/// Names the components that count; zeros where all are those that the group began with.
+fn named(renewed: &[Renewed]) -> Digest {
+    if renewed.is_empty() {
+        return Digest::ZERO;
+    }
+    let mut hasher = Hasher::new("troth/renewed-components/v1");
+    hasher.number(renewed.len() as u64);
+    for one in renewed {
+        hasher.bytes(&one.to_wire());
+    }
+    hasher.finish()
 }
 
 /// An attestation, and nothing behind it.

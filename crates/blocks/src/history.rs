@@ -465,7 +465,7 @@ impl HistoryLog {
     }
 }
 
-/// Why a replica must not go on with its history.
-const DIVERGED: &str = "the history log of the trusted component is not that of the group";
+/// Why a replica must not go on with the history that its trusted component has.
+pub const DIVERGED: &str = "the history log of the trusted component is not that of the group";
 const SET_BACK: &str =
     "the trusted component's history is ahead of this replica's log: the log was set back to an older one";

@@ -7,7 +7,9 @@ use crate::inbox::Told;
 use crate::queue::Share;
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_types::{Digest, Frame, Group, Place, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, View};
+use troth_types::{
+    Digest, Frame, Group, Place, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, View,
+};
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
 macro_rules! rule {
@@ -21,8 +23,8 @@ pub(crate) enum Backing<'a> {
     Final,
     /// Its place may yet change.
     Tentative,
-    /// Its place in the replica's history is proven.
-    Proven(&'a Place),
+    /// Its place in the replica's history is proven, by the components that count there.
+    Proven(&'a Place, &'a [Renewed]),
 }
 
 /// A replica's word on a frame.
@@ -132,9 +134,9 @@ impl Flight {
         let (vote, tentative) = match (&config.history, backing) {
             (None, Backing::Final) => (said, None),
             (None, Backing::Tentative) => (said, Some(reply.view)),
-            (Some(_), Backing::Proven(_)) if !self.follows_what_was_told(&reply) => return,
-            (Some(proven), Backing::Proven(place)) => {
-                match proven.history.vote(from, &self.frame, &reply, place) {
+            (Some(_), Backing::Proven(..)) if !self.follows_what_was_told(&reply) => return,
+            (Some(proven), Backing::Proven(place, renewed)) => {
+                match proven.history.vote(from, &self.frame, &reply, place, renewed) {
                     Some(vote) => (vote, None),
                     None => return,
                 }

@@ -6,8 +6,8 @@ use crate::read::Standing;
 use crate::{ClientError, Output};
 use std::sync::Arc;
 use troth_types::{
-    AttestedRead, AttestedReply, HistoryEnd, ReadReply, Refusal, RefusalReason, ReplicaId, Reply, Time,
-    ToClient,
+    AttestedRead, AttestedReply, HistoryEnd, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply,
+    Time, ToClient,
 };
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
@@ -28,12 +28,12 @@ impl ClientCore {
             // Nobody correct says so in a group that executes nothing before its place is final.
             ToClient::Tentative(_) if !self.config.acceptance.tentative => {}
             ToClient::Tentative(reply) => self.on_reply(from, reply, Backing::Tentative),
-            ToClient::Attested(AttestedReply { reply, place }) => {
-                self.on_reply(from, reply, Backing::Proven(&place))
+            ToClient::Attested(AttestedReply { reply, place, renewed }) => {
+                self.on_reply(from, reply, Backing::Proven(&place, &renewed))
             }
             ToClient::ReadReply(reply) => self.on_read_reply(from, reply, None),
-            ToClient::AttestedRead(AttestedRead { reply, end }) => {
-                self.on_read_reply(from, reply, Some(&end));
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed }) => {
+                self.on_read_reply(from, reply, Some((&end, &renewed)));
             }
             ToClient::Event(event) => {
                 self.inbox.offer(from, event);
@@ -115,19 +115,21 @@ impl ClientCore {
         Some(flight)
     }
 
-    fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply, end: Option<&HistoryEnd>) {
+    fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply, end: Option<(&HistoryEnd, &[Renewed])>) {
         let number = reply.number;
         let Some(read) = self.reads.get_mut(&number) else { return };
         let group = &self.config.group;
         let standing = match (&self.config.history, read.nonce, end) {
             (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
             (Some(_), Some(_), _) if !read.hears(from) => return,
-            (Some(proven), Some(nonce), Some(end)) => match proven.history.end(from, &nonce, end) {
-                Some(end) if read.shows_what_was_told(&end, reply.events_up_to) => {
-                    read.on_reply(group, from, reply, Some(end), &mut self.budget)
+            (Some(proven), Some(nonce), Some((end, renewed))) => {
+                match proven.history.end(from, &nonce, end, renewed) {
+                    Some(end) if read.shows_what_was_told(&end, reply.events_up_to) => {
+                        read.on_reply(group, from, reply, Some(end), &mut self.budget)
+                    }
+                    _ => read.on_refusal(group, from, self.config.client),
                 }
-                _ => read.on_refusal(group, from, self.config.client),
-            },
+            }
             // What proves nothing in a group where all prove it, or the other way round.
             _ => read.on_refusal(group, from, self.config.client),
         };

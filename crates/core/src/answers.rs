@@ -67,6 +67,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.held = self.held.split_off(&seq);
         let proven = self.held.remove(&seq).unwrap_or_default();
         let places = proof.places();
+        let renewed = self.execution.configuration().renewed_at(seq);
         for reply in proven {
             if let Some(place) = places.of(reply.client, reply.number) {
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);
@@ -74,8 +75,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     let events = self.execution.events_after(reply.client, events_seen);
                     out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
                 }
-                let reply = self.cut(reply, wants_all.is_some());
-                out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+                let (reply, renewed) = (self.cut(reply, wants_all.is_some()), renewed.clone());
+                out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
             }
         }
     }
@@ -149,7 +150,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 if let Some(place) = proof.places().of(client, number) {
                     let reply = self.cut(reply, full);
-                    out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place })));
+                    let renewed = self.execution.configuration().renewed_at(at);
+                    out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
                 }
                 self.repeated.is_impatient(client, number, at)
             }

@@ -12,7 +12,9 @@ use std::ops::Bound;
 use troth_auth::encode_attestation;
 use troth_trusted::a2m::Attestation;
 use troth_trusted::run::{MAX_RUN, Tree};
-use troth_types::{AttestedRead, ClientId, Digest, HistoryEnd, Read, ReadReply, RefusalReason, ToClient};
+use troth_types::{
+    AttestedRead, ClientId, Digest, HistoryEnd, Read, ReadReply, RefusalReason, Seq, ToClient,
+};
 
 /// Reads under one END: all of them are answered in one step.
 const MOST_OF_A_TURN: usize = 32;
@@ -153,13 +155,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let mut bytes = Vec::new();
         encode_attestation(end, &mut bytes);
         let attestation = Bytes::from(bytes);
+        let slot = u64::try_from(end.claim.slot.0).map_or(Seq(u64::MAX), Seq);
+        let renewed = self.execution.configuration().renewed_at(slot);
         for (place, reply) in replies {
             self.reads.give_back(reply.client, reply.body.size());
             let proof = tree.proof(place).expect("the tree has all nonces");
             let path = proof.path.as_slice().iter().map(|sibling| Digest(*sibling)).collect();
             let (index, count) = (proof.index, proof.count);
             let end = HistoryEnd { attestation: attestation.clone(), index, count, path };
-            out.push(Output::Client(ToClient::AttestedRead(AttestedRead { reply, end })));
+            let renewed = renewed.clone();
+            out.push(Output::Client(ToClient::AttestedRead(AttestedRead { reply, end, renewed })));
         }
     }
 }

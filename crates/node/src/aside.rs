@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use troth_disk::{DiskError, RealDisk};
+use troth_disk::{DiskError, Log, RealDisk};
 use troth_trusted::Epoch;
 use troth_types::ReplicaId;
 
@@ -29,17 +29,24 @@ pub enum AsideError {
     Make(PathBuf, io::Error),
 }
 
-/// What a replica and its component keep: log and snapshots, counters, and the marks that they ran.
+/// What ends with a replica's component: its counters and logs, the marks that they ran; and the replica's own log and
+/// snapshots, unless it goes on with them.
 #[must_use]
 pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<PathBuf> {
-    let mut places = vec![layout.data(replica), layout.counters(replica, cluster.trusted_home)];
+    let mut places = vec![layout.counters(replica, cluster.trusted_home)];
+    let goes_on = cluster.protocol.renews_components();
+    if !goes_on {
+        places.insert(0, layout.data(replica));
+    }
     if cluster.protocol.uses_logs() {
         places.push(layout.component_logs(replica, cluster.trusted_home));
     }
     if cluster.trusted_home == TrustedHome::Process {
         places.push(layout.trusted_started(replica));
     }
-    places.push(layout.started(replica));
+    if !goes_on {
+        places.push(layout.started(replica));
+    }
     places.retain(|place| match std::fs::read_dir(place) {
         Ok(mut entries) => entries.next().is_some(),
         Err(why) => {
@@ -52,7 +59,7 @@ pub fn remains(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Pa
 /// A replica that does not run, and cannot be started while this lives.
 pub struct Stopped {
     replica: ReplicaId,
-    _lock: Option<RealDisk>,
+    disk: Option<RealDisk>,
 }
 
 impl Stopped {
@@ -65,8 +72,14 @@ impl Stopped {
         match data.exists().then(|| RealDisk::open(&data)) {
             Some(Err(DiskError::Locked(_))) => Err(AsideError::Running(replica.0, data)),
             // Damaged or not, it goes.
-            other => Ok(Self { replica, _lock: other.and_then(Result::ok) }),
+            other => Ok(Self { replica, disk: other.and_then(Result::ok) }),
         }
+    }
+
+    /// Whether there is a log to go on with. Whether that is whole, the replica finds when it starts.
+    #[must_use]
+    pub fn has_log(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| Log::is_there(disk).unwrap_or(false))
     }
 }
 
@@ -99,10 +112,14 @@ pub fn put_aside(
         rename().map_err(|why| AsideError::System(place.clone(), why))?;
         moved.push(aside);
     }
-    if cluster.trusted_home == TrustedHome::Process && !counters.exists() {
+    if cluster.trusted_home == TrustedHome::Process {
         // The process makes none itself.
-        same_owner_directory(&counters, &layout.trusted(replica))
-            .map_err(|why| AsideError::Make(counters.clone(), why))?;
+        let logs = layout.component_logs(replica, cluster.trusted_home);
+        let kept = if cluster.protocol.uses_logs() { vec![counters, logs] } else { vec![counters] };
+        for place in kept.into_iter().filter(|place| !place.exists()) {
+            same_owner_directory(&place, &layout.trusted(replica))
+                .map_err(|why| AsideError::Make(place.clone(), why))?;
+        }
     }
     Ok(moved)
 }

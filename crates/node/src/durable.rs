@@ -12,6 +12,7 @@ use crate::marker::{MarkerError, leave_mark};
 use crate::runtime::Options;
 use crate::snapshots::Keeper;
 use crate::standing::{self, Standing, Unproven};
+use crate::succession;
 use crate::trusted_home::{self, Home, HomeError};
 use bytes::Bytes;
 use std::fs::DirBuilder;
@@ -25,7 +26,7 @@ use troth_disk::{
 use troth_exec::Snapshot;
 use troth_trusted::Resumed;
 use troth_trusted_host::store::{StoreError, boot_id};
-use troth_types::{Malformed, ReplicaId, Seq};
+use troth_types::{Malformed, Seq};
 
 /// Why a replica cannot start from what its disk holds.
 #[derive(Debug, Error)]
@@ -85,6 +86,18 @@ pub enum DurableError {
         /// What to do with the replica.
         way_back: String,
     },
+    /// The component has been used with a later log than this one.
+    #[error(
+        "the log in {data} is older than the trusted component in {counters}, which has never been used with it: it does not \
+         hold all that was promised to the others, so the replica must not vote\n  mend: put back what was there last, if you \
+         have it untouched; else leave the replica stopped for good"
+    )]
+    LogOlder {
+        /// Where the log is.
+        data: PathBuf,
+        /// Where the component's counters are.
+        counters: PathBuf,
+    },
     /// What is there need not be the last that it did.
     #[error("{0}")]
     Unproven(#[from] Unproven),
@@ -100,6 +113,12 @@ pub enum DurableError {
 }
 
 impl DurableError {
+    /// Whether it says of the trusted component, and of nothing else, that it is not what it was.
+    #[must_use]
+    pub fn is_of_component(&self) -> bool {
+        matches!(self, Self::CountersLost { .. } | Self::Counters(_) | Self::Home(_))
+    }
+
     /// Whether what is there is not the whole of what the replica left, so that it must not vote.
     #[must_use]
     pub fn must_not_vote(&self) -> bool {
@@ -107,7 +126,9 @@ impl DurableError {
             Self::Home(why) => why.must_not_vote(),
             // A mistake in the configuration, or of whoever copied the files.
             Self::Unproven(Unproven::OtherProtocol { .. }) => false,
-            Self::CountersLost { .. } | Self::LogLost { .. } | Self::Unproven(_) => true,
+            Self::CountersLost { .. } | Self::LogLost { .. } | Self::LogOlder { .. } | Self::Unproven(_) => {
+                true
+            }
             Self::Mark(why) => why.is_over(),
             Self::Snapshot(why) => matches!(why, SnapshotError::Damaged { .. } | SnapshotError::Unknown(_)),
             Self::Log(why) => matches!(why, LogError::Damaged { .. } | LogError::Missing(_)),
@@ -196,8 +217,8 @@ pub(crate) fn open(
     };
     let marks = Marks { mark, counters, data };
     let opened = match cluster.durability {
-        Durability::Memory => go_on(Unsynced(disk), cluster, me, home, marks, |journal| journal),
-        _ => go_on(disk, cluster, me, home, marks, plant),
+        Durability::Memory => go_on(Unsynced(disk), cluster, secret, home, marks, |journal| journal),
+        _ => go_on(disk, cluster, secret, home, marks, plant),
     };
     opened.map(|mut opened| {
         if !options.trusted_delay.is_zero() {
@@ -221,17 +242,19 @@ struct Marks {
 fn go_on<D: Disk + Sync>(
     disk: D,
     cluster: &Cluster,
-    me: ReplicaId,
+    secret: &ReplicaSecret,
     mut home: Option<Home>,
     marks: Marks,
     plant: impl FnOnce(DiskJournal<D>) -> DiskJournal<D>,
 ) -> Result<Opened, DurableError> {
-    let Marks { mark, counters, data } = marks;
+    let (me, Marks { mark, counters, data }) = (secret.replica, marks);
     let owner = owner(cluster, me.0);
     // A component that attests votes tells better than the log's files whether this one is the last.
     if !cluster.protocol.attests_votes() && mark.exists() && !Log::is_there(&disk)? {
         return Err(DurableError::LogLost { data, mark, way_back: cluster.protocol.way_back() });
     }
+    let renewed = cluster.protocol.renews_components();
+    let before = if renewed { succession::kept_with(&disk, cluster, me)? } else { secret.epoch };
     let options = LogOptions::new(salt()?);
     // Room is made beforehand for the sake of syncs.
     let step_bytes = if cluster.durability == Durability::Memory { 0 } else { options.step_bytes };
@@ -243,7 +266,7 @@ fn go_on<D: Disk + Sync>(
             "cut what was being written when the replica stopped"
         );
     }
-    let keeper = Keeper::open(disk, owner, held.base)?;
+    let keeper = Keeper::open(disk.clone(), owner, held.base)?;
     // The component holds them until the log does: they are appended with whatever comes first.
     let base = Seq(held.base.unwrap_or(0));
     let blobs = home.as_mut().map(|home| std::mem::take(&mut home.blobs)).unwrap_or_default();
@@ -251,27 +274,36 @@ fn go_on<D: Disk + Sync>(
     held.records.extend(behind.iter().cloned());
     let since_base = held.records.iter().map(Bytes::len).sum();
     let snapshot = keeper.newest().cloned();
+    // The operator gave it another component: that one has not forgotten what the log says, for it never did it.
+    let succeeds = before < secret.epoch;
+    if succeeds && home.as_ref().is_some_and(|home| !home.is_unused()) {
+        return Err(DurableError::LogOlder { data, counters });
+    }
     let forgot =
         |home: &Home| home.forgot(&held.records, snapshot.is_some()) || (home.is_new() && mark.exists());
-    if home.as_ref().is_some_and(forgot) {
-        let way_back = match cluster.protocol.readmits() {
-            true => format!(
-                "readmit it with a new component: `troth admin readmit --replica {}` (docs/operating/readmission.md)",
-                me.0
-            ),
-            false => cluster.protocol.way_back(),
+    if secret.epoch < before || (!succeeds && home.as_ref().is_some_and(forgot)) {
+        let way_back = match cluster.protocol.way_back_without_component(me) {
+            Some(command) => format!("readmit it with a new component: {command}"),
+            None => cluster.protocol.way_back(),
         };
         return Err(DurableError::CountersLost { counters, mark, way_back });
     }
     if snapshot.is_none() && held.records.is_empty() && home.as_ref().is_some_and(Home::has_filled) {
         return Err(DurableError::LogLost { data, mark, way_back: cluster.protocol.way_back() });
     }
+    if succeeds {
+        succession::keep_with(&disk, secret.epoch)?;
+    }
     // After the counters and the log: a crash in between leaves them, and no mark without them.
     match leave_mark(&mark) {
         Ok(()) | Err(MarkerError::RanBefore(_)) => {}
         Err(why) => return Err(why.into()),
     }
-    let resumed = home.as_ref().and_then(|home| home.resumed(&held.records, snapshot.is_some()));
+    let resumed =
+        home.as_ref().and_then(|home| match succeeds && (snapshot.is_some() || !held.records.is_empty()) {
+            true => Some(home.succeeds()),
+            false => home.resumed(&held.records, snapshot.is_some()),
+        });
     let ran = match home {
         Some(_) => resumed.is_some(),
         // Nothing was promised that is not in the log.

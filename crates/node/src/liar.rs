@@ -84,9 +84,9 @@ impl Liar {
                 reply.body = self.other_body(&reply.body);
                 ToClient::ReadReply(reply)
             }
-            ToClient::AttestedRead(AttestedRead { mut reply, end }) => {
+            ToClient::AttestedRead(AttestedRead { mut reply, end, renewed }) => {
                 reply.body = self.other_body(&reply.body);
-                ToClient::AttestedRead(AttestedRead { reply, end })
+                ToClient::AttestedRead(AttestedRead { reply, end, renewed })
             }
             ToClient::Event(event) => ToClient::Event(Event { payload: Bytes::from_static(LIE), ..event }),
             // It answers where a correct replica would say that it cannot yet.
@@ -96,9 +96,9 @@ impl Liar {
                 events_up_to: 0,
                 body: ReplyBody::Full(vec![Bytes::from_static(LIE)]),
             }),
-            ToClient::Attested(AttestedReply { mut reply, place }) => {
+            ToClient::Attested(AttestedReply { mut reply, place, renewed }) => {
                 reply.body = self.other_body(&reply.body);
-                ToClient::Attested(AttestedReply { reply, place })
+                ToClient::Attested(AttestedReply { reply, place, renewed })
             }
             refusal @ ToClient::Refusal(_) => refusal,
         }

@@ -18,7 +18,7 @@
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `by_the_clock` | counters that are synced so often |
 //! | `beside`, `journal` | the disk and the trusted component, on threads of their own |
-//! | `standing` | whether it may go on from that |
+//! | `standing`, `succession` | whether it may go on from that, and with which component |
 //! | `marker` | why a replica that keeps nothing runs once |
 //! | `faults`, `liar`, `miscompute`, `tyrant` | in test builds: disks and clocks that fail, planted bugs, replicas that lie, compute wrongly or lead badly |
 //! | [`backup`], `genesis` | a certified state for an operator, and the first state of a group made from one |
@@ -79,6 +79,7 @@ mod served;
 mod snapshot;
 mod snapshots;
 mod standing;
+mod succession;
 mod supervisor;
 mod telling;
 mod timers;
@@ -102,6 +103,7 @@ pub use run_error::{RecoveryError, RunError};
 pub use runtime::{Options, serve};
 pub use snapshot::Snapshot;
 pub use standing::{Standing, Unproven};
+pub use succession::awaits_its_component;
 pub use supervisor::SupervisorError;
 pub use trusted_home::HomeError;
 #[cfg(feature = "demo-adversary")]

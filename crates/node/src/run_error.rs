@@ -7,6 +7,7 @@ use crate::genesis::GenesisError;
 use crate::marker::MarkerError;
 use std::io;
 use thiserror::Error;
+use troth_a2m_pbft_e::DIVERGED;
 pub use troth_core::RecoveryError;
 use troth_trusted::Refusal;
 use troth_trusted::a2m::LogRefusal;
@@ -72,6 +73,19 @@ pub enum RunError {
     /// The replica contradicts its trusted component.
     #[error("{0}\n  mend: leave the replica stopped, it must not vote any more")]
     Contradiction(&'static str),
+}
+
+impl RunError {
+    /// Whether what is lost, or cannot be gone on with, is the trusted component alone, as far as this tells: the replica's
+    /// log may be whole.
+    #[must_use]
+    pub fn is_of_component(&self) -> bool {
+        match self {
+            Self::Durable(why) => why.is_of_component(),
+            Self::Contradiction(why) => *why == DIVERGED,
+            _ => false,
+        }
+    }
 }
 
 impl From<Stopped> for RunError {

@@ -71,11 +71,11 @@ pub enum Unproven {
     MachineLost(&'static str, Protocol),
     /// Nobody knows how the directory was kept.
     #[error(
-        "the file `{FILE}` beside this replica's log is not what was written there, so nobody knows whether the log is \
+        "the file `{0}` beside this replica's log is not what was written there, so nobody knows whether the log is \
          the whole of what it did, and it must not vote under its old keys\n  mend: {way_back}; the group bears f such replicas",
-        way_back = .0.way_back()
+        way_back = .1.way_back()
     )]
-    Unreadable(Protocol),
+    Unreadable(&'static str, Protocol),
     /// Another protocol's replica kept it.
     #[error(
         "what lies beside this replica's keys was kept by a replica of protocol = \"{}\", and cluster.toml says \"{}\": what the \
@@ -140,7 +140,7 @@ fn read<D: Disk>(disk: &D, wanted: Protocol) -> Result<Option<Kept>, DurableErro
     let mut bytes = [0; MOST];
     let read = file.read_at(0, &mut bytes)?;
     let kept = std::str::from_utf8(&bytes[..read]).ok().and_then(parse);
-    kept.map(Some).ok_or(DurableError::Unproven(Unproven::Unreadable(wanted)))
+    kept.map(Some).ok_or(DurableError::Unproven(Unproven::Unreadable(FILE, wanted)))
 }
 
 fn parse(text: &str) -> Option<Kept> {

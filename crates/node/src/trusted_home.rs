@@ -136,6 +136,16 @@ impl Home {
         }
     }
 
+    /// Whether it has done nothing yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.resumed == Resumed::Unmoved && !self.has_filled()
+    }
+
+    /// Where it stands, for a replica that goes on with it and with the log of the life before.
+    pub(crate) fn succeeds(&self) -> Resumed {
+        self.resumed.clone()
+    }
+
     /// Whether its logs hold what only a replica's own log explains.
     pub(crate) fn has_filled(&self) -> bool {
         self.ends.values().any(|end| *end > CounterValue(0))

@@ -264,8 +264,8 @@ pub(crate) enum DurabilityName {
     /// Everything is on disk 10 ms later (durability_interval_ms in cluster.toml); a replica that was killed
     /// comes back, one whose machine lost power must be readmitted (with minbft; with the others it stays out).
     Interval,
-    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted (with minbft; with the
-    /// others it stays out). With pbft, one whose machine has started anew must not vote again.
+    /// Nothing is ever synced; a replica whose trusted component has ended must be readmitted (with minbft, and with
+    /// a2m-pbft-e where that has a process of its own; with the others it stays out). With pbft, one whose machine has started anew must not vote again.
     Memory,
 }
 

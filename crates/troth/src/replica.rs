@@ -54,19 +54,31 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         tracing::warn!(%why, "freed memory goes back to the system in the loop's turns");
     }
     let protocol = cluster.protocol;
-    serve(cluster, secret, &layout, options).map_err(|why| with_way_back(why.into(), protocol, id))
+    serve(cluster, secret, &layout, options).map_err(|why| {
+        let of_component = why.is_of_component();
+        with_way_back(why.into(), protocol, id, of_component)
+    })
 }
 
 /// Adds what can be done with a replica that must not vote again as it is: refusals come from many places, which do not
-/// know what the protocol allows.
-pub(crate) fn with_way_back(mut failure: Failure, protocol: Protocol, replica: ReplicaId) -> Failure {
+/// know what the protocol allows. `of_component` where it is the component alone that is lost.
+pub(crate) fn with_way_back(
+    mut failure: Failure,
+    protocol: Protocol,
+    replica: ReplicaId,
+    of_component: bool,
+) -> Failure {
     if failure.code != MUST_NOT_START {
         return failure;
     }
     let command = format!("troth admin readmit --replica {}", replica.0);
-    if protocol.readmits() && !failure.message.contains(&command) {
-        failure.message +=
-            &format!("\n  to bring it back with a new component: {command} (docs/operating/readmission.md)");
+    if protocol.readmits() || (of_component && protocol.renews_components()) {
+        if !failure.message.contains(&command) {
+            failure.message += &format!(
+                "\n  to bring it back with a new component: {command} (docs/operating/readmission.md)"
+            );
+        }
+        return failure;
     }
     if let Some(why) = protocol.no_way_back()
         && !failure.message.contains(&why)

@@ -81,7 +81,7 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     #[cfg(feature = "faults")]
     let open_stores = |stores: &Stores<'_>| crate::faulty_store::open(stores, prepared);
     let home = open(&cluster, &layout, secret, open_stores)
-        .map_err(|failure| with_way_back(failure, cluster.protocol, me))?;
+        .map_err(|failure| with_way_back(failure, cluster.protocol, me, true))?;
     answer(&listener, home, &limits)
 }
 

@@ -1,7 +1,7 @@
 //! A reply with what proves where the replica's history holds the request, and one to a read with what proves where that
 //! history ends (paper 000 §4.2).
 
-use crate::{Digest, Malformed, ReadReply, Reader, Reply, Time, Wire, put_bytes, put_list};
+use crate::{Digest, Malformed, ReadReply, Reader, Renewed, Reply, Time, Wire, put_bytes, put_list};
 use bytes::Bytes;
 
 /// The most siblings on a path; a bound for the decoder.
@@ -32,6 +32,8 @@ pub struct AttestedReply {
     pub reply: Reply,
     /// The place.
     pub place: Place,
+    /// Which components count in its slot in the place of those that the group began with, by the history up to there.
+    pub renewed: Vec<Renewed>,
 }
 
 /// Where a replica's history ended when a read was answered: attested under the root over the nonces of all reads that
@@ -55,13 +57,16 @@ pub struct AttestedRead {
     pub reply: ReadReply,
     /// The end.
     pub end: HistoryEnd,
+    /// Which components count in its slot in the place of those that the group began with, by the history up to there.
+    pub renewed: Vec<Renewed>,
 }
 
 impl AttestedRead {
     /// The bytes of what comes beside the answer, about.
     #[must_use]
     pub fn size_of_proof(&self) -> usize {
-        self.end.attestation.len() + self.end.path.len() * size_of::<Digest>()
+        let path = self.end.path.len() * size_of::<Digest>();
+        self.end.attestation.len() + path + size_of_val(self.renewed.as_slice())
     }
 }
 
@@ -69,7 +74,8 @@ impl AttestedReply {
     /// The bytes of what comes beside the reply, about.
     #[must_use]
     pub fn size_of_proof(&self) -> usize {
-        self.place.attestation.len() + self.place.path.len() * size_of::<Digest>()
+        let path = self.place.path.len() * size_of::<Digest>();
+        self.place.attestation.len() + path + size_of_val(self.renewed.as_slice())
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::configuration::{MAX_ADDRESS, MAX_CLIENTS, text};
 use crate::{
-    ClientId, ComponentKey, Configuration, HostKeys, Malformed, Reader, ReplicaId, Seq, Wire, put_bytes,
+    ClientId, ComponentKey, Configuration, Digest, HostKeys, Malformed, Reader, ReplicaId, Seq, Wire,
+    put_bytes,
 };
 use core::fmt;
 
@@ -23,6 +24,18 @@ pub enum Change {
         component: ComponentKey,
         /// The new host, if it is another.
         host: Option<HostKeys>,
+    },
+    /// A replica that keeps its host, its keys and its log goes on with another trusted component, whose logs are empty
+    /// (`docs/protocols/a2m-pbft-e.md`, N5). Done only where the configuration is the one that the operator was shown.
+    Renew {
+        /// Which.
+        replica: ReplicaId,
+        /// The new component's epoch.
+        epoch: u64,
+        /// What checks what it attests.
+        component: ComponentKey,
+        /// Names the configuration that the operator was shown ([`Configuration::digest`]).
+        shown: Digest,
     },
     /// A replica's host has other keys or another address; its component stays.
     Rekey {
@@ -72,6 +85,13 @@ impl Wire for Change {
                 client.encode(out);
             }
             Self::Show => out.push(4),
+            Self::Renew { replica, epoch, component, shown } => {
+                out.push(5);
+                replica.encode(out);
+                epoch.encode(out);
+                component.encode(out);
+                shown.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -88,6 +108,12 @@ impl Wire for Change {
             }
             3 => Self::RemoveClient(Wire::decode(reader)?),
             4 => Self::Show,
+            5 => Self::Renew {
+                replica: Wire::decode(reader)?,
+                epoch: Wire::decode(reader)?,
+                component: Wire::decode(reader)?,
+                shown: Wire::decode(reader)?,
+            },
             other => return Err(Malformed::Tag("a change of the configuration", u64::from(other))),
         })
     }
@@ -140,6 +166,8 @@ pub enum Refused {
         /// The batch from which on another may be admitted.
         until: Seq,
     },
+    /// The configuration is not the one that the operator was shown.
+    Changed,
     /// The operator cannot be removed.
     Operator,
     /// The group does not have this client.
@@ -164,6 +192,12 @@ impl fmt::Display for Refused {
                 "as many replicas as may fail were admitted lately and do not vote yet; try again after batch {}",
                 until.0
             ),
+            Self::Changed => {
+                write!(
+                    f,
+                    "the configuration is not the one that this was asked for in; look at it and ask again"
+                )
+            }
             Self::Operator => write!(f, "the operator cannot be removed"),
             Self::NoSuchClient(client) => write!(f, "the group has no client {}", client.0),
             Self::TakenClient(client) => {

@@ -3,8 +3,8 @@
 //! replicas show them to each other.
 
 use crate::{
-    AttestedRead, AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Seq, View, Wire,
-    put_bytes, put_list,
+    AttestedRead, AttestedReply, ClientId, Digest, Frame, Hasher, Malformed, Reader, Renewed, Seq, View,
+    Wire, put_bytes, put_list,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub enum ToClient {
 impl ToClient {
     /// How many kinds there are; the first byte of a message is its kind, from 0. A later release may send
     /// others.
-    pub const KINDS: u8 = 7;
+    pub const KINDS: u8 = 9;
 
     /// The client it is for.
     #[must_use]
@@ -367,15 +367,18 @@ impl Wire for ToClient {
                 out.push(4);
                 reply.encode(out);
             }
-            Self::Attested(AttestedReply { reply, place }) => {
-                out.push(5);
+            // As earlier releases write it, where none was renewed: there they know all components.
+            Self::Attested(AttestedReply { reply, place, renewed }) => {
+                out.push(if renewed.is_empty() { 5 } else { 7 });
                 reply.encode(out);
                 place.encode(out);
+                encode_renewed(renewed, out);
             }
-            Self::AttestedRead(AttestedRead { reply, end }) => {
-                out.push(6);
+            Self::AttestedRead(AttestedRead { reply, end, renewed }) => {
+                out.push(if renewed.is_empty() { 6 } else { 8 });
                 reply.encode(out);
                 end.encode(out);
+                encode_renewed(renewed, out);
             }
         }
     }
@@ -396,11 +399,23 @@ impl Wire for ToClient {
                 reason: Wire::decode(reader)?,
             }),
             4 => Self::Tentative(Wire::decode(reader)?),
-            5 => Self::Attested(AttestedReply { reply: Wire::decode(reader)?, place: Wire::decode(reader)? }),
-            6 => {
-                Self::AttestedRead(AttestedRead { reply: Wire::decode(reader)?, end: Wire::decode(reader)? })
-            }
+            kind @ (5 | 7) => Self::Attested(AttestedReply {
+                reply: Wire::decode(reader)?,
+                place: Wire::decode(reader)?,
+                renewed: if kind == 7 { Renewed::decode_all(reader)? } else { Vec::new() },
+            }),
+            kind @ (6 | 8) => Self::AttestedRead(AttestedRead {
+                reply: Wire::decode(reader)?,
+                end: Wire::decode(reader)?,
+                renewed: if kind == 8 { Renewed::decode_all(reader)? } else { Vec::new() },
+            }),
             other => return Err(Malformed::Tag("a replica's message", u64::from(other))),
         })
+    }
+}
+
+fn encode_renewed(renewed: &[Renewed], out: &mut Vec<u8>) {
+    if !renewed.is_empty() {
+        Renewed::encode_all(renewed, out);
     }
 }

@@ -1,14 +1,21 @@
 //! Who the replicas and clients of a group are, as a part of the replicated state: an operator changes it
 //! by an ordered request, so every replica changes it at the same place in the order (protocols.md §7.3).
 
-use crate::{Change, ClientId, Malformed, Reader, Refused, ReplicaId, Seq, Wire, put_bytes, put_list};
+use crate::{
+    Change, ClientId, Digest, Hasher, Malformed, Reader, Refused, ReplicaId, Seq, Wire, put_bytes, put_list,
+};
 use std::collections::BTreeMap;
+
+/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
 
 /// The client by whose frames operators change the configuration. Its key is configured like any client's.
 pub const OPERATOR: ClientId = ClientId(u64::MAX);
 
 /// Replicas that any configuration may have; a bound for the decoder.
-const MAX_REPLICAS: usize = 128;
+pub(crate) const MAX_REPLICAS: usize = 128;
 /// Admissions and sets of host keys remembered of one replica: logs may still refer to earlier ones.
 const REMEMBERED: usize = 8;
 /// The most clients that a group may have had.
@@ -249,6 +256,14 @@ impl Configuration {
             .collect()
     }
 
+    /// Names this configuration: equal names are equal configurations.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut hasher = Hasher::new("troth/configuration/v1");
+        hasher.bytes(&self.to_wire());
+        hasher.finish()
+    }
+
     /// Makes a change in the batch `at`. Replicas admitted less than `settling` batches ago may not vote
     /// yet; there are never more of them than `faults`, or nobody could order what brings them back.
     pub fn apply(&mut self, change: &Change, at: Seq, settling: u64, faults: usize) -> Result<(), Refused> {
@@ -263,8 +278,22 @@ impl Configuration {
                 if let Some(host) = host {
                     set_host(member, host)?;
                 }
-                member.admissions.push(Admission { epoch: *epoch, at, component: *component });
-                forget_oldest(&mut member.admissions);
+                admit(member, Admission { epoch: *epoch, at, component: *component });
+            }
+            Change::Renew { replica, epoch, component, shown } => {
+                rule!("A2MPBFTE-N5");
+                if *shown != self.digest() {
+                    return Err(Refused::Changed);
+                }
+                let present = self.member_mut(*replica)?.admission().epoch;
+                if *epoch <= present {
+                    return Err(Refused::OldEpoch { present });
+                }
+                // Of groups of 3f+1 replicas, whose clients need the attestations of all but f.
+                let spare = self.members.len().saturating_sub(1) / 3;
+                self.check_room(*replica, at, settling, spare)?;
+                let member = self.member_mut(*replica)?;
+                admit(member, Admission { epoch: *epoch, at, component: *component });
             }
             Change::Rekey { replica, host } => set_host(self.member_mut(*replica)?, host)?,
             Change::AddClient { client, key, link } => self.add_client(*client, *key, *link)?,
@@ -307,6 +336,11 @@ impl Configuration {
         self.clients.insert(client, ClientEntry { key, link, removed: false });
         Ok(())
     }
+}
+
+fn admit(member: &mut Member, admission: Admission) {
+    member.admissions.push(admission);
+    forget_oldest(&mut member.admissions);
 }
 
 fn set_host(member: &mut Member, host: &HostKeys) -> Result<(), Refused> {

@@ -13,6 +13,7 @@ mod frame;
 mod group;
 mod ids;
 mod limits;
+mod renewed;
 mod state_transfer;
 
 pub use attested_reply::{AttestedRead, AttestedReply, HistoryEnd, Place};
@@ -28,6 +29,7 @@ pub use frame::{Frame, FrameDraft, FrameProof, Tag};
 pub use group::{Group, GroupError, GroupId};
 pub use ids::{ClientId, ReplicaId, Seq, Signature, Time, View};
 pub use limits::Limits;
+pub use renewed::Renewed;
 pub use state_transfer::{StateFetch, StatePiece};
 
 #[cfg(test)]

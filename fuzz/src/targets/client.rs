@@ -12,8 +12,8 @@ use troth_trusted::a2m::{Attestation, Claim, Content, Request};
 use troth_trusted::{CounterValue, Epoch, Proof};
 use troth_trusted_host::GroupVerifier;
 use troth_types::{
-    AttestedRead, AttestedReply, ClientId, Digest, Event, Group, HistoryEnd, Limits, ReadReply, Refusal,
-    RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
+    AttestedRead, AttestedReply, ClientId, ComponentKey, Digest, Event, Group, HistoryEnd, Limits, ReadReply,
+    Refusal, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient, View, Wire,
 };
 
 pub(super) const TARGET: Target =
@@ -40,8 +40,10 @@ fn run(input: &[u8]) {
     let events_seen = (!steps.one_in(4)).then_some(0);
     let limits = Limits { client_window: 4, outbox_events: 4, ..Limits::DEFAULT };
     let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
-    let history = proves
-        .then(|| Proven { history: History::new(samples::GROUP, HISTORY_LOG, nobody), session: [1; 32] });
+    let history = proves.then(|| Proven {
+        history: History::new(samples::GROUP, HISTORY_LOG, nobody, [Epoch(1); 4]),
+        session: [1; 32],
+    });
     let config =
         Config { acceptance, limits, bounds: BOUNDS, events_seen, history, ..Config::new(group, ME) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(ME.0)));
@@ -155,7 +157,12 @@ fn message(steps: &mut Steps<'_>) -> ToClient {
             let (index, count) = (u16::from(steps.byte()), u16::from(steps.byte()));
             let path = vec![Digest([steps.byte(); 32]); usize::from(steps.byte() % 9)];
             let end = HistoryEnd { attestation, index, count, path };
-            ToClient::AttestedRead(AttestedRead { reply, end })
+            let component = ComponentKey::Ed25519([steps.byte(); 32]);
+            let renewed = match steps.one_in(2) {
+                true => vec![Renewed { replica: ReplicaId(1), epoch: 2, component }],
+                false => Vec::new(),
+            };
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed })
         }
         0 => ToClient::Event(Event {
             client,

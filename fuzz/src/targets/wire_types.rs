@@ -9,7 +9,7 @@ use troth_core::LogRecord;
 use troth_link::PeerId;
 use troth_types::{
     Admission, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey, Configuration, Digest,
-    Frame, GroupId, HistoryEnd, HostKeys, Member, Place, ReadReply, RefusalReason, ReplicaId, Reply,
+    Frame, GroupId, HistoryEnd, HostKeys, Member, Place, ReadReply, RefusalReason, Renewed, ReplicaId, Reply,
     ReplyBody, Seq, Signature, StateFetch, StatePiece, Time, ToClient, ToReplica, View,
 };
 
@@ -59,6 +59,7 @@ pub(super) const GROUP: &[Decoder] = &[
     of::<Place>(),
     of::<ReadReply>(),
     of::<HistoryEnd>(),
+    of::<Renewed>(),
 ];
 
 fn seeds() -> Vec<Vec<u8>> {

@@ -27,6 +27,6 @@ fn no_session_makes_the_nonces_of_another_though_it_begins_with_the_same_number(
     let nobody = Arc::new(GroupVerifier::new([]).expect("nobody is there twice"));
     let mut config = ClientConfig::new(ClientId(7), group, [1; 32], [2; 32], Vec::new());
     config.session = Session::Continue { first_number: 5, events_seen: 0 };
-    config.history = Some(History::new(group.id(), HISTORY_LOG, nobody));
+    config.history = Some(History::new(group.id(), HISTORY_LOG, nobody, []));
     assert_ne!(first_nonce(&config), first_nonce(&config));
 }

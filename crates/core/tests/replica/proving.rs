@@ -271,7 +271,7 @@ impl Told {
 
 /// The state that an answer shows, where it proves it under this nonce to this END.
 pub(crate) fn shows(told: &Told, number: u64, nonce: u8, root: [u8; 32]) -> ReplyBody {
-    let Told::Answer(AttestedRead { reply, end }) = told else { panic!("{told:?}") };
+    let Told::Answer(AttestedRead { reply, end, .. }) = told else { panic!("{told:?}") };
     assert_eq!((reply.client, reply.number), (CLIENT, number));
     let siblings: Vec<[u8; 32]> = end.path.iter().map(|sibling| sibling.0).collect();
     let path = Path::new(&siblings).expect("a path");

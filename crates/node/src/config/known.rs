@@ -90,11 +90,14 @@ impl Known {
             let host = member.host();
             replica.link_key = host.link;
             replica.host_key = PublicKey(host.signing);
-            replica.epoch = Epoch(member.admission().epoch);
-            replica.trusted_key = match member.admission().component {
-                ComponentKey::Group => None,
-                ComponentKey::Ed25519(key) => SignatureVerifier::from_bytes(&key),
-            };
+            // Who checks histories needs those that the group began with; which others count, replies say.
+            if !cluster.protocol.uses_logs() {
+                replica.epoch = Epoch(member.admission().epoch);
+                replica.trusted_key = match member.admission().component {
+                    ComponentKey::Group => None,
+                    ComponentKey::Ed25519(key) => SignatureVerifier::from_bytes(&key),
+                };
+            }
             if !host.address.is_empty() {
                 replica.address.clone_from(&host.address);
                 replica.http = None;

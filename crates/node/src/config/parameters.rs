@@ -67,6 +67,7 @@ impl Cluster {
         }
         let keys = Keys { group: self.group.id(), mac: None, limits: self.limits, pairs: None };
         let verifier = Arc::new(keys.attestations(&self.configuration()));
-        Some(History::new(self.group.id(), HISTORY_LOG, verifier))
+        let first = self.replicas.iter().map(|replica| replica.epoch);
+        Some(History::new(self.group.id(), HISTORY_LOG, verifier, first))
     }
 }

@@ -8,7 +8,7 @@ use troth_a2m_pbft_ea::A2mPbftEa;
 use troth_core::Agreement;
 use troth_minbft::MinBft;
 use troth_pbft::Pbft;
-use troth_types::{Group, GroupError, GroupId};
+use troth_types::{Group, GroupError, GroupId, ReplicaId};
 
 /// The agreement protocol of a group: part of its name, so that nobody takes part under another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +107,16 @@ impl Protocol {
         }
     }
 
+    /// Whether a replica that kept its log goes on with another component where it lost the one it had, or the one it had
+    /// cannot follow the group any more. What it promised does not rest on the component.
+    #[must_use]
+    pub fn renews_components(self) -> bool {
+        match self {
+            Self::A2mPbftE => true,
+            Self::MinBft | Self::Pbft | Self::A2mPbftEa => false,
+        }
+    }
+
     /// How many replicas bear this many faulty ones.
     #[must_use]
     pub fn replicas(self, faults: u16) -> u16 {
@@ -128,6 +138,13 @@ impl Protocol {
         if self.has_components() { (kind, home) } else { (TrustedKind::Nothing, TrustedHome::Nowhere) }
     }
 
+    /// What brings a replica back that lost its component and nothing else; nothing where nothing does.
+    #[must_use]
+    pub fn way_back_without_component(self, replica: ReplicaId) -> Option<String> {
+        (self.readmits() || self.renews_components())
+            .then(|| format!("`troth admin readmit --replica {}` (docs/operating/readmission.md)", replica.0))
+    }
+
     /// What to do with a replica that must not vote any more, to be said behind "mend:".
     #[must_use]
     pub fn way_back(self) -> String {
@@ -141,9 +158,10 @@ impl Protocol {
     #[must_use]
     pub fn no_way_back(self) -> Option<String> {
         (!self.readmits()).then(|| {
+            let which = if self.renews_components() { " that has not the whole of its log" } else { "" };
             format!(
-                "this version brings back no replica of protocol = \"{self}\", and the group bears that much less; a new \
-                 group bears f again, by `troth backup` and `troth restore`"
+                "this version brings back no replica of protocol = \"{self}\"{which}, and the group bears that much less; a \
+                 new group bears f again, by `troth backup` and `troth restore`"
             )
         })
     }

@@ -4,7 +4,7 @@ use super::{Served, pbft, uncertified};
 use crate::backup::BackupError;
 use crate::config::{Cluster, ReplicaSecret};
 use std::sync::Arc;
-use troth_a2m_pbft_e::{A2mPbftE, Message};
+use troth_a2m_pbft_e::{A2mPbftE, Message, is_replaced};
 use troth_auth::HISTORY_LOG;
 use troth_trusted::a2m::LOGS;
 use troth_trusted_host::store::Room;
@@ -14,7 +14,7 @@ use {crate::liar::Liar, bytes::Bytes, troth_types::ReplicaId};
 
 impl Served for A2mPbftE {
     fn of(cluster: &Cluster, secret: &ReplicaSecret) -> Self {
-        Self::new(secret.replica, cluster.group, cluster.a2m_pbft_e())
+        Self::new(secret.replica, cluster.group, cluster.a2m_pbft_e()).with_epoch(secret.epoch.0)
     }
 
     fn stable(&self) -> Option<(Seq, Message)> {
@@ -30,6 +30,10 @@ impl Served for A2mPbftE {
         let Message::Stable(proof) = proof else {
             return Err(uncertified("it is no proof of a checkpoint"));
         };
+        // By the configuration that is known here; the checkpoint is not before any admission in it.
+        if proof.votes.iter().any(|vote| is_replaced(configuration, vote)) {
+            return Err(uncertified("a component that was replaced vouches for it"));
+        }
         pbft::quorum_vouches(cluster, configuration, proof, true)
     }
 

@@ -162,7 +162,7 @@ fn a_directory_of_an_earlier_version_was_synced_and_one_that_is_damaged_is_refus
         let refused = take_over(&below, Protocol::MinBft, Durability::Memory, NEXT_BOOT);
         let why = refused.expect_err("nobody knows how it was kept");
         assert!(
-            matches!(why, DurableError::Unproven(Unproven::Unreadable(Protocol::MinBft))),
+            matches!(why, DurableError::Unproven(Unproven::Unreadable("kept", Protocol::MinBft))),
             "{damaged:?}: {why}"
         );
     }

@@ -136,7 +136,9 @@ impl Agreement for A2mPbftE {
 
     fn status(&self) -> Status {
         let ordering = self.pbft.status();
-        Status { votes: ordering.votes && !self.history.log.is_to_begin(), ..ordering }
+        // Where it cannot prove what it executes, its word counts for no client.
+        let proves = !self.history.log.is_to_begin() && self.history.log.lacks().is_none();
+        Status { votes: ordering.votes && proves, ..ordering }
     }
 
     fn describe(&self) -> String {

@@ -17,7 +17,9 @@ mod replies;
 mod restart;
 mod state;
 
+pub use renewal::is_replaced;
 pub use state::A2mPbftE;
+pub use troth_blocks::DIVERGED;
 pub use troth_pbft::{Body, Message, Record, Timer};
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use crate::A2mPbftE;
 use std::sync::Arc;
 use troth_blocks::{Begins, Voters};
 use troth_core::{Cx, rule};
-use troth_pbft::{Body, Signed};
-use troth_types::{Configuration, ReplicaId, Seq};
+use troth_pbft::{AttestedCheckpoint, Body, Signed};
+use troth_types::{Admission, Configuration, ReplicaId, Seq};
 
 impl A2mPbftE {
     /// The component of this replica is of this epoch. Where the configuration knows another one, nothing is appended to
@@ -28,6 +28,13 @@ impl A2mPbftE {
             (_, Some(named)) if named.at == Seq(0) => Begins::WithTheGroup,
             (_, Some(named)) => Begins::Above(named.at),
         });
+        let newest = configuration.members().iter().map(|member| member.admission().at).max();
+        let Some(newest) = newest.filter(|at| *at > Seq(0)) else { return };
+        rule!("A2MPBFTE-N2");
+        self.pbft.retain_votes(|vote| !is_replaced(configuration, vote));
+        rule!("A2MPBFTE-N7");
+        let checkpoint = self.pbft.checkpoint_from(newest);
+        self.order(cx, |pbft, cx| pbft.fill_to(cx, checkpoint));
     }
 
     /// Whether what a replica's component of this epoch says of a slot counts: it was the replica's component when the
@@ -63,4 +70,15 @@ impl A2mPbftE {
             self.history.log.begin_at(seq, history.digest);
         }
     }
+}
+
+/// Whether a vote for a checkpoint is by a component in whose place, by this configuration, another one counts there. Of a
+/// component that the configuration does not know yet it says nothing.
+#[must_use]
+pub fn is_replaced(configuration: &Configuration, vote: &Signed) -> bool {
+    let Body::Attested(AttestedCheckpoint { checkpoint, attestation }) = &vote.body else { return false };
+    let Some(member) = configuration.member(vote.from) else { return false };
+    let later =
+        |admission: &Admission| admission.at < checkpoint.seq && admission.epoch > attestation.epoch.0;
+    member.admissions().iter().any(later)
 }

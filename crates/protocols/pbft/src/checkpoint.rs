@@ -42,6 +42,20 @@ impl Pbft {
         self.group.quorum()
     }
 
+    /// Of the votes for checkpoints that are not stable yet only these count.
+    pub fn retain_votes(&mut self, counts: impl Fn(&Signed) -> bool) {
+        for votes in self.checkpoint_votes.values_mut() {
+            votes.retain(|_, vote| counts(vote));
+        }
+    }
+
+    /// The first number from a number on for which replicas take a checkpoint.
+    #[must_use]
+    pub fn checkpoint_from(&self, seq: Seq) -> Seq {
+        let interval = self.config.interval;
+        Seq(seq.0.div_ceil(interval).saturating_mul(interval))
+    }
+
     /// A batch that was executed above the stable checkpoint.
     #[must_use]
     pub fn executed_batch(&self, seq: Seq) -> Option<&Batch> {

@@ -127,7 +127,8 @@ impl Pbft {
             }
             let frames = self.next_frames(most, bytes);
             let idle = under_way == 0 && self.reached.seq == self.delivered;
-            if frames.is_empty() && !(self.deadline_due(cx) && idle) {
+            let due = self.deadline_due(cx) || seq <= self.filled;
+            if frames.is_empty() && !(due && idle) {
                 return;
             }
             self.frames.name(seq, &frames);
@@ -136,6 +137,15 @@ impl Pbft {
             self.pre_prepare(cx, seq, &batch);
             self.tell_all(cx, Phase::PrePrepare(PrePrepare { view: self.view, seq, batch }));
         }
+    }
+
+    /// Up to this number batches without frames have a reason to exist: this replica proposes them as primary where nothing
+    /// waits, and takes them of a primary, so that what comes of them need not wait for clients.
+    pub fn fill_to(&mut self, cx: &mut Cx<'_, Self>, seq: Seq) {
+        self.filled = seq;
+        // What was proposed before this replica knew has a reason now.
+        self.touch_all();
+        self.progress(cx);
     }
 
     /// Whether the application's deadline has come on this replica's clock.
@@ -286,7 +296,7 @@ impl Pbft {
         if !self.frames.name(seq, &batch.frames) {
             return;
         }
-        if seq > self.started.end && !vouched && !self.acceptable(cx, batch) {
+        if seq > self.started.end && !vouched && !self.acceptable(cx, seq, batch) {
             return;
         }
         self.pre_prepare(cx, seq, batch);
@@ -301,12 +311,13 @@ impl Pbft {
 
     /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
     /// is not too large to keep.
-    fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
+    fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("PBFT-N7");
         let timely = batch.time <= cx.wall().after(self.config.clock_bound);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
-        timely && (due || !batch.frames.is_empty()) && small
+        let has_a_reason = due || seq <= self.filled || !batch.frames.is_empty();
+        timely && has_a_reason && small
     }
 
     /// prepared(v, n, d): the proposal and PREPAREs of 2f backups, this replica's own vote among them.

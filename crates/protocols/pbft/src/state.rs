@@ -215,6 +215,8 @@ pub struct Pbft {
     pub(crate) behind: bool,
     /// Its own state was found to differ from a stable one, which is on its way.
     pub(crate) repairing: bool,
+    /// The number up to which batches without frames are proposed where nothing else is.
+    pub(crate) filled: Seq,
 }
 
 impl Pbft {
@@ -264,6 +266,7 @@ impl Pbft {
             wished_by: Voters::NONE,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
+            filled: Seq(0),
             checkpoint_votes: BTreeMap::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),

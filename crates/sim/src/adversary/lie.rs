@@ -87,32 +87,34 @@ impl<P: Protocol> Strategy<P> for Liar {
                 }
                 hand.client_evil(ToClient::Tentative(reply));
             }
-            ToClient::Attested(AttestedReply { reply, mut place }) => {
+            ToClient::Attested(AttestedReply { reply, mut place, mut renewed }) => {
                 let reply = self.lie_about_reply(hand, reply);
                 match hand.rng.below(6) {
                     0 => place.index ^= 1,
                     1 => place.time.0 += 1,
+                    2 => drop(renewed.pop()),
                     _ => {}
                 }
-                hand.client_evil(ToClient::Attested(AttestedReply { reply, place }));
+                hand.client_evil(ToClient::Attested(AttestedReply { reply, place, renewed }));
             }
             ToClient::ReadReply(mut reply) => {
                 reply.body = lie_about(hand, &reply.body);
                 hand.client_evil(ToClient::ReadReply(reply));
             }
-            ToClient::AttestedRead(AttestedRead { mut reply, mut end }) => {
+            ToClient::AttestedRead(AttestedRead { mut reply, mut end, mut renewed }) => {
                 match hand.rng.below(6) {
                     0 => end.index ^= 1,
                     1 => reply.events_up_to += hand.rng.below(3),
                     2 => return hand.client_evil(ToClient::ReadReply(reply)),
                     // An earlier END, with the answer that went with it or with this one.
+                    4 if !renewed.is_empty() => drop(renewed.pop()),
                     3 if self.end.is_some() => end = self.end.clone().unwrap_or(end),
                     _ => reply.body = lie_about(hand, &reply.body),
                 }
                 if hand.rng.one_in(4) {
                     self.end = Some(end.clone());
                 }
-                hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end }));
+                hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end, renewed }));
             }
             ToClient::Event(mut event) => {
                 self.told = Some(event.payload.clone());

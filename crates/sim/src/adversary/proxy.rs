@@ -123,8 +123,8 @@ impl<P: Protocol> Strategy<P> for Proxy {
         match message {
             ToClient::Reply(reply) => hand.client_evil(ToClient::Reply(other(reply))),
             ToClient::Tentative(reply) => hand.client_evil(ToClient::Tentative(other(reply))),
-            ToClient::Attested(AttestedReply { reply, place }) => {
-                hand.client_evil(ToClient::Attested(AttestedReply { reply: other(reply), place }));
+            ToClient::Attested(AttestedReply { reply, place, renewed }) => {
+                hand.client_evil(ToClient::Attested(AttestedReply { reply: other(reply), place, renewed }));
             }
             ToClient::ReadReply(_)
             | ToClient::AttestedRead(_)

@@ -52,7 +52,7 @@ fn stands_still(now: u64) -> bool {
 impl Stale {
     /// Tells an answer of the host that stands still, with some proof.
     fn tell<P: Protocol>(&mut self, hand: &mut Hand<'_, P>, read: AttestedRead) {
-        let AttestedRead { reply, end } = read;
+        let AttestedRead { reply, end, renewed } = read;
         let Ok(own) = decode_attestation(&mut Reader::new(&end.attestation)) else { return };
         let slot = own.claim.slot;
         let other = match (reply.client.0 + reply.number) % 3 {
@@ -64,7 +64,7 @@ impl Stale {
             _ => self.present.get(&(reply.client, reply.number)).cloned(),
         };
         let end = other.unwrap_or(end);
-        hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end }));
+        hand.client_evil(ToClient::AttestedRead(AttestedRead { reply, end, renewed }));
     }
 }
 
@@ -108,12 +108,12 @@ impl<P: Protocol> Strategy<P> for Stale {
                     _ => hand.acted(),
                 }
             }
-            ToClient::Attested(AttestedReply { reply, place }) => {
+            ToClient::Attested(AttestedReply { reply, place, renewed }) => {
                 if let Some((slot, _)) = genuine(&place.attestation) {
                     remember(&mut self.slots, slot, place.attestation.clone());
                 }
                 if host == PRESENT {
-                    hand.client(ToClient::Attested(AttestedReply { reply, place }));
+                    hand.client(ToClient::Attested(AttestedReply { reply, place, renewed }));
                 }
             }
             other if host == PRESENT => hand.client(other),

@@ -61,10 +61,6 @@ impl<P: Protocol> World<P> {
     /// A faulty replica says that its logs are lost, and has two components from then on.
     fn renew_faulty(&mut self) {
         let Some(room) = P::log_room(&self.options) else { return };
-        if self.options.faulty.len() > usize::from(self.options.f) {
-            // Clients would have to know which component counts where (docs/protocols/a2m-pbft-e.md, N2).
-            return;
-        }
         let not_renewed: Vec<usize> = (0..self.adversaries.len())
             .filter(|index| self.adversaries[*index].logs.as_ref().is_some_and(|logs| !logs.is_renewed()))
             .collect();

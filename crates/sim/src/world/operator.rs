@@ -5,9 +5,10 @@ use crate::Options;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::Signer;
-use troth_client::{ClientCore, Config, Output, Timing};
+use troth_client::{ClientCore, Config, Output, Proven, Timing};
 use troth_types::{
-    Change, ChangeAnswer, ComponentKey, Group, Limits, OPERATOR, ReplicaId, Time, ToClient, Wire,
+    Change, ChangeAnswer, ComponentKey, Configuration, Group, Limits, OPERATOR, ReplicaId, Seq, Time,
+    ToClient, Wire,
 };
 
 /// Virtual microseconds until a refused change is tried again.
@@ -16,9 +17,12 @@ const PATIENCE: u64 = 100_000;
 /// The operator.
 pub struct Operator {
     core: ClientCore,
-    waiting: VecDeque<Change>,
-    /// The change that was submitted, and not before when it is tried again.
-    under_way: Option<Change>,
+    /// The replicas that shall go on with components of these epochs.
+    waiting: VecDeque<(ReplicaId, u64)>,
+    /// Whether they keep their logs: then each admission names the configuration that was shown to the operator.
+    renews: bool,
+    /// The admission that is under way, what was submitted for its sake, and not before when it is tried again.
+    under_way: Option<((ReplicaId, u64), Change)>,
     not_before: u64,
     /// When it wants to be woken, as scheduled.
     pub wake_at: Option<u64>,
@@ -27,7 +31,14 @@ pub struct Operator {
 impl Operator {
     /// An operator with nothing to do.
     #[must_use]
-    pub fn new(options: &Options, group: Group, limits: Limits, signer: Arc<dyn Signer>) -> Self {
+    pub fn new(
+        options: &Options,
+        group: Group,
+        limits: Limits,
+        signer: Arc<dyn Signer>,
+        history: Option<Proven>,
+        renews: bool,
+    ) -> Self {
         let timing = Timing {
             resend_first: options.resend_first,
             resend_longest: 400_000,
@@ -36,10 +47,11 @@ impl Operator {
             deadline: u64::MAX / 4,
             unavailable_after: u64::MAX / 2,
         };
-        let config = Config { limits, timing, ..Config::new(group, OPERATOR) };
+        let config = Config { limits, timing, history, ..Config::new(group, OPERATOR) };
         Self {
             core: ClientCore::new(config, signer),
             waiting: VecDeque::new(),
+            renews,
             under_way: None,
             not_before: 0,
             wake_at: None,
@@ -48,7 +60,7 @@ impl Operator {
 
     /// Wants a replica to go on with a component of this epoch.
     pub fn admit(&mut self, replica: ReplicaId, epoch: u64) {
-        self.waiting.push_back(Change::Admit { replica, epoch, component: ComponentKey::Group, host: None });
+        self.waiting.push_back((replica, epoch));
     }
 
     /// A replica's message arrives.
@@ -62,27 +74,58 @@ impl Operator {
         loop {
             if self.under_way.is_none()
                 && now >= self.not_before
-                && let Some(change) = self.waiting.pop_front()
+                && let Some((replica, epoch)) = self.waiting.pop_front()
             {
-                self.core.submit(Time(now), vec![change.to_wire()]).expect("one at a time has room");
-                self.under_way = Some(change);
+                let component = ComponentKey::Group;
+                let change = match self.renews {
+                    true => Change::Show,
+                    false => Change::Admit { replica, epoch, component, host: None },
+                };
+                self.submit(now, (replica, epoch), change);
             }
             let Some(output) = self.core.poll() else { break };
             match output {
                 Output::Send { to, message } => send.push(Sending { to, message }),
                 Output::Event(_) => {}
                 Output::Done { result, .. } => {
-                    let change = self.under_way.take().expect("one at a time");
+                    let (wanted, asked) = self.under_way.take().expect("one at a time");
                     let answer =
                         result.ok().and_then(|results| ChangeAnswer::from_wire(results.first()?).ok());
-                    if !matches!(answer, Some(ChangeAnswer::Done(..))) {
-                        self.waiting.push_front(change);
-                        self.not_before = now + PATIENCE;
+                    match (asked, answer) {
+                        (Change::Show, Some(ChangeAnswer::Done(at, shown))) => {
+                            self.go_on(now, wanted, at, &shown)
+                        }
+                        (_, Some(ChangeAnswer::Done(..))) => {}
+                        _ => self.try_again(now, wanted),
                     }
                 }
             }
         }
         let again = (!self.waiting.is_empty() && self.under_way.is_none()).then_some(self.not_before);
         [self.core.next_wake().map(|time| time.0), again].into_iter().flatten().min()
+    }
+
+    fn submit(&mut self, now: u64, wanted: (ReplicaId, u64), change: Change) {
+        self.core.submit(Time(now), vec![change.to_wire()]).expect("one at a time has room");
+        self.under_way = Some((wanted, change));
+    }
+
+    fn try_again(&mut self, now: u64, wanted: (ReplicaId, u64)) {
+        self.waiting.push_front(wanted);
+        self.not_before = now + PATIENCE;
+    }
+
+    /// The group shows its configuration: the next admission follows where all those before are in force, and where the
+    /// last one that was ordered was not executed already.
+    fn go_on(&mut self, now: u64, wanted: (ReplicaId, u64), at: Seq, shown: &Configuration) {
+        let (replica, epoch) = wanted;
+        if shown.member(replica).is_some_and(|member| member.admission().epoch >= epoch) {
+            return;
+        }
+        if shown.members().iter().any(|member| member.admission().at >= at) {
+            return self.try_again(now, wanted);
+        }
+        let component = ComponentKey::Group;
+        self.submit(now, wanted, Change::Renew { replica, epoch, component, shown: shown.digest() });
     }
 }

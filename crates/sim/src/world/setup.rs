@@ -25,6 +25,7 @@ use troth_auth::{
     Directory, FrameVerifier, History, MessageVerifier, ModelPairs, ModelScheme, ModelSigner, Signer,
 };
 use troth_client::Proven;
+use troth_trusted::Epoch;
 use troth_types::{
     ClientEntry, ClientId, ComponentKey, Configuration, HostKeys, Limits, Member, OPERATOR, ReplicaId,
 };
@@ -101,10 +102,28 @@ impl<P: Protocol> World<P> {
         let watch = WireWatch::new(&group);
         let signers: Vec<Arc<dyn Signer>> =
             keys.replicas.iter().map(|signer| Arc::new(signer.clone()) as Arc<dyn Signer>).collect();
-        let operator = Operator::new(options, group, limits, Arc::new(keys.clients[&OPERATOR].clone()));
         let client_signer = |id: ClientId| Arc::new(keys.clients[&id].clone());
         let tags = |id: ClientId| tagged.then(|| ModelPairs::of_client(id, &group));
-        let history = P::history().map(|log| History::new(group.id(), log, watch.clone()));
+        let history = P::history().map(|log| {
+            let first = group.all().map(|_| Epoch(FIRST_EPOCH));
+            History::new(group.id(), log, watch.clone(), first)
+        });
+        // What no other session has had.
+        let session_of = |id: ClientId| {
+            let mut names = Rng::stream(options.seed, "session", id.0);
+            let mut session = [0; 32];
+            session.chunks_mut(8).for_each(|part| part.copy_from_slice(&names.next().to_be_bytes()));
+            session
+        };
+        let proven = |id| history.clone().map(|history| Proven { history, session: session_of(id) });
+        let operator = Operator::new(
+            options,
+            group,
+            limits,
+            Arc::new(keys.clients[&OPERATOR].clone()),
+            proven(OPERATOR),
+            P::RENEWS_LOGS,
+        );
         let town = Rc::new(RefCell::new(Town::default()));
         let workload = |id: ClientId| -> Box<dyn Workload> {
             match options.service {
@@ -116,11 +135,7 @@ impl<P: Protocol> World<P> {
             .map(ClientId)
             .map(|id| {
                 let acceptance = P::acceptance(&group);
-                let mut names = Rng::stream(options.seed, "session", id.0);
-                let mut session = [0; 32];
-                session.chunks_mut(8).for_each(|part| part.copy_from_slice(&names.next().to_be_bytes()));
-                let history = history.clone().map(|history| Proven { history, session });
-                let proofs = Proofs { acceptance, authenticators: tags(id), history };
+                let proofs = Proofs { acceptance, authenticators: tags(id), history: proven(id) };
                 Client::new(options, group, limits, id, client_signer(id), proofs, workload(id))
             })
             .collect();

@@ -17,14 +17,19 @@ use crate::session::{Patience, Session};
 use crate::suggest;
 use arguments::Action;
 use troth_node::config::{Cluster, Known, Layout};
-use troth_types::{Change, ChangeAnswer, Configuration, Member, Refused, ReplicaId, Seq, Wire};
+use troth_types::{Change, ChangeAnswer, ComponentKey, Configuration, Member, Refused, ReplicaId, Seq, Wire};
 
 pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
     let known = Known::load(&layout, &cluster)?;
-    if !cluster.protocol.readmits() && changes_replicas(&arguments.action) {
-        return Err(no_replacements(&cluster));
+    let renews = cluster.protocol.renews_components();
+    match &arguments.action {
+        Action::Readmit { .. } if renews => {}
+        action if !cluster.protocol.readmits() && changes_replicas(action) => {
+            return Err(no_replacements(&cluster));
+        }
+        _ => {}
     }
     let wait = Patience::asked(arguments.wait);
     let mut operator = Operator { layout, cluster, known, seen_at: Seq(0), wait, json: arguments.json };
@@ -63,9 +68,10 @@ fn no_replacements(cluster: &Cluster) -> Failure {
          keys\n  mend: the group bears {} for good; where that is not enough, or to move it to \
          other machines: `troth backup`, then `troth restore` into a new group",
         cluster.protocol.name(),
-        match cluster.protocol.has_components() {
-            true => "cannot begin a new epoch of their trusted components yet",
-            false => "have no trusted component to readmit or replace",
+        match (cluster.protocol.renews_components(), cluster.protocol.has_components()) {
+            (true, _) => "can be given another trusted component (`troth admin readmit`) and nothing else",
+            (false, true) => "cannot begin a new epoch of their trusted components yet",
+            (false, false) => "have no trusted component to readmit or replace",
         },
         match cluster.group.f() {
             1 => "one replica that is gone".to_owned(),
@@ -140,19 +146,35 @@ impl Operator {
         Ok(member)
     }
 
+    /// The change that gives a replica another component, on the host that it has.
+    fn admission(&self, replica: ReplicaId, epoch: u64, component: ComponentKey) -> Change {
+        match self.cluster.protocol.renews_components() {
+            true => {
+                let shown = self.known.configuration.digest();
+                Change::Renew { replica, epoch, component, shown }
+            }
+            false => Change::Admit { replica, epoch, component, host: None },
+        }
+    }
+
     /// What the group would say to another component of a replica now.
     fn would_admit(&self, replica: ReplicaId, member: &Member) -> Result<(), Refused> {
         let (settling, faults) = (self.cluster.settling(), self.cluster.group.f());
         let admission = member.admission();
         let epoch = admission.epoch.saturating_add(1);
-        let change = Change::Admit { replica, epoch, component: admission.component, host: None };
+        let change = self.admission(replica, epoch, admission.component);
         (*self.known.configuration).clone().apply(&change, self.seen_at, settling, faults)
     }
 
     /// The present configuration's word on a replica.
     fn member(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
         let last = self.cluster.group.n() - 1;
-        let (_, configuration) = self.order(&Change::Show)?;
+        let (mut at, mut configuration) = self.order(&Change::Show)?;
+        // Where components attest histories, another admission follows on an answer from above all those before: it is
+        // proven by the components that count since the last of them.
+        while self.cluster.protocol.renews_components() && !room::in_force(&configuration, at) {
+            (at, configuration) = self.order(&Change::Show)?;
+        }
         configuration.member(replica).cloned().ok_or_else(|| {
             Failure::usage(format!(
                 "the group has replicas 0 to {last}; --replica {} is none of them",

@@ -2,7 +2,7 @@
 //! is lost, or not trusted any more (protocols.md §7.3).
 
 use super::Operator;
-use crate::failure::Failure;
+use crate::failure::{Failure, NO};
 use crate::how_to_start::{self, Which};
 use std::path::{Path, PathBuf};
 use troth_node::config::{Cluster, Layout, ReplicaKeys, TrustedHome};
@@ -42,6 +42,9 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         operator.order(&Change::Show)?
     } else {
         operator.admissible(replica)?;
+        if operator.cluster.protocol.renews_components() {
+            has_its_log(&operator.layout, replica)?;
+        }
         let (layout, cluster) = (&operator.layout, &operator.cluster);
         // What is here may be of an epoch that was prepared and never admitted: it gets another one, so that no
         // epoch begins twice.
@@ -57,7 +60,8 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
             }
         }
         let (epoch, component) = (keys.epoch.0, keys.component(cluster));
-        let done = operator.order(&Change::Admit { replica, epoch, component, host: None })?;
+        let change = operator.admission(replica, epoch, component);
+        let done = operator.order(&change)?;
         words.push(format!(
             "Replica {} is admitted with epoch {epoch} from batch {} on.",
             replica.0, done.0.0
@@ -66,8 +70,34 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
     };
     words.push("Start it:".to_owned());
     words.extend(how_to_start::lines(&operator.layout, operator.cluster.trusted_home, Which::One(replica)));
-    words.push("It fetches the state and votes a little later; `troth status` says when.".to_owned());
+    words.push(
+        match operator.cluster.protocol.renews_components() {
+            true => "It goes on with its log, and vouches for what it does a little later; `troth status` says when.",
+            false => "It fetches the state and votes a little later; `troth status` says when.",
+        }
+        .to_owned(),
+    );
     operator.tell(at, &configuration, &words)
+}
+
+/// Refuses a replica that has not kept what it promised the others, where that does not rest on its component: with another
+/// one it could promise something else.
+fn has_its_log(layout: &Layout, replica: ReplicaId) -> Result<(), Failure> {
+    let stopped = Stopped::hold(layout, replica)?;
+    if stopped.has_log() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        NO,
+        format!(
+            "there is no log in {}: replica {} has forgotten what it promised the others, and another trusted component makes \
+             nothing of that good; nothing was touched\n  mend: mount what belongs there and repeat this; if it never ran: start \
+             it as it is; if the log is lost: leave the replica stopped for good, and where f replicas must be borne again, \
+             `troth backup`, then `troth restore` into a new group",
+            layout.data(replica).display(),
+            replica.0
+        ),
+    ))
 }
 
 /// A secret file without which the replica's host or its component has no keys to begin from. One that this

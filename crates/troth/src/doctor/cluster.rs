@@ -101,7 +101,9 @@ fn forgets(cluster: &Cluster) -> bool {
 /// What to do about replicas that do not answer: not each that has ended may start again.
 fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>) -> String {
     let start = "start it there, or let this machine through its firewall";
-    let readmit = match cluster.protocol.readmits() {
+    // With the component alone in a process that has ended, the log of a replica that did not is whole.
+    let component = cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::Process;
+    let readmit = match cluster.protocol.readmits() || (component && cluster.protocol.renews_components()) {
         true => {
             let which = match ids {
                 [id] => id.0.to_string(),

@@ -9,6 +9,7 @@ use std::fs::{Metadata, ReadDir};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use troth_node::awaits_its_component;
 use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret};
 use troth_types::ReplicaId;
 
@@ -184,8 +185,11 @@ fn whole(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Vec<Finding>
     let places = [("counters", layout.counters(replica, cluster.trusted_home))];
     let logs = ("attested logs", layout.component_logs(replica, cluster.trusted_home));
     let logs = cluster.protocol.uses_logs().then_some(logs);
+    let secret = ReplicaSecret::load(&layout.replica_secret(replica), cluster).ok();
+    let awaited = |secret: &ReplicaSecret| awaits_its_component(layout, cluster, replica, secret.epoch);
+    let ran_with_it = ran && !secret.as_ref().is_some_and(awaited);
     for (what, place) in places.into_iter().chain(logs) {
-        findings.extend(component(layout, cluster, replica, ran, (what, &place)));
+        findings.extend(component(layout, cluster, replica, ran_with_it, (what, &place)));
     }
     let genesis = layout.genesis(replica);
     if cluster.genesis.is_some() && matches!(genesis.try_exists(), Ok(false)) {
@@ -277,7 +281,7 @@ fn kept(place: &Path, cluster: &Cluster, replica: ReplicaId, what: &str) -> Opti
                 replica.0,
                 place.display()
             ),
-            match cluster.protocol.readmits() {
+            match what != LOG && cluster.protocol.renews_components() || cluster.protocol.readmits() {
                 true => format!(
                     "mount what belongs there; if that is lost: troth admin readmit --replica {} \
                      (docs/operating/readmission.md)",

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test of processes waits for them")]
 
 mod a2m;
+mod a2m_renewal;
 mod admin;
 mod backup;
 #[cfg(feature = "demo-adversary")]

@@ -67,7 +67,18 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         count: 2,
         path: vec![Digest([8; 32])],
     };
-    round_trip(&ToClient::Attested(AttestedReply { reply, place }));
+    let renewed = |replica| Renewed {
+        replica: ReplicaId(replica),
+        epoch: 3,
+        component: ComponentKey::Ed25519([4; 32]),
+    };
+    let attested =
+        |renewed| ToClient::Attested(AttestedReply { reply: reply.clone(), place: place.clone(), renewed });
+    round_trip(&attested(Vec::new()));
+    round_trip(&attested(vec![renewed(1), renewed(3)]));
+    // One way to say it, whoever was renewed.
+    let twice = attested(vec![renewed(3), renewed(3)]).to_wire();
+    assert!(ToClient::from_wire(&twice).is_err());
     let reply = ReadReply { client: ClientId(1), number: 2, events_up_to: 0, body };
     round_trip(&ToClient::ReadReply(reply.clone()));
     let end = HistoryEnd {
@@ -76,7 +87,10 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         count: 2,
         path: vec![Digest([8; 32])],
     };
-    round_trip(&ToClient::AttestedRead(AttestedRead { reply, end }));
+    let read =
+        |renewed| ToClient::AttestedRead(AttestedRead { reply: reply.clone(), end: end.clone(), renewed });
+    round_trip(&read(Vec::new()));
+    round_trip(&read(vec![renewed(0)]));
     let payload = Bytes::from_static(b"changed");
     round_trip(&ToClient::Event(Event { client: ClientId(1), index: 1, seq: Seq(1), payload }));
     for reason in [

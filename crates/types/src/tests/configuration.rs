@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 
 const SETTLING: u64 = 100;
 
+/// The rule stands in this crate, whose marks are not counted.
+macro_rules! about {
+    ($label:literal) => {};
+}
+
 fn group(n: u8) -> Configuration {
     let host =
         |index| HostKeys { signing: [index; 32], link: [index + 100; 32], address: format!("r{index}:1") };
@@ -155,4 +160,49 @@ fn configurations_changes_and_answers_survive_the_wire() {
         Configuration::from_wire(&unordered.into()),
         Err(Malformed::Invalid("a configuration's clients stand in order"))
     );
+}
+
+fn renew(replica: u16, epoch: u64, shown: &Configuration) -> Change {
+    let (replica, component) = (ReplicaId(replica), ComponentKey::Ed25519([9; 32]));
+    Change::Renew { replica, epoch, component, shown: shown.digest() }
+}
+
+#[test]
+fn a_component_takes_the_place_of_another_in_the_configuration_that_the_operator_was_shown() {
+    about!("A2MPBFTE-N5");
+    let first = group(4);
+    let mut configuration = first.clone();
+    assert_eq!(configuration.apply(&renew(2, 2, &first), Seq(50), SETTLING, 9), Ok(()));
+    let after = configuration.clone();
+    // One that was signed before that one was known to be in force.
+    for late in [renew(2, 3, &first), renew(3, 2, &first)] {
+        assert_eq!(configuration.apply(&late, Seq(500), SETTLING, 9), Err(Refused::Changed));
+    }
+    assert_eq!(configuration, after, "a refused change changes nothing");
+    assert_eq!(
+        configuration.apply(&renew(2, 2, &after), Seq(500), SETTLING, 9),
+        Err(Refused::OldEpoch { present: 2 })
+    );
+    // However many are said to be spared: of four replicas one is.
+    let refused = configuration.apply(&renew(3, 2, &after), Seq(149), SETTLING, 9);
+    assert_eq!(refused, Err(Refused::TooMany { until: Seq(150) }));
+    assert_eq!(configuration.apply(&renew(3, 2, &after), Seq(150), SETTLING, 9), Ok(()));
+}
+
+#[test]
+fn a_component_counts_above_the_batch_that_names_it() {
+    let mut configuration = group(4);
+    assert_eq!(configuration.renewed_at(Seq(9)), []);
+    for (replica, epoch, at) in [(2, 2, 50), (1, 5, 60), (2, 3, 70)] {
+        let change = renew(replica, epoch, &configuration);
+        assert_eq!(configuration.apply(&change, Seq(at), 0, 9), Ok(()));
+    }
+    let counting = |slot| -> Vec<(u16, u64)> {
+        configuration.renewed_at(Seq(slot)).iter().map(|one| (one.replica.0, one.epoch)).collect()
+    };
+    assert_eq!(counting(50), []);
+    assert_eq!(counting(51), [(2, 2)]);
+    assert_eq!(counting(61), [(1, 5), (2, 2)]);
+    assert_eq!(counting(70), [(1, 5), (2, 2)]);
+    assert_eq!(counting(71), [(1, 5), (2, 3)]);
 }

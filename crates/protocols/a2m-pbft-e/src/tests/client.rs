@@ -1,12 +1,15 @@
 //! What a client believes.
 
-use super::harness::{Net, frame, group, r, verifier};
+use super::harness::{Net, frame, group, r, renewed_logs, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_auth::{HISTORY_LOG, History, ModelSigner};
+use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven};
+use troth_trusted::a2m::{Answer, Operation, slot_nonce};
+use troth_trusted::{CounterValue, Epoch};
+use troth_trusted_host::TrustedLogs;
 use troth_types::{
-    AttestedReply, ClientId, Digest, Event, Place, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient,
+    AttestedReply, ClientId, Digest, Event, Place, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient,
     ToReplica, View,
 };
 
@@ -16,7 +19,7 @@ macro_rules! about {
 }
 
 fn history() -> History {
-    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
+    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()), [Epoch(1); 4])
 }
 
 fn reply(seq: u64, result: &'static [u8]) -> Reply {
@@ -80,7 +83,11 @@ fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
 }
 
 fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
-    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place }));
+    client.on_message(
+        Time(2),
+        r(from),
+        ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }),
+    );
 }
 
 #[test]
@@ -139,11 +146,12 @@ fn a_place_proves_one_frame_of_one_replicas_history() {
     let (_, net) = scene();
     let (history, good) = (history(), place(&net, 1));
     let own = net.node(1).executed[1].frames[0].clone();
-    let vote = |from: u16, place: &Place| history.vote(ReplicaId(from), &own, &reply(2, b"right"), place);
+    let vote =
+        |from: u16, place: &Place| history.vote(ReplicaId(from), &own, &reply(2, b"right"), place, &[]);
     assert!(vote(1, &good).is_some());
     assert_eq!(vote(1, &good), vote(2, &place(&net, 2)), "the same history, the same vote");
     assert_eq!(vote(2, &good), None, "another replica's component");
-    assert_eq!(history.vote(r(1), &frame(1, 9), &reply(2, b"right"), &good), None, "another frame");
+    assert_eq!(history.vote(r(1), &frame(1, 9), &reply(2, b"right"), &good, &[]), None, "another frame");
     let other_time = Place { time: Time(good.time.0 + 1), ..good.clone() };
     let elsewhere = Place { index: good.index ^ 1, count: 2, path: vec![Digest([1; 32])], ..good.clone() };
     let mut bytes = good.attestation.to_vec();
@@ -155,5 +163,50 @@ fn a_place_proves_one_frame_of_one_replicas_history() {
     let longer = Place { attestation: bytes.into(), ..good };
     for wrong in [other_time, elsewhere, forged, longer] {
         assert_eq!(vote(1, &wrong), None, "{wrong:?}");
+    }
+}
+
+/// The place at 2 as a component attests it that took the place of replica 2's after the first batch.
+fn renewed_place(net: &Net) -> (Place, Renewed) {
+    let before = net.node(2).entry(1).expect("attested").digest.0;
+    let value = net.node(2).entry(2).expect("attested").value.0;
+    let (mut logs, renewed) = renewed_logs(2, 2);
+    let slot = CounterValue::new(0, 2);
+    let nonce = Some(slot_nonce(slot));
+    let advance = Operation::Advance { log: HISTORY_LOG, slot, previous: before, value, nonce };
+    let answers = logs.call(&[advance]).expect("the first slot of an empty log");
+    let Some(Answer::Attested(attestation)) = answers.first() else { panic!("it is attested") };
+    let mut bytes = Vec::new();
+    encode_attestation(attestation, &mut bytes);
+    (Place { attestation: bytes.into(), ..place(net, 2) }, renewed)
+}
+
+#[test]
+fn of_each_replica_the_component_counts_that_a_quorum_says() {
+    about!("A2MPBFTE-N6");
+    let (_, net) = scene();
+    let (new, renewed) = renewed_place(&net);
+    let old = place(&net, 2);
+    // What 0, 1 and 2 say of who was renewed, and what 2 shows; whether the reply is believed.
+    let (none, later) = (Vec::new(), vec![Renewed { epoch: 3, ..renewed }]);
+    let renewed = vec![renewed];
+    let cases = [
+        ([&renewed; 3], &new, true),
+        ([&renewed; 3], &old, false),
+        ([&none; 3], &old, true),
+        ([&none; 3], &new, false),
+        ([&none, &renewed, &renewed], &new, false),
+        ([&later; 3], &new, false),
+    ];
+    for (index, (said, shown, believed)) in cases.into_iter().enumerate() {
+        let (mut client, net) = scene();
+        for (from, renewed) in (0..).zip(said) {
+            let place = if from == 2 { shown.clone() } else { place(&net, from) };
+            let reply = reply(2, b"right");
+            let renewed = renewed.clone();
+            let message = ToClient::Attested(AttestedReply { reply, place, renewed });
+            client.on_message(Time(2), r(from), message);
+        }
+        assert_eq!(done(&mut client).is_some(), believed, "case {index}");
     }
 }

@@ -11,11 +11,11 @@ use troth_core::{
 };
 use troth_pbft::{Config, HistoryEntry};
 use troth_trusted::a2m::{A2m, Attestation, LOGS, LogRefusal, Nonce, Operation};
-use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
+use troth_trusted::{Certifier, Epoch, Identity, MacKey, SigningKey, VolatileStore};
 use troth_trusted_host::{GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room};
 use troth_types::{
     Change, ClientId, ComponentKey, Configuration, Digest, FrameDraft, Group, GroupId, Hasher, HostKeys,
-    Member, ReplicaId, Seq, Signature, Time,
+    Member, Renewed, ReplicaId, Seq, Signature, Time,
 };
 
 pub(super) const WALL: u64 = 1_700_000_000_000_000;
@@ -87,6 +87,17 @@ pub(super) fn logs_of(replica: u16, epoch: u64) -> InProcessLogs<VolatileStore> 
     let mut room = [0; LOGS];
     room[0] = A2mPbftE::room(&SMALL);
     InProcessLogs::new(A2m::start(identity(replica, epoch), certifier, VolatileStore, log_room(room)))
+}
+
+/// The empty logs of a component that took the place of another and has a key of its own, and how it is told to clients.
+pub(super) fn renewed_logs(replica: u16, epoch: u64) -> (InProcessLogs<VolatileStore>, Renewed) {
+    let key = SigningKey::new(&[5; 32]);
+    let component = ComponentKey::Ed25519(key.verifier().to_bytes());
+    let mut room = [0; LOGS];
+    room[0] = A2mPbftE::room(&SMALL);
+    let started =
+        A2m::start(identity(replica, epoch), Certifier::Signature(key), VolatileStore, log_room(room));
+    (InProcessLogs::new(started), Renewed { replica: r(replica), epoch, component })
 }
 
 pub(super) struct Node {

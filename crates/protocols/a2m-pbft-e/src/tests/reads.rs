@@ -5,13 +5,13 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven, Timing};
-use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, Operation, Request, slot_nonce};
 use troth_trusted::run::Tree;
+use troth_trusted::{CounterValue, Epoch};
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{
-    AttestedRead, ClientId, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason, Reply,
-    ReplyBody, Seq, Time, ToClient, ToReplica,
+    AttestedRead, ClientId, ComponentKey, Digest, Event, HistoryEnd, Read, ReadReply, Refusal, RefusalReason,
+    Renewed, Reply, ReplyBody, Seq, Time, ToClient, ToReplica,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -91,7 +91,7 @@ struct Scene {
 }
 
 fn history() -> History {
-    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()))
+    History::new(group().id(), HISTORY_LOG, Arc::new(verifier()), [Epoch(1); 4])
 }
 
 fn client(session: u8, signer: u64) -> ClientCore {
@@ -150,7 +150,11 @@ impl Scene {
 
     fn say(&mut self, from: u16, result: &'static [u8], end: HistoryEnd) {
         let reply = self.reply(from, result);
-        self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        self.client.on_message(
+            Time(2),
+            r(from),
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+        );
     }
 
     /// All replicas give this answer, after so many events.
@@ -158,7 +162,11 @@ impl Scene {
         for from in 0..4 {
             let end = self.end(from);
             let reply = ReadReply { events_up_to, ..self.reply(from, result) };
-            self.client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+            self.client.on_message(
+                Time(2),
+                r(from),
+                ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+            );
         }
     }
 
@@ -349,7 +357,7 @@ fn an_empty_log_proves_nothing() {
     let nonce = Digest([5; 32]);
     let end = asked(&mut net, Operation::End { log: HISTORY_LOG, nonce: nonce.0 });
     let end = HistoryEnd { attestation: end, index: 0, count: 1, path: Vec::new() };
-    assert_eq!(history().end(r(0), &nonce, &end), None, "it may be a component that begins anew");
+    assert_eq!(history().end(r(0), &nonce, &end, &[]), None, "it may be a component that begins anew");
 }
 
 #[test]
@@ -367,4 +375,17 @@ fn nonces_are_used_once_and_foreseen_by_nobody() {
     // with the same number.
     assert!(nonces(1, 2, 3).iter().all(|nonce| !own.contains(nonce)));
     assert!(nonces(2, 1, 3).iter().all(|nonce| !own.contains(nonce)));
+}
+
+#[test]
+fn an_end_counts_by_the_component_that_its_sender_says_counts_there() {
+    about!("A2MPBFTE-N6");
+    let mut scene = Scene::new();
+    let (nonce, end) = (scene.read.nonce.expect("a nonce"), scene.end(0));
+    let renewed = |replica| Renewed { replica: r(replica), epoch: 2, component: ComponentKey::Group };
+    let ended = |renewed: &[Renewed]| history().end(r(0), &nonce, &end, renewed);
+    assert!(ended(&[]).is_some());
+    assert_eq!(ended(&[renewed(0)]), None, "another component of its replica counts");
+    assert!(ended(&[renewed(3)]).is_some());
+    assert_ne!(ended(&[]), ended(&[renewed(3)]), "it says something else");
 }

@@ -37,8 +37,8 @@ fn a_new_log_goes_on_from_a_stable_checkpoint_of_the_own_state_and_vouches() {
     assert_eq!(net.node(2).executed_up_to(), Seq(3));
     assert!(!net.node(2).replica.status().votes && net.node(1).replica.status().votes);
     assert_eq!(end(&mut net, 2), 0, "nothing of what it executed before is in it");
-    // The others make 4 stable.
-    net.order_many(4..=4);
+    // The others make 4 stable, with a batch without frames.
+    net.run();
     assert_eq!((stable(&net, 2), end(&mut net, 2)), (4, 0));
     assert!(net.node(2).released.is_empty());
     // A read asks for an end that its component does not have yet.
@@ -80,15 +80,14 @@ fn nothing_is_appended_to_a_component_that_the_configuration_does_not_name() {
     // What admits it is not executed yet.
     net.order_many(4..=9);
     assert_eq!((stable(&net, 2), end(&mut net, 2)), (8, 0));
-    net.admit(&[(2, 2, 9)]);
     // The checkpoint that it knows is below what admits it: the earlier component counts there.
+    net.admit(&[(2, 2, 9)]);
+    assert_eq!((stable(&net, 2), end(&mut net, 2)), (8, 0));
     net.order_many(10..=11);
-    assert_eq!(end(&mut net, 2), 0);
-    net.order_many(12..=13);
-    assert_eq!(end(&mut net, 2), 13);
+    assert_eq!((stable(&net, 2), end(&mut net, 2)), (12, 13));
     // One that another one takes the place of fills nothing more.
     net.admit(&[(2, 2, 9), (2, 3, 13)]);
-    net.order_many(14..=17);
+    net.order_many(12..=16);
     assert_eq!(end(&mut net, 2), 13);
     assert!(!net.node(2).replica.status().votes);
 }
@@ -181,9 +180,45 @@ fn a_new_log_does_not_go_on_from_what_a_replaced_component_vouched_for() {
         net.run_where(|flight| !is_attested(&flight.message));
         // The state of the votes is the one that it has.
         net.step(r(2), |replica, cx| replica.on_checkpoint(cx, Seq(4), Digest([7; 32])));
-        net.admit(&[(2, 2, 3), (3, 2, 3)]);
+        // It comes before what replaced the component is executed.
         net.tell(0, 2, Message::Stable(proof_with(epoch)));
         assert_eq!(stable(&net, 2), 4);
+        net.admit(&[(2, 2, 3), (3, 2, 3)]);
         assert_eq!(!net.node(2).replica.history().is_to_begin(), begins, "epoch {epoch} of 3");
     }
+}
+
+#[test]
+fn a_vote_that_came_before_its_component_was_known_to_be_replaced_counts_no_more() {
+    covers!("A2MPBFTE-N2");
+    let mut net = without_checkpoints(1..=4);
+    for from in [2, 1] {
+        let message = vote(&net, from, 4, 1);
+        net.tell(from, 0, message);
+    }
+    net.admit(&[(2, 2, 3)]);
+    let message = vote(&net, 3, 4, 1);
+    net.tell(3, 0, message);
+    assert_eq!(stable(&net, 0), 0, "two of them count");
+    let message = vote(&net, 2, 4, 2);
+    net.tell(2, 0, message);
+    assert_eq!(stable(&net, 0), 4);
+}
+
+#[test]
+fn a_group_that_nobody_uses_gets_to_the_checkpoint_where_a_new_log_begins() {
+    covers!("A2MPBFTE-N7");
+    let mut net = Net::new();
+    net.order_many(1..=1);
+    net.renew(2, 2);
+    net.admit(&[(2, 2, 1)]);
+    net.run();
+    assert_eq!((stable(&net, 0), stable(&net, 2)), (4, 4));
+    assert_eq!(net.node(0).executed_up_to(), Seq(4), "and no further");
+    assert!(net.node(0).executed[1..].iter().all(|ordered| ordered.frames.is_empty()));
+    assert!(net.node(2).replica.status().votes);
+    // By then everybody has a reason for no more of them.
+    net.order_many(2..=2);
+    assert_eq!(net.node(2).executed_up_to(), Seq(5));
+    assert_eq!(end(&mut net, 2), 5);
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, Verified};
 use troth_client::{ClientCore, Config, Output, Proven};
+use troth_trusted::Epoch;
 use troth_types::{AttestedReply, ClientId, Place, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View};
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -27,7 +28,8 @@ fn reply(result: &'static [u8]) -> Reply {
 /// executed it after yet another's.
 fn scene() -> (ClientCore, Net, Net) {
     let group = group(2);
-    let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
+    let history =
+        History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
     let config =
         Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
@@ -63,7 +65,11 @@ fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
 }
 
 fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
-    client.on_message(Time(2), r(from), ToClient::Attested(AttestedReply { reply, place }));
+    client.on_message(
+        Time(2),
+        r(from),
+        ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }),
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven};
 use troth_core::Agreement;
-use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Content, Request};
+use troth_trusted::{CounterValue, Epoch};
 use troth_types::{
     AttestedRead, ClientId, Event, HistoryEnd, ReadReply, Reply, ReplyBody, Seq, Time, ToClient, ToReplica,
 };
@@ -46,7 +46,8 @@ fn a_read_needs_f_plus_1_equal_answers_and_ends() {
     about!("A2MPBFTEA-E1");
     about!("A2MPBFTEA-E4");
     let group = group(2);
-    let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
+    let history =
+        History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
     let config =
         Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
@@ -79,7 +80,11 @@ fn a_read_needs_f_plus_1_equal_answers_and_ends() {
             false => ReplyBody::Digest(Reply::results_digest(&results)),
         };
         let reply = ReadReply { client: ClientId(1), number: read.number, events_up_to: 0, body };
-        client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        client.on_message(
+            Time(2),
+            r(from),
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+        );
         let mut done = None;
         while let Some(output) = client.poll() {
             if let Output::Done { result, .. } = output {
@@ -98,7 +103,8 @@ fn a_read_needs_f_plus_1_equal_answers_and_ends() {
 /// so many, brought about by this batch: whether it believes the answer, and whether it has it ordered.
 fn told_and_read(seq: u64, tellers: u16) -> (bool, bool) {
     let group = group(1);
-    let history = History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)));
+    let history =
+        History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
     let config =
         Config { history: Some(Proven { history, session: [1; 32] }), ..Config::new(group, ClientId(1)) };
     let mut client = ClientCore::new(config, Arc::new(ModelSigner::new(1)));
@@ -127,7 +133,11 @@ fn told_and_read(seq: u64, tellers: u16) -> (bool, bool) {
         let body = ReplyBody::Full(results.clone());
         let events_up_to = u64::from(tellers > 1);
         let reply = ReadReply { client: ClientId(1), number: read.number, events_up_to, body };
-        client.on_message(Time(2), r(from), ToClient::AttestedRead(AttestedRead { reply, end }));
+        client.on_message(
+            Time(2),
+            r(from),
+            ToClient::AttestedRead(AttestedRead { reply, end, renewed: Vec::new() }),
+        );
     }
     let (mut believed, mut ordered) = (false, false);
     while let Some(output) = client.poll() {
