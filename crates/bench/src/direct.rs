@@ -92,6 +92,10 @@ pub(crate) fn run(server: &Server) -> Result<(), Failure> {
     match cluster.service {
         Service::Null => serve(server, &layout, cluster, Null::default()),
         Service::Kv => serve(server, &layout, cluster, Kv::default()),
+        Service::ZooKeeper => {
+            let service = cluster.zookeeper.clone();
+            serve(server, &layout, cluster, service)
+        }
     }
 }
 

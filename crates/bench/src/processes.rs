@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, free_ports, make};
+use troth_node::config::{Durability, Layout, Plan, Service, TrustedHome, ZooKeeper, free_ports, make};
 use troth_types::ReplicaId;
 
 /// How long a stopped server may take to end before it is killed.
@@ -60,6 +60,7 @@ impl Scratch {
             auth: agreed.auth,
             faults: agreed.faults,
             service,
+            zookeeper: ZooKeeper::default(),
             trusted: agreed.kind(),
             trusted_home: agreed.home,
             durability,

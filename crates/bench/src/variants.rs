@@ -122,5 +122,6 @@ fn operations(setup: Setup) -> Operations {
                 Operation::Put { key, value: value.clone() }.to_wire()
             })
         }
+        Service::ZooKeeper => unreachable!("no command asks for its load here"),
     }
 }

@@ -12,7 +12,8 @@ use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_disk::Orders;
 use troth_link::LinkKey;
 use troth_node::config::{
-    Auth, ClientSecret, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, free_ports, make,
+    Auth, ClientSecret, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, ZooKeeper,
+    free_ports, make,
 };
 use troth_types::{ClientId, ReplicaId};
 
@@ -47,6 +48,7 @@ impl Machines {
             auth: Auth::Signed,
             faults,
             service: Service::Kv,
+            zookeeper: ZooKeeper::default(),
             trusted,
             trusted_home: home,
             durability: Durability::Always,

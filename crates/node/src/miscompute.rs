@@ -47,6 +47,10 @@ impl<A: Application> Application for Miscomputes<A> {
         self.app.too_large()
     }
 
+    fn outlives_clients(&self, key: &[u8]) -> bool {
+        self.app.outlives_clients(key)
+    }
+
     fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
         self.app.next_deadline(state)
     }

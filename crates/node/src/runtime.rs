@@ -123,6 +123,14 @@ impl Start<'_> {
                 let app = troth_kv::Null::new(self.options.null_result);
                 run::<A, _>(self, begin(executor(cluster, app), genesis)).await
             }
+            #[cfg(feature = "demo-adversary")]
+            Service::ZooKeeper if self.options.miscompute => {
+                let app = crate::miscompute::Miscomputes::new(cluster.zookeeper.clone());
+                run::<A, _>(self, begin(executor(cluster, app), genesis)).await
+            }
+            Service::ZooKeeper => {
+                run::<A, _>(self, begin(executor(cluster, cluster.zookeeper.clone()), genesis)).await
+            }
         }
     }
 }

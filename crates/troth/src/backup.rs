@@ -109,6 +109,7 @@ pub(crate) fn content_of(service: Service, entries: u64) -> String {
     let what = match service {
         Service::Kv => " (one for each key, and one that counts the writes)",
         Service::Null => "",
+        Service::ZooKeeper => " (nodes, sessions, their ephemeral nodes and watches)",
     };
     format!("{} of the service's content{what}", count_of(entries, "entry", "entries"))
 }

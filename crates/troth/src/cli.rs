@@ -46,6 +46,7 @@ Examples:
   troth init --protocol pbft                    four replicas that need no trusted component
   troth init --protocol a2m-pbft-e              four replicas; answers are of one history even if two lie
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
+  troth init --service zookeeper                a coordination service
 
 Then copy cluster.toml to every machine, and each replica's directory to its own machine only.")]
     Init(Init),
@@ -155,6 +156,8 @@ pub(crate) enum ServiceName {
     Kv,
     /// Nothing, for measurements.
     Null,
+    /// A coordination service, to gateways that ZooKeeper's clients connect to.
+    Zookeeper,
 }
 
 /// By what clients' requests show whose they are.
@@ -203,7 +206,27 @@ pub(crate) struct Init {
     #[arg(long, value_enum, default_value = "kv")]
     pub(crate) service: ServiceName,
     #[command(flatten)]
+    pub(crate) zookeeper: ZooKeeperSettings,
+    #[command(flatten)]
     pub(crate) shape: Shape,
+}
+
+/// What the replicas of a coordination service have alike; only with --service zookeeper.
+#[derive(Args, Debug)]
+pub(crate) struct ZooKeeperSettings {
+    /// With --service zookeeper: who may do everything, as name:digest, the digest being the Base64 of the SHA-1 of
+    /// name:password. Nobody where absent.
+    #[arg(long, value_name = "NAME:DIGEST")]
+    pub(crate) superuser: Option<String>,
+    /// With --service zookeeper: the shortest time-out of a session, in milliseconds; 4000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) min_session_timeout: Option<u32>,
+    /// With --service zookeeper: the longest; 40000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) max_session_timeout: Option<u32>,
+    /// With --service zookeeper: refuse what would pass the hard limit of a quota.
+    #[arg(long)]
+    pub(crate) enforce_quotas: bool,
 }
 
 /// What a new cluster is made of.

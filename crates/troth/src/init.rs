@@ -1,6 +1,8 @@
 //! `troth init`.
 
-use crate::cli::{AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
+use crate::cli::{
+    AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName, ZooKeeperSettings,
+};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
@@ -8,7 +10,7 @@ use crate::up::OURS;
 use crate::users;
 use std::os::unix::fs::chown;
 use troth_node::config::{
-    Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+    Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper, make,
 };
 use troth_trusted_process::User;
 use troth_types::ReplicaId;
@@ -20,10 +22,35 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
     let service = match init.service {
         ServiceName::Kv => Service::Kv,
         ServiceName::Null => Service::Null,
+        ServiceName::Zookeeper => Service::ZooKeeper,
     };
+    let zookeeper = settings(&init.zookeeper, service)?;
     let layout = Layout::new(&init.dir.dir);
     let protocol = init.shape.protocol.unwrap_or_default();
-    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| make(&layout, plan))
+    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| {
+        make(&layout, &Plan { zookeeper, ..plan.clone() })
+    })
+}
+
+/// The settings of the coordination service that were asked for.
+fn settings(asked: &ZooKeeperSettings, service: Service) -> Result<ZooKeeper, Failure> {
+    let ZooKeeperSettings { superuser, min_session_timeout, max_session_timeout, enforce_quotas } = asked;
+    let usual = ZooKeeper::default();
+    let settings = ZooKeeper {
+        superuser: superuser.clone(),
+        timeouts: (
+            min_session_timeout.unwrap_or(usual.timeouts.0),
+            max_session_timeout.unwrap_or(usual.timeouts.1),
+        ),
+        enforces_quotas: *enforce_quotas,
+        ..usual.clone()
+    };
+    if service != Service::ZooKeeper && settings != usual {
+        return Err(Failure::usage(
+            "--superuser, --min-session-timeout, --max-session-timeout and --enforce-quotas are for --service zookeeper",
+        ));
+    }
+    Ok(settings)
 }
 
 /// Makes a cluster of this shape and tells what is where. What the shape leaves open of the proofs of requests is `auth`.
@@ -129,6 +156,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
         auth,
         faults: init.f,
         service,
+        zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home,
         durability: match init.durability {

@@ -60,7 +60,7 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     let as_before = backup.cluster.auth;
     let auth = if protocol.takes(as_before) { as_before } else { Auth::Signed };
     create(&layout, &restore.shape, backup.cluster.service, (protocol, auth), |plan| {
-        make_restored(&layout, plan, &backup.content, &backup.cluster.limits, &backup.cluster.timing)
+        make_restored(&layout, plan, &backup.content, &backup.cluster)
     })?;
     say!("");
     say!(

@@ -11,7 +11,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
-    Auth, Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, free_ports, make,
+    Auth, Cluster, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, ZooKeeper,
+    free_ports, make,
 };
 use troth_types::ReplicaId;
 
@@ -249,6 +250,7 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Fai
         auth: Auth::Signed,
         faults,
         service: Service::Kv,
+        zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home,
         durability: Durability::Memory,

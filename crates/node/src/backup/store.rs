@@ -43,6 +43,7 @@ fn content(service: Service, state: &State) -> State {
     match service {
         Service::Kv => state.content(&troth_kv::Kv::default()),
         Service::Null => state.content(&troth_kv::Null::default()),
+        Service::ZooKeeper => state.content(&troth_zookeeper::ZooKeeper::default()),
     }
 }
 

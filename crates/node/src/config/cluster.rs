@@ -7,6 +7,7 @@ use super::error::{ConfigError, Source};
 use super::home::{self, TrustedHome};
 use super::protocol::Protocol;
 use super::raw::{RawCluster, RawReplica};
+use super::zookeeper;
 use crate::served::largest_message;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,6 +20,7 @@ use troth_types::{
     ClientId, ComponentKey, Configuration, Digest, Group, GroupId, Hasher, HostKeys, Limits, Member,
     OPERATOR, ReplicaId,
 };
+use troth_zookeeper::ZooKeeper;
 
 /// What the replicas serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +29,21 @@ pub enum Service {
     Kv,
     /// Nothing; for measurements of the way there and back.
     Null,
+    /// A coordination service, to gateways that ZooKeeper's clients connect to.
+    ZooKeeper,
 }
 
 impl Service {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Kv, Self::Null, Self::ZooKeeper];
+
     /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Kv => "kv",
             Self::Null => "null",
+            Self::ZooKeeper => "zookeeper",
         }
     }
 }
@@ -141,6 +149,8 @@ pub struct Cluster {
     pub auth: Auth,
     /// What is served.
     pub service: Service,
+    /// The coordination service, where that is served: with what all replicas have alike.
+    pub zookeeper: ZooKeeper,
     /// How trusted components certify.
     pub trusted: TrustedKind,
     /// Where each replica's trusted component lives.
@@ -233,8 +243,9 @@ impl Cluster {
         let protocol = checks.one_of(&raw.protocol, &protocols, "protocol")?;
         let auth = authentication::check(&checks, raw.auth.as_ref(), protocol)?;
         let durability = durability::check(&checks, &raw.durability, raw.durability_interval_ms.as_ref())?;
-        let service =
-            checks.one_of(&raw.service, &[("kv", Service::Kv), ("null", Service::Null)], "service")?;
+        let services = Service::ALL.map(|service| (service.name(), service));
+        let service = checks.one_of(&raw.service, &services, "service")?;
+        let mut zookeeper = zookeeper::check(&checks, raw.zookeeper.as_ref(), service)?;
         let trusted = home::components(&checks, &raw, protocol)?;
         let trusted_home = home::check(&checks, raw.trusted_home.as_ref(), trusted)?;
         let nonce: [u8; 32] = checks.bytes(&raw.nonce, "the nonce")?;
@@ -251,6 +262,7 @@ impl Cluster {
             protocol,
             auth,
             service,
+            &zookeeper,
             trusted,
             &nonce,
             genesis,
@@ -266,11 +278,15 @@ impl Cluster {
             let mend = format!("for protocol = \"{}\" have {}", protocol.name(), protocol.sizes());
             source.error(span, why.to_string(), mend)
         })?;
+        if service == Service::ZooKeeper {
+            zookeeper.config = zookeeper::text(id, protocol.name(), &replicas);
+        }
         let cluster = Self {
             group,
             protocol,
             auth,
             service,
+            zookeeper,
             trusted,
             trusted_home,
             durability,
@@ -402,6 +418,7 @@ fn group_id(
     protocol: Protocol,
     auth: Auth,
     service: Service,
+    zookeeper: &ZooKeeper,
     trusted: TrustedKind,
     nonce: &[u8; 32],
     genesis: Option<Digest>,
@@ -441,6 +458,10 @@ fn group_id(
     // The same with frames that are signed.
     if auth != Auth::Signed {
         hasher.bytes(auth.name().as_bytes());
+    }
+    // Other services have none of this.
+    if service == Service::ZooKeeper {
+        zookeeper::name(zookeeper, &mut hasher);
     }
     let digest = hasher.finish();
     let mut id = [0; 16];

@@ -2,7 +2,8 @@
 
 use super::secret::link_key;
 use super::{
-    Auth, ConfigError, Durability, Layout, Protocol, Service, TrustedHome, TrustedKind, checks, hex,
+    Auth, ConfigError, Durability, Layout, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper, checks,
+    hex, restored, zookeeper,
 };
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Plan {
     pub faults: u16,
     /// What it serves.
     pub service: Service,
+    /// The settings of the coordination service; of no concern where another one is served.
+    pub zookeeper: ZooKeeper,
     /// How trusted components certify; of no concern where the protocol has none.
     pub trusted: TrustedKind,
     /// Where each trusted component lives; of no concern where the protocol has none.
@@ -89,8 +92,8 @@ pub fn make(layout: &Layout, plan: &Plan) -> Result<(), MakeError> {
 pub(super) struct Extra<'a> {
     /// Lines before the first table of cluster.toml.
     pub(super) lines: String,
-    /// Lines for the `[limits]` table; empty for the defaults.
-    pub(super) limits: String,
+    /// Lines for the `[limits]` table; what the service needs where absent.
+    pub(super) limits: Option<String>,
     /// The first state, for each replica.
     pub(super) genesis: Option<&'a troth_exec::Snapshot>,
 }
@@ -120,11 +123,21 @@ pub(super) fn make_with(layout: &Layout, plan: &Plan, extra: &Extra<'_>) -> Resu
     }
     writeln!(cluster, "nonce = \"{}\"", hex::encode(&nonce)).expect("a string takes all");
     cluster += &extra.lines;
-    if !extra.limits.is_empty() {
-        write!(cluster, "\n[limits]\n{}", extra.limits).expect("a string takes all");
+    let limits = extra.limits.clone().unwrap_or_else(|| match plan.service {
+        Service::Kv | Service::Null => String::new(),
+        Service::ZooKeeper => restored::limits(&zookeeper::LIMITS),
+    });
+    if !limits.is_empty() {
+        write!(cluster, "\n[limits]\n{limits}").expect("a string takes all");
     }
     if !plan.timing.is_empty() {
         write!(cluster, "\n[timing]\n{}", plan.timing).expect("a string takes all");
+    }
+    if plan.service == Service::ZooKeeper {
+        let lines = zookeeper::lines(&plan.zookeeper);
+        if !lines.is_empty() {
+            write!(cluster, "\n[zookeeper]\n{lines}").expect("a string takes all");
+        }
     }
 
     let shared: [u8; 32] = random()?;
@@ -246,6 +259,11 @@ impl Plan {
                 "a group cannot bear {} faulty replicas; ask for 1 to {most}",
                 self.faults
             )));
+        }
+        if let Some(superuser) = &self.zookeeper.superuser
+            && !zookeeper::is_user(superuser)
+        {
+            return Err(MakeError::Plan(format!("{}; {}", zookeeper::NO_USER, zookeeper::USER)));
         }
         if self.addresses.len() != replicas {
             let given = self.addresses.len();

@@ -18,6 +18,7 @@ mod raw;
 mod renew;
 mod restored;
 mod secret;
+mod zookeeper;
 
 pub use authentication::Auth;
 pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
@@ -31,3 +32,4 @@ pub use protocol::{Protocol, UnknownProtocol};
 pub use renew::ReplicaKeys;
 pub use restored::make_restored;
 pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};
+pub use troth_zookeeper::ZooKeeper;

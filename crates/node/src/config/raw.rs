@@ -20,6 +20,7 @@ pub(crate) struct RawCluster {
     pub(crate) limits: RawLimits,
     #[serde(default)]
     pub(crate) timing: RawTiming,
+    pub(crate) zookeeper: Option<Spanned<RawZooKeeper>>,
     #[serde(default)]
     pub(crate) replica: Vec<Spanned<RawReplica>>,
     #[serde(default)]
@@ -79,6 +80,17 @@ pub(crate) struct RawTiming {
     pub(crate) window: Option<Spanned<u64>>,
     pub(crate) pipeline: Option<Spanned<u64>>,
     pub(crate) primary_slower_by: Option<Spanned<u64>>,
+}
+
+/// Absent values take the defaults of [`troth_zookeeper::ZooKeeper`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawZooKeeper {
+    pub(crate) superuser: Option<Spanned<String>>,
+    pub(crate) min_session_timeout_ms: Option<Spanned<u64>>,
+    pub(crate) max_session_timeout_ms: Option<Spanned<u64>>,
+    pub(crate) gateway_sessions: Option<Spanned<u64>>,
+    pub(crate) enforce_quotas: Option<Spanned<bool>>,
 }
 
 #[derive(Deserialize)]

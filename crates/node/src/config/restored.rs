@@ -1,12 +1,12 @@
 //! Makes the cluster that a backup goes on in: new keys, and for every replica the content as its first state.
 
 use super::make::{Extra, make_with};
-use super::{Layout, MakeError, Plan, Timing, hex};
+use super::{Cluster, Layout, MakeError, Plan, Timing, hex};
 use core::fmt::Write as _;
 use troth_exec::Snapshot;
 use troth_types::Limits;
 
-/// As [`make`](super::make), with a first state and with the bounds that the content was made under.
+/// As [`make`](super::make), with a first state and with the bounds and settings of the group that the content is of.
 ///
 /// # Errors
 /// See [`MakeError`].
@@ -14,17 +14,22 @@ pub fn make_restored(
     layout: &Layout,
     plan: &Plan,
     content: &Snapshot,
-    limits: &Limits,
-    timing: &Timing,
+    of: &Cluster,
 ) -> Result<(), MakeError> {
     let mut plan = plan.clone();
-    plan.timing = differing(&timing_values(timing), &timing_values(&Timing::default()));
+    plan.timing = differing(&timing_values(&of.timing), &timing_values(&Timing::default()));
+    plan.zookeeper = of.zookeeper.clone();
     let extra = Extra {
         lines: format!("genesis = \"{}\"\n", hex::encode(&content.digest().0)),
-        limits: differing(&limit_values(limits), &limit_values(&Limits::DEFAULT)),
+        limits: Some(limits(&of.limits)),
         genesis: Some(content),
     };
     make_with(layout, &plan, &extra)
+}
+
+/// The lines of the `[limits]` table that say these.
+pub(super) fn limits(limits: &Limits) -> String {
+    differing(&limit_values(limits), &limit_values(&Limits::DEFAULT))
 }
 
 /// A line for each value that is not the default.

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Auth, ClientSecret, Cluster, ConfigError, Durability, Layout, MakeError, Plan, Protocol, ReplicaSecret,
-    Service, TrustedHome, TrustedKind, make,
+    Service, TrustedHome, TrustedKind, ZooKeeper, make,
 };
 use std::path::PathBuf;
 use troth_types::{ClientId, ReplicaId};
@@ -30,6 +30,7 @@ pub(super) fn plan(trusted: TrustedKind) -> Plan {
         auth: Auth::Signed,
         faults: 1,
         service: Service::Kv,
+        zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home: TrustedHome::InProcess,
         durability: Durability::Memory,

@@ -21,6 +21,7 @@ mod standing;
 mod timers;
 mod trusted_config;
 mod versions;
+mod zookeeper;
 
 use crate::beside::{Desk, Done};
 use std::time::Duration;

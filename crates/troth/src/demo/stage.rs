@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use troth_client::front::Client;
 use troth_node::Snapshot;
 use troth_node::config::{
-    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, free_ports, make,
+    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper,
+    free_ports, make,
 };
 use troth_trusted_process::User;
 use troth_types::{ClientId, ReplicaId};
@@ -72,6 +73,7 @@ impl Stage {
             auth: Auth::Signed,
             faults: FAULTS,
             service: Service::Kv,
+            zookeeper: ZooKeeper::default(),
             trusted,
             trusted_home,
             durability: Durability::Always,

@@ -14,7 +14,7 @@ mod users;
 mod words;
 
 use troth_node::config::{
-    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, make,
+    Auth, Cluster, Durability, Layout, Plan, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper, make,
 };
 
 /// The configuration of a new group that bears one faulty replica, of the test of this name.
@@ -30,6 +30,7 @@ fn cluster(name: &str, protocol: Protocol) -> Cluster {
         auth: Auth::Signed,
         faults: 1,
         service: Service::Kv,
+        zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home,
         durability: Durability::Always,

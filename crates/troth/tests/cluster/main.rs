@@ -24,3 +24,4 @@ mod stopping;
 mod support;
 mod trusted;
 mod trusted_users;
+mod zookeeper;

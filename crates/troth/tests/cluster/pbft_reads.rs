@@ -26,9 +26,14 @@ fn start(dir: &Path) -> Vec<Running> {
 
 /// A session of client 1 that waits long for answers to its reads: a slow machine must not pass for a stale replica.
 pub(crate) async fn session(dir: &Path) -> Client {
+    session_of(dir, ClientId(1)).await
+}
+
+/// As [`session`], of any client.
+pub(crate) async fn session_of(dir: &Path, client: ClientId) -> Client {
     let layout = Layout::new(dir);
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
-    let secret = ClientSecret::load(&layout.client_secret(ClientId(1)), &cluster).expect("just made");
+    let secret = ClientSecret::load(&layout.client_secret(client), &cluster).expect("just made");
     let address = |replica: &troth_node::config::ReplicaEntry| ReplicaAddress {
         address: replica.address.clone(),
         key: LinkKey(replica.link_key),
