@@ -18,7 +18,7 @@ const TIMEOUTS: (u64, u64) = (6_000, 12_000);
 /// The longest time that a lock is held, in milliseconds.
 const HOLD: u64 = 150;
 /// How long a contender waits for the one before it until it looks again.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(5);
 
 /// The longest time-out of a session.
 pub(crate) const LONGEST_TIMEOUT: Duration = Duration::from_millis(TIMEOUTS.1);
@@ -110,8 +110,8 @@ impl Visit<'_> {
 
     async fn does_something(&mut self, random: &mut Random) -> Result<(), Leaves> {
         match random.range(0, 99) {
-            0..=39 => self.uses_registers(random).await,
-            40..=59 => self.locks(random).await,
+            0..=49 => self.uses_registers(random).await,
+            50..=59 => self.locks(random).await,
             60..=74 => self.watches(random).await,
             75..=84 => self.changes(random).await,
             85..=89 => self.looks_at_group(random).await,
@@ -160,6 +160,13 @@ impl Visit<'_> {
                 return Ok(());
             }
             if layout::lowest(&names) == Some(&own) {
+                self.writes_guarded(number, random).await?;
+                if random.range(0, 39) == 0 {
+                    return Err(Leaves);
+                }
+                break;
+            }
+            if !self.world.goes_on() {
                 break;
             }
             let Some(before) = layout::before(&names, &own) else { return Ok(()) };
@@ -169,10 +176,6 @@ impl Visit<'_> {
             if seen.outcome.is_ok() && tokio::time::timeout(WAIT, gone).await.is_ok_and(|gone| gone.is_err()) {
                 return Err(Leaves);
             }
-        }
-        self.writes_guarded(number, random).await?;
-        if random.range(0, 19) == 0 {
-            return Err(Leaves);
         }
         self.insist(Ask::Delete { path: child(&directory, &own) }).await?;
         Ok(())
