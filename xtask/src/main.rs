@@ -13,6 +13,7 @@ mod claims;
 mod cli;
 mod flood;
 mod fuzz;
+mod kazoo;
 mod lint;
 mod mutants;
 mod paper;
@@ -41,11 +42,18 @@ const COMMANDS: &[Command] = &[
     attacks::COMMAND,
     chaos::COMMAND,
     upgrade::COMMAND,
+    kazoo::COMMAND,
     claims::COMMAND,
 ];
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments = std::env::args();
+    let called = arguments.next().unwrap_or_default();
+    let words: Vec<String> = arguments.collect();
+    // Where `kazoo` has its servers started: no command of its own.
+    if std::path::Path::new(&called).file_name().is_some_and(|name| name == kazoo::server::NAME) {
+        return kazoo::server::run(&words);
+    }
     let Some((name, rest)) = words.split_first() else {
         println!("{}", cli::overview(COMMANDS));
         return ExitCode::from(2);

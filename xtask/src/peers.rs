@@ -61,15 +61,8 @@ fn zookeeper(root: &Path, products: &Path) -> Result<PathBuf, String> {
     if place.exists() {
         std::fs::remove_dir_all(&place).map_err(|why| format!("{}: {why}", place.display()))?;
     }
-    let (archives, classes) = (place.join("lib"), place.join("classes"));
-    step(
-        "fetching ZooKeeper",
-        Program::new("mvn")
-            .current_dir(&source)
-            .args(["--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies"])
-            .arg(format!("-DoutputDirectory={}", archives.display())),
-        "have Maven 3.8 or newer on the PATH (apt-get install maven), and let it fetch what pom.xml names once",
-    )?;
+    let (lib, classes) = (place.join("lib"), place.join("classes"));
+    archives(root, &lib)?;
     let mut sources = Vec::new();
     for entry in std::fs::read_dir(&source).map_err(|why| format!("{}: {why}", source.display()))?.flatten() {
         sources.extend(
@@ -78,13 +71,26 @@ fn zookeeper(root: &Path, products: &Path) -> Result<PathBuf, String> {
     }
     step(
         "building the load on ZooKeeper",
-        Program::new("javac").arg("-d").arg(classes).arg("-cp").arg(archives.join("*")).args(sources),
+        Program::new("javac").arg("-d").arg(classes).arg("-cp").arg(lib.join("*")).args(sources),
         "have a JDK of Java 17 or newer on the PATH (apt-get install openjdk-17-jdk-headless)",
     )?;
     Ok(place)
 }
 
-fn step(what: &str, program: &mut Program, mend: &str) -> Result<(), String> {
+/// Puts ZooKeeper's archives, and those that they need, into a directory.
+pub fn archives(root: &Path, to: &Path) -> Result<(), String> {
+    step(
+        "fetching ZooKeeper",
+        Program::new("mvn")
+            .current_dir(root.join(ZOOKEEPER))
+            .args(["--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies"])
+            .arg(format!("-DoutputDirectory={}", to.display())),
+        "have Maven 3.8 or newer on the PATH (apt-get install maven), and let it fetch what pom.xml names once",
+    )
+}
+
+/// One step of a set-up that others do.
+pub fn step(what: &str, program: &mut Program, mend: &str) -> Result<(), String> {
     println!("{what}");
     let mut alive = |so_far: Duration, _: &str| println!("  still {what}, {} s so far", so_far.as_secs());
     let ran =

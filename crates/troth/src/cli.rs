@@ -1,8 +1,11 @@
 //! What can be said on the command line.
 
 use crate::admin::Admin;
+use crate::gateway::{Gateway, USUAL as GATEWAY};
+use crate::init::ZooKeeperSettings;
 use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use troth_node::config::{Auth, Protocol};
 
@@ -82,10 +85,13 @@ Examples:
   troth up                    three replicas, one may fail; files in ./troth-data while it runs
   troth up --f 2              five replicas, two may fail
   troth up --protocol pbft    four replicas without trusted components, one may fail
+  troth up --zookeeper        three replicas and a gateway for ZooKeeper's clients on 127.0.0.1:2181
   troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made")]
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
+    /// Serve the clients of another system, as a client of the group.
+    Gateway(Gateway),
     /// Check this machine: kernel, permissions, clocks, disks, isolation, and whether the replicas answer.
     #[command(after_help = "\
 One line per finding: ok, warn or fail, with what to do. Exit code 1 where something
@@ -131,6 +137,7 @@ impl Command {
             Self::Trusted(arguments) => &arguments.dir,
             Self::Up(arguments) => &arguments.dir,
             Self::Kv(arguments) => &arguments.dir,
+            Self::Gateway(arguments) => &arguments.dir,
             Self::Doctor(arguments) => &arguments.dir,
             Self::Backup(arguments) => &arguments.dir,
             Self::Restore(arguments) => &arguments.dir,
@@ -209,24 +216,6 @@ pub(crate) struct Init {
     pub(crate) zookeeper: ZooKeeperSettings,
     #[command(flatten)]
     pub(crate) shape: Shape,
-}
-
-/// What the replicas of a coordination service have alike; only with --service zookeeper.
-#[derive(Args, Debug)]
-pub(crate) struct ZooKeeperSettings {
-    /// With --service zookeeper: who may do everything, as name:digest, the digest being the Base64 of the SHA-1 of
-    /// name:password. Nobody where absent.
-    #[arg(long, value_name = "NAME:DIGEST")]
-    pub(crate) superuser: Option<String>,
-    /// With --service zookeeper: the shortest time-out of a session, in milliseconds; 4000 where absent.
-    #[arg(long, value_name = "MS")]
-    pub(crate) min_session_timeout: Option<u32>,
-    /// With --service zookeeper: the longest; 40000 where absent.
-    #[arg(long, value_name = "MS")]
-    pub(crate) max_session_timeout: Option<u32>,
-    /// With --service zookeeper: refuse what would pass the hard limit of a quota.
-    #[arg(long)]
-    pub(crate) enforce_quotas: bool,
 }
 
 /// What a new cluster is made of.
@@ -394,6 +383,10 @@ pub(crate) struct Up {
     /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft and a2m-pbft-ea, else 3f+1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
+    /// Serve a coordination service, with a gateway that ZooKeeper's clients connect to; on 127.0.0.1:2181 where no
+    /// address is given.
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, default_missing_value = GATEWAY)]
+    pub(crate) zookeeper: Option<SocketAddr>,
 }
 
 #[derive(Args, Debug)]

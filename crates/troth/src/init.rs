@@ -1,13 +1,12 @@
 //! `troth init`.
 
-use crate::cli::{
-    AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName, ZooKeeperSettings,
-};
+use crate::cli::{AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
 use crate::up::OURS;
 use crate::users;
+use clap::Args;
 use std::os::unix::fs::chown;
 use troth_node::config::{
     Auth, Durability, Layout, MakeError, Plan, Protocol, Service, TrustedHome, TrustedKind, ZooKeeper, make,
@@ -17,6 +16,24 @@ use troth_types::ReplicaId;
 
 /// Where the `/status` port stands from the group's port.
 const HTTP_OFFSET: u16 = 100;
+
+/// What the replicas of a coordination service have alike; only with --service zookeeper.
+#[derive(Args, Debug)]
+pub(crate) struct ZooKeeperSettings {
+    /// With --service zookeeper: who may do everything, as name:digest, the digest being the Base64 of the SHA-1 of
+    /// name:password. Nobody where absent.
+    #[arg(long, value_name = "NAME:DIGEST")]
+    pub(crate) superuser: Option<String>,
+    /// With --service zookeeper: the shortest time-out of a session, in milliseconds; 4000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) min_session_timeout: Option<u32>,
+    /// With --service zookeeper: the longest; 40000 where absent.
+    #[arg(long, value_name = "MS")]
+    pub(crate) max_session_timeout: Option<u32>,
+    /// With --service zookeeper: refuse what would pass the hard limit of a quota.
+    #[arg(long)]
+    pub(crate) enforce_quotas: bool,
+}
 
 pub(crate) fn run(init: &Init) -> Result<(), Failure> {
     let service = match init.service {

@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 #[cfg(feature = "faults")]
 mod faulty_store;
+mod gateway;
 mod how_to_start;
 mod init;
 mod kv;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Trusted(arguments) => trusted::run(arguments),
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
+        Command::Gateway(arguments) => gateway::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),

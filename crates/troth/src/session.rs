@@ -63,6 +63,28 @@ impl Session {
         Ok(Self { client, _lock: lock })
     }
 
+    /// As [`Session::open`], for who serves others: a group that is out of reach is waited for, and that is said once.
+    pub(crate) async fn open_at_last(
+        layout: &Layout,
+        cluster: &Cluster,
+        wanted: Option<ClientId>,
+        patience: Patience,
+    ) -> Result<Self, Failure> {
+        let (secret, lock) = claim(layout, cluster, wanted)?;
+        let mut waits = false;
+        loop {
+            match Client::connect(config(cluster, &secret, patience)).await {
+                Ok(client) => return Ok(Self { client, _lock: lock }),
+                Err(why @ ConnectError::Unavailable { .. }) if !waits => {
+                    waits = true;
+                    tracing::warn!("{}; goes on trying", unreached(cluster, secret.client, &why).message);
+                }
+                Err(ConnectError::Unavailable { .. }) => {}
+                Err(why) => return Err(unreached(cluster, secret.client, &why)),
+            }
+        }
+    }
+
     /// Connects as the operator.
     pub(crate) async fn open_operator(
         layout: &Layout,

@@ -2,6 +2,7 @@
 
 use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
+use crate::gateway::{Beside, LOG};
 use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
@@ -34,7 +35,8 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         clear(&layout)?;
     }
     if !layout.cluster().exists() {
-        make_ours(&layout, up.protocol.unwrap_or_default(), up.f.unwrap_or(1))?;
+        let service = if up.zookeeper.is_some() { Service::ZooKeeper } else { Service::Kv };
+        make_ours(&layout, up.protocol.unwrap_or_default(), up.f.unwrap_or(1), service)?;
     }
     let mut result = serve(&layout, up, &signals);
     if ours.exists() {
@@ -116,11 +118,31 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
         );
         return Err(Failure::usage(problem));
     }
+    if up.zookeeper.is_some() && cluster.service != Service::ZooKeeper {
+        let problem = format!(
+            "{} is of a group that serves \"{}\"; leave --zookeeper away, or give another --dir",
+            layout.cluster().display(),
+            cluster.service.name()
+        );
+        return Err(Failure::usage(problem));
+    }
     let mut processes = Processes::start(layout, &cluster, |_| Vec::new())?;
     let mut end = End::Asked;
-    if processes.wait_until_serving(layout, &cluster, PATIENCE, |pause| signals.wait(pause))? {
-        greet(layout, &cluster);
+    let pause = |pause| signals.wait(pause);
+    let mut gateway = None;
+    if processes.wait_until_serving(layout, &cluster, PATIENCE, pause)?
+        && let Some(place) = begin(layout, up, &mut gateway, pause)?
+    {
+        greet(layout, &cluster, place.as_deref());
         while !signals.wait(Duration::from_millis(200)) {
+            if gateway.as_mut().is_some_and(Beside::ended) {
+                let log = layout.root().join(LOG);
+                let said = format!(
+                    "The gateway has ended (see {}). `troth gateway zookeeper` starts one.",
+                    log.display()
+                );
+                say!("{}", suggest::with_dir(&said, &elsewhere(layout), true));
+            }
             if let Some((replica, _)) = processes.ended() {
                 processes.forget(replica);
                 end = End::Mourned;
@@ -130,8 +152,22 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
         }
     }
     say!("\nStopping.");
+    // First: its clients are told nothing wrong while replicas end.
+    drop(gateway);
     processes.stop();
     Ok(end)
+}
+
+/// Starts the gateway where one was asked for, and says where it serves, if there is one; nothing where it is to stop.
+#[expect(clippy::option_option, reason = "whether to go on, and whether with a gateway")]
+fn begin(
+    layout: &Layout,
+    up: &Up,
+    gateway: &mut Option<Beside>,
+    pause: impl Fn(Duration) -> bool,
+) -> Result<Option<Option<String>>, Failure> {
+    let Some(listen) = up.zookeeper else { return Ok(Some(None)) };
+    Ok(gateway.insert(Beside::start(layout, listen)?).wait_until_serving(pause)?.map(Some))
 }
 
 /// What names this cluster in a command that is typed in another terminal, which knows nothing of this one's
@@ -143,7 +179,7 @@ fn elsewhere(layout: &Layout) -> String {
     format!(" --dir {}", quoted(&layout.root().display().to_string()))
 }
 
-fn greet(layout: &Layout, cluster: &Cluster) {
+fn greet(layout: &Layout, cluster: &Cluster, gateway: Option<&str>) {
     let (n, f) = (cluster.group.n(), cluster.group.f());
     let dir = elsewhere(layout);
     say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and {}.\n", after(layout, cluster));
@@ -152,6 +188,13 @@ fn greet(layout: &Layout, cluster: &Cluster) {
         say!("  troth kv{dir} put greeting hello");
         say!("  troth kv{dir} get greeting");
         say!("  troth kv{dir} watch greeting");
+    }
+    if let Some(place) = gateway {
+        say!("  zkCli.sh -server {place}");
+        let session = format!("c = KazooClient('{place}'); c.start(); print(c.get_children('/'))");
+        say!("  python3 -c \"from kazoo.client import KazooClient; {session}\"");
+    } else if cluster.service == Service::ZooKeeper {
+        say!("  troth gateway zookeeper{dir}");
     }
     say!("  troth status{dir}");
     say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir}`\n");
@@ -237,7 +280,7 @@ fn lock(root: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Failure> {
+fn make_ours(layout: &Layout, protocol: Protocol, faults: u16, service: Service) -> Result<(), Failure> {
     let ports = free_ports(2 * usize::from(protocol.replicas(faults)))?;
     let addresses = ports
         .chunks_exact(2)
@@ -249,7 +292,7 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16) -> Result<(), Fai
         protocol,
         auth: Auth::Signed,
         faults,
-        service: Service::Kv,
+        service,
         zookeeper: ZooKeeper::default(),
         trusted,
         trusted_home,
@@ -288,8 +331,8 @@ fn made_names(root: &Path) -> Result<Vec<PathBuf>, Failure> {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with("replica-") || ["clients", "cluster.toml", "configuration.toml"].contains(&&*name)
-        {
+        let made = ["clients", "cluster.toml", "configuration.toml", LOG];
+        if name.starts_with("replica-") || made.contains(&&*name) {
             found.push(entry.path());
         }
     }

@@ -68,6 +68,12 @@ const LAYERS: &[Layer] = &[
         ours: &["troth-types", "troth-auth", "troth-core", "troth-link?"],
         others: &["bytes", "thiserror", "getrandom?", "tokio?", "snow?"],
     },
+    // Servers that foreign clients connect to, and clients of a group.
+    Layer {
+        place: "crates/gateways/",
+        ours: &["troth-types", "troth-client", "troth-zookeeper"],
+        others: &["bytes", "getrandom", "md-5", "thiserror", "tokio"],
+    },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
     Layer {

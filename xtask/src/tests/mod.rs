@@ -3,6 +3,7 @@
 mod claims;
 mod cli;
 mod fuzz;
+mod kazoo;
 mod layers;
 mod mutants;
 mod paper;

@@ -49,7 +49,10 @@ impl Id {
     }
 
     pub(crate) fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
-        let bounded = |text: Option<String>| text.filter(|text| text.len() <= MAX_ID).ok_or(BadRecord);
+        // None is nobody in particular: some clients write so of an empty identity.
+        let bounded = |text: Option<String>| {
+            Some(text.unwrap_or_default()).filter(|text| text.len() <= MAX_ID).ok_or(BadRecord)
+        };
         Ok(Self { scheme: bounded(input.text()?)?, id: bounded(input.text()?)? })
     }
 

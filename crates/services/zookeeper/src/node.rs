@@ -55,6 +55,8 @@ impl Stay {
 /// Where a node's data are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
+    /// There are none, which clients tell from empty ones.
+    Absent,
     Here(Bytes),
     /// In an entry of their own; so many bytes.
     Apart(u32),
@@ -63,6 +65,7 @@ pub(crate) enum Data {
 impl Data {
     pub(crate) fn length(&self) -> usize {
         match self {
+            Self::Absent => 0,
             Self::Here(bytes) => bytes.len(),
             Self::Apart(length) => *length as usize,
         }
@@ -153,13 +156,14 @@ impl Wire for Node {
         }
         match &self.data {
             Data::Here(bytes) => {
-                false.encode(out);
+                out.push(0);
                 put_bytes(out, bytes);
             }
             Data::Apart(length) => {
-                true.encode(out);
+                out.push(1);
                 length.encode(out);
             }
+            Data::Absent => out.push(2),
         }
     }
 
@@ -185,10 +189,11 @@ impl Wire for Node {
             }
             list
         };
-        let data = if bool::decode(reader)? {
-            Data::Apart(Wire::decode(reader)?)
-        } else {
-            Data::Here(reader.bytes("data", DECODE_BOUND)?)
+        let data = match u8::decode(reader)? {
+            0 => Data::Here(reader.bytes("data", DECODE_BOUND)?),
+            1 => Data::Apart(Wire::decode(reader)?),
+            2 => Data::Absent,
+            other => return Err(Malformed::Tag("where data are", u64::from(other))),
         };
         Ok(Self {
             created_zxid,

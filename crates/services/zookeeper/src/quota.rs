@@ -59,7 +59,7 @@ fn nearest(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> Option<Stri
 
 fn numbers(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> Option<(Node, Numbers)> {
     let node = find(transaction.changes, path).ok()?;
-    let numbers = Numbers::read(&data_of(transaction.changes, path, &node));
+    let numbers = Numbers::read(&data_of(transaction.changes, path, &node).unwrap_or_default());
     Some((node, numbers))
 }
 

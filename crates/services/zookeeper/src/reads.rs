@@ -46,7 +46,10 @@ pub(crate) fn look(view: &StateView<'_>, reader: &Reader<'_>, look: &Look) -> Re
         }
         Look::Data { path } => {
             let node = readable(view, path, perms::READ, reader)?;
-            out.buffer(&data_of(&mut &*view, path, &node));
+            match data_of(&mut &*view, path, &node) {
+                Some(data) => out.buffer(&data),
+                None => out.int(-1),
+            };
             node.stat(&mut out);
         }
         Look::Children { path, shows_stat } => {

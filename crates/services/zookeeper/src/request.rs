@@ -12,7 +12,7 @@ pub const MAX_OPERATIONS: usize = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Create {
     pub(crate) path: String,
-    pub(crate) data: Bytes,
+    pub(crate) data: Option<Bytes>,
     pub(crate) acl: Option<Vec<Acl>>,
     pub(crate) mode: Mode,
     /// Whether the answer has the node's stat.
@@ -41,7 +41,7 @@ pub(crate) enum Lasting {
 pub(crate) enum Write {
     Create(Create),
     Delete { path: String, version: i32 },
-    SetData { path: String, data: Bytes, version: i32 },
+    SetData { path: String, data: Option<Bytes>, version: i32 },
     SetAcl { path: String, acl: Option<Vec<Acl>>, version: i32 },
     Check { path: String, version: i32 },
 }
@@ -106,6 +106,8 @@ pub(crate) enum Request {
         which: Watches,
         remove: bool,
     },
+    /// Other servers; nobody gets them this way.
+    Reconfig,
     Ping,
     Close,
 }
@@ -113,10 +115,6 @@ pub(crate) enum Request {
 fn path(input: &mut Input<'_>) -> Result<String, BadRecord> {
     // A null path is no path; what checks it says so.
     Ok(input.text()?.unwrap_or_default())
-}
-
-fn data(input: &mut Input<'_>) -> Result<Bytes, BadRecord> {
-    Ok(input.buffer()?.unwrap_or_default())
 }
 
 fn acl(input: &mut Input<'_>) -> Result<Option<Vec<Acl>>, BadRecord> {
@@ -150,7 +148,7 @@ impl From<Wrong> for Code {
 }
 
 fn create(code: i32, input: &mut Input<'_>) -> Result<Create, Wrong> {
-    let (path, data, acl, flags) = (path(input)?, data(input)?, acl(input)?, input.int()?);
+    let (path, data, acl, flags) = (path(input)?, input.buffer()?, acl(input)?, input.int()?);
     let ttl = if code == opcode::CREATE_TTL { Some(input.long()?) } else { None };
     let (lasting, sequential) = match (flags, ttl) {
         (0, None) => (Lasting::Persistent, false),
@@ -171,7 +169,9 @@ fn write(code: i32, input: &mut Input<'_>) -> Result<Option<Write>, Wrong> {
             Write::Create(create(code, input)?)
         }
         opcode::DELETE => Write::Delete { path: path(input)?, version: input.int()? },
-        opcode::SET_DATA => Write::SetData { path: path(input)?, data: data(input)?, version: input.int()? },
+        opcode::SET_DATA => {
+            Write::SetData { path: path(input)?, data: input.buffer()?, version: input.int()? }
+        }
         opcode::SET_ACL => Write::SetAcl { path: path(input)?, acl: acl(input)?, version: input.int()? },
         opcode::CHECK => Write::Check { path: path(input)?, version: input.int()? },
         _ => return Ok(None),
@@ -215,6 +215,20 @@ fn operations<T>(
     }
 }
 
+/// Whether these are servers as ZooKeeper writes them: `server.N=…` with commas or lines between, or none at all.
+fn names_servers(text: &str) -> bool {
+    let is_server = |part: &str| {
+        let number = part.trim().strip_prefix("server.").and_then(|rest| rest.split_once('='));
+        number.is_some_and(|(number, place)| number.parse::<u64>().is_ok() && place.contains(':'))
+    };
+    text.is_empty() || text.split([',', '\n']).all(is_server)
+}
+
+/// Whether these are the numbers of servers, or none.
+fn numbers_servers(text: &str) -> bool {
+    text.is_empty() || text.split(',').all(|number| number.trim().parse::<u64>().is_ok())
+}
+
 /// Reads the record of a request; what is behind it does not matter, as for ZooKeeper.
 pub(crate) fn read(code: i32, body: &Bytes) -> Result<Request, Code> {
     Ok(request(code, &mut Input::new(body))?)
@@ -250,7 +264,7 @@ fn request(code: i32, input: &mut Input<'_>) -> Result<Request, Wrong> {
         opcode::SYNC => Request::Sync { path: path(input)? },
         opcode::AUTH => {
             input.int()?;
-            Request::Auth { scheme: path(input)?, credentials: data(input)? }
+            Request::Auth { scheme: path(input)?, credentials: input.buffer()?.unwrap_or_default() }
         }
         opcode::SET_WATCHES | opcode::SET_WATCHES2 => {
             let (seen, data, exists) = (input.long()?, paths(input)?, paths(input)?);
@@ -279,7 +293,14 @@ fn request(code: i32, input: &mut Input<'_>) -> Result<Request, Wrong> {
             };
             Request::Watched { path, which, remove: code == opcode::REMOVE_WATCHES }
         }
-        opcode::RECONFIG => return Err(Wrong::Code(Code::ReconfigDisabled)),
+        opcode::RECONFIG => {
+            let servers = (path(input)?, path(input)?, path(input)?);
+            input.long()?;
+            if !names_servers(&servers.0) || !numbers_servers(&servers.1) || !names_servers(&servers.2) {
+                return Err(Wrong::Code(Code::BadArguments));
+            }
+            Request::Reconfig
+        }
         opcode::PING => Request::Ping,
         opcode::CLOSE_SESSION => Request::Close,
         _ => return Err(unknown()),

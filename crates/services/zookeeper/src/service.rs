@@ -7,9 +7,9 @@ use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::request::{self, Look as Reading, Request, Write};
 use crate::sessions::{self, Opening, Session};
 use crate::store::Changes;
-use crate::tree::{Done, Transaction, plant, stat_of};
+use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, Change, DATA, Kind, PERSISTENT, RECURSIVE};
-use crate::{Code, goes, keys, opcode, path, reads};
+use crate::{Code, acl, goes, keys, opcode, path, reads};
 use bytes::Bytes;
 use troth_exec::{Application, OpContext, State, StateView};
 use troth_types::{ClientId, Time, Wire};
@@ -58,8 +58,12 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     fn begin(service: &'w ZooKeeper, state: &'a mut State<'s>, cx: &'w mut OpContext<'e>) -> Self {
         let mut changes = Changes::over(state);
         let counters = Counters::of(&mut changes).unwrap_or_else(|| {
+            let counters = Counters::default();
             plant(&mut changes, &service.config);
-            Counters::default()
+            counters.keep(&mut changes);
+            // Whatever becomes of the operation.
+            changes.apply();
+            counters
         });
         Self { service, changes, counters, now: cx.time.0, cx }
     }
@@ -251,6 +255,12 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 watches::look(changes, counters, &mut session, &path, which, remove)?;
                 session.keep(&mut self.changes);
                 Ok(Bytes::new())
+            }
+            Request::Reconfig => {
+                // Who the replicas are is changed by their operator, and by no session, whoever it is.
+                let config = find(&mut self.changes, path::CONFIG)?;
+                let may = acl::permits(&config.acl, acl::perms::WRITE, &session.who);
+                Err(if may { Code::ReconfigDisabled } else { Code::NoAuth })
             }
             Request::Ping => Ok(Bytes::new()),
             Request::Close => {

@@ -45,11 +45,12 @@ pub(crate) fn find(store: &mut impl Look, path: &str) -> Result<Node, Code> {
     store.entry(&keys::node(path)).ok_or(Code::NoNode)
 }
 
-/// A node's data.
-pub(crate) fn data_of(store: &mut impl Look, path: &str, node: &Node) -> Bytes {
+/// A node's data, if it has any.
+pub(crate) fn data_of(store: &mut impl Look, path: &str, node: &Node) -> Option<Bytes> {
     match &node.data {
-        Data::Here(bytes) => bytes.clone(),
-        Data::Apart(_) => store.look(&keys::data(path)).unwrap_or_default(),
+        Data::Absent => None,
+        Data::Here(bytes) => Some(bytes.clone()),
+        Data::Apart(_) => store.look(&keys::data(path)),
     }
 }
 
@@ -58,6 +59,10 @@ pub(crate) fn stat_of(store: &mut impl Look, path: &str) -> Result<Bytes, Code> 
     let mut out = Output::new();
     find(store, path)?.stat(&mut out);
     Ok(out.finish())
+}
+
+fn length(data: Option<&Bytes>) -> usize {
+    data.map_or(0, Bytes::len)
 }
 
 /// The version that follows, if this is the one that was expected.
@@ -78,14 +83,16 @@ impl Transaction<'_, '_, '_> {
         self.changes.put_entry(&keys::node(path), node);
     }
 
-    fn put_data(&mut self, path: &str, before: Option<&Data>, data: Bytes) -> Data {
-        let apart = Data::is_apart(data.len());
+    fn put_data(&mut self, path: &str, before: Option<&Data>, data: Option<Bytes>) -> Data {
+        let apart = Data::is_apart(length(data.as_ref()));
         if !apart && matches!(before, Some(Data::Apart(_))) {
             self.changes.remove(&keys::data(path));
         }
-        if !apart {
-            return Data::Here(data);
-        }
+        let data = match data {
+            None => return Data::Absent,
+            Some(data) if !apart => return Data::Here(data),
+            Some(data) => data,
+        };
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         self.changes.put(&keys::data(path), data);
         Data::Apart(length)
@@ -140,7 +147,8 @@ impl Transaction<'_, '_, '_> {
         if matches!(parent.stay, Stay::Ephemeral(_)) {
             return Err(Code::NoChildrenForEphemerals);
         }
-        quota::allows(self, &path, create.data.len() as i64, 1)?;
+        let bytes = length(create.data.as_ref()) as i64;
+        quota::allows(self, &path, bytes, 1)?;
         let stay = match create.mode.lasting {
             Lasting::Persistent => Stay::Persistent,
             Lasting::Ephemeral => Stay::Ephemeral(session),
@@ -158,7 +166,7 @@ impl Transaction<'_, '_, '_> {
         parent.children += 1;
         parent.children_zxid = self.zxid;
         self.keep(parent_path, &parent);
-        quota::count(self, &path, create.data.len() as i64, 1);
+        quota::count(self, &path, bytes, 1);
         quota::created(self, &path);
         self.note(Kind::Created, &path, &node.acl);
         self.note(Kind::ChildrenChanged, parent_path, &parent.acl);
@@ -203,11 +211,11 @@ impl Transaction<'_, '_, '_> {
         Ok(())
     }
 
-    fn set_data(&mut self, who: &[Id], path: &str, data: &Bytes, version: i32) -> Result<(), Code> {
+    fn set_data(&mut self, who: &[Id], path: &str, data: &Option<Bytes>, version: i32) -> Result<(), Code> {
         path::check(path)?;
         let mut node = find(self.changes, path)?;
         permitted(&node.acl, perms::WRITE, who)?;
-        let grows = data.len() as i64 - node.data.length() as i64;
+        let grows = length(data.as_ref()) as i64 - node.data.length() as i64;
         let next = next_version(node.version, version)?;
         quota::allows(self, path, grows, 0)?;
         node.version = next;

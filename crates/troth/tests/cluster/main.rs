@@ -13,6 +13,7 @@ mod diverged;
 mod doctor;
 mod durability;
 mod full;
+mod gateway;
 mod killed;
 mod life;
 mod pbft;

@@ -131,3 +131,40 @@ fn a_list_is_changed_by_who_may_and_shown_masked_to_others() {
     assert_eq!(world.ill(other, opcode::SET_DATA, set("/a", "x", -1)), Code::NoAuth.number());
     world.well(other, opcode::DELETE, versioned("/a", -1));
 }
+
+#[test]
+fn an_empty_identity_may_be_written_as_none() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.well(at, opcode::AUTH, auth("digest", "user:secret"));
+    let mut out = Output::new();
+    // As `auth` has no identity, some clients send none.
+    out.text("/mine").text("x").length(1).int(perms::ALL).text("auth").int(-1).int(0);
+    world.well(at, opcode::CREATE, out.finish());
+    let other = world.open(2);
+    assert_eq!(world.ill(other, opcode::GET_DATA, watching("/mine", false)), Code::NoAuth.number());
+    let mut out = Output::new();
+    out.text("/theirs").text("x").length(1).int(perms::ALL).int(-1).text("x").int(0);
+    assert_eq!(world.ill(at, opcode::CREATE, out.finish()), Code::InvalidAcl.number());
+}
+
+#[test]
+fn nobody_changes_the_servers_and_each_is_told_why() {
+    let superuser = Some(digest_id("super:test"));
+    let mut world = World::of(ZooKeeper { superuser, ..ZooKeeper::default() });
+    let at = world.open(1);
+    let request = |joining: &str, leaving: &str| {
+        let mut out = Output::new();
+        out.text(joining).text(leaving).text("").long(-1);
+        out.finish()
+    };
+    let wanted = request("server.9=h:1:2:observer;0.0.0.0:3", "");
+    for wrong in [request("some thing", ""), request("", "one"), request("server.x=h:1:2", "")] {
+        assert_eq!(world.ill(at, opcode::RECONFIG, wrong), Code::BadArguments.number());
+    }
+    assert_eq!(world.ill(at, opcode::RECONFIG, wanted.clone()), Code::NoAuth.number());
+    world.well(at, opcode::AUTH, auth("digest", "super:test"));
+    for good in [wanted, request("", "1, 2")] {
+        assert_eq!(world.ill(at, opcode::RECONFIG, good), Code::ReconfigDisabled.number());
+    }
+}

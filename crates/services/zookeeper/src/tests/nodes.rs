@@ -1,8 +1,8 @@
 //! Nodes: creating, reading, setting, deleting.
 
-use super::support::{World, create, set, versioned, watching};
-use crate::jute::Input;
-use crate::{Code, opcode};
+use super::support::{World, create, put_acl, set, versioned, watching, world as all};
+use crate::jute::{Input, Output};
+use crate::{Answer, Attachment, Code, Operation, opcode};
 use bytes::Bytes;
 
 #[test]
@@ -16,6 +16,57 @@ fn a_group_begins_with_the_nodes_that_zookeeper_has() {
     for special in ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"] {
         assert_eq!(world.ill(at, opcode::DELETE, versioned(special, -1)), Code::BadArguments.number());
     }
+}
+
+#[test]
+fn a_group_whose_first_operation_is_refused_has_them_too() {
+    let mut world = World::new();
+    let nobody = Attachment { session: 7, number: 1 };
+    let attach = Operation::Attach { session: 7, password: [0; 16], timeout: 1, who: Vec::new() };
+    let unknown = Operation::Request { at: nobody, code: opcode::PING, body: Bytes::new() };
+    for first in [attach, unknown] {
+        let refused = world.run(1, &first);
+        assert!(matches!(refused, Answer::Reply { error, .. } if error != 0), "{refused:?}");
+    }
+    let at = world.open(1);
+    assert_eq!(world.children(at, "/zookeeper"), ["config", "quota"]);
+    world.create(at, "/a", "", 0);
+}
+
+#[test]
+fn no_data_at_all_are_told_from_empty_ones() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let none = |path: &str, rest: &dyn Fn(&mut Output)| {
+        let mut out = Output::new();
+        out.text(path).int(-1);
+        rest(&mut out);
+        out.finish()
+    };
+    let creation = none("/none", &|out| {
+        put_acl(out, &all());
+        out.int(0);
+    });
+    world.well(at, opcode::CREATE, creation);
+    let data = |world: &mut World| {
+        let answer = world.read(at, opcode::GET_DATA, watching("/none", false)).expect("a node");
+        Input::new(&answer).buffer().expect("a record")
+    };
+    assert_eq!(data(&mut world), None);
+    assert_eq!(world.stat(at, "/none").expect("a node").length, 0);
+    // Large ones have an entry of their own, which goes with them.
+    world.well(at, opcode::SET_DATA, set("/none", &"x".repeat(5000), -1));
+    assert_eq!(world.entries(b'd'), 1);
+    world.well(
+        at,
+        opcode::SET_DATA,
+        none("/none", &|out| {
+            out.int(-1);
+        }),
+    );
+    assert_eq!((data(&mut world), world.entries(b'd')), (None, 0));
+    world.well(at, opcode::SET_DATA, set("/none", "", -1));
+    assert_eq!(data(&mut world), Some(Bytes::new()));
 }
 
 #[test]
@@ -119,7 +170,7 @@ fn what_is_no_request_gets_zookeeper_s_own_error() {
     );
     assert_eq!(world.ill(at, opcode::CREATE, create("/a", "", 99)), Code::BadArguments.number());
     assert_eq!(world.ill(at, 4711, Bytes::new()), Code::Unimplemented.number());
-    assert_eq!(world.ill(at, opcode::RECONFIG, Bytes::new()), Code::ReconfigDisabled.number());
+    assert_eq!(world.ill(at, opcode::RECONFIG, Bytes::new()), Code::MarshallingError.number());
     let negative = Bytes::from_static(b"\xff\xff\xff\xfe");
     assert_eq!(world.ill(at, opcode::EXISTS, negative), Code::MarshallingError.number());
     assert_eq!(world.ill(at, opcode::EXISTS, watching("a", false)), Code::BadArguments.number());

@@ -1,0 +1,102 @@
+//! What is known of a connection.
+
+use super::Peer;
+use super::line::Line;
+use super::sasl::Sasl;
+use super::statistics::Numbers;
+use super::watches::Held;
+use super::wire::ConnectRequest;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use troth_types::Time;
+use troth_zookeeper::acl::Id;
+use troth_zookeeper::{Attachment, Password};
+
+/// A connection of a client.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) address: SocketAddr,
+    /// Who its client is, as far as a gateway sees it.
+    pub(super) who: Vec<Id>,
+    pub(super) random: [u8; 32],
+    pub(super) opened: Time,
+    /// When the last packet came.
+    pub(super) heard: Time,
+    pub(super) stage: Stage,
+    pub(super) sasl: Sasl,
+    /// Its session's requests.
+    pub(super) line: Line,
+    /// Events that wait for an answer that may come before them.
+    pub(super) held: Held,
+    /// Packets that are not done with, and their bytes.
+    pub(super) requests: usize,
+    pub(super) bytes: usize,
+    /// Bytes on their way to the client.
+    pub(super) unwritten: usize,
+    pub(super) statistics: Numbers,
+}
+
+/// How far it is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Nothing has come.
+    New,
+    /// The group was asked for a session.
+    Entering(Entering),
+    /// It has one.
+    Attached(Session),
+}
+
+/// A client that waits for its session.
+#[derive(Debug)]
+pub(super) struct Entering {
+    pub(super) request: ConnectRequest,
+    /// The password of the session that it opens, or that it showed.
+    pub(super) password: Password,
+    /// Bytes of its first packet.
+    pub(super) bytes: usize,
+    /// What came behind it.
+    pub(super) early: Vec<Bytes>,
+}
+
+/// A session as it is attached here.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) at: Attachment,
+    /// Microseconds without a sign of life after which it ends.
+    pub(super) timeout: u64,
+    /// The last transaction that its client was shown, here or before.
+    pub(super) shown: i64,
+    /// Whether its client gave a sign of life that the group has not heard of.
+    pub(super) alive: bool,
+}
+
+impl Connection {
+    pub(super) fn new(now: Time, peer: Peer) -> Self {
+        let address = peer.address.ip().to_canonical();
+        let mut who = vec![Id::new("ip", &address.to_string())];
+        who.extend(peer.certificate.iter().map(|subject| Id::new("x509", subject)));
+        Self {
+            address: peer.address,
+            who,
+            random: peer.random,
+            opened: now,
+            heard: now,
+            stage: Stage::New,
+            sasl: Sasl::default(),
+            line: Line::default(),
+            held: Held::default(),
+            requests: 0,
+            bytes: 0,
+            unwritten: 0,
+            statistics: Numbers::default(),
+        }
+    }
+
+    pub(super) fn session(&mut self) -> Option<&mut Session> {
+        match &mut self.stage {
+            Stage::Attached(session) => Some(session),
+            Stage::New | Stage::Entering(_) => None,
+        }
+    }
+}

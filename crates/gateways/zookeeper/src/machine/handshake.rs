@@ -1,0 +1,116 @@
+//! How a connection comes to a session.
+
+use super::connection::{Entering, Session, Stage};
+use super::{ConnectionId, Machine, Output, Purpose, wire};
+use bytes::Bytes;
+use troth_client::ClientError;
+use troth_types::{Time, Wire};
+use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, opcode, sealed};
+
+/// Nobody's session: asking for it shows how far the group is.
+const NOBODY: Attachment = Attachment { session: 0, number: 0 };
+
+/// The answer to the only operation of a call.
+pub(super) fn only(results: Result<Vec<Bytes>, ClientError>) -> Option<Answer> {
+    let results = results.ok()?;
+    let [result] = results.as_slice() else { return None };
+    Answer::from_wire(result).ok()
+}
+
+impl Machine {
+    /// The first packet of a client.
+    pub(super) fn enter(&mut self, id: ConnectionId, packet: Bytes) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Ok(request) = wire::read_connect(&packet) else { return self.close(id, false) };
+        let opens = request.session == 0;
+        let own = connection.random.first_chunk().copied().unwrap_or_default();
+        let shown = Password::try_from(&request.password[..]);
+        let password = if opens { Ok(own) } else { shown };
+        let Ok(password) = password else {
+            // No session has such a password.
+            return self.refuse(id, request.read_only.is_some());
+        };
+        let seen = request.seen;
+        connection.stage =
+            Stage::Entering(Entering { request, password, bytes: packet.len(), early: Vec::new() });
+        if seen <= self.known {
+            return self.ask_for_session(id);
+        }
+        // It may have learnt through another gateway what this one has not.
+        let operation = Operation::Request { at: NOBODY, code: opcode::PING, body: Bytes::new() };
+        let call = self.ask(Purpose::Reach(id));
+        self.outputs.push_back(Output::Read { call, operation: operation.to_wire() });
+    }
+
+    /// How far the group is, for a client that has seen more than this gateway.
+    pub(super) fn reached(&mut self, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+        let answer = only(results);
+        if let Some(Answer::Reply { zxid, .. }) = answer {
+            self.known = self.known.max(zxid);
+        }
+        let Some(connection) = self.connections.get(&id) else { return };
+        let Stage::Entering(entering) = &connection.stage else { return };
+        rule!("ZKG-S2");
+        match answer {
+            Some(Answer::Reply { .. }) if entering.request.seen <= self.known => self.ask_for_session(id),
+            // What it has seen was of another group, or is lost; or nobody answers.
+            _ => self.close(id, false),
+        }
+    }
+
+    fn ask_for_session(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let Stage::Entering(entering) = &connection.stage else { return };
+        let timeout = u32::try_from(entering.request.timeout).unwrap_or(0);
+        let (who, password) = (connection.who.clone(), entering.password);
+        let operation = match entering.request.session {
+            0 => Operation::Open { timeout, password: sealed(&password), who },
+            session => Operation::Attach { session, password, timeout, who },
+        };
+        let call = self.ask(Purpose::Enter(id));
+        self.outputs.push_back(Output::Execute { call, operations: vec![operation.to_wire()] });
+    }
+
+    /// The group gives a session, or does not.
+    pub(super) fn entered(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Stage::Entering(entering) = &mut connection.stage else { return };
+        let says_read_only = entering.request.read_only.is_some();
+        match only(results) {
+            Some(Answer::Attached { at, timeout }) => {
+                rule!("ZKG-S1");
+                let (shown, bytes) = (entering.request.seen.max(0), entering.bytes);
+                let early = core::mem::take(&mut entering.early);
+                let millis = i32::try_from(timeout).unwrap_or(i32::MAX);
+                let answer = wire::connected(millis, at.session, &entering.password, says_read_only);
+                let timeout = u64::from(timeout) * 1000;
+                connection.stage = Stage::Attached(Session { at, timeout, shown, alive: false });
+                self.attached.insert(at, id);
+                self.session_began(now, timeout);
+                self.write(id, answer);
+                self.done(id, bytes);
+                for packet in early {
+                    self.request(now, id, &packet);
+                }
+                self.advance(now, id);
+            }
+            Some(Answer::Reply { error, zxid, .. }) => {
+                self.known = self.known.max(zxid);
+                rule!("ZKG-S3");
+                if error == Code::SessionExpired.number() {
+                    self.refuse(id, says_read_only);
+                } else {
+                    // The session may be there; another gateway may have room.
+                    self.close(id, false);
+                }
+            }
+            _ => self.close(id, false),
+        }
+    }
+
+    /// There is no such session.
+    fn refuse(&mut self, id: ConnectionId, says_read_only: bool) {
+        self.write(id, wire::refused(says_read_only));
+        self.close(id, true);
+    }
+}

@@ -1,0 +1,198 @@
+//! A session's requests, in the order in which they came: none is answered before those that came before it.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+use troth_types::{Limits, Time};
+
+/// The bytes of a frame beside its operations, and those of an operation's length in it.
+const FRAME_OVERHEAD: usize = 128;
+const OPERATION_OVERHEAD: usize = 4;
+
+/// What a request is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The operation of a client.
+    Request(i32),
+    /// The client has proved with SASL who it is; this is the last word of that to it.
+    Identify(Bytes),
+}
+
+/// A request without a written reply.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) xid: i32,
+    pub(super) what: What,
+    /// Bytes of its packet.
+    pub(super) bytes: usize,
+    pub(super) since: Time,
+    /// What the group is asked.
+    pub(super) operation: Bytes,
+    /// Whether it need not be ordered.
+    pub(super) reads: bool,
+    /// Whether nothing that comes behind it goes with it: its answer may end the connection.
+    pub(super) ends: bool,
+    pub(super) state: State,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Waiting,
+    /// On its way to be ordered.
+    Ordered,
+    /// On its way as a read.
+    Asked,
+    /// Answered as a read.
+    Seen(Reply),
+    /// Answered as it was ordered, or by the gateway itself.
+    Settled(Reply),
+}
+
+/// What its client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) zxid: i64,
+    pub(super) error: i32,
+    pub(super) body: Bytes,
+    /// Whether the connection ends with it.
+    pub(super) last: bool,
+}
+
+/// What may go to the group now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Going {
+    Nothing,
+    /// These, together and in order.
+    Together(Vec<u64>),
+    /// These, each by itself, as reads.
+    Reads(Vec<u64>),
+}
+
+/// The line.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    /// The number of the first that waits.
+    first: u64,
+    waiting: VecDeque<Pending>,
+    /// Whether some are on their way to be ordered.
+    ordering: bool,
+    /// How many are on their way as reads.
+    asked: usize,
+}
+
+/// Whether an operation fits a frame.
+pub(super) fn fits(operation: &Bytes, limits: &Limits) -> bool {
+    limits.frame_operations > 0 && FRAME_OVERHEAD + OPERATION_OVERHEAD + operation.len() <= limits.frame_bytes
+}
+
+impl Line {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.waiting.push_back(pending);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether requests of the session are on their way to be ordered.
+    pub(super) fn is_ordering(&self) -> bool {
+        self.ordering
+    }
+
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.waiting.get_mut(at)
+    }
+
+    /// Marks what goes now as going.
+    pub(super) fn go(&mut self, limits: &Limits) -> Going {
+        rule!("ZKG-O1");
+        if self.ordering {
+            return Going::Nothing;
+        }
+        let waits = |pending: &Pending| pending.state == State::Waiting;
+        let Some(from) = self.waiting.iter().position(waits) else { return Going::Nothing };
+        rule!("ZKG-O3");
+        if !self.waiting.iter().any(|pending| waits(pending) && !pending.reads) {
+            return Going::Reads(self.go_reading(from));
+        }
+        rule!("ZKG-O2");
+        if self.asked > 0 {
+            return Going::Nothing;
+        }
+        Going::Together(self.go_together(from, limits))
+    }
+
+    fn go_reading(&mut self, from: usize) -> Vec<u64> {
+        let mut going = Vec::new();
+        for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+            if pending.state == State::Waiting {
+                pending.state = State::Asked;
+                self.asked += 1;
+                going.push(self.first + at as u64);
+            }
+        }
+        going
+    }
+
+    fn go_together(&mut self, from: usize, limits: &Limits) -> Vec<u64> {
+        let (mut going, mut bytes) = (Vec::new(), FRAME_OVERHEAD);
+        for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+            // What was read already may be older than what goes now; it goes again. What has an answer of the gateway's own
+            // keeps it.
+            if matches!(pending.state, State::Settled(_)) {
+                continue;
+            }
+            bytes += OPERATION_OVERHEAD + pending.operation.len();
+            rule!("ZKG-O4");
+            let full = going.len() >= limits.frame_operations || bytes > limits.frame_bytes;
+            if full && !going.is_empty() {
+                break;
+            }
+            pending.state = State::Ordered;
+            going.push(self.first + at as u64);
+            rule!("ZKG-O6");
+            if pending.ends {
+                break;
+            }
+        }
+        self.ordering = true;
+        going
+    }
+
+    /// What was on its way to be ordered has been answered.
+    pub(super) fn ordered(&mut self) {
+        self.ordering = false;
+    }
+
+    /// A read has been answered.
+    pub(super) fn seen(&mut self, number: u64, reply: Reply) {
+        self.asked -= 1;
+        if let Some(pending) = self.get_mut(number) {
+            pending.state = State::Seen(reply);
+        }
+    }
+
+    /// Takes the first request, if it is answered. One that was read and shows less than the client was shown already is
+    /// asked again, ordered.
+    pub(super) fn take_answered(&mut self, shown: i64) -> Option<(Pending, Reply)> {
+        let first = self.waiting.front_mut()?;
+        if let State::Seen(reply) = &first.state {
+            rule!("ZKG-O5");
+            if reply.zxid < shown {
+                first.reads = false;
+                first.state = State::Waiting;
+                return None;
+            }
+        }
+        if !matches!(first.state, State::Seen(_) | State::Settled(_)) {
+            return None;
+        }
+        let mut pending = self.waiting.pop_front()?;
+        self.first += 1;
+        match core::mem::replace(&mut pending.state, State::Waiting) {
+            State::Seen(reply) | State::Settled(reply) => Some((pending, reply)),
+            State::Waiting | State::Ordered | State::Asked => None,
+        }
+    }
+}

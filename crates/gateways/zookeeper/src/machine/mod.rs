@@ -1,0 +1,285 @@
+//! What a gateway decides: a pure machine. Packets, answers and events come in, and so do time and randomness; packets to
+//! write and calls of the group come out. One file for each subject.
+
+mod connection;
+mod frames;
+mod handshake;
+mod line;
+mod liveness;
+mod replies;
+mod requests;
+mod sasl;
+mod statistics;
+mod watches;
+mod wire;
+mod words;
+
+pub use frames::{Frame, Frames, TooLong};
+pub use words::is_word;
+
+#[cfg(test)]
+pub(crate) use sasl::read_fields;
+
+use crate::Settings;
+use bytes::Bytes;
+use connection::{Connection, Stage};
+use core::net::{IpAddr, SocketAddr};
+use liveness::Liveness;
+use statistics::Statistics;
+use std::collections::{BTreeMap, VecDeque};
+use troth_client::ClientError;
+use troth_types::Time;
+use troth_zookeeper::Attachment;
+
+/// A connection, as who runs the machine numbers them: each number once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// A call of the group, by which its answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Where.
+    pub address: SocketAddr,
+    /// The subject of the certificate that it showed, where it showed one.
+    pub certificate: Option<String>,
+    /// Randomness for this connection: the password of a session that it opens, and a nonce.
+    pub random: [u8; 32],
+}
+
+/// What the machine wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// These bytes go to a client. [`Machine::written`] says when they are gone.
+    Write {
+        /// Through which connection.
+        to: ConnectionId,
+        /// A packet with its length, or the answer to a word.
+        bytes: Bytes,
+    },
+    /// So much of what a client asked for is done with: a request, and the bytes of its packet.
+    Done {
+        /// Through which connection it came.
+        connection: ConnectionId,
+        /// The bytes of its packet, without its length.
+        bytes: usize,
+    },
+    /// A connection is over. The machine knows it no more.
+    Close {
+        /// Which.
+        connection: ConnectionId,
+        /// Whether what was written goes out first; otherwise the client does not read.
+        flush: bool,
+    },
+    /// Operations to have ordered together ([`troth_client::front::Client::execute_all`]).
+    Execute {
+        /// How the answer is known.
+        call: CallId,
+        /// The operations.
+        operations: Vec<Bytes>,
+    },
+    /// An operation that reads ([`troth_client::front::Client::read`]).
+    Read {
+        /// How the answer is known.
+        call: CallId,
+        /// The operation.
+        operation: Bytes,
+    },
+}
+
+/// What a call is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// How far the group is, for a client that says that it has seen more.
+    Reach(ConnectionId),
+    /// A session for a connection.
+    Enter(ConnectionId),
+    /// Requests of a session, in order, by their numbers in its line.
+    Requests(ConnectionId, Vec<u64>),
+    /// One that only reads.
+    Look(ConnectionId, u64),
+    /// Signs of life.
+    Touch(Vec<Attachment>),
+}
+
+/// The gateway.
+#[derive(Debug)]
+pub struct Machine {
+    settings: Settings,
+    connections: BTreeMap<ConnectionId, Connection>,
+    /// How many connections an address has.
+    addresses: BTreeMap<IpAddr, usize>,
+    /// The connection through which each session is attached here.
+    attached: BTreeMap<Attachment, ConnectionId>,
+    calls: BTreeMap<CallId, Purpose>,
+    next_call: u64,
+    /// The last transaction of the group that an answer or an event showed.
+    known: i64,
+    liveness: Liveness,
+    statistics: Statistics,
+    outputs: VecDeque<Output>,
+}
+
+impl Machine {
+    /// Without connections.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            connections: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            next_call: 0,
+            known: 0,
+            liveness: Liveness::default(),
+            statistics: Statistics::default(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The next thing that the machine wants done, in order. Take all of them after each input.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Connections now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// A client has connected. Where there are too many, the connection is closed at once.
+    pub fn opened(&mut self, now: Time, id: ConnectionId, peer: Peer) {
+        rule!("ZKG-B3");
+        let address = peer.address.ip().to_canonical();
+        let of_address = self.addresses.get(&address).copied().unwrap_or(0);
+        let most = self.settings.connections_per_address;
+        if self.connections.len() >= self.settings.connections || (most > 0 && of_address >= most) {
+            self.statistics.rejected += 1;
+            self.outputs.push_back(Output::Close { connection: id, flush: false });
+            return;
+        }
+        let before = self.connections.insert(id, Connection::new(now, peer));
+        assert!(before.is_none(), "connections are numbered anew");
+        self.addresses.insert(address, of_address + 1);
+        self.schedule_check(now);
+    }
+
+    /// Packets have come from a client, in order; they go on together. The reader must have kept to the bounds
+    /// ([`Settings::outstanding_requests`], [`Settings::outstanding_bytes`]).
+    pub fn packets(&mut self, now: Time, id: ConnectionId, packets: Vec<Bytes>) {
+        for packet in packets {
+            self.packet(now, id, packet);
+        }
+        self.advance(now, id);
+    }
+
+    fn packet(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.heard = now;
+        connection.statistics.received += 1;
+        self.statistics.totals.received += 1;
+        connection.requests += 1;
+        connection.bytes += packet.len();
+        rule!("ZKG-B2");
+        let most = self.settings.most_outstanding_bytes();
+        if connection.requests > self.settings.outstanding_requests || connection.bytes > most {
+            return self.close(id, false);
+        }
+        match &mut connection.stage {
+            Stage::New => self.enter(id, packet),
+            Stage::Entering(entering) => entering.early.push(packet),
+            Stage::Attached(_) => self.request(now, id, &packet),
+        }
+    }
+
+    /// A client has closed its connection, or lost it.
+    pub fn closed(&mut self, id: ConnectionId) {
+        self.forget(id);
+    }
+
+    /// So many bytes have gone to a client.
+    pub fn written(&mut self, id: ConnectionId, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.unwritten = connection.unwritten.saturating_sub(bytes);
+        }
+    }
+
+    /// The group has answered a call. Whatever events came before must have been handed in already.
+    pub fn answered(&mut self, now: Time, call: CallId, results: Result<Vec<Bytes>, ClientError>) {
+        let Some(purpose) = self.calls.remove(&call) else { return };
+        match purpose {
+            Purpose::Reach(id) => self.reached(id, results),
+            Purpose::Enter(id) => self.entered(now, id, results),
+            Purpose::Requests(id, numbers) => self.executed(now, id, &numbers, results),
+            Purpose::Look(id, number) => self.looked(now, id, number, results),
+            Purpose::Touch(touched) => self.touched(touched, results),
+        }
+    }
+
+    /// Ends all connections.
+    pub fn stop(&mut self) {
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in all {
+            self.close(id, true);
+        }
+    }
+
+    /// Goes on with a connection's requests: writes what is answered, and sends what may go.
+    fn advance(&mut self, now: Time, id: ConnectionId) {
+        self.flush(now, id);
+        self.dispatch(id);
+    }
+
+    fn ask(&mut self, purpose: Purpose) -> CallId {
+        self.next_call += 1;
+        let call = CallId(self.next_call);
+        self.calls.insert(call, purpose);
+        call
+    }
+
+    fn write(&mut self, id: ConnectionId, bytes: Bytes) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        rule!("ZKG-B4");
+        connection.unwritten += bytes.len();
+        if connection.unwritten > self.settings.unwritten_bytes {
+            return self.close(id, false);
+        }
+        connection.statistics.sent += 1;
+        self.statistics.totals.sent += 1;
+        self.outputs.push_back(Output::Write { to: id, bytes });
+    }
+
+    /// What a packet asked for is done with.
+    fn done(&mut self, id: ConnectionId, bytes: usize) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.requests -= 1;
+        connection.bytes -= bytes;
+        self.outputs.push_back(Output::Done { connection: id, bytes });
+    }
+
+    fn close(&mut self, id: ConnectionId, flush: bool) {
+        if self.forget(id) {
+            self.outputs.push_back(Output::Close { connection: id, flush });
+        }
+    }
+
+    fn forget(&mut self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections.remove(&id) else { return false };
+        let address = connection.address.ip().to_canonical();
+        if let Some(count) = self.addresses.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.addresses.remove(&address);
+            }
+        }
+        if let Stage::Attached(session) = connection.stage {
+            self.attached.remove(&session.at);
+        }
+        true
+    }
+}

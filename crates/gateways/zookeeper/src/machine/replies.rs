@@ -1,0 +1,125 @@
+//! The group's answers to the requests of a session, and what its client is told.
+
+use super::handshake::only;
+use super::line::{Reply, State, What};
+use super::requests::too_large;
+use super::sasl::no_token;
+use super::{ConnectionId, Machine, wire};
+use bytes::Bytes;
+use troth_client::ClientError;
+use troth_types::{Time, Wire};
+use troth_zookeeper::{Answer, Code, opcode};
+
+/// What an answer means for the request `what`: a reply, or the end of the connection without one.
+fn reply_of(what: &What, answer: Answer) -> Option<Reply> {
+    let Answer::Reply { zxid, error, body } = answer else { return None };
+    rule!("ZKG-R3");
+    let ended = [Code::SessionExpired, Code::SessionMoved].map(Code::number);
+    if ended.contains(&error) {
+        return None;
+    }
+    let (last, body) = match what {
+        What::Request(opcode::AUTH) if error == Code::MarshallingError.number() => return None,
+        What::Request(opcode::AUTH) => (error != 0, body),
+        What::Request(opcode::CLOSE_SESSION) => (true, body),
+        What::Request(_) => (error == Code::Unimplemented.number(), body),
+        What::Identify(token) if error == 0 => (false, token.clone()),
+        What::Identify(_) => (true, no_token()),
+    };
+    Some(Reply { zxid, error, body, last })
+}
+
+impl Machine {
+    /// Requests of a session were ordered, or were not.
+    pub(super) fn executed(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        numbers: &[u64],
+        results: Result<Vec<Bytes>, ClientError>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.line.ordered();
+        let answers: Option<Vec<Option<Answer>>> = match results {
+            Ok(results) => results.iter().map(|result| Answer::from_wire(result).ok().map(Some)).collect(),
+            Err(ClientError::TooLarge) => Some(vec![None; numbers.len()]),
+            Err(_) => None,
+        };
+        rule!("ZKG-R1");
+        let Some(answers) = answers.filter(|answers| answers.len() == numbers.len()) else {
+            return self.close(id, true);
+        };
+        let mut over = false;
+        for (number, answer) in numbers.iter().zip(answers) {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let Some(pending) = connection.line.get_mut(*number) else { continue };
+            let reply = match answer {
+                Some(answer) => reply_of(&pending.what, answer),
+                None => Some(too_large()),
+            };
+            match reply {
+                Some(reply) => pending.state = State::Settled(reply),
+                // What came before it is still told.
+                None => {
+                    over = true;
+                    break;
+                }
+            }
+        }
+        if over {
+            self.flush(now, id);
+            return self.close(id, true);
+        }
+        self.flush(now, id);
+        // What is sent from here on is executed after whatever these tell of.
+        self.release(id);
+        self.dispatch(id);
+    }
+
+    /// A read was answered, or was not.
+    pub(super) fn looked(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        number: u64,
+        results: Result<Vec<Bytes>, ClientError>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(pending) = connection.line.get_mut(number) else { return };
+        let reply = match results {
+            Err(ClientError::TooLarge) => Some(too_large()),
+            results => only(results).and_then(|answer| reply_of(&pending.what, answer)),
+        };
+        match reply {
+            Some(reply) => connection.line.seen(number, reply),
+            None => return self.close(id, true),
+        }
+        self.advance(now, id);
+    }
+
+    /// Writes the replies that are there, in the order of the requests, and between them the events that waited for them.
+    pub(super) fn flush(&mut self, now: Time, id: ConnectionId) {
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let shown = connection.session().map_or(0, |session| session.shown);
+            let Some((pending, reply)) = connection.line.take_answered(shown) else { return };
+            self.release_up_to(id, reply.zxid);
+            self.show(id, reply.zxid);
+            rule!("ZKG-R2");
+            self.write(id, wire::reply(pending.xid, reply.zxid, reply.error, &reply.body));
+            self.note(id, now, pending.since, pending.xid, &pending.what, reply.zxid);
+            self.done(id, pending.bytes);
+            if reply.last {
+                return self.close(id, true);
+            }
+        }
+    }
+
+    /// The client of a session is shown a transaction.
+    pub(super) fn show(&mut self, id: ConnectionId, zxid: i64) {
+        self.known = self.known.max(zxid);
+        if let Some(session) = self.connections.get_mut(&id).and_then(|connection| connection.session()) {
+            session.shown = session.shown.max(zxid);
+        }
+    }
+}

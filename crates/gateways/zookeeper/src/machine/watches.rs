@@ -1,0 +1,97 @@
+//! What the group tells of its own accord.
+
+use super::{ConnectionId, Machine, wire};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use troth_types::Wire;
+use troth_zookeeper::{Attachment, Notice};
+
+/// Events that may have to come behind a reply that is not there yet.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    events: VecDeque<(i64, Bytes)>,
+    bytes: usize,
+}
+
+impl Held {
+    fn push(&mut self, zxid: i64, packet: Bytes) {
+        self.bytes += packet.len();
+        self.events.push_back((zxid, packet));
+    }
+
+    /// Takes the first, if it is not of a later transaction.
+    fn take_up_to(&mut self, zxid: i64) -> Option<(i64, Bytes)> {
+        if self.events.front()?.0 > zxid {
+            return None;
+        }
+        let (zxid, packet) = self.events.pop_front()?;
+        self.bytes -= packet.len();
+        Some((zxid, packet))
+    }
+}
+
+impl Machine {
+    /// The group tells something. Nothing at all stands for events that are lost.
+    pub fn event(&mut self, payload: &Bytes) {
+        if payload.is_empty() {
+            return self.lost();
+        }
+        match Notice::from_wire(payload) {
+            Ok(Notice::Fired { at, kind, path, zxid }) => self.fired(at, kind, &path, zxid),
+            Ok(Notice::Over(at)) => self.over(at),
+            // A later release may say more than this one understands; to leave it out would be to lose it.
+            Err(_) => self.lost(),
+        }
+    }
+
+    /// Nobody knows what the clients were not told: they connect anew and say what they watch.
+    fn lost(&mut self) {
+        rule!("ZKG-E3");
+        let attached: Vec<ConnectionId> = self.attached.values().copied().collect();
+        for id in attached {
+            self.close(id, true);
+        }
+    }
+
+    fn fired(&mut self, at: Attachment, kind: i32, path: &str, zxid: i64) {
+        self.known = self.known.max(zxid);
+        rule!("ZKG-E4");
+        let Some(id) = self.attached.get(&at).copied() else { return };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let packet = wire::event(zxid, kind, path);
+        rule!("ZKG-E2");
+        if connection.line.is_ordering() {
+            connection.held.push(zxid, packet);
+            if connection.held.bytes + connection.unwritten > self.settings.unwritten_bytes {
+                self.close(id, false);
+            }
+            return;
+        }
+        self.show(id, zxid);
+        self.write(id, packet);
+    }
+
+    /// The session has ended, or is attached elsewhere.
+    pub(super) fn over(&mut self, at: Attachment) {
+        rule!("ZKG-S4");
+        if let Some(id) = self.attached.get(&at).copied() {
+            self.close(id, true);
+        }
+    }
+
+    /// Writes the held events that a reply with this transaction may reveal.
+    pub(super) fn release_up_to(&mut self, id: ConnectionId, zxid: i64) {
+        rule!("ZKG-E1");
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let Some((zxid, packet)) = connection.held.take_up_to(zxid) else { return };
+            self.show(id, zxid);
+            self.write(id, packet);
+        }
+    }
+
+    /// Writes the held events: all that was on its way to be ordered has its replies.
+    pub(super) fn release(&mut self, id: ConnectionId) {
+        self.release_up_to(id, i64::MAX);
+    }
+}

@@ -1,0 +1,157 @@
+//! The four-letter words: what tools ask a server about itself. Only what this gateway knows is said: of the nodes and watches
+//! of the group it knows nothing.
+
+use super::connection::{Connection, Stage};
+use super::statistics::{Latency, Numbers};
+use super::{ConnectionId, Machine};
+use bytes::Bytes;
+use core::fmt::Write;
+use troth_types::Time;
+
+/// What this says it is: the protocol's version, and in the place of a commit whose it is.
+pub(crate) const VERSION: &str =
+    concat!("3.9.5-troth-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-23 00:00 UTC");
+
+/// The words that are answered where the settings allow it.
+const ANSWERED: &[&str] = &["conf", "cons", "crst", "envi", "isro", "mntr", "ruok", "srst", "srvr", "stat"];
+/// Others that ZooKeeper answers.
+const OTHERS: &[&str] = &["dirs", "dump", "gtmk", "hash", "icfg", "stmk", "sysp", "wchc", "wchp", "wchs"];
+
+/// Whether the first bytes of a connection are a word, and not the length of a packet.
+#[must_use]
+pub fn is_word(bytes: [u8; 4]) -> bool {
+    name(bytes).is_some()
+}
+
+fn name(bytes: [u8; 4]) -> Option<&'static str> {
+    ANSWERED.iter().chain(OTHERS).find(|word| word.as_bytes() == bytes).copied()
+}
+
+impl Machine {
+    /// A client has sent a word in the place of its first packet.
+    pub fn word(&mut self, _: Time, id: ConnectionId, word: [u8; 4]) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.statistics.received += 1;
+        self.statistics.totals.received += 1;
+        let Some(word) = name(word).filter(|_| matches!(connection.stage, Stage::New)) else {
+            return self.close(id, false);
+        };
+        rule!("ZKG-W1");
+        let allowed = self.settings.words.contains("*") || self.settings.words.contains(word);
+        let answer = match allowed && ANSWERED.contains(&word) {
+            true => self.say(word),
+            false => format!("{word} is not executed because it is not in the whitelist.\n"),
+        };
+        self.write(id, Bytes::from(answer));
+        self.close(id, true);
+    }
+
+    fn say(&mut self, word: &str) -> String {
+        match word {
+            "ruok" => "imok".to_owned(),
+            "isro" => "rw".to_owned(),
+            "conf" => self.configuration(),
+            "envi" => self.environment(),
+            "cons" => self.clients(false) + "\n",
+            "stat" => {
+                format!("Zookeeper version: {VERSION}\nClients:\n{}\n{}", self.clients(true), self.server())
+            }
+            "srvr" => format!("Zookeeper version: {VERSION}\n{}", self.server()),
+            "mntr" => self.monitored(),
+            "srst" => {
+                self.statistics.totals = Numbers::default();
+                "Server stats reset.\n".to_owned()
+            }
+            "crst" => {
+                self.connections
+                    .values_mut()
+                    .for_each(|connection| connection.statistics = Numbers::default());
+                "Connection stats reset.\n".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.connections.values().map(|connection| connection.line.len()).sum()
+    }
+
+    fn server(&self) -> String {
+        let Numbers { received, sent, latency, .. } = &self.statistics.totals;
+        let Latency { .. } = latency;
+        format!(
+            "Latency min/avg/max: {}/{:?}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
+             Zxid: 0x{:x}\nMode: standalone\n",
+            latency.least(),
+            latency.average(),
+            latency.most(),
+            self.connections.len(),
+            self.outstanding(),
+            self.known,
+        )
+    }
+
+    fn monitored(&self) -> String {
+        let Numbers { received, sent, latency, .. } = &self.statistics.totals;
+        let mut out = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
+        let whole = [
+            ("min_latency", latency.least()),
+            ("max_latency", latency.most()),
+            ("packets_received", *received),
+            ("packets_sent", *sent),
+            ("num_alive_connections", self.connections.len() as u64),
+            ("outstanding_requests", self.outstanding() as u64),
+            ("connection_rejected", self.statistics.rejected),
+            ("global_sessions", self.attached.len() as u64),
+        ];
+        let _ = writeln!(out, "zk_avg_latency\t{:?}", latency.average());
+        for (name, value) in whole {
+            let _ = writeln!(out, "zk_{name}\t{value}");
+        }
+        out
+    }
+
+    fn configuration(&self) -> String {
+        let port = self.settings.listen.first().map_or(0, core::net::SocketAddr::port);
+        format!("clientPort={port}\nmaxClientCnxns={}\n", self.settings.connections_per_address)
+    }
+
+    fn environment(&self) -> String {
+        let mut out = format!("Environment:\nzookeeper.version={VERSION}\n");
+        for (name, value) in &self.settings.environment {
+            let _ = writeln!(out, "{name}={value}");
+        }
+        out
+    }
+
+    fn clients(&self, brief: bool) -> String {
+        self.connections.values().map(|connection| client(connection, brief)).collect()
+    }
+}
+
+/// A line about a connection. Whether a server is interested in reading and writing is said as a mask; this one always is in
+/// reading.
+fn client(connection: &Connection, brief: bool) -> String {
+    let Numbers { received, sent, latency, last } = &connection.statistics;
+    let (address, queued) = (connection.address, connection.line.len());
+    let mut out = format!(" /{address}[1](queued={queued},recved={received},sent={sent}");
+    if let (Stage::Attached(session), false) = (&connection.stage, brief) {
+        let operation = last.map_or("NA", |last| last.operation);
+        let (established, timeout) = (connection.opened.0 / 1000, session.timeout / 1000);
+        let _ = write!(out, ",sid=0x{:x},lop={operation},est={established},to={timeout}", session.at.session);
+        if let Some(last) = last.filter(|last| last.xid >= 0) {
+            let _ = write!(out, ",lcxid=0x{:x}", last.xid);
+        }
+        let zxid = last.map_or(-1, |last| last.zxid);
+        let (at, took) = last.map_or((0, 0), |last| (last.at.0 / 1000, last.latency));
+        let _ = write!(
+            out,
+            ",lzxid=0x{zxid:x},lresp={at},llat={took},minlat={},avglat={},maxlat={}",
+            latency.least(),
+            latency.whole_average(),
+            latency.most(),
+        );
+    }
+    out.push_str(")\n");
+    out
+}

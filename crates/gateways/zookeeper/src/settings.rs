@@ -1,0 +1,73 @@
+//! What a gateway must be told.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use troth_types::Limits;
+
+/// How a gateway serves, and its bounds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where clients connect. Port 0 takes a free one ([`Gateway::addresses`](crate::Gateway::addresses) says which).
+    pub listen: Vec<SocketAddr>,
+    /// The group's limits: what goes together to the group must fit one frame.
+    pub limits: Limits,
+    /// The longest packet of a client, in bytes behind its length (`jute.maxbuffer`). Who sends a longer one is closed.
+    pub packet_bytes: usize,
+    /// Connections in all. More are closed at once.
+    pub connections: usize,
+    /// Connections of one address (`maxClientCnxns`); 0 for any number.
+    pub connections_per_address: usize,
+    /// Requests of one connection without a reply; the gateway reads no further until there are fewer.
+    pub outstanding_requests: usize,
+    /// Their bytes; at least one packet goes.
+    pub outstanding_bytes: usize,
+    /// Bytes that wait for a client to read them. Who lets more wait is closed.
+    pub unwritten_bytes: usize,
+    /// How long a connection may take until it has a session.
+    pub handshake: Duration,
+    /// The four-letter words that are answered (`4lw.commands.whitelist`); `*` stands for all that there are.
+    pub words: BTreeSet<String>,
+    /// What `envi` says beside the version: names and values.
+    pub environment: Vec<(String, String)>,
+    /// Who may authenticate with SASL (DIGEST-MD5): passwords by user.
+    pub users: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// [`Settings::outstanding_bytes`], and room for a packet.
+    pub(crate) fn most_outstanding_bytes(&self) -> usize {
+        self.outstanding_bytes.max(self.packet_bytes)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            limits: Limits::DEFAULT,
+            packet_bytes: 0xf_ffff,
+            connections: 10_000,
+            connections_per_address: 60,
+            outstanding_requests: 4096,
+            outstanding_bytes: 8 << 20,
+            unwritten_bytes: 32 << 20,
+            handshake: Duration::from_secs(10),
+            words: BTreeSet::from(["srvr".to_owned()]),
+            environment: Vec::new(),
+            users: BTreeMap::new(),
+        }
+    }
+}
+
+impl core::fmt::Debug for Settings {
+    /// Leaves the passwords out.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Settings")
+            .field("listen", &self.listen)
+            .field("connections", &self.connections)
+            .field("connections_per_address", &self.connections_per_address)
+            .field("words", &self.words)
+            .finish_non_exhaustive()
+    }
+}

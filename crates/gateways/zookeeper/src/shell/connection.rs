@@ -1,0 +1,212 @@
+//! The task of one connection: packets out of its bytes, and bytes into it.
+
+use super::hub::Inbound;
+use crate::machine::{ConnectionId, Frame, Frames};
+use crate::{Settings, TooLong};
+use bytes::Bytes;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// Room for what is read at once.
+const READ: usize = 64 << 10;
+/// What goes together into one write.
+const WRITE: usize = 64 << 10;
+/// How long what was written may take to go out when a connection is closed.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What a connection may have outstanding: its reader takes, and waits where there is none; the machine gives back.
+#[derive(Debug)]
+pub(super) struct Room {
+    requests: Semaphore,
+    bytes: Semaphore,
+}
+
+impl Room {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            requests: Semaphore::new(settings.outstanding_requests.min(Semaphore::MAX_PERMITS)),
+            bytes: Semaphore::new(settings.most_outstanding_bytes().min(Semaphore::MAX_PERMITS)),
+        }
+    }
+
+    /// Whether there is room for a packet now; then it is taken.
+    fn try_take(&self, bytes: usize) -> bool {
+        let Ok(request) = self.requests.try_acquire() else { return false };
+        let Ok(room) = self.bytes.try_acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX)) else {
+            return false;
+        };
+        request.forget();
+        room.forget();
+        true
+    }
+
+    async fn take(&self, bytes: usize) {
+        // Nobody closes them.
+        if let Ok(request) = self.requests.acquire().await
+            && let Ok(room) = self.bytes.acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX)).await
+        {
+            request.forget();
+            room.forget();
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.requests.add_permits(1);
+        self.bytes.add_permits(bytes);
+    }
+}
+
+/// The machine's end of a connection.
+#[derive(Debug)]
+pub(super) struct Handle {
+    /// Bounded by [`Settings::unwritten_bytes`].
+    outgoing: mpsc::UnboundedSender<Bytes>,
+    room: Arc<Room>,
+    over: oneshot::Sender<bool>,
+}
+
+impl Handle {
+    pub(super) fn write(&self, bytes: Bytes) {
+        // To a connection that has ended just now nothing can be said.
+        let _ = self.outgoing.send(bytes);
+    }
+
+    pub(super) fn done(&self, bytes: usize) {
+        self.room.give_back(bytes);
+    }
+
+    pub(super) fn close(self, flush: bool) {
+        let _ = self.over.send(flush);
+    }
+}
+
+/// The other end.
+pub(super) struct Task {
+    id: ConnectionId,
+    inbound: mpsc::Sender<Inbound>,
+    outgoing: mpsc::UnboundedReceiver<Bytes>,
+    room: Arc<Room>,
+    over: oneshot::Receiver<bool>,
+    frames: Frames,
+}
+
+/// Both ends of a connection.
+pub(super) fn prepare(
+    id: ConnectionId,
+    settings: &Settings,
+    inbound: mpsc::Sender<Inbound>,
+) -> (Handle, Task) {
+    let (outgoing, received) = mpsc::unbounded_channel();
+    let (over, is_over) = oneshot::channel();
+    let room = Arc::new(Room::new(settings));
+    let frames = Frames::new(settings.packet_bytes);
+    let task = Task { id, inbound, outgoing: received, room: Arc::clone(&room), over: is_over, frames };
+    (Handle { outgoing, room, over }, task)
+}
+
+impl Task {
+    /// Until either side ends it.
+    pub(super) async fn run(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+        let Self { id, inbound, outgoing, room, over, frames } = self;
+        tokio::select! {
+            _ = read_all(id, &inbound, &room, frames, reader) => {}
+            _ = write_all(id, &inbound, outgoing, writer) => {}
+            () = given_up(over) => {}
+        }
+        // The gateway is going down where nobody takes it.
+        let _ = inbound.send(Inbound::Closed(id)).await;
+    }
+}
+
+/// Until nothing more shall be written, whether or not all has gone out.
+async fn given_up(over: oneshot::Receiver<bool>) {
+    if let Ok(true) = over.await {
+        tokio::time::sleep(LINGER).await;
+    }
+}
+
+/// Until the client closes, or sends what is no packet.
+async fn read_all(
+    id: ConnectionId,
+    inbound: &mpsc::Sender<Inbound>,
+    room: &Room,
+    mut frames: Frames,
+    mut reader: impl AsyncRead + Unpin,
+) -> io::Result<()> {
+    loop {
+        let mut packets = Vec::new();
+        let next = loop {
+            match frames.take_next() {
+                Ok(Some(Frame::Packet(packet))) => {
+                    if !room.try_take(packet.len()) {
+                        // What came before it may be what has to be done with first.
+                        hand_over(id, inbound, &mut packets).await?;
+                        room.take(packet.len()).await;
+                    }
+                    packets.push(packet);
+                }
+                other => break other,
+            }
+        };
+        hand_over(id, inbound, &mut packets).await?;
+        match next {
+            Ok(Some(Frame::Word(word))) => {
+                inbound.send(Inbound::Word(id, word)).await.map_err(io::Error::other)?;
+                // Nothing that comes behind it counts.
+                return core::future::pending().await;
+            }
+            Err(TooLong) => return Ok(()),
+            Ok(_) => {}
+        }
+        let buffer = frames.buffer();
+        buffer.reserve(READ);
+        if reader.read_buf(buffer).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+async fn hand_over(
+    id: ConnectionId,
+    inbound: &mpsc::Sender<Inbound>,
+    packets: &mut Vec<Bytes>,
+) -> io::Result<()> {
+    if packets.is_empty() {
+        return Ok(());
+    }
+    inbound.send(Inbound::Packets(id, core::mem::take(packets))).await.map_err(io::Error::other)
+}
+
+/// Until all is written that there will be.
+async fn write_all(
+    id: ConnectionId,
+    inbound: &mpsc::Sender<Inbound>,
+    mut outgoing: mpsc::UnboundedReceiver<Bytes>,
+    mut writer: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let mut together = Vec::new();
+    while let Some(mut next) = outgoing.recv().await {
+        together.clear();
+        // Many small ones go as one.
+        while let Ok(more) = outgoing.try_recv() {
+            together.extend_from_slice(&next);
+            next = more;
+            if together.len() >= WRITE {
+                break;
+            }
+        }
+        let bytes = together.len() + next.len();
+        if together.is_empty() {
+            writer.write_all(&next).await?;
+        } else {
+            together.extend_from_slice(&next);
+            writer.write_all(&together).await?;
+        }
+        writer.flush().await?;
+        inbound.send(Inbound::Written(id, bytes)).await.map_err(io::Error::other)?;
+    }
+    writer.shutdown().await
+}

@@ -1,0 +1,228 @@
+//! The task that owns the machine.
+
+use super::Group;
+use super::connection::{Handle, prepare};
+use super::listen::accept_all;
+use crate::Settings;
+use crate::machine::{CallId, ConnectionId, Machine, Output, Peer};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use troth_client::ClientError;
+use troth_types::{Event, Time};
+
+/// Messages taken per turn.
+const TURN: usize = 256;
+/// How long connections may take to end when the gateway does.
+const GOING: Duration = Duration::from_secs(3);
+
+/// What the other tasks say.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Opened(TcpStream, SocketAddr),
+    Packets(ConnectionId, Vec<Bytes>),
+    Word(ConnectionId, [u8; 4]),
+    Written(ConnectionId, usize),
+    Closed(ConnectionId),
+}
+
+type Answer = (CallId, Result<Vec<Bytes>, ClientError>);
+
+pub(super) struct Hub<G> {
+    machine: Machine,
+    settings: Settings,
+    group: G,
+    events: mpsc::Receiver<Event>,
+    inbound: mpsc::Sender<Inbound>,
+    inbox: mpsc::Receiver<Inbound>,
+    calls: JoinSet<Answer>,
+    listeners: JoinSet<()>,
+    connections: JoinSet<()>,
+    handles: BTreeMap<ConnectionId, Handle>,
+    next: u64,
+    clock: Clock,
+}
+
+/// The time of day when the gateway began, and how long ago that is.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    began: Time,
+    since: Instant,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "the shell tells the machine the time")]
+    fn new() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let began = Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+        Self { began, since: Instant::now() }
+    }
+
+    fn now(self) -> Time {
+        self.began.after(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn at(self, time: Time) -> Instant {
+        self.since + Duration::from_micros(time.0.saturating_sub(self.began.0))
+    }
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => core::future::pending().await,
+    }
+}
+
+impl<G: Group> Hub<G> {
+    pub(super) fn new(
+        settings: Settings,
+        group: G,
+        events: mpsc::Receiver<Event>,
+        inbound: mpsc::Sender<Inbound>,
+        inbox: mpsc::Receiver<Inbound>,
+        addresses: Vec<TcpListener>,
+    ) -> Self {
+        let mut listeners = JoinSet::new();
+        for listener in addresses {
+            listeners.spawn(accept_all(listener, inbound.clone()));
+        }
+        Self {
+            machine: Machine::new(settings.clone()),
+            settings,
+            group,
+            events,
+            inbound,
+            inbox,
+            calls: JoinSet::new(),
+            listeners,
+            connections: JoinSet::new(),
+            handles: BTreeMap::new(),
+            next: 0,
+            clock: Clock::new(),
+        }
+    }
+
+    /// Runs until it is told to stop, or the group's client ends.
+    pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        let mut messages = Vec::new();
+        loop {
+            let wake = self.machine.next_wake().map(|time| self.clock.at(time));
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(event) => self.machine.event(&event.payload),
+                    None => break,
+                },
+                Some(answer) = self.calls.join_next() => {
+                    if !self.take_answers(answer) {
+                        break;
+                    }
+                }
+                _ = self.inbox.recv_many(&mut messages, TURN) => {
+                    for message in messages.drain(..) {
+                        self.obey(message);
+                    }
+                }
+                () = sleep_until(wake) => self.machine.tick(self.clock.now()),
+                // The handle was dropped, or says so.
+                _ = &mut stopped => break,
+            }
+            self.hand_out();
+            while self.connections.try_join_next().is_some() {}
+        }
+        self.go_down().await;
+    }
+
+    /// Takes an answer and all others that are there. Whatever was told before one of them is there too, and is taken first.
+    fn take_answers(&mut self, first: Result<Answer, JoinError>) -> bool {
+        let mut answers = vec![first];
+        while let Some(more) = self.calls.try_join_next() {
+            answers.push(more);
+        }
+        while let Ok(event) = self.events.try_recv() {
+            self.machine.event(&event.payload);
+        }
+        let now = self.clock.now();
+        for answer in answers {
+            // No call panics; one that did would leave its connection without an answer.
+            let Ok((call, results)) = answer else { return false };
+            self.machine.answered(now, call, results);
+        }
+        true
+    }
+
+    fn obey(&mut self, message: Inbound) {
+        let now = self.clock.now();
+        match message {
+            Inbound::Opened(stream, address) => self.open(now, stream, address),
+            Inbound::Packets(id, packets) => self.machine.packets(now, id, packets),
+            Inbound::Word(id, word) => self.machine.word(now, id, word),
+            Inbound::Written(id, bytes) => self.machine.written(id, bytes),
+            Inbound::Closed(id) => {
+                self.machine.closed(id);
+                self.handles.remove(&id);
+            }
+        }
+    }
+
+    fn open(&mut self, now: Time, stream: TcpStream, address: SocketAddr) {
+        let mut random = [0; 32];
+        if getrandom::fill(&mut random).is_err() {
+            // Passwords that can be guessed are worse than no service.
+            return;
+        }
+        self.next += 1;
+        let id = ConnectionId(self.next);
+        let (handle, task) = prepare(id, &self.settings, self.inbound.clone());
+        self.handles.insert(id, handle);
+        let (reader, writer) = stream.into_split();
+        self.connections.spawn(task.run(reader, writer));
+        self.machine.opened(now, id, Peer { address, certificate: None, random });
+    }
+
+    fn hand_out(&mut self) {
+        while let Some(output) = self.machine.poll() {
+            match output {
+                Output::Write { to, bytes } => {
+                    if let Some(handle) = self.handles.get(&to) {
+                        handle.write(bytes);
+                    }
+                }
+                Output::Done { connection, bytes } => {
+                    if let Some(handle) = self.handles.get(&connection) {
+                        handle.done(bytes);
+                    }
+                }
+                Output::Close { connection, flush } => {
+                    if let Some(handle) = self.handles.remove(&connection) {
+                        handle.close(flush);
+                    }
+                }
+                Output::Execute { call, operations } => {
+                    let answer = self.group.execute(operations);
+                    self.calls.spawn(async move { (call, answer.await) });
+                }
+                Output::Read { call, operation } => {
+                    let answer = self.group.read(operation);
+                    self.calls.spawn(async move { (call, answer.await.map(|result| vec![result])) });
+                }
+            }
+        }
+    }
+
+    async fn go_down(mut self) {
+        self.listeners.abort_all();
+        self.machine.stop();
+        self.hand_out();
+        // They say when they end; nobody listens any more.
+        self.inbox.close();
+        let ended = async { while self.connections.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(GOING, ended).await;
+    }
+}

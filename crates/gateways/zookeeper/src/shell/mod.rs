@@ -1,0 +1,108 @@
+//! Sockets, the clock and the group's client around the machine: one task that owns the machine, one for each connection, and
+//! one for each address that is listened on.
+
+mod connection;
+mod group;
+mod hub;
+mod listen;
+
+pub use group::Group;
+
+use crate::Settings;
+use core::net::SocketAddr;
+use hub::Hub;
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use troth_client::ClientError;
+use troth_client::front::Client;
+use troth_types::Event;
+
+/// Messages on their way to the machine's task.
+const INBOX: usize = 1024;
+
+/// Why a gateway could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The group's client is closed.
+    #[error("the client of the group: {0}")]
+    Client(#[from] ClientError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A gateway that serves. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    hub: JoinHandle<()>,
+}
+
+impl Gateway {
+    /// Listens, and serves on the current tokio runtime, which must have I/O and time. The group must run
+    /// [`troth_zookeeper::ZooKeeper`]; the client must not be used by anybody else, whose events would come here.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(settings: Settings, client: Client) -> Result<Self, StartError> {
+        let events = client.events().await?;
+        Self::over(settings, client, events).await
+    }
+
+    /// The same with anything that answers like a group, and tells its events before the answers that reveal them.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn over(
+        mut settings: Settings,
+        group: impl Group,
+        events: mpsc::Receiver<Event>,
+    ) -> Result<Self, StartError> {
+        let (inbound, inbox) = mpsc::channel(INBOX);
+        let mut listeners = Vec::new();
+        for address in &mut settings.listen {
+            let (listener, bound) = listen::bind(*address).await?;
+            *address = bound;
+            listeners.push(listener);
+        }
+        let addresses = settings.listen.clone();
+        let (stop, stopped) = oneshot::channel();
+        let hub = Hub::new(settings, group, events, inbound, inbox, listeners);
+        let hub = tokio::spawn(hub.run(stopped));
+        Ok(Self { addresses, stop: Some(stop), hub })
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits until the gateway serves no longer because the group's client was closed.
+    pub async fn ended(&mut self) {
+        // That it was taken down, too, is an end.
+        let _ = (&mut self.hub).await;
+    }
+
+    /// Closes all connections, after what was written has gone out, and listens no longer. Sessions stay as they are:
+    /// their clients find them through another gateway.
+    pub async fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        self.ended().await;
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.hub.abort();
+    }
+}

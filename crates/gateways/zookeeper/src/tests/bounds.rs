@@ -1,0 +1,94 @@
+//! What a client may make a gateway hold.
+
+use super::marks::covers;
+use super::support::{Packet, World, create, get, open_settings, ping, request};
+use crate::{Frame, Frames, Settings, TooLong};
+use bytes::{BufMut, Bytes};
+use troth_zookeeper::opcode;
+
+#[test]
+fn packets_are_cut_out_of_the_stream() {
+    let mut frames = Frames::new(10);
+    assert_eq!(frames.take_next(), Ok(None));
+    frames.buffer().put_slice(&[0, 0, 0]);
+    assert_eq!(frames.take_next(), Ok(None));
+    frames.buffer().put_slice(&[3, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 10, 9]);
+    assert_eq!(frames.take_next(), Ok(Some(Frame::Packet(Bytes::from_static(&[1, 2, 3])))));
+    assert_eq!(frames.take_next(), Ok(Some(Frame::Packet(Bytes::new()))));
+    assert_eq!(frames.take_next(), Ok(None));
+    frames.buffer().put_slice(&[9; 9]);
+    assert_eq!(frames.take_next(), Ok(Some(Frame::Packet(Bytes::from_static(&[9; 10])))));
+}
+
+#[test]
+fn a_length_that_no_packet_has_is_refused_before_the_packet_is_there() {
+    covers!("ZKG-B1");
+    for length in [11, i32::MAX, -1, i32::MIN, 0x0fff_4fff] {
+        let mut frames = Frames::new(10);
+        frames.buffer().put_i32(length);
+        assert_eq!(frames.take_next(), Err(TooLong), "{length}");
+    }
+}
+
+#[test]
+fn a_word_is_one_only_in_the_place_of_the_first_packet() {
+    let mut frames = Frames::new(10);
+    frames.buffer().put_slice(b"ruok\nand more");
+    assert_eq!(frames.take_next(), Ok(Some(Frame::Word(*b"ruok"))));
+    assert_eq!(frames.take_next(), Ok(None), "nothing behind it is read");
+    let mut frames = Frames::new(10);
+    frames.buffer().put_slice(&[0, 0, 0, 1, 1]);
+    frames.buffer().put_slice(b"ruok");
+    assert!(matches!(frames.take_next(), Ok(Some(Frame::Packet(_)))));
+    assert_eq!(frames.take_next(), Err(TooLong));
+}
+
+#[test]
+fn a_reader_that_does_not_keep_to_the_bounds_is_cut_off() {
+    covers!("ZKG-B2");
+    let mut world = World::of(1, &Settings { outstanding_requests: 4, ..open_settings() });
+    let client = world.open(0);
+    for xid in 1..5 {
+        world.send(client, xid, opcode::CREATE, &create("/a", "", 0));
+    }
+    assert_eq!(world.closed(client), None);
+    world.send(client, 5, opcode::CREATE, &create("/a", "", 0));
+    assert_eq!(world.closed(client), Some(false));
+    // What is done with does not count.
+    let client = world.open(0);
+    for xid in 1..50 {
+        world.packet(client, ping());
+        world.send(client, xid, opcode::EXISTS, &get("/", false));
+        world.settle();
+    }
+    assert_eq!((world.closed(client), world.told[&client].done), (None, 1 + 2 * 49));
+    // Bytes count too.
+    let settings = Settings { outstanding_bytes: 1000, packet_bytes: 900, ..open_settings() };
+    let mut world = World::of(1, &settings);
+    let client = world.open(0);
+    let packet = request(1, opcode::SET_DATA, &Bytes::from(vec![0; 600]));
+    world.packet(client, packet.clone());
+    assert_eq!(world.closed(client), None);
+    world.packet(client, packet);
+    assert_eq!(world.closed(client), Some(false));
+}
+
+#[test]
+fn who_does_not_read_is_closed() {
+    covers!("ZKG-B4");
+    let mut world = World::of(1, &Settings { unwritten_bytes: 200, ..open_settings() });
+    let (reads, does_not) = (world.open(0), world.open(0));
+    let mut pings = 0;
+    while world.closed(does_not).is_none() {
+        for client in [reads, does_not] {
+            world.packet(client, ping());
+        }
+        world.written(reads, 20);
+        pings += 1;
+        assert!(pings < 100, "without end it is written to who does not read");
+    }
+    assert_eq!((world.closed(does_not), world.closed(reads)), (Some(false), None));
+    let pings =
+        world.packets(does_not).iter().filter(|packet| matches!(packet, Packet::Reply { .. })).count();
+    assert!(pings >= 7, "{pings}");
+}

@@ -1,0 +1,178 @@
+//! Signs of life, and those that do not come.
+
+use super::marks::covers;
+use super::support::{Client, Packet, World, create, get, hello, open_settings, ping};
+use crate::Settings;
+use bytes::Bytes;
+use core::time::Duration;
+use troth_client::ClientError;
+use troth_types::Wire;
+use troth_zookeeper::{Operation, opcode};
+
+fn with_timeout(world: &mut World, millis: i32) -> Client {
+    let client = world.connect(0);
+    world.packet(client, hello(0, millis, 0, &[]));
+    world.settle();
+    world.take(client);
+    client
+}
+
+#[test]
+fn a_ping_is_answered_at_once_with_what_the_client_was_shown() {
+    covers!("ZKG-L2");
+    let mut world = World::new();
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/a", "", 0));
+    world.send(client, 2, opcode::CREATE, &create("/b", "", 0));
+    world.packet(client, ping());
+    let expected = Packet::Reply { xid: -2, zxid: 2, error: 0, body: Bytes::new() };
+    assert_eq!(world.packets(client), [expected]);
+    assert_eq!(world.calls.len(), 1);
+}
+
+#[test]
+fn a_session_whose_client_pings_or_reads_lives() {
+    covers!("ZKG-L1");
+    let mut world = World::new();
+    let pings = with_timeout(&mut world, 3_000);
+    let reads = with_timeout(&mut world, 1_500);
+    for xid in 0..60 {
+        if xid % 2 == 0 {
+            world.packet(pings, ping());
+        }
+        world.send(reads, xid, opcode::EXISTS, &get("/", false));
+        world.settle();
+        world.pass(500);
+    }
+    assert_eq!([pings, reads].map(|client| world.closed(client)), [None, None]);
+    assert_eq!(world.ask(pings, 1, opcode::CREATE, &create("/a", "", 0)).0, 0);
+    assert_eq!(world.ask(reads, 100, opcode::EXISTS, &get("/a", false)).0, 0);
+}
+
+#[test]
+fn signs_of_life_of_all_sessions_go_together_and_often_enough() {
+    covers!("ZKG-L1");
+    let mut world = World::new();
+    let long = with_timeout(&mut world, 20_000);
+    let short = with_timeout(&mut world, 2_000);
+    let quiet = with_timeout(&mut world, 20_000);
+    let mut touched = Vec::new();
+    for step in 0..40 {
+        if step % 2 == 0 {
+            world.packet(short, ping());
+            world.packet(long, ping());
+        }
+        world.now += 100_000;
+        world.tick();
+        while let Some(call) = world.calls.front() {
+            let Ok(Operation::Touch(all)) = Operation::from_wire(&call.operations[0]) else {
+                panic!("nothing but signs of life")
+            };
+            touched.push(all.len());
+            world.execute(0);
+            world.answer(0);
+        }
+    }
+    assert!(touched.len() >= 6, "three times within the shortest time-out at least: {touched:?}");
+    assert!(touched.iter().all(|count| *count == 2), "both, and not who says nothing: {touched:?}");
+    assert_eq!(world.closed(quiet), None);
+    // Who has something ordered needs no other sign.
+    world.take(short);
+    world.send(short, 1, opcode::CREATE, &create("/a", "", 0));
+    world.settle();
+    world.now += 600_000;
+    world.tick();
+    assert!(world.calls.is_empty());
+}
+
+#[test]
+fn signs_of_life_that_do_not_arrive_are_given_again() {
+    let mut world = World::new();
+    let client = with_timeout(&mut world, 2_000);
+    world.packet(client, ping());
+    world.now += 600_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1);
+    world.now += 600_000;
+    world.packet(client, ping());
+    world.tick();
+    assert_eq!(world.calls.len(), 1, "one call at a time");
+    world.fail(0, ClientError::TimedOut);
+    assert_eq!(world.closed(client), None);
+    world.now += 600_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1);
+}
+
+#[test]
+fn a_session_that_is_over_loses_its_connection() {
+    covers!("ZKG-S4");
+    let mut world = World::new();
+    let client = with_timeout(&mut world, 1_000);
+    // Its signs of life do not reach the group; that it is over does.
+    for _ in 0..4 {
+        world.packet(client, ping());
+        world.now += 400_000;
+    }
+    world.pass(1_500);
+    assert_eq!(world.closed(client), Some(true));
+    // The same where only the answer to a sign of life says so.
+    let other = with_timeout(&mut world, 1_000);
+    world.packet(other, ping());
+    world.now += 300_000;
+    world.tick();
+    let [call] = &mut world.calls.make_contiguous()[..] else { panic!("a sign of life") };
+    let Ok(Operation::Touch(touched)) = Operation::from_wire(&call.operations[0]) else { panic!("a touch") };
+    call.answer = Some((vec![troth_zookeeper::Answer::Over(touched).to_wire()], 0));
+    world.answer(0);
+    assert_eq!(world.closed(other), Some(true));
+}
+
+#[test]
+fn a_connection_that_is_silent_for_its_time_out_is_closed() {
+    covers!("ZKG-L3");
+    let mut world = World::new();
+    let (silent, speaks) = (with_timeout(&mut world, 2_000), with_timeout(&mut world, 2_000));
+    for _ in 0..4 {
+        world.now += 450_000;
+        world.packet(speaks, ping());
+        world.tick();
+        assert_eq!(world.closed(silent), None);
+    }
+    world.now += 450_000;
+    world.tick();
+    assert_eq!([silent, speaks].map(|client| world.closed(client)), [Some(true), None]);
+}
+
+#[test]
+fn who_does_not_come_to_a_session_in_time_is_closed() {
+    covers!("ZKG-L3");
+    let mut world = World::of(1, &Settings { handshake: Duration::from_secs(1), ..open_settings() });
+    let (mute, waits) = (world.connect(0), world.connect(0));
+    world.packet(waits, hello(0, 10_000, 0, &[]));
+    assert_eq!(world.calls.len(), 1);
+    let has = world.open(0);
+    world.packet(waits, hello(0, 10_000, 0, &[]));
+    let late = world.connect(0);
+    world.packet(late, hello(0, 10_000, 0, &[]));
+    for _ in 0..10 {
+        world.now += 110_000;
+        world.tick();
+    }
+    assert_eq!([mute, late].map(|client| world.closed(client)), [Some(true); 2]);
+    assert_eq!(world.closed(has), None);
+    // Its session comes too late, and ends by itself.
+    world.settle();
+    assert!(world.packets(late).is_empty());
+}
+
+#[test]
+fn without_connections_nobody_is_woken() {
+    let mut world = World::new();
+    assert_eq!(world.gateways[0].next_wake(), None);
+    let client = world.open(0);
+    assert!(world.gateways[0].next_wake().is_some());
+    world.gone(client);
+    world.pass(1_000);
+    assert_eq!(world.gateways[0].next_wake(), None);
+}

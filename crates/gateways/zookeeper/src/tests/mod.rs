@@ -1,0 +1,11 @@
+mod bounds;
+mod events;
+mod handshakes;
+mod liveness;
+pub(crate) mod marks;
+mod orders;
+mod random;
+mod sasl;
+mod shell;
+mod support;
+mod words;

@@ -1,0 +1,194 @@
+//! The gateway over real sockets, before a group within this process.
+
+use super::support::{create, get, hello, request, set};
+use crate::{Gateway, Group, Settings};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use troth_client::ClientError;
+use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
+use troth_types::{ClientId, Digest, Event, Seq, Time};
+use troth_zookeeper::{ZooKeeper, opcode};
+
+const GATEWAY: ClientId = ClientId(1);
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Inner {
+    service: ZooKeeper,
+    map: MerkleMap,
+    seq: u64,
+    events: mpsc::Sender<Event>,
+}
+
+/// One replica that everybody believes.
+#[derive(Clone)]
+struct Local(Arc<Mutex<Inner>>);
+
+impl Local {
+    fn new() -> (Self, mpsc::Receiver<Event>) {
+        let (events, receiver) = mpsc::channel(1024);
+        let map = MerkleMap::with_order(b"");
+        (Self(Arc::new(Mutex::new(Inner { service: ZooKeeper::default(), map, seq: 0, events }))), receiver)
+    }
+}
+
+impl Group for Local {
+    fn execute(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = Result<Vec<Bytes>, ClientError>> + Send + 'static {
+        let group = self.clone();
+        async move {
+            let mut inner = group.0.lock().expect("nobody panics with it");
+            let Inner { service, map, seq, events } = &mut *inner;
+            *seq += 1;
+            let mut told = Vec::new();
+            let run = |operation: &Bytes| {
+                let now = Time(1_700_000_000_000_000 + *seq);
+                let mut cx = OpContext::new(GATEWAY, *seq, Seq(*seq), now, Digest::ZERO, &mut told);
+                service.execute(&mut State::new(map), &mut cx, operation)
+            };
+            let results = operations.iter().map(run).collect();
+            for (client, payload) in told {
+                let event = Event { client, index: *seq, seq: Seq(*seq), payload };
+                events.try_send(event).expect("room");
+            }
+            Ok(results)
+        }
+    }
+
+    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
+        let group = self.clone();
+        async move {
+            let inner = group.0.lock().expect("nobody panics with it");
+            Ok(inner.service.query(&StateView::new(&inner.map), GATEWAY, &operation))
+        }
+    }
+}
+
+struct Raw(TcpStream);
+
+impl Raw {
+    async fn connect(address: SocketAddr) -> Self {
+        Self(TcpStream::connect(address).await.expect("somebody listens"))
+    }
+
+    async fn open(address: SocketAddr) -> Self {
+        let mut client = Self::connect(address).await;
+        client.send(&hello(0, 10_000, 0, &[])).await;
+        assert_eq!(client.receive().await.len(), 37);
+        client
+    }
+
+    async fn send(&mut self, packet: &[u8]) {
+        let length = u32::try_from(packet.len()).expect("short").to_be_bytes();
+        self.0.write_all(&[&length, packet].concat()).await.expect("it is written");
+    }
+
+    async fn receive(&mut self) -> Vec<u8> {
+        let read = async {
+            let length = self.0.read_u32().await.expect("a length");
+            let mut packet = vec![0; usize::try_from(length).expect("short")];
+            self.0.read_exact(&mut packet).await.expect("a packet");
+            packet
+        };
+        timeout(PATIENCE, read).await.expect("it comes")
+    }
+
+    /// The number of the next packet, and its error.
+    async fn next(&mut self) -> (i32, i32) {
+        let packet = self.receive().await;
+        let number = |at: usize| i32::from_be_bytes(packet[at..at + 4].try_into().expect("a header"));
+        (number(0), number(12))
+    }
+
+    /// All that comes until the connection ends.
+    async fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        // Where bytes of ours were not read any more, the end is a reset.
+        let _ = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await.expect("it ends");
+        rest
+    }
+}
+
+async fn gateway(settings: Settings) -> (Gateway, SocketAddr) {
+    let (group, events) = Local::new();
+    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let gateway = Gateway::over(Settings { listen, ..settings }, group, events).await.expect("it starts");
+    let address = gateway.addresses()[0];
+    (gateway, address)
+}
+
+#[tokio::test]
+async fn clients_are_served_over_sockets() {
+    let (gateway, address) = gateway(super::support::open_settings()).await;
+    let (mut one, mut other) = (Raw::open(address).await, Raw::open(address).await);
+    one.send(&request(1, opcode::CREATE, &create("/a", "", 0))).await;
+    one.send(&request(2, opcode::GET_DATA, &get("/a", true))).await;
+    assert_eq!([one.next().await, one.next().await], [(1, 0), (2, 0)]);
+    other.send(&request(1, opcode::SET_DATA, &set("/a", "x"))).await;
+    assert_eq!(other.next().await, (1, 0));
+    assert_eq!(one.next().await.0, -1);
+    // More than a connection may have outstanding, in one write.
+    for xid in 0..10_000 {
+        one.send(&request(xid, opcode::EXISTS, &get("/a", false))).await;
+        if xid % 5_000 == 4_999 {
+            for expected in xid - 4_999..=xid {
+                assert_eq!(one.next().await, (expected, 0));
+            }
+        }
+    }
+    let mut word = Raw::connect(address).await;
+    word.0.write_all(b"ruok").await.expect("it is written");
+    assert_eq!(word.rest().await, b"imok");
+    one.send(&request(3, opcode::CLOSE_SESSION, &Bytes::new())).await;
+    assert_eq!(one.next().await, (3, 0));
+    assert!(one.rest().await.is_empty());
+    gateway.stop().await;
+    assert!(other.rest().await.is_empty());
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_is_closed() {
+    let (_gateway, address) = gateway(Settings::default()).await;
+    let mut client = Raw::open(address).await;
+    client.0.write_all(&(1_u32 << 20).to_be_bytes()).await.expect("it is written");
+    assert!(client.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_reader_waits_until_there_is_room() {
+    let settings = Settings { outstanding_requests: 2, ..Settings::default() };
+    let (_gateway, address) = gateway(settings).await;
+    let mut client = Raw::open(address).await;
+    let packets: Vec<u8> = (0..200)
+        .flat_map(|xid| {
+            let packet = request(xid, opcode::SET_DATA, &set("/", ""));
+            [&u32::try_from(packet.len()).expect("short").to_be_bytes(), &packet[..]].concat()
+        })
+        .collect();
+    client.0.write_all(&packets).await.expect("it is written");
+    for xid in 0..200 {
+        assert_eq!(client.next().await, (xid, 0));
+    }
+}
+
+#[tokio::test]
+async fn the_gateway_ends_with_its_groups_client() {
+    let (group, events) = Local::new();
+    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let settings = Settings { listen, ..Settings::default() };
+    let mut gateway = Gateway::over(settings, group.clone(), events).await.expect("it starts");
+    let mut client = Raw::open(gateway.addresses()[0]).await;
+    // The sender of its events goes.
+    group.0.lock().expect("nobody panics with it").events = mpsc::channel(1).0;
+    timeout(PATIENCE, gateway.ended()).await.expect("it ends");
+    assert!(client.rest().await.is_empty());
+}

@@ -1,0 +1,418 @@
+//! Gateways of one group, and the group's state machine behind them, as pure as they are: each call is executed, and its answer
+//! and the events are handed in, when the test says so.
+
+use crate::{CallId, ConnectionId, Machine, Output, Peer, Settings};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use troth_client::ClientError;
+use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
+use troth_types::{ClientId, Digest, Seq, Time, Wire};
+use troth_zookeeper::jute::{Input, Output as Record};
+use troth_zookeeper::{Notice, ZooKeeper, opcode};
+
+/// A client's view of its connection.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Packets, the oldest first.
+    pub packets: Vec<Packet>,
+    /// Whether the gateway closed it, and whether it wrote what there was before.
+    pub closed: Option<bool>,
+    /// Packets that the gateway is done with.
+    pub done: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    Connected { timeout: i32, session: i64, password: [u8; 16], read_only: Option<bool> },
+    Reply { xid: i32, zxid: i64, error: i32, body: Bytes },
+    Event { zxid: i64, kind: i32, path: String },
+    Text(String),
+}
+
+/// A call on its way.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub gateway: usize,
+    pub call: CallId,
+    pub operations: Vec<Bytes>,
+    pub reads: bool,
+    /// What came of it, and the events before it.
+    pub answer: Option<(Vec<Bytes>, usize)>,
+}
+
+/// A connection of a client to one of the gateways.
+pub type Client = (usize, ConnectionId);
+
+pub struct World {
+    pub service: ZooKeeper,
+    pub map: MerkleMap,
+    pub now: u64,
+    seq: u64,
+    pub gateways: Vec<Machine>,
+    /// All events of each gateway, and how many were handed in.
+    events: Vec<(Vec<Bytes>, usize)>,
+    pub calls: VecDeque<Call>,
+    pub told: BTreeMap<Client, Told>,
+    next: u64,
+}
+
+pub const PASSWORD: [u8; 16] = [7; 16];
+
+pub fn open_settings() -> Settings {
+    Settings { words: ["*".to_owned()].into(), ..Settings::default() }
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::of(1, &open_settings())
+    }
+
+    pub fn of(gateways: usize, settings: &Settings) -> Self {
+        Self {
+            service: ZooKeeper { timeouts: (1_000, 40_000), ..ZooKeeper::default() },
+            map: MerkleMap::with_order(b""),
+            now: 1_700_000_000_000_000,
+            seq: 0,
+            gateways: (0..gateways).map(|_| Machine::new(settings.clone())).collect(),
+            events: vec![(Vec::new(), 0); gateways],
+            calls: VecDeque::new(),
+            told: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    pub fn time(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// A connection, without a word yet.
+    pub fn connect(&mut self, gateway: usize) -> Client {
+        self.connect_from(gateway, "127.0.0.1:4000")
+    }
+
+    pub fn connect_from(&mut self, gateway: usize, address: &str) -> Client {
+        self.next += 1;
+        let id = ConnectionId(self.next);
+        let mut random = [0; 32];
+        random[..16].copy_from_slice(&PASSWORD);
+        random[16..24].copy_from_slice(&self.next.to_be_bytes());
+        let peer = Peer { address: address.parse().expect("an address"), certificate: None, random };
+        self.told.insert((gateway, id), Told::default());
+        let now = self.time();
+        self.gateways[gateway].opened(now, id, peer);
+        self.collect();
+        (gateway, id)
+    }
+
+    /// A connection with a session of ten seconds.
+    pub fn open(&mut self, gateway: usize) -> Client {
+        let client = self.connect(gateway);
+        self.packet(client, hello(0, 10_000, 0, &[]));
+        self.settle();
+        assert!(matches!(self.packets(client)[..], [Packet::Connected { timeout: 10_000, .. }]));
+        self.told.get_mut(&client).expect("a client").packets.clear();
+        client
+    }
+
+    /// The session that such a connection was given.
+    pub fn packet(&mut self, client: Client, packet: Bytes) {
+        self.burst(client, vec![packet]);
+    }
+
+    pub fn burst(&mut self, client: Client, packets: Vec<Bytes>) {
+        let now = self.time();
+        self.gateways[client.0].packets(now, client.1, packets);
+        self.collect();
+    }
+
+    pub fn send(&mut self, client: Client, xid: i32, code: i32, body: &Bytes) {
+        self.packet(client, request(xid, code, body));
+    }
+
+    /// Sends a request and lets it be answered.
+    pub fn ask(&mut self, client: Client, xid: i32, code: i32, body: &Bytes) -> (i32, Bytes) {
+        self.send(client, xid, code, body);
+        self.settle();
+        let packets = std::mem::take(&mut self.told.get_mut(&client).expect("a client").packets);
+        match packets.last() {
+            Some(Packet::Reply { xid: of, error, body, .. }) if *of == xid => (*error, body.clone()),
+            other => panic!("request {xid} was answered with {other:?}"),
+        }
+    }
+
+    pub fn packets(&self, client: Client) -> &[Packet] {
+        &self.told[&client].packets
+    }
+
+    pub fn take(&mut self, client: Client) -> Vec<Packet> {
+        std::mem::take(&mut self.told.get_mut(&client).expect("a client").packets)
+    }
+
+    pub fn closed(&self, client: Client) -> Option<bool> {
+        self.told[&client].closed
+    }
+
+    fn collect(&mut self) {
+        for gateway in 0..self.gateways.len() {
+            while let Some(output) = self.gateways[gateway].poll() {
+                match output {
+                    Output::Write { to, bytes } => {
+                        let told = self.told.get_mut(&(gateway, to)).expect("a client");
+                        assert_eq!(told.closed, None, "nothing is written to what is closed");
+                        let first = told.packets.is_empty() && told.done == 0;
+                        told.packets.push(decode(&bytes, first));
+                    }
+                    Output::Done { connection, .. } => {
+                        self.told.get_mut(&(gateway, connection)).expect("a client").done += 1;
+                    }
+                    Output::Close { connection, flush } => {
+                        let told = self.told.get_mut(&(gateway, connection)).expect("a client");
+                        assert_eq!(told.closed.replace(flush), None, "it is closed once");
+                    }
+                    Output::Execute { call, operations } => {
+                        self.calls.push_back(Call { gateway, call, operations, reads: false, answer: None });
+                    }
+                    Output::Read { call, operation } => {
+                        let operations = vec![operation];
+                        self.calls.push_back(Call { gateway, call, operations, reads: true, answer: None });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Executes a call that is on its way.
+    pub fn execute(&mut self, at: usize) {
+        let Call { gateway, operations, reads, answer, .. } = self.calls[at].clone();
+        assert!(answer.is_none(), "it is executed once");
+        let client = ClientId(gateway as u64);
+        let mut told = Vec::new();
+        let results = if reads {
+            let view = StateView::new(&self.map);
+            operations.iter().map(|operation| self.service.query(&view, client, operation)).collect()
+        } else {
+            self.seq += 1;
+            let (seq, now) = (Seq(self.seq), Time(self.now));
+            let run = |operation: &Bytes| {
+                let mut cx = OpContext::new(client, 1, seq, now, Digest::ZERO, &mut told);
+                self.service.execute(&mut State::new(&mut self.map), &mut cx, operation)
+            };
+            operations.iter().map(run).collect()
+        };
+        self.tell(told);
+        self.calls[at].answer = Some((results, self.events[gateway].0.len()));
+    }
+
+    fn tell(&mut self, told: Vec<(ClientId, Bytes)>) {
+        for (to, payload) in told {
+            self.events[usize::try_from(to.0).expect("few")].0.push(payload);
+        }
+    }
+
+    /// Hands in the next event of a gateway, if there is one.
+    pub fn hear(&mut self, gateway: usize) -> bool {
+        let (events, heard) = &mut self.events[gateway];
+        let Some(event) = events.get(*heard).cloned() else { return false };
+        *heard += 1;
+        self.gateways[gateway].event(&event);
+        self.collect();
+        true
+    }
+
+    /// Hands in the answer to a call that was executed, and before it the events that were before it.
+    pub fn answer(&mut self, at: usize) {
+        let call = self.calls.remove(at).expect("a call");
+        let (results, events) = call.answer.expect("it was executed");
+        while self.events[call.gateway].1 < events {
+            self.hear(call.gateway);
+        }
+        let now = self.time();
+        self.gateways[call.gateway].answered(now, call.call, Ok(results));
+        self.collect();
+    }
+
+    pub fn fail(&mut self, at: usize, error: ClientError) {
+        let call = self.calls.remove(at).expect("a call");
+        let now = self.time();
+        self.gateways[call.gateway].answered(now, call.call, Err(error));
+        self.collect();
+    }
+
+    /// Until nothing is on its way.
+    pub fn settle(&mut self) {
+        while !self.calls.is_empty() {
+            if self.calls[0].answer.is_none() {
+                self.execute(0);
+            }
+            self.answer(0);
+        }
+        for gateway in 0..self.gateways.len() {
+            while self.hear(gateway) {}
+        }
+    }
+
+    /// Lets so many milliseconds pass, in which the group works and the gateways wake when they want to.
+    pub fn pass(&mut self, millis: u64) {
+        let until = self.now + millis * 1000;
+        loop {
+            let due = self.service.next_deadline(&StateView::new(&self.map));
+            let wakes = self.gateways.iter().filter_map(Machine::next_wake);
+            let Some(next) = wakes.chain(due).min().filter(|next| next.0 <= until) else { break };
+            self.now = self.now.max(next.0);
+            if due.is_some_and(|due| due.0 <= self.now) {
+                self.deadline();
+            }
+            self.tick();
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    pub fn tick(&mut self) {
+        let now = self.time();
+        self.gateways.iter_mut().for_each(|gateway| gateway.tick(now));
+        self.collect();
+    }
+
+    fn deadline(&mut self) {
+        self.seq += 1;
+        let (seq, now) = (Seq(self.seq), Time(self.now));
+        let mut told = Vec::new();
+        let mut cx = OpContext::new(ClientId(0), 0, seq, now, Digest::ZERO, &mut told);
+        self.service.on_deadline(&mut State::new(&mut self.map), &mut cx);
+        self.tell(told);
+    }
+
+    /// Hands in an event that the group's client makes itself: some are lost.
+    pub fn lose(&mut self, gateway: usize) {
+        self.gateways[gateway].event(&Bytes::new());
+        self.collect();
+    }
+
+    pub fn gone(&mut self, client: Client) {
+        self.gateways[client.0].closed(client.1);
+        self.collect();
+    }
+
+    pub fn written(&mut self, client: Client, bytes: usize) {
+        self.gateways[client.0].written(client.1, bytes);
+        self.collect();
+    }
+
+    pub fn word(&mut self, client: Client, word: &[u8; 4]) -> String {
+        let now = self.time();
+        self.gateways[client.0].word(now, client.1, *word);
+        self.collect();
+        assert_eq!(self.closed(client), Some(true));
+        match self.packets(client) {
+            [Packet::Text(text)] => text.clone(),
+            other => panic!("a word was answered with {other:?}"),
+        }
+    }
+
+    /// The session of a connection that was just answered.
+    pub fn session(&self, client: Client) -> i64 {
+        match self.packets(client) {
+            [Packet::Connected { session, .. }, ..] => *session,
+            other => panic!("no session: {other:?}"),
+        }
+    }
+
+    /// What the notices say that a gateway has not been handed.
+    pub fn unheard(&self, gateway: usize) -> Vec<Notice> {
+        let (events, heard) = &self.events[gateway];
+        events[*heard..].iter().map(|event| Notice::from_wire(event).expect("a notice")).collect()
+    }
+}
+
+/// What a gateway wrote. The first packet of a connection answers its first; a word is answered without a frame.
+fn decode(bytes: &Bytes, first: bool) -> Packet {
+    let mut input = Input::new(bytes);
+    let length = input.int().unwrap_or(-1);
+    if usize::try_from(length).ok().is_none_or(|length| Some(length) != bytes.len().checked_sub(4)) {
+        return Packet::Text(String::from_utf8(bytes.to_vec()).expect("a text"));
+    }
+    let packet = bytes.slice(4..);
+    let mut input = Input::new(&packet);
+    if first && matches!(packet.len(), 36 | 37) {
+        assert_eq!(input.int(), Ok(0));
+        let (timeout, session) = (input.int().expect("a time-out"), input.long().expect("a session"));
+        let password = input.buffer().expect("a password").expect("a password");
+        let password = <[u8; 16]>::try_from(&password[..]).expect("sixteen bytes");
+        return Packet::Connected { timeout, session, password, read_only: input.boolean().ok() };
+    }
+    let (xid, zxid) = (input.int().expect("a header"), input.long().expect("a header"));
+    let error = input.int().expect("a header");
+    if xid == -1 {
+        assert_eq!(error, 0);
+        let (kind, state) = (input.int().expect("an event"), input.int().expect("an event"));
+        assert_eq!(state, 3);
+        let path = input.text().expect("a path").expect("a path");
+        assert_eq!(input.remaining(), 0);
+        return Packet::Event { zxid, kind, path };
+    }
+    Packet::Reply { xid, zxid, error, body: packet.slice(16..) }
+}
+
+pub fn hello(seen: i64, timeout: i32, session: i64, password: &[u8]) -> Bytes {
+    record(|out| {
+        out.int(0).long(seen).int(timeout).long(session).buffer(password).boolean(false);
+    })
+}
+
+pub fn record(fill: impl FnOnce(&mut Record)) -> Bytes {
+    let mut out = Record::new();
+    fill(&mut out);
+    out.finish()
+}
+
+pub fn request(xid: i32, code: i32, body: &Bytes) -> Bytes {
+    let head = record(|out| {
+        out.int(xid).int(code);
+    });
+    Bytes::from([&head[..], &body[..]].concat())
+}
+
+pub fn create(path: &str, data: &str, flags: i32) -> Bytes {
+    record(|out| {
+        out.text(path).text(data).length(1).int(31).text("world").text("anyone").int(flags);
+    })
+}
+
+pub fn set(path: &str, data: &str) -> Bytes {
+    record(|out| {
+        out.text(path).text(data).int(-1);
+    })
+}
+
+pub fn get(path: &str, watch: bool) -> Bytes {
+    record(|out| {
+        out.text(path).boolean(watch);
+    })
+}
+
+pub fn auth(scheme: &str, credentials: &str) -> Bytes {
+    record(|out| {
+        out.int(0).text(scheme).text(credentials);
+    })
+}
+
+pub fn ping() -> Bytes {
+    request(-2, opcode::PING, &Bytes::new())
+}
+
+/// The data of an answer to a read of them.
+pub fn data(body: &Bytes) -> String {
+    let data = Input::new(body).buffer().expect("data").expect("data");
+    String::from_utf8(data.to_vec()).expect("a text")
+}
+
+/// Number, error and transaction of replies, and kinds and transactions of events.
+pub fn brief(packets: &[Packet]) -> Vec<(i32, i64)> {
+    let one = |packet: &Packet| match packet {
+        Packet::Reply { xid, error, .. } => (*xid, i64::from(*error)),
+        Packet::Event { kind, .. } => (-1, i64::from(*kind)),
+        other => panic!("neither a reply nor an event: {other:?}"),
+    };
+    packets.iter().map(one).collect()
+}

@@ -1,0 +1,74 @@
+//! Four-letter words.
+
+use super::marks::covers;
+use super::support::{World, create, open_settings};
+use crate::{Settings, is_word};
+use troth_zookeeper::opcode;
+
+#[test]
+fn words_are_answered_as_tools_expect() {
+    covers!("ZKG-W1");
+    let settings =
+        Settings { environment: vec![("os.name".to_owned(), "Linux".to_owned())], ..open_settings() };
+    let mut world = World::of(1, &settings);
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/a", "", 0));
+    let mut say = |word| {
+        let asks = world.connect(0);
+        world.word(asks, word)
+    };
+    assert_eq!(say(b"ruok"), "imok");
+    assert_eq!(say(b"isro"), "rw");
+    let version = format!("3.9.5-troth-{}, built on ", env!("CARGO_PKG_VERSION"));
+    let srvr = say(b"srvr");
+    assert!(srvr.starts_with(&format!("Zookeeper version: {version}")), "{srvr}");
+    let value = |name: &str| {
+        let line = srvr.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {srvr}")).to_owned()
+    };
+    assert_eq!(
+        (value("Zxid: 0x"), value("Mode: "), value("Connections: ")),
+        ("2".into(), "standalone".into(), "2".into())
+    );
+    assert_eq!(value("Latency min/avg/max: "), "0/0.0/0");
+    assert_eq!(value("Received: "), "5", "two packets of the client, and three words");
+    let stat = say(b"stat");
+    assert!(stat.contains("Clients:\n /127.0.0.1:4000[1](queued=0,recved=2,sent=2)\n"), "{stat}");
+    let cons = say(b"cons");
+    assert!(
+        cons.contains(",sid=0x") && cons.contains(",lop=CREA,") && cons.contains(",lcxid=0x1,lzxid=0x2,"),
+        "{cons}"
+    );
+    let mntr = say(b"mntr");
+    assert!(mntr.starts_with(&format!("zk_version\t{version}")), "{mntr}");
+    assert!(mntr.lines().all(|line| line.split('\t').count() == 2), "{mntr}");
+    assert!(
+        mntr.contains("\nzk_server_state\tstandalone\n") && mntr.contains("\nzk_global_sessions\t1\n"),
+        "{mntr}"
+    );
+    let envi = say(b"envi");
+    assert!(envi.starts_with("Environment:\nzookeeper.version=3.9.5-troth"), "{envi}");
+    assert!(envi.ends_with("\nos.name=Linux\n"), "{envi}");
+    assert_eq!(say(b"conf"), "clientPort=0\nmaxClientCnxns=60\n");
+    assert_eq!(say(b"crst"), "Connection stats reset.\n");
+    assert!(say(b"stat").contains("[1](queued=0,recved=0,sent=0)"));
+    assert_eq!(say(b"srst"), "Server stats reset.\n");
+    assert!(say(b"srvr").contains("\nReceived: 1\nSent: 1\n"));
+}
+
+#[test]
+fn a_word_that_is_not_allowed_is_refused_as_zookeeper_does() {
+    covers!("ZKG-W1");
+    let mut world = World::of(1, &Settings::default());
+    for (word, allowed) in [(b"srvr", true), (b"ruok", false), (b"mntr", false), (b"wchs", false)] {
+        let asks = world.connect(0);
+        let said = world.word(asks, word);
+        let refusal = "is not executed because it is not in the whitelist.\n";
+        assert_eq!(said.ends_with(refusal), !allowed, "{said}");
+    }
+    // What this gateway cannot know it does not say, whoever asks.
+    let mut world = World::new();
+    let asks = world.connect(0);
+    assert!(world.word(asks, b"dump").ends_with("in the whitelist.\n"));
+    assert!(!is_word(*b"help") && !is_word([0, 0, 0, 44]));
+}

@@ -1,0 +1,181 @@
+//! `troth gateway`: the servers that clients of other systems connect to.
+
+mod beside;
+pub(crate) mod passwords;
+
+pub(crate) use beside::{Beside, LOG};
+
+use crate::cli::Dir;
+use crate::failure::{Failure, NOT_DONE};
+use crate::print::say;
+use crate::session::{self, Patience, Session};
+use clap::{Args, Subcommand};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use troth_node::config::{Cluster, Layout, Service};
+use troth_types::ClientId;
+use troth_zookeeper_gateway::{Settings, StartError};
+
+/// Where ZooKeeper's clients look for a server.
+pub(crate) const USUAL: &str = "127.0.0.1:2181";
+/// How the line begins that says that a gateway serves.
+pub(crate) const SERVES: &str = "Serves ZooKeeper's clients on ";
+/// How long the group may take to answer one operation. A client whose request takes longer is disconnected and asks anew.
+const ANSWER: Duration = Duration::from_secs(30);
+/// What a packet needs in a frame beside its own bytes.
+const AROUND: usize = 4096;
+
+#[derive(Args, Debug)]
+pub(crate) struct Gateway {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Serve ZooKeeper's clients on the machine on which they run, until SIGINT or SIGTERM.
+    #[command(after_help = "\
+Examples:
+  troth gateway zookeeper
+  troth gateway zookeeper --listen 127.0.0.1:2181,[::1]:2181 --client 3
+
+It is one of the group's clients, and a process of its own for each machine with clients: what it
+tells them rests on the word of enough replicas, and what they and it say to each other goes over
+no network. It keeps nothing: sessions, their ephemeral nodes and watches are the group's, and a
+client that loses its gateway goes on with its session through another one.")]
+    Zookeeper(ZooKeeper),
+}
+
+#[derive(Args, Debug)]
+struct ZooKeeper {
+    /// Where clients connect.
+    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', default_value = USUAL)]
+    listen: Vec<SocketAddr>,
+    /// The group's client to be; a free one where absent. One process at a time may be a client.
+    #[arg(long)]
+    client: Option<u64>,
+    /// The most connections.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// The most connections of one address; 0 for any number.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    connections_per_address: u32,
+    /// The longest packet of a client, in bytes; who sends a longer one is disconnected.
+    #[arg(long, value_name = "BYTES", default_value_t = 0xf_ffff)]
+    packet_bytes: usize,
+    /// The four-letter words that are answered; * for all.
+    #[arg(long, value_name = "WORD,…", value_delimiter = ',', default_value = "srvr")]
+    words: Vec<String>,
+    /// A file of those who may authenticate with SASL (DIGEST-MD5): a line name:password each, readable by its user only.
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// Stop when standard input ends; `troth up` starts it so.
+    #[arg(long, hide = true)]
+    until_stdin_ends: bool,
+}
+
+pub(crate) fn run(gateway: &Gateway) -> Result<(), Failure> {
+    let Kind::Zookeeper(asked) = &gateway.kind;
+    let layout = Layout::new(&gateway.dir.dir);
+    let cluster = session::present(&layout)?;
+    let settings = settings(asked, &cluster)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::system("cannot start", &why))?;
+    runtime.block_on(serve(asked, &layout, &cluster, settings))
+}
+
+/// What the gateway is told, where it can be one of this group.
+fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
+    if cluster.service != Service::ZooKeeper {
+        return Err(Failure::usage(format!(
+            "the group serves \"{}\", which ZooKeeper's clients cannot use\n  mend: make one with `troth init --service zookeeper`, or \
+             try one with `troth up --zookeeper`",
+            cluster.service.name()
+        )));
+    }
+    let most = cluster.limits.frame_bytes - AROUND.min(cluster.limits.frame_bytes);
+    if !(1..=most).contains(&asked.packet_bytes) {
+        return Err(Failure::usage(format!(
+            "--packet-bytes {} cannot be: it is 1 to {most}, since a packet must fit one frame of this group (frame_bytes in \
+             cluster.toml)",
+            asked.packet_bytes
+        )));
+    }
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(Settings {
+        listen: asked.listen.clone(),
+        limits: cluster.limits,
+        packet_bytes: asked.packet_bytes,
+        connections: number(asked.connections),
+        connections_per_address: number(asked.connections_per_address),
+        words: asked.words.iter().map(|word| word.trim().to_owned()).collect::<BTreeSet<_>>(),
+        users: asked.users.as_deref().map(passwords::read).transpose()?.unwrap_or_default(),
+        ..Settings::default()
+    })
+}
+
+async fn serve(
+    asked: &ZooKeeper,
+    layout: &Layout,
+    cluster: &Cluster,
+    settings: Settings,
+) -> Result<(), Failure> {
+    let failed = |why| Failure::system("cannot listen for signals", &why);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let (alive, mut orphaned) = oneshot::channel::<()>();
+    let _alive = if asked.until_stdin_ends { watch_stdin(alive) } else { Some(alive) };
+    let told = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = &mut orphaned => {}
+        }
+    };
+    tokio::pin!(told);
+
+    let session = tokio::select! {
+        session = Session::open_at_last(layout, cluster, asked.client.map(ClientId), Patience::for_answers(ANSWER)) => session?,
+        () = &mut told => return Ok(()),
+    };
+    let client = session.client.clone();
+    let mut gateway =
+        troth_zookeeper_gateway::Gateway::start(settings, client).await.map_err(|why| not_started(&why))?;
+    let addresses: Vec<String> = gateway.addresses().iter().map(ToString::to_string).collect();
+    say!("{SERVES}{}", addresses.join(", "));
+    tokio::select! {
+        () = gateway.ended() => return Err(Failure::new(NOT_DONE, "the session with the group has ended")),
+        () = &mut told => {}
+    }
+    gateway.stop().await;
+    session.client.close().await;
+    Ok(())
+}
+
+fn not_started(why: &StartError) -> Failure {
+    let mend = match why {
+        StartError::Listen { .. } => {
+            "\n  mend: give another --listen, or end what listens there (another gateway, a ZooKeeper server)"
+        }
+        StartError::Client(_) => "",
+    };
+    Failure::new(NOT_DONE, format!("{why}{mend}"))
+}
+
+/// Drops `alive` when standard input ends. The thread blocks in a read and ends with the process.
+fn watch_stdin(alive: oneshot::Sender<()>) -> Option<oneshot::Sender<()>> {
+    std::thread::spawn(move || {
+        let ended = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        drop((ended, alive));
+    });
+    None
+}
