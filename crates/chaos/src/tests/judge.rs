@@ -98,8 +98,10 @@ fn writes_at_the_same_time_may_be_in_either_order_but_in_one() {
 
 #[test]
 fn a_refusal_that_does_not_tell_the_version_says_that_it_was_another_one() {
-    let other =
-        |expected, time| Record { expected: Some(expected), ..done(Verb::Cas, "refused", Outcome::Other, None, time) };
+    let other = |expected, time| Record {
+        expected: Some(expected),
+        ..done(Verb::Cas, "refused", Outcome::Other, None, time)
+    };
     good(&[put("a", 1, (0, 1)), put("b", 2, (2, 3)), other(1, (4, 5)), get("b", 2, (6, 7))]);
     wrong(&[put("a", 1, (0, 1)), other(1, (2, 3))]);
     wrong(&[absent((0, 1)), other(1, (2, 3))]);

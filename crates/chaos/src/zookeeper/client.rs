@@ -301,7 +301,7 @@ impl Inner {
         let (mut reader, mut writer) = stream.into_split();
         let mut looks = tokio::time::interval(timeout / 12);
         let (mut heard, mut said) = (Instant::now(), Instant::now());
-        let mut pings = VecDeque::new();
+        let mut pings = 0_u32;
         loop {
             loop {
                 match wire::take(&mut buffer) {
@@ -333,7 +333,7 @@ impl Inner {
                     }
                     if said.elapsed() > timeout / 4 {
                         said = Instant::now();
-                        pings.push_back(self.world.now());
+                        pings += 1;
                         if writer.write_all(&wire::ping()).await.is_err() {
                             return End::Broken;
                         }
@@ -373,14 +373,15 @@ impl Inner {
     }
 
     /// What the server said; the end of the connection, where it is that.
-    fn packet(&self, packet: &Bytes, pings: &mut VecDeque<u64>) -> Option<End> {
+    fn packet(&self, packet: &Bytes, pings: &mut u32) -> Option<End> {
         match wire::packet(packet) {
             Err(why) => Some(self.strange(&why.to_string())),
             Ok(Packet::Pong) => {
-                let Some(sent) = pings.pop_front() else {
+                if *pings == 0 {
                     return Some(self.strange("an answer to no ping"));
-                };
-                self.note(Entry::Pong { sent });
+                }
+                *pings -= 1;
+                self.note(Entry::Pong);
                 None
             }
             Ok(Packet::Fired { zxid, change, path }) => {

@@ -79,7 +79,9 @@ impl Figures {
             ("writes of registers that found another version", self.refused, 3),
         ];
         let few = rows.into_iter().filter(|(_, count, least)| *count < least * minutes);
-        let few = few.map(|(what, count, least)| format!("only {count} {what}, at least {} are meant", least * minutes));
+        let few = few.map(|(what, count, least)| {
+            format!("only {count} {what}, at least {} are meant", least * minutes)
+        });
         let none = kinds.iter().filter(|kind| !self.faults.contains_key(kind));
         few.chain(none.map(|kind| format!("{} never happened", kind.name()))).collect()
     }

@@ -53,6 +53,19 @@ pub(crate) enum Ask {
     Close,
 }
 
+impl Ask {
+    /// Whether it is ordered, whoever serves: what only reads and sets no watch need not be.
+    pub(crate) fn is_ordered(&self) -> bool {
+        let reads = matches!(
+            self,
+            Self::Get { watch: false, .. }
+                | Self::Exists { watch: false, .. }
+                | Self::Children { watch: false, .. }
+        );
+        !reads
+    }
+}
+
 /// What is known of a node beside its data. Transactions are named by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
@@ -142,15 +155,25 @@ pub(crate) fn watch_set(ask: &Ask, outcome: &Result<Done, i32>) -> Option<(Aspec
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// The session is attached to a connection through this gateway.
-    Connected { gateway: usize },
+    Connected {
+        gateway: usize,
+    },
     /// The connection is over; what was asked on it and has no answer never gets one.
     Lost,
     Sent(Ask),
     /// To the request that stands at `to` in the journal; an error is ZooKeeper's number of it.
-    Reply { to: usize, zxid: i64, outcome: Result<Done, i32> },
-    Fired { zxid: i64, change: Change, path: String },
-    /// The answer to a ping that was sent then.
-    Pong { sent: u64 },
+    Reply {
+        to: usize,
+        zxid: i64,
+        outcome: Result<Done, i32>,
+    },
+    Fired {
+        zxid: i64,
+        change: Change,
+        path: String,
+    },
+    /// The answer to a ping.
+    Pong,
     /// The client was told that the session is over.
     Expired,
     /// The client stopped without a word.

@@ -42,7 +42,8 @@ pub(crate) async fn person(world: Rc<World>, number: usize, seed: u64) -> Sessio
         let driver = Random::stream(seed, random.range(1 << 32, u64::MAX / 2));
         let session = Session::open(&world, timeout, driver).await;
         let until = world.now() + random.range(LIVES.0, LIVES.1) * 1_000_000;
-        let mut visit = Visit { world: &world, session: &session, group: number % layout::GROUP_COUNT, attempt: 0 };
+        let mut visit =
+            Visit { world: &world, session: &session, group: number % layout::GROUP_COUNT, attempt: 0 };
         let mut leaves = visit.announces(&mut random).await.is_err();
         while world.goes_on() && world.now() < until && !leaves {
             leaves = visit.does_something(&mut random).await.is_err();
@@ -131,11 +132,8 @@ impl Visit<'_> {
         let (one, other) = (path(), path());
         let read = self.ask(Ask::Get { path: one.clone(), watch: false });
         let write = self.ask(Ask::Set { path: other, value: self.world.value(), expected: None });
-        let (read, write) = if random.range(0, 1) == 0 {
-            tokio::join!(read, write)
-        } else {
-            (read.await, Ok(None))
-        };
+        let (read, write) =
+            if random.range(0, 1) == 0 { tokio::join!(read, write) } else { (read.await, Ok(None)) };
         write?;
         let Some(Reply { outcome: Ok(Done::Value { stat, .. }), .. }) = read? else { return Ok(()) };
         if random.range(0, 1) == 0 {
@@ -173,7 +171,8 @@ impl Visit<'_> {
             let before = child(&directory, before);
             let gone = self.session.next_event(&before);
             let seen = self.insist(Ask::Get { path: before, watch: true }).await?;
-            if seen.outcome.is_ok() && tokio::time::timeout(WAIT, gone).await.is_ok_and(|gone| gone.is_err()) {
+            if seen.outcome.is_ok() && tokio::time::timeout(WAIT, gone).await.is_ok_and(|gone| gone.is_err())
+            {
                 return Err(Leaves);
             }
         }
@@ -258,7 +257,8 @@ pub(crate) async fn lay_out(session: &Session, world: &World, minutes: u64) -> R
     paths.extend((0..layout::GROUP_COUNT).map(layout::group));
     paths.extend((0..layout::WATCHED_COUNT).map(layout::watched));
     // A run lasts a little longer than its faults.
-    let all = (0..minutes + 10).flat_map(|minute| (0..layout::REGISTER_COUNT).map(move |number| (minute, number)));
+    let all =
+        (0..minutes + 10).flat_map(|minute| (0..layout::REGISTER_COUNT).map(move |number| (minute, number)));
     paths.extend(all.map(|(minute, number)| layout::register(minute, number)));
     for path in paths {
         let create = Ask::Create { path: path.clone(), value: world.value(), lasts: Lasts::Always };

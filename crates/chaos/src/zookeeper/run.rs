@@ -91,7 +91,8 @@ async fn play(
         maker.close().await;
         Ok::<(), String>(())
     });
-    made.await.map_err(|_| format!("the service did not take its first nodes within {} s", START.as_secs()))??;
+    made.await
+        .map_err(|_| format!("the service did not take its first nodes within {} s", START.as_secs()))??;
     stage.whole().await?;
     let people = (0..plan.sessions.into()).map(|number| load::person(Rc::clone(&world), number, seed));
     let people: Vec<_> = people.map(tokio::task::spawn_local).collect();

@@ -35,7 +35,8 @@ pub(crate) fn unnoticed(journals: &[Journal]) -> Vec<String> {
 /// The first entry of any journal that this picks: which journal, and where.
 fn find(journals: &[Journal], is: impl Fn(&Journal, usize, &Entry) -> bool) -> Option<(usize, usize)> {
     journals.iter().enumerate().find_map(|(number, journal)| {
-        let place = (0..journal.lines.len()).find(|place| is(journal, *place, &journal.lines[*place].entry))?;
+        let place =
+            (0..journal.lines.len()).find(|place| is(journal, *place, &journal.lines[*place].entry))?;
         Some((number, place))
     })
 }
@@ -44,17 +45,19 @@ fn is_reply(journal: &Journal, place: usize) -> bool {
     matches!(journal.lines.get(place).map(|line| &line.entry), Some(Entry::Reply { .. }))
 }
 
-/// An event, a reply behind which nothing says more of the session's watches.
+/// An event on a connection that goes on, and behind which the session is answered.
 fn event(journals: &[Journal]) -> Option<(usize, usize)> {
     find(journals, |journal, place, entry| {
         let told = matches!(entry, Entry::Fired { change: Change::Data, zxid, .. } if *zxid > 0);
-        told && is_reply(journal, place + 1)
+        let next = journal.lines.get(place + 1).map(|line| &line.entry);
+        let goes_on = !matches!(next, None | Some(Entry::Lost));
+        told && goes_on && (place + 2..journal.lines.len()).any(|later| is_reply(journal, later))
     })
 }
 
 fn twice(journals: &mut [Journal]) -> Option<()> {
     let (number, place) = event(journals)?;
-    // In the place of the answer: that one is as if it had been lost.
+    // In the place of what comes next, which is as if it had never been.
     let again = journals[number].lines[place].entry.clone();
     journals[number].lines[place + 1].entry = again;
     Some(())
@@ -62,7 +65,7 @@ fn twice(journals: &mut [Journal]) -> Option<()> {
 
 fn missed(journals: &mut [Journal]) -> Option<()> {
     let (number, place) = event(journals)?;
-    journals[number].lines[place].entry = Entry::Pong { sent: 0 };
+    journals[number].lines[place].entry = Entry::Pong;
     Some(())
 }
 
@@ -125,7 +128,8 @@ fn outlived(journals: &mut [Journal]) -> Option<()> {
     let directory = super::journal::parent(&path).to_owned();
     let (later, place) = find(journals, |journal, _, entry| match entry {
         Entry::Reply { to, zxid, outcome: Ok(_) } => {
-            *zxid > end && matches!(journal.asked(*to), Some(Ask::Children { path, .. }) if *path == directory)
+            *zxid > end
+                && matches!(journal.asked(*to), Some(Ask::Children { path, .. }) if *path == directory)
         }
         _ => false,
     })?;
@@ -149,7 +153,8 @@ fn owned_twice(journals: &mut [Journal]) -> Option<()> {
     let owned = checks::owned(journals);
     let (number, place) = journals.iter().enumerate().find_map(|(number, journal)| {
         journal.replies().find_map(|heard| {
-            let (Ask::Children { path, .. }, Ok(Done::Children { names, .. })) = (heard.ask, heard.outcome) else {
+            let (Ask::Children { path, .. }, Ok(Done::Children { names, .. })) = (heard.ask, heard.outcome)
+            else {
                 return None;
             };
             let contends = names.iter().any(|name| layout::journal_of(name) == Some(number));

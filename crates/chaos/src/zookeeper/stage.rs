@@ -83,7 +83,11 @@ impl Stage {
             if self.said.elapsed() > PROGRESS {
                 self.said = Instant::now();
                 let broken = std::mem::take(&mut self.recent).join(", ");
-                println!("{:>5} s  {} answers: {broken}", self.began.elapsed().as_secs(), self.world.requests());
+                println!(
+                    "{:>5} s  {} answers: {broken}",
+                    self.began.elapsed().as_secs(),
+                    self.world.requests()
+                );
             }
         }
         Ok(())
@@ -177,7 +181,9 @@ impl Stage {
             if healed.elapsed() > self.patience {
                 self.say_status().await;
                 let within = self.patience.as_secs();
-                return Err(format!("nothing was answered within {within} s after: {}", fault.describe()).into());
+                return Err(
+                    format!("nothing was answered within {within} s after: {}", fault.describe()).into()
+                );
             }
         }
         self.slowest = self.slowest.max(healed.elapsed());

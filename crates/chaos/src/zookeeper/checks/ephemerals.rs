@@ -1,7 +1,7 @@
 //! An ephemeral node is there as long as its session lives, and no longer.
 
 use super::changes::exact_events;
-use super::lives::{Life, lives};
+use super::lives::{Life, Node, lives};
 use crate::zookeeper::journal::{Ask, Change, Done, Heard, Journal, child};
 use std::collections::{BTreeMap, BTreeSet};
 use troth_zookeeper::Code;
@@ -36,10 +36,7 @@ fn of_session(life: &Life<'_>) -> Vec<String> {
     if let Some(end) = life.end()
         && end <= life.until
     {
-        wrong.push(format!(
-            "session {session:#x} ended at {end:#x}, and was answered at {:#x}",
-            life.until
-        ));
+        wrong.push(format!("session {session:#x} ended at {end:#x}, and was answered at {:#x}", life.until));
     }
     if let Some(at) = life.over_at
         && !life.is_to_end
@@ -57,6 +54,14 @@ fn of_session(life: &Life<'_>) -> Vec<String> {
 /// Whether a session was over at this time though its time was not.
 fn is_early(life: &Life<'_>, at: u64) -> bool {
     at.saturating_add(SLACK) < life.sign.saturating_add(u64::from(life.journal.timeout) * 1_000_000)
+}
+
+/// What a directory held at some position.
+struct List<'a> {
+    zxid: i64,
+    /// When that was known.
+    at: u64,
+    names: BTreeSet<&'a str>,
 }
 
 /// All nodes that are known to have been created, by path, with their sessions.
@@ -85,14 +90,19 @@ impl<'a> Nodes<'a> {
 
     fn reply(&self, heard: &Heard<'_>) -> Vec<String> {
         match (heard.ask, heard.outcome) {
-            (Ask::Get { path, .. } | Ask::Exists { path, .. }, Ok(Done::Value { stat, .. } | Done::Stat(stat))) => {
+            (
+                Ask::Get { path, .. } | Ask::Exists { path, .. },
+                Ok(Done::Value { stat, .. } | Done::Stat(stat)),
+            ) => {
                 let mut wrong = self.present(path, heard.zxid);
                 if stat.owner != 0 {
                     wrong.extend(self.owned(path, stat.owner, heard));
                 }
                 wrong
             }
-            (Ask::Get { path, .. } | Ask::Exists { path, .. }, Err(code)) if *code == Code::NoNode.number() => {
+            (Ask::Get { path, .. } | Ask::Exists { path, .. }, Err(code))
+                if *code == Code::NoNode.number() =>
+            {
                 self.absent(path, heard.zxid, heard.at)
             }
             (Ask::Children { path, .. }, Ok(Done::Children { names, .. })) => {
@@ -113,12 +123,16 @@ impl<'a> Nodes<'a> {
     /// A node is there.
     fn present(&self, path: &str, zxid: i64) -> Vec<String> {
         let gone = self.gone.get(path).filter(|gone| **gone <= zxid);
-        gone.map(|gone| format!("{path} was gone at {gone:#x}, and is there at {zxid:#x}")).into_iter().collect()
+        gone.map(|gone| format!("{path} was gone at {gone:#x}, and is there at {zxid:#x}"))
+            .into_iter()
+            .collect()
     }
 
     /// A node of this session is there.
     fn owned(&self, path: &str, session: i64, heard: &Heard<'_>) -> Vec<String> {
-        let Some(life) = self.sessions.get(&session).map(|life| &self.lives[*life]) else { return Vec::new() };
+        let Some(life) = self.sessions.get(&session).map(|life| &self.lives[*life]) else {
+            return Vec::new();
+        };
         let by_order = life.end().is_some_and(|end| end <= heard.zxid);
         // Reads are linearizable: what was over when it was asked is gone.
         let by_time = life.over_at.is_some_and(|over| over < heard.called);
@@ -150,34 +164,42 @@ impl<'a> Nodes<'a> {
 
     /// Nodes that are missing among their directory's children.
     fn lists(&self, journals: &[Journal]) -> Vec<String> {
-        let mut lists: BTreeMap<&str, Vec<(i64, BTreeSet<&str>, u64)>> = BTreeMap::new();
+        let mut lists: BTreeMap<&str, Vec<List<'_>>> = BTreeMap::new();
         for heard in journals.iter().flat_map(Journal::replies) {
-            if let (Ask::Children { path, .. }, Ok(Done::Children { names, .. })) = (heard.ask, heard.outcome) {
+            if let (Ask::Children { path, .. }, Ok(Done::Children { names, .. })) = (heard.ask, heard.outcome)
+            {
                 let names = names.iter().map(String::as_str).collect();
-                lists.entry(path).or_default().push((heard.zxid, names, heard.at));
+                lists.entry(path).or_default().push(List { zxid: heard.zxid, at: heard.at, names });
             }
         }
-        let mut born: BTreeMap<&str, Vec<(i64, i64, &str)>> = BTreeMap::new();
+        let mut born: BTreeMap<&str, Vec<(i64, &str, &Node)>> = BTreeMap::new();
         for (path, owner) in &self.owners {
             let node = &self.lives[*owner].nodes[*path];
             let Some((directory, _)) = path.rsplit_once('/') else { continue };
-            born.entry(directory).or_default().push((node.created, node.until, path));
+            born.entry(directory).or_default().push((node.created, path, node));
         }
         let mut wrong = Vec::new();
         for (directory, mut lists) in lists {
             let Some(mut born) = born.remove(directory) else { continue };
-            lists.sort_by_key(|(zxid, ..)| *zxid);
-            born.sort_unstable();
+            lists.sort_by_key(|list| (list.zxid, list.at));
+            born.sort_unstable_by_key(|(created, path, _)| (*created, *path));
             let mut born = born.into_iter().peekable();
-            // Those that must be there.
-            let mut there: Vec<(i64, &str)> = Vec::new();
-            for (zxid, names, at) in lists {
-                while let Some((_, until, path)) = born.next_if(|(created, ..)| *created <= zxid) {
-                    there.push((until, path));
+            // Those that may have to be there.
+            let mut there: Vec<(&str, &Node)> = Vec::new();
+            for List { zxid, at, names } in lists {
+                while let Some((_, path, node)) = born.next_if(|(created, ..)| *created <= zxid) {
+                    there.push((path, node));
                 }
-                there.retain(|(until, _)| *until >= zxid);
-                let missing = there.iter().filter(|(_, path)| !names.contains(&path[directory.len() + 1..]));
-                wrong.extend(missing.flat_map(|(_, path)| self.absent(path, zxid, at)));
+                there.retain(|(path, node)| {
+                    if node.is_to_go && node.until < zxid {
+                        return false;
+                    }
+                    let is_there = names.contains(&path[directory.len() + 1..]);
+                    if !is_there {
+                        wrong.extend(self.absent(path, zxid, at));
+                    }
+                    is_there
+                });
             }
         }
         wrong

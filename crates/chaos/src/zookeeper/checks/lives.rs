@@ -47,15 +47,8 @@ impl<'a> Life<'a> {
             is_to_end: journal.has(&Entry::Sent(Ask::Close)),
             sign: 0,
         };
-        // A gateway answers pings itself and tells the group of them a little later.
-        let late = u64::from(journal.timeout) * 1_000_000 / 2;
-        for line in &journal.lines {
-            match &line.entry {
-                Entry::Pong { sent } => life.sign = life.sign.max(sent.saturating_sub(late)),
-                Entry::Expired => life.over_at = Some(line.at),
-                _ => {}
-            }
-        }
+        let expired = journal.lines.iter().find(|line| line.entry == Entry::Expired);
+        life.over_at = expired.map(|line| line.at);
         // Where deletions were asked for first, and what had been shown then.
         let mut shown = 0;
         let mut asked: BTreeMap<&str, i64> = BTreeMap::new();
@@ -69,7 +62,10 @@ impl<'a> Life<'a> {
             }
         }
         for heard in journal.replies() {
-            life.sign = life.sign.max(heard.called);
+            // Of pings and reads a gateway may tell the group later, or never.
+            if heard.ask.is_ordered() {
+                life.sign = life.sign.max(heard.called);
+            }
             match (heard.ask, heard.outcome) {
                 (Ask::Close, Ok(_)) => {
                     life.ends.insert(heard.zxid);
@@ -134,5 +130,6 @@ pub(crate) fn left_behind(seen: &[(String, i64)], journals: &[Journal]) -> Vec<S
         None => "nobody knows",
     };
     let left = seen.iter().filter(|(_, session)| *session != 0);
-    left.map(|(path, session)| format!("{path} outlived session {session:#x}, which {}", of(*session))).collect()
+    left.map(|(path, session)| format!("{path} outlived session {session:#x}, which {}", of(*session)))
+        .collect()
 }

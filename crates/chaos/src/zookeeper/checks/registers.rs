@@ -73,7 +73,10 @@ pub(crate) fn versions(journals: &[Journal]) -> Vec<String> {
             let (path, value, stat) = match (heard.ask, heard.outcome) {
                 (Ask::Set { path, value, expected }, Ok(Done::Stat(stat))) => {
                     if expected.is_some_and(|expected| stat.version != expected + 1) {
-                        wrong.push(format!("{path} had version {expected:?}, and after a write {}", stat.version));
+                        wrong.push(format!(
+                            "{path} had version {expected:?}, and after a write {}",
+                            stat.version
+                        ));
                     }
                     (path, value, stat)
                 }
@@ -94,7 +97,8 @@ pub(crate) fn versions(journals: &[Journal]) -> Vec<String> {
         }
     }
     for (path, versions) in nodes {
-        let all: Vec<(i32, i64)> = versions.into_iter().map(|(version, (modified, _))| (version, modified)).collect();
+        let all: Vec<(i32, i64)> =
+            versions.into_iter().map(|(version, (modified, _))| (version, modified)).collect();
         for pair in all.windows(2).filter(|pair| pair[0].1 >= pair[1].1) {
             wrong.push(format!("{path} has an older version that was written later: {pair:x?}"));
         }

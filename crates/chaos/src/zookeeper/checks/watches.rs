@@ -66,7 +66,9 @@ impl<'a> Replay<'a> {
                     if self.rewatching == Some(*to) {
                         self.rewatching = None;
                     }
-                    let missed = self.missed(*zxid);
+                    // The watches of a session are over with it.
+                    let closes = matches!(self.journal.asked(*to), Some(Ask::Close));
+                    let missed = if closes { None } else { self.missed(*zxid) };
                     self.sets(place, *zxid);
                     missed
                 }

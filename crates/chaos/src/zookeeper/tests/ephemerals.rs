@@ -37,7 +37,9 @@ fn a_node_that_is_gone_before_its_session_is_wrong() {
 
 #[test]
 fn a_node_that_is_there_after_its_session_is_wrong() {
-    let look = |stat: Stat| Book::new(1).asks(Ask::Exists { path: "/g/x".to_owned(), watch: false }, 12, Ok(Done::Stat(stat)));
+    let look = |stat: Stat| {
+        Book::new(1).asks(Ask::Exists { path: "/g/x".to_owned(), watch: false }, 12, Ok(Done::Stat(stat)))
+    };
     complains(&wrong(vec![alive().closes(12), Book::new(1).lists("/g", &["0"], 12)]), "outlived");
     // One that its client does not know to have created, too.
     let stat = Stat { owner: session(0), ..Stat::default() };
@@ -77,7 +79,10 @@ fn a_session_does_not_end_before_its_time() {
 #[test]
 fn a_deleted_node_that_is_there_is_wrong() {
     let other = Book::new(1).lists("/g", &["0"], 8);
-    complains(&wrong(vec![Book::new(0).creates("/g/0", 5).deletes("/g/0", 7).sees(9), other]), "was gone at 0x7");
+    complains(
+        &wrong(vec![Book::new(0).creates("/g/0", 5).deletes("/g/0", 7).sees(9), other]),
+        "was gone at 0x7",
+    );
 }
 
 #[test]

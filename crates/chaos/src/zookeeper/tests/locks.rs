@@ -13,7 +13,8 @@ fn contends(number: usize, name: &str, zxid: i64) -> Book {
     let book = Book::new(number);
     let (path, session) = (format!("/locks/3/{name}"), book.0.session);
     let stat = Stat { created: zxid, modified: zxid, owner: session, ..Stat::default() };
-    let ask = Ask::Create { path: "/locks/3/".to_owned(), value: String::new(), lasts: Lasts::SessionNumbered };
+    let ask =
+        Ask::Create { path: "/locks/3/".to_owned(), value: String::new(), lasts: Lasts::SessionNumbered };
     book.asks(ask, zxid, Ok(Done::Created { path, stat }))
 }
 
@@ -53,7 +54,8 @@ fn names_say_who_is_first() {
 fn a_lock_that_goes_from_hand_to_hand_is_right() {
     let all = journals(vec![guarded(first(), 8).deletes(&node(FIRST), 10), guarded(second(10), 11)]);
     is_content(&locks(&all));
-    let all: Vec<(usize, i64, i64)> = owned(&all).iter().map(|own| (own.journal, own.from, own.until)).collect();
+    let all: Vec<(usize, i64, i64)> =
+        owned(&all).iter().map(|own| (own.journal, own.from, own.until)).collect();
     assert_eq!(all, [(0, 7, 9), (1, 10, 11)]);
     is_content(&locks(&journals(vec![first().closes(10), second(10)])));
     // Others saw it end.

@@ -40,7 +40,7 @@ impl Book {
 
     /// Lets time pass.
     fn later(mut self, millis: u64) -> Self {
-        self.add(Entry::Pong { sent: 0 });
+        self.add(Entry::Pong);
         self.0.lines.last_mut().unwrap().at += millis * MILLI;
         self
     }

@@ -18,7 +18,10 @@ fn a_reply_that_goes_back_is_wrong() {
 
 #[test]
 fn an_event_after_what_reveals_it_is_wrong() {
-    complains(&order(&journals(vec![Book::new(0).sees(6).told(6, Change::Data, "/a")])), "only after a reply");
+    complains(
+        &order(&journals(vec![Book::new(0).sees(6).told(6, Change::Data, "/a")])),
+        "only after a reply",
+    );
 }
 
 #[test]

@@ -43,7 +43,8 @@ fn requests_become_records() {
         .into_iter()
         .map(|record| (record.verb, record.value, record.expected, record.outcome, record.version))
         .collect();
-    let row = |verb, value: &str, expected, outcome, version| (verb, value.to_owned(), expected, outcome, version);
+    let row =
+        |verb, value: &str, expected, outcome, version| (verb, value.to_owned(), expected, outcome, version);
     let expected = [
         row(Verb::Cas, "a", None, Outcome::Ok, Some(1)),
         row(Verb::Cas, "b", Some(1), Outcome::Ok, Some(2)),
@@ -59,7 +60,8 @@ fn requests_become_records() {
 
 #[test]
 fn versions_that_count_are_right() {
-    let book = created().asks(set("b", Some(0)), 5, Ok(Done::Stat(stat(1, 5)))).asks(get(), 7, found("b", 1, 5));
+    let book =
+        created().asks(set("b", Some(0)), 5, Ok(Done::Stat(stat(1, 5)))).asks(get(), 7, found("b", 1, 5));
     is_content(&versions(&journals(vec![book])));
 }
 

@@ -10,7 +10,8 @@ const SECOND: &str = "1-1-0000000001";
 
 fn contends(book: Book, name: &str, zxid: i64) -> Book {
     let stat = Stat { created: zxid, modified: zxid, owner: book.0.session, ..Stat::default() };
-    let ask = Ask::Create { path: "/locks/0/".to_owned(), value: String::new(), lasts: Lasts::SessionNumbered };
+    let ask =
+        Ask::Create { path: "/locks/0/".to_owned(), value: String::new(), lasts: Lasts::SessionNumbered };
     book.asks(ask, zxid, Ok(Done::Created { path: format!("/locks/0/{name}"), stat }))
 }
 

@@ -39,6 +39,11 @@ fn a_change_that_is_not_told_is_wrong() {
 }
 
 #[test]
+fn a_session_that_is_closed_need_not_be_told_what_that_changes() {
+    is_content(&wrong(Book::new(0).watches("/a", 0, 5).closes(7)));
+}
+
+#[test]
 fn an_event_that_comes_twice_is_wrong() {
     let twice = Book::new(0).watches("/a", 0, 5).told(7, Change::Data, "/a").told(7, Change::Data, "/a");
     complains(&wrong(twice), "twice on one connection");

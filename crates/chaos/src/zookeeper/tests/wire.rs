@@ -23,7 +23,12 @@ fn requests_are_the_records_that_they_are_said_to_be() {
     });
     assert_eq!(wire::request(9, &create)[4..], expected);
     let set = Ask::Set { path: "/a".to_owned(), value: "x".to_owned(), expected: None };
-    assert_eq!(wire::request(9, &set)[4..], packet(|out| drop(out.int(9).int(5).text("/a").buffer(b"x").int(-1))));
+    assert_eq!(
+        wire::request(9, &set)[4..],
+        packet(|out| {
+            out.int(9).int(5).text("/a").buffer(b"x").int(-1);
+        })
+    );
     let rewatch = Ask::Rewatch {
         seen: 7,
         data: vec!["/a".to_owned()],
@@ -53,14 +58,22 @@ fn packets_are_taken_whole() {
 
 #[test]
 fn answers_are_read() {
-    let pong = packet(|out| drop(out.int(-2).long(4).int(0)));
+    let pong = packet(|out| {
+        out.int(-2).long(4).int(0);
+    });
     assert_eq!(wire::packet(&pong), Ok(Packet::Pong));
-    let event = packet(|out| drop(out.int(-1).long(6).int(0).int(3).int(3).text("/a")));
+    let event = packet(|out| {
+        out.int(-1).long(6).int(0).int(3).int(3).text("/a");
+    });
     let fired = Packet::Fired { zxid: 6, change: Change::Data, path: "/a".to_owned() };
     assert_eq!(wire::packet(&event), Ok(fired));
-    let unknown = packet(|out| drop(out.int(-1).long(6).int(0).int(9).int(3).text("/a")));
+    let unknown = packet(|out| {
+        out.int(-1).long(6).int(0).int(9).int(3).text("/a");
+    });
     assert!(wire::packet(&unknown).is_err());
-    let reply = packet(|out| drop(out.int(5).long(8).int(-101)));
+    let reply = packet(|out| {
+        out.int(5).long(8).int(-101);
+    });
     let no_node = Packet::Reply { xid: 5, zxid: 8, error: -101, body: Bytes::new() };
     assert_eq!(wire::packet(&reply), Ok(no_node));
 
@@ -81,7 +94,9 @@ fn answers_are_read() {
     let Ok(Done::Children { names, .. }) = wire::done(&children, &body) else { panic!() };
     assert_eq!(names, ["b", "c"]);
 
-    let attached = packet(|out| drop(out.int(0).int(6000).long(0x55).buffer(&[1; 16]).boolean(false)));
+    let attached = packet(|out| {
+        out.int(0).int(6000).long(0x55).buffer(&[1; 16]).boolean(false);
+    });
     let attached = wire::attached(&attached).unwrap();
     assert_eq!((attached.timeout, attached.session, attached.password.len()), (6000, 0x55, 16));
 }
