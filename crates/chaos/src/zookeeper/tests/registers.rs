@@ -39,7 +39,7 @@ fn requests_become_records() {
         .sends(set("e", Some(2)))
         .line(Entry::Lost)
         .writes("/watched/1", 1, 9);
-    let all: Vec<(Verb, String, Option<u64>, Outcome, Option<u64>)> = records(&journals(vec![book]))
+    let all: Vec<_> = records(&journals(vec![book]))
         .into_iter()
         .map(|record| (record.verb, record.value, record.expected, record.outcome, record.version))
         .collect();
