@@ -2,7 +2,8 @@
 //!
 //! Each server has its replica's files below its own data directory, so that they go where somebody wipes that. What all
 //! have alike is made in a directory of the ensemble's, which the ports of its servers name. A server that has nothing
-//! where it was before, or whose peers have not, is one of a new ensemble on the same ports.
+//! where it was before, or whose peers have not, is one of a new ensemble on the same ports. A protocol with 3f+1 replicas
+//! has more of them than there are servers; the last servers run two each.
 
 use super::given::Given;
 use crate::process;
@@ -19,11 +20,41 @@ const MEMBERS: &str = "members";
 /// The present group's files.
 const MADE: &str = "made";
 
-/// The server's own directory with the files of its replica and its gateway, made where there is none.
+/// The group to make.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its protocol.
+    pub protocol: String,
+    /// How many of its replicas lie: the last ones.
+    pub liars: usize,
+}
+
+impl Wanted {
+    /// As many replicas as the protocol needs to bear what so many servers bear.
+    pub fn replicas(&self, servers: usize) -> usize {
+        match self.protocol.as_str() {
+            "pbft" | "a2m-pbft-e" => servers / 2 * 3 + 1,
+            _ => servers,
+        }
+    }
+
+    /// The replicas that the server in this place runs.
+    pub fn hosted(&self, servers: usize, place: usize) -> Vec<usize> {
+        let beyond = servers..self.replicas(servers);
+        [place].into_iter().chain(beyond.filter(|replica| 2 * servers - 1 - replica == place)).collect()
+    }
+
+    /// Whether a replica lies.
+    pub fn lies(&self, servers: usize, replica: usize) -> bool {
+        replica + self.liars >= self.replicas(servers)
+    }
+}
+
+/// The server's own directory with the files of its replicas and its gateway, made where there is none.
 ///
 /// # Errors
 /// Where the group cannot be made.
-pub fn join(given: &Given, home: &Path, troth: &Path) -> Result<PathBuf, String> {
+pub fn join(given: &Given, wanted: &Wanted, home: &Path, troth: &Path) -> Result<PathBuf, String> {
     let (id, own) = (given.id()?, given.data.join(OWN));
     let names: Vec<String> = given.peers.iter().map(|peer| peer.leader.to_string()).collect();
     let ensemble = home.join(format!("ensemble-{}", names.join("-")));
@@ -44,16 +75,19 @@ pub fn join(given: &Given, home: &Path, troth: &Path) -> Result<PathBuf, String>
     // Who was of it and has nothing any more was wiped, and so were the others, or will be.
     let stale = members.lines().any(|member| member == data || gone(member));
     if stale || group().is_none() {
-        make(given, &made, troth)?;
+        make(given, wanted, &made, troth)?;
     }
     let members = if stale { String::new() } else { members };
 
     remove(&own)?;
     directory(&own.join("clients"))?;
     copy(&made.join("cluster.toml"), &own.join("cluster.toml"))?;
-    let (replica, client) = (format!("replica-{id}"), format!("clients/client-{}.toml", id + 1));
-    directory(&own.join(&replica))?;
-    copy(&made.join(&replica).join("secret.toml"), &own.join(&replica).join("secret.toml"))?;
+    for replica in wanted.hosted(given.peers.len(), id) {
+        let replica = format!("replica-{replica}");
+        directory(&own.join(&replica))?;
+        copy(&made.join(&replica).join("secret.toml"), &own.join(&replica).join("secret.toml"))?;
+    }
+    let client = format!("clients/client-{}.toml", id + 1);
     copy(&made.join(&client), &own.join(&client))?;
     // Last: without it what is there counts for nothing.
     copy(&made.join("cluster.toml"), &own.join(MARK))?;
@@ -61,11 +95,11 @@ pub fn join(given: &Given, home: &Path, troth: &Path) -> Result<PathBuf, String>
     Ok(own)
 }
 
-/// Makes a group with as many replicas as there are servers.
-fn make(given: &Given, made: &Path, troth: &Path) -> Result<(), String> {
+/// Makes a group that bears as much as so many servers do.
+fn make(given: &Given, wanted: &Wanted, made: &Path, troth: &Path) -> Result<(), String> {
     let servers = given.peers.len();
     if servers < 3 || servers.is_multiple_of(2) {
-        return Err(format!("a group has 3, 5, 7, … replicas, and there are {servers} servers"));
+        return Err(format!("there are {servers} servers, and it takes 3, 5, 7, …"));
     }
     remove(made)?;
     let tick: u64 = given.number("tickTime")?.unwrap_or(3000);
@@ -73,7 +107,8 @@ fn make(given: &Given, made: &Path, troth: &Path) -> Result<(), String> {
     let most: u64 = given.number("maxSessionTimeout")?.unwrap_or(20 * tick);
     // Ports for the file to be checked with; those of the servers are put in their place.
     let base = 4700;
-    let mut words: Vec<String> = ["init", "--service", "zookeeper"].map(str::to_string).to_vec();
+    let mut words: Vec<String> =
+        ["init", "--service", "zookeeper", "--protocol", &wanted.protocol].map(str::to_string).to_vec();
     let numbers = [
         ("--f", servers as u64 / 2),
         ("--clients", servers as u64),
@@ -93,8 +128,12 @@ fn make(given: &Given, made: &Path, troth: &Path) -> Result<(), String> {
 
     let file = made.join("cluster.toml");
     let mut text = read(&file)?;
-    for (number, peer) in (0u64..).zip(&given.peers) {
-        for (from, to) in [(base + number, peer.leader), (base + 100 + number, peer.election)] {
+    let own = given.peers.iter().map(|peer| (peer.leader, peer.election));
+    // A server has ten ports in a row, and ZooKeeper needs the first five of them.
+    let second = given.peers.iter().rev().map(|peer| (peer.leader + 3, peer.leader + 4));
+    let all = own.chain(second).take(wanted.replicas(servers));
+    for (number, (address, http)) in (0u64..).zip(all) {
+        for (from, to) in [(base + number, address), (base + 100 + number, http)] {
             let old = format!("\"127.0.0.1:{from}\"");
             if !text.contains(&old) {
                 return Err(format!("{} has no address {old}", file.display()));

@@ -1,6 +1,6 @@
 //! `kazoo`: the test suite of a ZooKeeper client, once against ZooKeeper and once against Troth.
 
-mod ensemble;
+pub mod ensemble;
 pub mod given;
 pub mod junit;
 pub mod server;
@@ -12,6 +12,7 @@ use crate::{process, workspace};
 use junit::Outcomes;
 use serde_json::json;
 use set_up::Tools;
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
@@ -27,12 +28,14 @@ pub const COMMAND: Command = Command {
 Kazoo is the ZooKeeper client of Python programs; its package has its tests. They start three servers of ZooKeeper by
 the command `java`, kill and restart them, and use what they serve. This runs them as they are, once with a JDK's
 `java` and the artifacts of ZooKeeper 3.9.5, and once with a program of that name before it on the PATH that starts a
-replica and a gateway of Troth for each server that the suite asks for (f = 1), and with them ends and restarts.
+replica and a gateway of Troth for each server that the suite asks for, and with them ends and restarts.
 It prints every test that does not pass on both, with the reason, and how long each run took. It holds where, of the
 tests that pass on ZooKeeper in modules that need servers, at least 97 % pass on Troth; a skip is no pass.
 What is fetched once (the Python packages that bench/peers/kazoo pins, ZooKeeper's artifacts) and what is written stays
 below target/kazoo: zookeeper.xml and troth.xml have what pytest says. Needs `python3` with venv, `mvn`, a JDK, and a
-network the first time.",
+network the first time.
+--servers 5 has the suite start five servers, for f = 2. Of a protocol with 3f+1 replicas the last servers run two each.
+With --liars the last replicas lie to clients and to each other: a build for that, of which no more than f do.",
     options: &[
         Opt {
             name: "--only",
@@ -40,6 +43,13 @@ network the first time.",
             help: "run one of the two; the outcomes of the other are those of its last run, where there are some",
         },
         Opt { name: "--select", value: "<expr>", help: "only tests whose names match (pytest's -k)" },
+        Opt {
+            name: "--protocol",
+            value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
+            help: "how the replicas agree; minbft where not given",
+        },
+        Opt { name: "--servers", value: "<n>", help: "how many servers the suite has; 3 where not given" },
+        Opt { name: "--liars", value: "<n>", help: "replicas that lie; none where not given" },
         Opt {
             name: "--troth",
             value: "<path>",
@@ -56,8 +66,8 @@ const LIMIT: Duration = Duration::from_secs(25 * 60);
 const TEST_SECONDS: u64 = 120;
 /// Ports from here on, of which each server takes five in a row of ten.
 const PORTS: u16 = 20_000;
-/// How many servers.
-const SERVERS: u16 = 3;
+/// The most servers.
+const MOST: u64 = 9;
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
     let root = workspace::root();
@@ -69,24 +79,36 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         return Err(format!("--only {other}: it is zookeeper or troth"));
     }
     let runs = |which: &str| only.as_ref().is_none_or(|only| only == which);
+    let servers = arguments.number("--servers", 3)?;
+    let liars = arguments.number("--liars", 0)?;
+    if !(3..=MOST).contains(&servers) || servers.is_multiple_of(2) || liars > servers / 2 {
+        return Err(format!("there are 3, 5, … {MOST} servers, and at most f of 2f+1 lie"));
+    }
+    let protocol = arguments.all("--protocol").pop().unwrap_or("minbft".to_string());
     let built = arguments.all("--troth").pop().map(PathBuf::from);
-    let tools = set_up::tools(&root, &home, built)?;
-    let suite = Suite { tools: &tools, home: &home, selected: &selected };
+    let tools = set_up::tools(&root, &home, built, liars > 0)?;
+    let suite = Suite { tools: &tools, home: &home, selected: &selected, servers };
 
     let zookeeper = if runs("zookeeper") { suite.run("zookeeper", &[])? } else { suite.last("zookeeper")? };
-    let servers = home.join("servers");
+    let place = home.join("servers");
     let troth = if runs("troth") {
-        set_up::remove(&servers)?;
+        set_up::remove(&place)?;
         let before = std::env::var_os("PATH").unwrap_or_default();
         let path = [set_up::shim(&home)?].into_iter().chain(std::env::split_paths(&before));
         let path = std::env::join_paths(path).map_err(|why| why.to_string())?;
-        let named = [(server::HOME, servers.clone()), (server::TROTH, tools.troth.clone())];
-        suite.run("troth", &[&[("PATH", path.into())], &named[..]].concat())?
+        let named = [
+            ("PATH", path),
+            (server::HOME, place.clone().into()),
+            (server::TROTH, tools.troth.clone().into()),
+            (server::PROTOCOL, protocol.into()),
+            (server::LIARS, liars.to_string().into()),
+        ];
+        suite.run("troth", &named)?
     } else {
         suite.last("troth")?
     };
     if !arguments.flag("--keep") {
-        set_up::remove(&servers)?;
+        set_up::remove(&place)?;
     }
     Ok(report(&zookeeper, &troth, only.is_none() && selected.is_empty()))
 }
@@ -104,6 +126,7 @@ struct Suite<'a> {
     tools: &'a Tools,
     home: &'a Path,
     selected: &'a str,
+    servers: u64,
 }
 
 impl Suite<'_> {
@@ -116,7 +139,7 @@ impl Suite<'_> {
     }
 
     /// Runs it to its end.
-    fn run(&self, name: &str, environment: &[(&str, PathBuf)]) -> Result<Ended, String> {
+    fn run(&self, name: &str, environment: &[(&str, OsString)]) -> Result<Ended, String> {
         println!("kazoo {} against {name}", self.tools.version);
         let (file, scratch) = (self.home.join(format!("{name}.xml")), self.home.join(format!("{name}-tmp")));
         set_up::remove(&scratch)?;
@@ -134,12 +157,12 @@ impl Suite<'_> {
             .env("CI", "1")
             .env("ZOOKEEPER_VERSION", set_up::ZOOKEEPER)
             .env("ZOOKEEPER_CLASSPATH", &self.tools.classpath)
-            .env("ZOOKEEPER_CLUSTER_SIZE", SERVERS.to_string())
-            .env("ZOOKEEPER_PORT_OFFSET", ports()?.to_string());
+            .env("ZOOKEEPER_CLUSTER_SIZE", self.servers.to_string())
+            .env("ZOOKEEPER_PORT_OFFSET", ports(self.servers)?.to_string());
         if !self.selected.is_empty() {
             program.args(["-k", self.selected]);
         }
-        program.envs(environment.iter().map(|(name, value)| (*name, value.as_os_str())));
+        program.envs(environment.iter().map(|(name, value)| (*name, value)));
         let mut alive = |so_far: Duration, line: &str| println!("  {} s: {line}", so_far.as_secs());
         let ran = process::run(&mut program, LIMIT, &mut alive)?;
         let log = self.home.join(format!("{name}.log"));
@@ -155,9 +178,9 @@ impl Suite<'_> {
 }
 
 /// The first of a row of ports that are free now.
-fn ports() -> Result<u16, String> {
-    let free =
-        |from: &u16| (0..10 * SERVERS).all(|port| TcpListener::bind(("127.0.0.1", from + port)).is_ok());
+fn ports(servers: u64) -> Result<u16, String> {
+    let row = u16::try_from(10 * servers).map_err(|why| why.to_string())?;
+    let free = |from: &u16| (0..row).all(|port| TcpListener::bind(("127.0.0.1", from + port)).is_ok());
     let mut rows = (PORTS..32_000).step_by(100);
     rows.find(free).ok_or_else(|| format!("no ports are free from {PORTS} on"))
 }

@@ -1,10 +1,10 @@
-//! The program that stands in for `java`: started as ZooKeeper's server it is a replica of a Troth group and a gateway
-//! beside it, for as long as it runs itself.
+//! The program that stands in for `java`: started as ZooKeeper's server it is a replica of a Troth group, or two, and a
+//! gateway beside it, for as long as it runs itself.
 //!
-//! Whoever kills it, with whatever signal, closes the pipe at which both wait for its end. A later start waits until they
+//! Whoever kills it, with whatever signal, closes the pipe at which all of them wait for its end. A later start waits until they
 //! have ended: they hold the lock of the file that they log to.
 
-use super::ensemble;
+use super::ensemble::{self, Wanted};
 use super::given::Given;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -19,10 +19,14 @@ pub const NAME: &str = "java";
 pub const HOME: &str = "TROTH_KAZOO_HOME";
 /// Names the troth program there.
 pub const TROTH: &str = "TROTH_KAZOO_TROTH";
-/// How often it looks whether the two, and whoever started it, still run.
+/// Names the protocol there.
+pub const PROTOCOL: &str = "TROTH_KAZOO_PROTOCOL";
+/// Says there how many replicas lie.
+pub const LIARS: &str = "TROTH_KAZOO_LIARS";
+/// How often it looks whether they, and whoever started it, still run.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Runs until it is killed, one of the two ends, or who started it does.
+/// Runs until it is killed, one of them ends, or who started it does.
 pub fn run(arguments: &[String]) -> ExitCode {
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -35,8 +39,10 @@ pub fn run(arguments: &[String]) -> ExitCode {
 
 fn serve(arguments: &[String]) -> Result<(), String> {
     let parent = std::os::unix::process::parent_id();
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).ok_or(format!("{name} is not set"));
-    let (home, troth) = (named(HOME)?, named(TROTH)?);
+    let named = |name: &str| std::env::var(name).map_err(|why| format!("{name}: {why}"));
+    let (home, troth) = (PathBuf::from(named(HOME)?), PathBuf::from(named(TROTH)?));
+    let liars = named(LIARS)?.parse().map_err(|_| format!("{LIARS} is no number"))?;
+    let wanted = Wanted { protocol: named(PROTOCOL)?, liars };
     let given = Given::read(arguments)?;
     let id = given.id()?;
     let logs = home.join("logs");
@@ -48,14 +54,20 @@ fn serve(arguments: &[String]) -> Result<(), String> {
     let shared = OpenOptions::new().create(true).append(true).open(&log).map_err(locked)?;
     shared.lock().map_err(locked)?;
 
-    let own = ensemble::join(&given, &home, &troth)?;
-    let mut pair = Pair::default();
-    let id = id.to_string();
-    pair.start(&troth, &own, &["replica", "--id", &id], &shared)?;
+    let own = ensemble::join(&given, &wanted, &home, &troth)?;
+    let mut running = Processes::default();
+    let servers = given.peers.len();
+    for replica in wanted.hosted(servers, id) {
+        let lies = wanted.lies(servers, replica);
+        let replica = replica.to_string();
+        let mut words = vec!["replica", "--id", &replica];
+        words.extend(lies.then_some(["--adversary", "liar"]).into_iter().flatten());
+        running.start(&troth, &own, &words, &shared)?;
+    }
     let words = gateway(&given, &own)?;
-    pair.start(&troth, &own, &words.iter().map(String::as_str).collect::<Vec<_>>(), &shared)?;
+    running.start(&troth, &own, &words.iter().map(String::as_str).collect::<Vec<_>>(), &shared)?;
     while std::os::unix::process::parent_id() == parent {
-        if let Some(ended) = pair.ended()? {
+        if let Some(ended) = running.ended()? {
             return Err(format!("{ended}; see {}", log.display()));
         }
         std::thread::sleep(PAUSE);
@@ -69,6 +81,9 @@ fn gateway(given: &Given, own: &Path) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = ["gateway", "zookeeper", "--client"].map(str::to_string).to_vec();
     words.push((given.id()? + 1).to_string());
     words.extend(["--listen".to_string(), format!("127.0.0.1:{port}")]);
+    if let Some(port) = given.number::<u16>("admin.serverPort")? {
+        words.extend(["--admin".to_string(), format!("127.0.0.1:{port}")]);
+    }
     if let Some(most) = given.number::<u32>("maxClientCnxns")? {
         words.extend(["--connections-per-address".to_string(), most.to_string()]);
     }
@@ -89,11 +104,11 @@ fn gateway(given: &Given, own: &Path) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The two processes, killed where this one gives up.
+/// The processes, killed where this one gives up.
 #[derive(Default)]
-struct Pair(Vec<(String, Child)>);
+struct Processes(Vec<(String, Child)>);
 
-impl Pair {
+impl Processes {
     fn start(&mut self, troth: &Path, own: &Path, words: &[&str], log: &File) -> Result<(), String> {
         let failed = |why: std::io::Error| format!("troth {}: {why}", words[0]);
         let child = Command::new(troth)
@@ -121,7 +136,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for Processes {
     fn drop(&mut self) {
         for (_, child) in &mut self.0 {
             let _ = child.kill();

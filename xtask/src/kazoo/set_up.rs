@@ -24,7 +24,7 @@ pub struct Tools {
 }
 
 /// Fetches and builds what is not there.
-pub fn tools(root: &Path, home: &Path, troth: Option<PathBuf>) -> Result<Tools, String> {
+pub fn tools(root: &Path, home: &Path, troth: Option<PathBuf>, liars: bool) -> Result<Tools, String> {
     let wanted = root.join(REQUIREMENTS);
     let requirements =
         std::fs::read_to_string(&wanted).map_err(|why| format!("{}: {why}", wanted.display()))?;
@@ -34,22 +34,26 @@ pub fn tools(root: &Path, home: &Path, troth: Option<PathBuf>) -> Result<Tools, 
     let place = home.join("zookeeper");
     remove(&place)?;
     archives(root, &place.join("lib"))?;
-    let troth = troth
-        .map_or_else(|| build(root), |given| std::path::absolute(given).map_err(|why| why.to_string()))?;
+    let troth = troth.map_or_else(
+        || build(root, liars),
+        |given| std::path::absolute(given).map_err(|why| why.to_string()),
+    )?;
     Ok(Tools { pytest: bin.join("pytest"), version, classpath: place.join("lib/*"), troth })
 }
 
-/// The command as it is released.
-fn build(root: &Path) -> Result<PathBuf, String> {
+/// The command as it is released; or with replicas that lie, which is built for that alone.
+fn build(root: &Path, liars: bool) -> Result<PathBuf, String> {
+    let (profile, features) = if liars { ("chaos", "demo-adversary") } else { ("release", "") };
     println!("building troth");
     let built = workspace::cargo(root)
-        .args(["build", "--release", "--quiet", "--locked", "--package", "troth"])
+        .args(["build", "--quiet", "--locked", "--package", "troth", "--profile", profile])
+        .args(["--features", features])
         .status()
         .map_err(|why| format!("cargo does not start: {why}"))?;
     if !built.success() {
         return Err(format!("troth does not build ({built})"));
     }
-    Ok(workspace::target(root).join("release/troth"))
+    Ok(workspace::target(root).join(profile).join("troth"))
 }
 
 /// The programs of a Python environment with exactly what is wanted.

@@ -72,7 +72,17 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/gateways/",
         ours: &["troth-types", "troth-client", "troth-zookeeper"],
-        others: &["bytes", "getrandom", "md-5", "thiserror", "tokio"],
+        others: &[
+            "bytes",
+            "getrandom",
+            "md-5",
+            "rustls",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tokio-rustls",
+            "x509-cert",
+        ],
     },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },

@@ -1,5 +1,6 @@
 //! What `kazoo` reads: pytest's outcomes, and what the suite gives to `java`; and when it holds.
 
+use crate::kazoo::ensemble::Wanted;
 use crate::kazoo::given::{Given, configuration, users};
 use crate::kazoo::junit::{Outcome, Outcomes, read};
 use crate::kazoo::verdict::{NOT_RUN, Verdict, counted, has_servers, module};
@@ -152,4 +153,21 @@ fn a_file_that_is_none_is_refused() {
         Ok(("b=c".into(), 0))
     );
     assert!(users("user_without_password\nother=\"x\"").is_empty());
+}
+
+#[test]
+fn every_replica_is_run_by_one_server_and_the_last_ones_lie() {
+    for (protocol, servers, replicas) in
+        [("minbft", 3, 3), ("a2m-pbft-ea", 5, 5), ("pbft", 3, 4), ("a2m-pbft-e", 5, 7), ("pbft", 7, 10)]
+    {
+        let wanted = Wanted { protocol: protocol.to_string(), liars: servers / 2 };
+        assert_eq!(wanted.replicas(servers), replicas, "{protocol}");
+        let mut hosted: Vec<usize> = (0..servers).flat_map(|place| wanted.hosted(servers, place)).collect();
+        hosted.sort_unstable();
+        assert_eq!(hosted, (0..replicas).collect::<Vec<_>>(), "{protocol}");
+        let liars = (0..replicas).filter(|replica| wanted.lies(servers, *replica));
+        assert_eq!(liars.collect::<Vec<_>>(), (replicas - servers / 2..replicas).collect::<Vec<_>>());
+        let honest = Wanted { liars: 0, ..wanted };
+        assert!((0..replicas).all(|replica| !honest.lies(servers, replica)));
+    }
 }

@@ -3,13 +3,38 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use troth_types::Limits;
+
+/// Where the certificates are that clients see, as PEM. Files that change are read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The gateway's certificate, and those between it and an authority.
+    pub certificates: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// What is asked of clients; nothing where there is none.
+    pub clients: Option<TlsClients>,
+}
+
+/// What is asked of clients that connect with TLS. The subject of a certificate that is shown is attested to the group (`x509`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsClients {
+    /// The authorities of whom a client's certificate must be.
+    pub authorities: PathBuf,
+    /// Whether a client without one is turned away.
+    pub required: bool,
+}
 
 /// How a gateway serves, and its bounds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Where clients connect. Port 0 takes a free one ([`Gateway::addresses`](crate::Gateway::addresses) says which).
     pub listen: Vec<SocketAddr>,
+    /// Where clients connect with TLS, and how; nowhere where there is none.
+    pub secure: Option<(Vec<SocketAddr>, TlsFiles)>,
+    /// Where the admin pages are (`/commands`), over plain HTTP; nowhere where there is none. Whoever reaches them may ask.
+    pub admin: Option<SocketAddr>,
     /// The group's limits: what goes together to the group must fit one frame.
     pub limits: Limits,
     /// The longest packet of a client, in bytes behind its length (`jute.maxbuffer`). Who sends a longer one is closed.
@@ -45,6 +70,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: Vec::new(),
+            secure: None,
+            admin: None,
             limits: Limits::DEFAULT,
             packet_bytes: 0xf_ffff,
             connections: 10_000,
@@ -65,6 +92,7 @@ impl core::fmt::Debug for Settings {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Settings")
             .field("listen", &self.listen)
+            .field("secure", &self.secure)
             .field("connections", &self.connections)
             .field("connections_per_address", &self.connections_per_address)
             .field("words", &self.words)

@@ -58,6 +58,9 @@ struct ZooKeeper {
     /// Where clients connect.
     #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', default_value = USUAL)]
     listen: Vec<SocketAddr>,
+    /// Where the admin pages are (http://ADDRESS:PORT/commands), neither encrypted nor authenticated; nowhere where absent.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    admin: Option<SocketAddr>,
     /// The group's client to be; a free one where absent. One process at a time may be a client.
     #[arg(long)]
     client: Option<u64>,
@@ -113,6 +116,7 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(Settings {
         listen: asked.listen.clone(),
+        admin: asked.admin,
         limits: cluster.limits,
         packet_bytes: asked.packet_bytes,
         connections: number(asked.connections),
@@ -151,6 +155,9 @@ async fn serve(
     let mut gateway =
         troth_zookeeper_gateway::Gateway::start(settings, client).await.map_err(|why| not_started(&why))?;
     let addresses: Vec<String> = gateway.addresses().iter().map(ToString::to_string).collect();
+    if let Some(pages) = gateway.admin() {
+        say!("Admin pages: http://{pages}/commands");
+    }
     say!("{SERVES}{}", addresses.join(", "));
     tokio::select! {
         () = gateway.ended() => return Err(Failure::new(NOT_DONE, "the session with the group has ended")),

@@ -16,12 +16,17 @@ const SERVES: &str = "Serves ZooKeeper's clients on ";
 
 /// Starts a gateway on a free port; where it serves.
 fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
+    gateway_saying(dir, arguments, 0)
+}
+
+/// As [`gateway`], where it says so many lines before.
+fn gateway_saying(dir: &Path, arguments: &[&str], before: usize) -> (Running, String) {
     let mut command = troth(dir);
     command.args(["gateway", "zookeeper", "--listen", "127.0.0.1:0"]).args(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let place = line.trim_end().strip_prefix(SERVES).unwrap_or_else(|| panic!("it serves: {line:?}"));
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let line = lines.nth(before).expect("it says where").expect("text");
+    let place = line.strip_prefix(SERVES).unwrap_or_else(|| panic!("it serves: {line:?}"));
     (Running(child), place.to_owned())
 }
 
@@ -123,7 +128,11 @@ fn a_session_goes_on_through_another_gateway_when_the_first_is_killed() {
     assert_eq!(client.create("/own", b"mine", 1), 0);
     assert_eq!(client.create("/kept", b"other", 0), -110, "there is one");
 
-    let (mut second, other) = gateway(dir, &[]);
+    let pages =
+        TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string();
+    let (mut second, other) = gateway_saying(dir, &["--admin", &pages], 1);
+    let page = word(&pages, "GET /commands/ruok HTTP/1.0\r\n\r\n");
+    assert!(page.starts_with("HTTP/1.") && page.contains("200"), "{page}");
     assert_ne!(place, other);
     first.signal("KILL");
     drop(replicas.remove(0));

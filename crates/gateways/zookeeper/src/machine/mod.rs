@@ -7,6 +7,7 @@ mod handshake;
 mod line;
 mod liveness;
 mod replies;
+mod reports;
 mod requests;
 mod sasl;
 mod statistics;
@@ -15,6 +16,7 @@ mod wire;
 mod words;
 
 pub use frames::{Frame, Frames, TooLong};
+pub(crate) use reports::reports;
 pub use words::is_word;
 
 #[cfg(test)]

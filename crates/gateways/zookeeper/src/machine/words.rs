@@ -2,10 +2,11 @@
 //! of the group it knows nothing.
 
 use super::connection::{Connection, Stage};
-use super::statistics::{Latency, Numbers};
+use super::statistics::Numbers;
 use super::{ConnectionId, Machine};
 use bytes::Bytes;
 use core::fmt::Write;
+use serde_json::{Value, json};
 use troth_types::Time;
 
 /// What this says it is: the protocol's version, and in the place of a commit whose it is.
@@ -57,28 +58,32 @@ impl Machine {
                 format!("Zookeeper version: {VERSION}\nClients:\n{}\n{}", self.clients(true), self.server())
             }
             "srvr" => format!("Zookeeper version: {VERSION}\n{}", self.server()),
-            "mntr" => self.monitored(),
+            "mntr" => self
+                .monitored()
+                .into_iter()
+                .map(|(name, value)| match value {
+                    Value::String(text) => format!("zk_{name}\t{text}\n"),
+                    number => format!("zk_{name}\t{number}\n"),
+                })
+                .collect(),
             "srst" => {
-                self.statistics.totals = Numbers::default();
+                self.reset_totals();
                 "Server stats reset.\n".to_owned()
             }
             "crst" => {
-                self.connections
-                    .values_mut()
-                    .for_each(|connection| connection.statistics = Numbers::default());
+                self.reset_connections();
                 "Connection stats reset.\n".to_owned()
             }
             _ => String::new(),
         }
     }
 
-    fn outstanding(&self) -> usize {
+    pub(super) fn outstanding(&self) -> usize {
         self.connections.values().map(|connection| connection.line.len()).sum()
     }
 
     fn server(&self) -> String {
         let Numbers { received, sent, latency, .. } = &self.statistics.totals;
-        let Latency { .. } = latency;
         format!(
             "Latency min/avg/max: {}/{:?}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
              Zxid: 0x{:x}\nMode: standalone\n",
@@ -91,24 +96,30 @@ impl Machine {
         )
     }
 
-    fn monitored(&self) -> String {
+    /// What there is to monitor, under ZooKeeper's names.
+    pub(super) fn monitored(&self) -> Vec<(&'static str, Value)> {
         let Numbers { received, sent, latency, .. } = &self.statistics.totals;
-        let mut out = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
-        let whole = [
-            ("min_latency", latency.least()),
-            ("max_latency", latency.most()),
-            ("packets_received", *received),
-            ("packets_sent", *sent),
-            ("num_alive_connections", self.connections.len() as u64),
-            ("outstanding_requests", self.outstanding() as u64),
-            ("connection_rejected", self.statistics.rejected),
-            ("global_sessions", self.attached.len() as u64),
-        ];
-        let _ = writeln!(out, "zk_avg_latency\t{:?}", latency.average());
-        for (name, value) in whole {
-            let _ = writeln!(out, "zk_{name}\t{value}");
-        }
-        out
+        vec![
+            ("version", json!(VERSION)),
+            ("server_state", json!("standalone")),
+            ("avg_latency", json!(latency.average())),
+            ("min_latency", json!(latency.least())),
+            ("max_latency", json!(latency.most())),
+            ("packets_received", json!(received)),
+            ("packets_sent", json!(sent)),
+            ("num_alive_connections", json!(self.connections.len())),
+            ("outstanding_requests", json!(self.outstanding())),
+            ("connection_rejected", json!(self.statistics.rejected)),
+            ("global_sessions", json!(self.attached.len())),
+        ]
+    }
+
+    pub(super) fn reset_totals(&mut self) {
+        self.statistics.totals = Numbers::default();
+    }
+
+    pub(super) fn reset_connections(&mut self) {
+        self.connections.values_mut().for_each(|connection| connection.statistics = Numbers::default());
     }
 
     fn configuration(&self) -> String {

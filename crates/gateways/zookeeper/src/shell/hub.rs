@@ -1,8 +1,10 @@
 //! The task that owns the machine.
 
 use super::Group;
+use super::admin;
 use super::connection::{Handle, prepare};
-use super::listen::accept_all;
+use super::listen::{accept_all, accept_secure};
+use super::tls::Tls;
 use crate::Settings;
 use crate::machine::{CallId, ConnectionId, Machine, Output, Peer};
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
 use troth_client::ClientError;
 use troth_types::{Event, Time};
 
@@ -25,11 +28,21 @@ const GOING: Duration = Duration::from_secs(3);
 /// What the other tasks say.
 #[derive(Debug)]
 pub(super) enum Inbound {
-    Opened(TcpStream, SocketAddr),
+    Opened(Accepted, SocketAddr),
     Packets(ConnectionId, Vec<Bytes>),
     Word(ConnectionId, [u8; 4]),
     Written(ConnectionId, usize),
     Closed(ConnectionId),
+    /// Somebody asks for an admin page.
+    Report(String, oneshot::Sender<Option<String>>),
+}
+
+/// A connection that was taken.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    Plain(TcpStream),
+    /// With the subject of the client's certificate.
+    Secure(Box<TlsStream<TcpStream>>, Option<String>),
 }
 
 type Answer = (CallId, Result<Vec<Bytes>, ClientError>);
@@ -87,11 +100,20 @@ impl<G: Group> Hub<G> {
         events: mpsc::Receiver<Event>,
         inbound: mpsc::Sender<Inbound>,
         inbox: mpsc::Receiver<Inbound>,
-        addresses: Vec<TcpListener>,
+        addresses: Vec<(TcpListener, Option<Tls>)>,
+        pages: Option<TcpListener>,
     ) -> Self {
         let mut listeners = JoinSet::new();
-        for listener in addresses {
-            listeners.spawn(accept_all(listener, inbound.clone()));
+        for (listener, tls) in addresses {
+            match tls {
+                None => listeners.spawn(accept_all(listener, inbound.clone())),
+                Some(tls) => {
+                    listeners.spawn(accept_secure(listener, tls, settings.handshake, inbound.clone()))
+                }
+            };
+        }
+        if let Some(listener) = pages {
+            listeners.spawn(admin::serve(listener, inbound.clone()));
         }
         Self {
             machine: Machine::new(settings.clone()),
@@ -164,6 +186,10 @@ impl<G: Group> Hub<G> {
             Inbound::Packets(id, packets) => self.machine.packets(now, id, packets),
             Inbound::Word(id, word) => self.machine.word(now, id, word),
             Inbound::Written(id, bytes) => self.machine.written(id, bytes),
+            Inbound::Report(name, answer) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(self.machine.report(&name));
+            }
             Inbound::Closed(id) => {
                 self.machine.closed(id);
                 self.handles.remove(&id);
@@ -171,7 +197,7 @@ impl<G: Group> Hub<G> {
         }
     }
 
-    fn open(&mut self, now: Time, stream: TcpStream, address: SocketAddr) {
+    fn open(&mut self, now: Time, stream: Accepted, address: SocketAddr) {
         let mut random = [0; 32];
         if getrandom::fill(&mut random).is_err() {
             // Passwords that can be guessed are worse than no service.
@@ -181,9 +207,19 @@ impl<G: Group> Hub<G> {
         let id = ConnectionId(self.next);
         let (handle, task) = prepare(id, &self.settings, self.inbound.clone());
         self.handles.insert(id, handle);
-        let (reader, writer) = stream.into_split();
-        self.connections.spawn(task.run(reader, writer));
-        self.machine.opened(now, id, Peer { address, certificate: None, random });
+        let certificate = match stream {
+            Accepted::Plain(stream) => {
+                let (reader, writer) = stream.into_split();
+                self.connections.spawn(task.run(reader, writer));
+                None
+            }
+            Accepted::Secure(stream, certificate) => {
+                let (reader, writer) = tokio::io::split(*stream);
+                self.connections.spawn(task.run(reader, writer));
+                certificate
+            }
+        };
+        self.machine.opened(now, id, Peer { address, certificate, random });
     }
 
     fn hand_out(&mut self) {

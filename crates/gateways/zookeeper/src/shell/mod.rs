@@ -1,10 +1,12 @@
 //! Sockets, the clock and the group's client around the machine: one task that owns the machine, one for each connection, and
 //! one for each address that is listened on.
 
+mod admin;
 mod connection;
 mod group;
 mod hub;
 mod listen;
+mod tls;
 
 pub use group::Group;
 
@@ -12,6 +14,7 @@ use crate::Settings;
 use core::net::SocketAddr;
 use hub::Hub;
 use thiserror::Error;
+pub(crate) use tls::Tls;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use troth_client::ClientError;
@@ -35,12 +38,17 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// The certificates cannot be served with.
+    #[error("certificates: {0}")]
+    Tls(std::io::Error),
 }
 
 /// A gateway that serves. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     addresses: Vec<SocketAddr>,
+    secure: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     hub: JoinHandle<()>,
 }
@@ -70,19 +78,48 @@ impl Gateway {
         for address in &mut settings.listen {
             let (listener, bound) = listen::bind(*address).await?;
             *address = bound;
-            listeners.push(listener);
+            listeners.push((listener, None));
         }
-        let addresses = settings.listen.clone();
+        if let Some((addresses, files)) = &mut settings.secure {
+            for address in addresses {
+                let (listener, bound) = listen::bind(*address).await?;
+                *address = bound;
+                let tls = Tls::load(files.clone()).map_err(StartError::Tls)?;
+                listeners.push((listener, Some(tls)));
+            }
+        }
+        let pages = match &mut settings.admin {
+            Some(address) => {
+                let (listener, bound) = listen::bind(*address).await?;
+                *address = bound;
+                Some(listener)
+            }
+            None => None,
+        };
+        let (addresses, admin) = (settings.listen.clone(), settings.admin);
+        let secure = settings.secure.as_ref().map_or(Vec::new(), |(addresses, _)| addresses.clone());
         let (stop, stopped) = oneshot::channel();
-        let hub = Hub::new(settings, group, events, inbound, inbox, listeners);
+        let hub = Hub::new(settings, group, events, inbound, inbox, listeners, pages);
         let hub = tokio::spawn(hub.run(stopped));
-        Ok(Self { addresses, stop: Some(stop), hub })
+        Ok(Self { addresses, secure, admin, stop: Some(stop), hub })
     }
 
     /// Where clients connect.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where clients connect with TLS.
+    #[must_use]
+    pub fn secure_addresses(&self) -> &[SocketAddr] {
+        &self.secure
+    }
+
+    /// Where the admin pages are.
+    #[must_use]
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
     }
 
     /// Waits until the gateway serves no longer because the group's client was closed.

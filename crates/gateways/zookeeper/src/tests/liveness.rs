@@ -145,6 +145,26 @@ fn a_connection_that_is_silent_for_its_time_out_is_closed() {
 }
 
 #[test]
+fn a_connection_that_is_not_read_is_not_silent() {
+    covers!("ZKG-L3");
+    let mut world = World::of(1, &Settings { outstanding_requests: 3, ..open_settings() });
+    let client = with_timeout(&mut world, 2_000);
+    for xid in 0..3 {
+        world.send(client, xid, opcode::CREATE, &create("/a", "", 0));
+    }
+    // The reader has no room, and the group is slow.
+    world.now += 5_000_000;
+    world.tick();
+    assert_eq!(world.closed(client), None);
+    world.execute(0);
+    world.answer(0);
+    world.settle();
+    world.now += 5_000_000;
+    world.tick();
+    assert_eq!(world.closed(client), Some(true));
+}
+
+#[test]
 fn who_does_not_come_to_a_session_in_time_is_closed() {
     covers!("ZKG-L3");
     let mut world = World::of(1, &Settings { handshake: Duration::from_secs(1), ..open_settings() });

@@ -8,4 +8,5 @@ mod random;
 mod sasl;
 mod shell;
 mod support;
+mod tls;
 mod words;

@@ -215,6 +215,9 @@ fn a_session_that_is_closed_is_answered_and_its_connection_with_it() {
     assert_eq!(world.closed(client), Some(true));
     let other = world.open(0);
     assert_eq!(world.ask(other, 1, opcode::EXISTS, &get("/e", false)).0, Code::NoNode.number());
+    // Also where nothing is behind it.
+    assert_eq!(world.ask(other, 2, opcode::CLOSE_SESSION, &Bytes::new()).0, 0);
+    assert_eq!(world.closed(other), Some(true));
 }
 
 #[test]

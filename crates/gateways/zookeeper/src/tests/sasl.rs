@@ -34,23 +34,46 @@ fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What a client may choose.
+#[derive(Clone)]
+struct Choice {
+    user: &'static str,
+    password: &'static str,
+    count: &'static str,
+    uri: &'static str,
+    quality: &'static str,
+    instead: Option<&'static str>,
+}
+
+const RIGHT: Choice = Choice {
+    user: "jaasuser",
+    password: "jaas_password",
+    count: "00000001",
+    uri: "zookeeper/zk-sasl-md5",
+    quality: "auth",
+    instead: None,
+};
+
 /// A client's proof, by the words of RFC 2831, and the server's that it expects.
-fn respond(challenge: &str, user: &str, password: &str) -> (String, String) {
+fn respond(challenge: &str, choice: &Choice) -> (String, String) {
+    let Choice { user, password, count, uri, quality, instead } = choice;
     let fields = read_fields(challenge.as_bytes()).expect("a challenge");
     let (realm, nonce) = (&fields["realm"], &fields["nonce"]);
     assert_eq!((fields["algorithm"].as_str(), fields["qop"].as_str()), ("md5-sess", "auth"));
-    let (cnonce, uri) = ("abcdef", "zookeeper/zk-sasl-md5");
+    let cnonce = "abcdef";
     let mut a1 = Md5::digest(format!("{user}:{realm}:{password}")).to_vec();
     a1.extend_from_slice(format!(":{nonce}:{cnonce}").as_bytes());
+    a1.extend_from_slice(instead.map_or(String::new(), |instead| format!(":{instead}")).as_bytes());
     let ha1 = hex(Md5::digest(&a1));
     let response = |a2: String| {
-        hex(Md5::digest(format!("{ha1}:{nonce}:00000001:{cnonce}:auth:{}", hex(Md5::digest(a2)))))
+        hex(Md5::digest(format!("{ha1}:{nonce}:{count}:{cnonce}:{quality}:{}", hex(Md5::digest(a2)))))
     };
-    let words = format!(
-        "username=\"{user}\",realm=\"{realm}\",nonce=\"{nonce}\",cnonce=\"{cnonce}\",nc=00000001,qop=auth,\
+    let mut words = format!(
+        "username=\"{user}\",realm=\"{realm}\",nonce=\"{nonce}\",cnonce=\"{cnonce}\",nc={count},qop={quality},\
          digest-uri=\"{uri}\",response={},charset=utf-8",
         response(format!("AUTHENTICATE:{uri}"))
     );
+    words += &instead.map_or(String::new(), |instead| format!(",authzid=\"{instead}\""));
     (words, format!("rspauth={}", response(format!(":{uri}"))))
 }
 
@@ -72,8 +95,13 @@ fn who_knows_a_users_password_is_that_user() {
     let mut world = world();
     let client = world.open(0);
     let challenge = say(&mut world, client, 1, "").expect("a challenge");
-    let (words, proof) = respond(&challenge, "jaasuser", "jaas_password");
+    let (words, proof) = respond(&challenge, &RIGHT);
     assert_eq!(say(&mut world, client, 2, &words), Ok(proof));
+    // By its own name too.
+    let named = world.open(0);
+    let challenge = say(&mut world, named, 1, "").expect("a challenge");
+    let (words, proof) = respond(&challenge, &Choice { instead: Some("jaasuser"), ..RIGHT });
+    assert_eq!(say(&mut world, named, 2, &words), Ok(proof));
     let owned = record(|out| {
         out.text("/mine").text("").length(1).int(31).text("sasl").text("jaasuser").int(0);
     });
@@ -88,15 +116,16 @@ fn whoever_does_not_is_told_so_and_closed() {
     covers!("ZKG-A1");
     let mut world = world();
     let refused = Err(Code::AuthFailed.number());
-    let spoilt: [&dyn Fn(&str) -> String; 9] = [
-        &|challenge| respond(challenge, "jaasuser", "jaas_passwore").0,
-        &|challenge| respond(challenge, "nobody", "jaas_password").0,
-        &|challenge| respond(&challenge.replace("nonce=\"", "nonce=\"0"), "jaasuser", "jaas_password").0,
-        &|challenge| respond(&challenge.replace("zk-sasl", "other"), "jaasuser", "jaas_password").0,
-        &|challenge| respond(challenge, "jaasuser", "jaas_password").0.replace("nc=00000001", "nc=00000002"),
-        &|challenge| respond(challenge, "jaasuser", "jaas_password").0.replace("qop=auth", "qop=auth-int"),
-        &|challenge| respond(challenge, "jaasuser", "jaas_password").0 + ",authzid=\"admin\"",
-        &|challenge| respond(challenge, "jaasuser", "jaas_password").0 + ",qop=auth",
+    let spoilt: [&dyn Fn(&str) -> String; 10] = [
+        &|challenge| respond(challenge, &Choice { password: "jaas_passwore", ..RIGHT }).0,
+        &|challenge| respond(challenge, &Choice { user: "nobody", ..RIGHT }).0,
+        &|challenge| respond(&challenge.replace("nonce=\"", "nonce=\"0"), &RIGHT).0,
+        &|challenge| respond(&challenge.replace("zk-sasl", "other"), &RIGHT).0,
+        &|challenge| respond(challenge, &Choice { count: "00000002", ..RIGHT }).0,
+        &|challenge| respond(challenge, &Choice { quality: "auth-int", ..RIGHT }).0,
+        &|challenge| respond(challenge, &Choice { instead: Some("admin"), ..RIGHT }).0,
+        &|challenge| respond(challenge, &Choice { uri: "imap/elsewhere", ..RIGHT }).0,
+        &|challenge| respond(challenge, &RIGHT).0 + ",qop=auth",
         &|_| "nonsense".to_owned(),
     ];
     for spoil in spoilt {
@@ -114,7 +143,7 @@ fn a_proof_counts_for_its_own_connection_and_once() {
     let refused = Err(Code::AuthFailed.number());
     let (client, other) = (world.open(0), world.open(0));
     let challenge = say(&mut world, client, 1, "").expect("a challenge");
-    let (words, _) = respond(&challenge, "jaasuser", "jaas_password");
+    let (words, _) = respond(&challenge, &RIGHT);
     say(&mut world, other, 1, "").expect("a challenge");
     assert_eq!(say(&mut world, other, 2, &words), refused, "another connection's");
     assert!(say(&mut world, client, 2, &words).is_ok());
@@ -127,8 +156,7 @@ fn a_proof_counts_for_its_own_connection_and_once() {
             // The connections of this world are numbered, and so are their nonces.
             format!("{:016x}{nonce}", unasked.1.0)
         }),
-        "jaasuser",
-        "jaas_password",
+        &RIGHT,
     );
     assert_eq!(say(&mut world, unasked, 1, &words), refused);
     // Where nobody may, nobody is asked.
@@ -142,7 +170,7 @@ fn a_proof_stands_in_the_order_of_requests() {
     let mut world = world();
     let client = world.open(0);
     let challenge = say(&mut world, client, 1, "").expect("a challenge");
-    let (words, _) = respond(&challenge, "jaasuser", "jaas_password");
+    let (words, _) = respond(&challenge, &RIGHT);
     let burst = vec![
         request(2, opcode::CREATE, &create("/a", "", 0)),
         request(3, opcode::SASL, &token(words.as_bytes())),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -72,9 +72,9 @@ impl Group for Local {
     }
 }
 
-struct Raw(TcpStream);
+pub struct Raw<S>(pub S);
 
-impl Raw {
+impl Raw<TcpStream> {
     async fn connect(address: SocketAddr) -> Self {
         Self(TcpStream::connect(address).await.expect("somebody listens"))
     }
@@ -85,13 +85,28 @@ impl Raw {
         assert_eq!(client.receive().await.len(), 37);
         client
     }
+}
 
-    async fn send(&mut self, packet: &[u8]) {
+impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+    /// Whether it is given a session.
+    pub async fn try_open(&mut self) -> bool {
+        let packet = hello(0, 10_000, 0, &[]);
+        let length = u32::try_from(packet.len()).expect("short").to_be_bytes();
+        let mut answer = [0; 4 + 37];
+        let asked = async {
+            self.0.write_all(&[&length, &packet[..]].concat()).await?;
+            self.0.flush().await?;
+            self.0.read_exact(&mut answer).await
+        };
+        timeout(PATIENCE, asked).await.expect("it ends").is_ok()
+    }
+
+    pub async fn send(&mut self, packet: &[u8]) {
         let length = u32::try_from(packet.len()).expect("short").to_be_bytes();
         self.0.write_all(&[&length, packet].concat()).await.expect("it is written");
     }
 
-    async fn receive(&mut self) -> Vec<u8> {
+    pub async fn receive(&mut self) -> Vec<u8> {
         let read = async {
             let length = self.0.read_u32().await.expect("a length");
             let mut packet = vec![0; usize::try_from(length).expect("short")];
@@ -109,7 +124,7 @@ impl Raw {
     }
 
     /// All that comes until the connection ends.
-    async fn rest(&mut self) -> Vec<u8> {
+    pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         // Where bytes of ours were not read any more, the end is a reset.
         let _ = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await.expect("it ends");
@@ -117,7 +132,7 @@ impl Raw {
     }
 }
 
-async fn gateway(settings: Settings) -> (Gateway, SocketAddr) {
+pub async fn gateway(settings: Settings) -> (Gateway, SocketAddr) {
     let (group, events) = Local::new();
     let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     let gateway = Gateway::over(Settings { listen, ..settings }, group, events).await.expect("it starts");
@@ -191,4 +206,24 @@ async fn the_gateway_ends_with_its_groups_client() {
     group.0.lock().expect("nobody panics with it").events = mpsc::channel(1).0;
     timeout(PATIENCE, gateway.ended()).await.expect("it ends");
     assert!(client.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_admin_pages_are_served_over_http() {
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (gateway, _) = gateway(Settings { admin, ..Settings::default() }).await;
+    let address = gateway.admin().expect("an address");
+    for (asked, status, said) in [
+        ("GET /commands/ruok HTTP/1.1", "200 OK", "{\"command\":\"ruok\",\"error\":null}"),
+        ("GET /commands HTTP/1.1", "200 OK", "<a href=\"/commands/monitor\">monitor</a>"),
+        ("GET /commands/none?x=y HTTP/1.1", "404 Not Found", "Unknown command: none"),
+        ("GET / HTTP/1.1", "404 Not Found", "/commands"),
+        ("POST /commands/srst HTTP/1.1", "405 Method Not Allowed", "GET"),
+    ] {
+        let mut asks = Raw::connect(address).await;
+        asks.0.write_all(format!("{asked}\r\nHost: here\r\n\r\n").as_bytes()).await.expect("it is written");
+        let page = String::from_utf8(asks.rest().await).expect("a text");
+        assert!(page.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{page}");
+        assert!(page.split("\r\n\r\n").nth(1).is_some_and(|body| body.contains(said)), "{page}");
+    }
 }

@@ -72,3 +72,33 @@ fn a_word_that_is_not_allowed_is_refused_as_zookeeper_does() {
     assert!(world.word(asks, b"dump").ends_with("in the whitelist.\n"));
     assert!(!is_word(*b"help") && !is_word([0, 0, 0, 44]));
 }
+
+#[test]
+fn reports_say_what_the_words_say() {
+    let mut world = World::new();
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/a", "", 0));
+    let mut report = |name: &str| {
+        let report = world.gateways[0].report(name)?;
+        Some(serde_json::from_str::<serde_json::Value>(&report).expect("JSON"))
+    };
+    assert_eq!(report("ruok"), Some(serde_json::json!({ "command": "ruok", "error": null })));
+    assert_eq!(report("isro").expect("a page")["read_only"], false);
+    let monitor = report("mntr").expect("a page");
+    assert_eq!((&monitor["command"], &monitor["packets_received"]), (&"monitor".into(), &2.into()));
+    let stats = report("stats").expect("a page");
+    assert_eq!(stats["server_stats"]["last_processed_zxid"], 2);
+    assert_eq!(stats["connections"][0]["last_operation"], "CREA");
+    assert_eq!(stats["connections"][0]["remote_socket_address"], "127.0.0.1:4000");
+    assert!(
+        report("env").expect("a page")["zookeeper.version"]
+            .as_str()
+            .is_some_and(|is| is.starts_with("3.9.5-"))
+    );
+    assert_eq!(report("conf").expect("a page")["max_client_cnxns"], 60);
+    report("crst").expect("a page");
+    assert_eq!(report("cons").expect("a page")["connections"][0]["packets_received"], 0);
+    report("srst").expect("a page");
+    assert_eq!(report("srvr").expect("a page")["server_stats"]["packets_sent"], 0);
+    assert_eq!(report("wchs"), None);
+}

@@ -45,6 +45,28 @@ fn a_password_makes_its_user_by_the_digest_that_zookeeper_computes() {
 }
 
 #[test]
+fn an_identity_that_is_none_at_all_is_an_empty_one() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.well(at, opcode::AUTH, auth("digest", "user:secret"));
+    let created = |scheme: i32| {
+        let mut out = Output::new();
+        out.text("/mine").text("x").length(1).int(perms::ALL);
+        match scheme {
+            -1 => out.int(-1).text(""),
+            _ => out.text("auth").int(-1),
+        };
+        out.int(0);
+        out.finish()
+    };
+    assert_eq!(world.ill(at, opcode::CREATE, created(-1)), Code::InvalidAcl.number());
+    world.well(at, opcode::CREATE, created(0));
+    let shown = world.well(at, opcode::GET_ACL, path("/mine"));
+    let list = Input::new(&shown).vector(12, Acl::read).expect("a list").expect("a list");
+    assert_eq!(list, only("digest", &digest_id("user:secret")));
+}
+
+#[test]
 fn the_superuser_may_do_everything() {
     let superuser = Some(digest_id("super:test"));
     let mut world = World::of(ZooKeeper { superuser, ..ZooKeeper::default() });
@@ -130,22 +152,6 @@ fn a_list_is_changed_by_who_may_and_shown_masked_to_others() {
     assert_eq!((shown(at), shown(other)), (digest_id("user:secret"), "user:x".to_owned()));
     assert_eq!(world.ill(other, opcode::SET_DATA, set("/a", "x", -1)), Code::NoAuth.number());
     world.well(other, opcode::DELETE, versioned("/a", -1));
-}
-
-#[test]
-fn an_empty_identity_may_be_written_as_none() {
-    let mut world = World::new();
-    let at = world.open(1);
-    world.well(at, opcode::AUTH, auth("digest", "user:secret"));
-    let mut out = Output::new();
-    // As `auth` has no identity, some clients send none.
-    out.text("/mine").text("x").length(1).int(perms::ALL).text("auth").int(-1).int(0);
-    world.well(at, opcode::CREATE, out.finish());
-    let other = world.open(2);
-    assert_eq!(world.ill(other, opcode::GET_DATA, watching("/mine", false)), Code::NoAuth.number());
-    let mut out = Output::new();
-    out.text("/theirs").text("x").length(1).int(perms::ALL).int(-1).text("x").int(0);
-    assert_eq!(world.ill(at, opcode::CREATE, out.finish()), Code::InvalidAcl.number());
 }
 
 #[test]
