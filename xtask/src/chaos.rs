@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "chaos",
-    words: "[minbft|pbft|a2m-pbft-e|a2m-pbft-ea]",
+    words: "[zookeeper] [minbft|pbft|a2m-pbft-e|a2m-pbft-ea]",
     summary: "break a cluster of real processes under load; have the history judged",
     details: "
 Builds crates/troth with the features `faults` and `demo-adversary`, crates/chaos (both in a profile of
@@ -30,6 +30,15 @@ It holds where the cluster serves again after every fault and every replica is b
 ends by itself, every client gets an answer for every key in the end, no acknowledged write is gone and
 none was done twice, porcupine finds the history linearizable, and it finds the same history with one stale
 read not linearizable. After a failure the logs, data and histories stay where the output says.
+With `zookeeper` the replicas serve the coordination service, and 200 sessions with ephemeral nodes, locks and
+watches use it through three gateways; gateways, replicas and trusted processes are killed with SIGKILL, at
+most f replicas at a time and now and then everything at once. It holds where, by what clients saw alone, at
+no position of the order two sessions own a lock, no ephemeral node outlives or predeceases its session, no
+event comes twice on a connection, every watched change is told before a reply reflects it or is shown by
+the client's own `setWatches` after a reconnection, no session is shown the past, versions count, and
+porcupine finds the histories of versioned registers linearizable; and where each of these, made wrong on
+purpose in a copy of the clients' journals, is found. --against has the sessions use ZooKeeper servers that
+run already instead, none of which is killed.
 --scenario plays one course of events with figures: restart-all (everything killed at once during load
 must serve again within 10 s), catch-up (a replica that was down for 100,000 requests, and one with an
 empty disk, must catch up and vote while the load goes on), full-disk (one replica's disk, then the
@@ -49,6 +58,13 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
         Opt { name: "--minutes", value: "<n>", help: "minutes of faults; 2 where not given" },
         Opt { name: "--seed", value: "<n>", help: "what chooses; one by chance where not given" },
         Opt { name: "--clients", value: "<n>", help: "clients; 8 where not given" },
+        Opt {
+            name: "--sessions",
+            value: "<n>",
+            help: "with zookeeper: who has one session after the other; 200 where not given",
+        },
+        Opt { name: "--gateways", value: "<n>", help: "with zookeeper: gateways; 3 where not given" },
+        Opt { name: "--against", value: "<address,…>", help: "with zookeeper: servers that run already" },
         Opt {
             name: "--recover-within",
             value: "<s>",
@@ -73,24 +89,36 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
 const OVERHEAD: Duration = Duration::from_secs(600);
 /// What the programs are built with; their directory below the target's has its name.
 const PROFILE: &str = "chaos";
+/// The word for the coordination service.
+const ZOOKEEPER: &str = "zookeeper";
 /// Where the judge's source lies below the root.
 const JUDGE: &str = "crates/chaos/judge";
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
-    let named = [arguments.words.as_slice(), arguments.all("--protocol").as_slice()].concat();
+    let (services, protocols): (Vec<String>, Vec<String>) =
+        arguments.words.iter().cloned().partition(|word| word == ZOOKEEPER);
+    let named = [protocols, arguments.all("--protocol")].concat();
     let protocol = match named.as_slice() {
         [] => "minbft",
         [protocol] => protocol,
         _ => return Err("say one protocol: minbft, pbft, a2m-pbft-e or a2m-pbft-ea".to_string()),
     };
     let mut words = ["--json", "--protocol", protocol].map(str::to_string).to_vec();
+    if !services.is_empty() {
+        words.extend(["--service", ZOOKEEPER].map(str::to_string));
+    }
     let mut number = |name: &str, default| -> Result<u64, String> {
         let number = arguments.number(name, default)?;
         words.extend([name.to_string(), number.to_string()]);
         Ok(number)
     };
     number("--f", 1)?;
-    number("--clients", 8)?;
+    if services.is_empty() {
+        number("--clients", 8)?;
+    } else {
+        number("--sessions", 200)?;
+        number("--gateways", 3)?;
+    }
     let recovery = number("--recover-within", 30)?.saturating_mul(2);
     let seconds = number("--minutes", 2)?.saturating_mul(60).saturating_add(recovery);
     if !arguments.all("--seed").is_empty() {
@@ -100,6 +128,10 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         if let Some(value) = arguments.all(name).last() {
             words.extend([name.to_string(), value.to_string()]);
         }
+    }
+    let against = arguments.all("--against");
+    if !against.is_empty() {
+        words.extend(["--against".to_string(), against.join(",")]);
     }
     let limit = Duration::from_secs(seconds).saturating_add(OVERHEAD);
 

@@ -121,7 +121,7 @@ func (r record) check() error {
 		return fmt.Errorf("'%s' is no operation", r.Operation)
 	}
 	switch r.Outcome {
-	case "ok", "mismatch", "absent":
+	case "ok", "mismatch", "other", "absent":
 		if r.Return == nil {
 			return errors.New("an outcome without the time of its return")
 		}

@@ -22,7 +22,8 @@ type record struct {
 	Call     int64   `json:"call"`
 	// None where there was no answer.
 	Return *int64 `json:"return"`
-	// ok; absent: there was no such key; mismatch: it had another version, nothing was done;
+	// ok; absent: there was no such key; mismatch: it had another version, nothing was done; other: the
+	// same, and which version it had was not told;
 	// unknown: it may have been done, now or later; failed: it was not and never will be.
 	Outcome string `json:"outcome"`
 	// Of what was found or written; after a mismatch, the key's version, none where it was absent.
@@ -75,6 +76,9 @@ func step(before state, by write) (bool, state) {
 		fits, after := before.has(by.Version)
 		return fits && after.value == by.Value, after
 	case "put":
+		if by.Outcome == "absent" {
+			return !before.present, before
+		}
 		return before.written(by)
 	case "cas":
 		fits, after := before.has(by.Expected)
@@ -84,6 +88,11 @@ func step(before state, by write) (bool, state) {
 			neither := by.Expected == nil && by.Version == nil
 			fits, after = before.has(by.Version)
 			return fits && !same && !neither, after
+		case "other":
+			// Where the version is not known for sure, it may be any other one.
+			return before.present && !(before.exact && fits), before
+		case "absent":
+			return !before.present, before
 		case "ok":
 			if !fits {
 				return false, before

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use troth_node::config::Protocol;
 
@@ -13,6 +14,9 @@ pub(crate) struct Plan {
     /// How the replicas agree.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
+    /// What is served, and so what is asked for and what must hold.
+    #[arg(long, value_enum, default_value_t = Service::Kv)]
+    pub(crate) service: Service,
     /// Faulty replicas to bear; 2f+1 run with minbft, 3f+1 with pbft, and at most f are broken at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
     pub(crate) f: u16,
@@ -28,6 +32,15 @@ pub(crate) struct Plan {
     /// Operations that each client has outstanding.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) outstanding: u16,
+    /// With zookeeper: people, each with one session after the other.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=2000))]
+    pub(crate) sessions: u16,
+    /// With zookeeper: gateways.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) gateways: u16,
+    /// With zookeeper: servers that run already, be they whose they are; none of them is killed.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) against: Vec<SocketAddr>,
     /// Seconds after the end of a fault within which the cluster must serve again.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) recover_within: u64,
@@ -35,10 +48,10 @@ pub(crate) struct Plan {
     #[arg(long, value_enum)]
     pub(crate) trusted_home: Option<Home>,
     /// Instead of faults by chance, this one course of events, with figures.
-    #[arg(long, value_enum, conflicts_with = "plant")]
+    #[arg(long, value_enum, conflicts_with_all = ["plant", "service"])]
     pub(crate) scenario: Option<Scenario>,
     /// Have the replicas built with this bug, and hold where it is caught.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "service")]
     pub(crate) plant: Option<Plant>,
     /// The `troth` program, built with the features `faults` and `demo-adversary`.
     #[arg(long)]
@@ -52,6 +65,15 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Service {
+    /// Keys and values.
+    Kv,
+    /// The coordination service, through gateways.
+    Zookeeper,
 }
 
 /// Where trusted components live.

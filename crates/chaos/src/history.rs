@@ -32,6 +32,8 @@ pub(crate) enum Outcome {
     Absent,
     /// The key had another version; nothing was done.
     Mismatch,
+    /// The key had another version than the expected one, and which was not told; nothing was done.
+    Other,
     /// No answer: it may have been done, and may be done still.
     Unknown,
     /// It was not done and never will be.

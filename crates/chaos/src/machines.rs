@@ -28,8 +28,9 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    /// A new cluster of keys and values with durability `always`, and the relay in front of it.
+    /// A new cluster that serves this, with durability `always`, and the relay in front of it.
     pub(crate) async fn make(
+        service: Service,
         protocol: Protocol,
         faults: u16,
         clients: u16,
@@ -47,7 +48,7 @@ impl Machines {
             protocol,
             auth: Auth::Signed,
             faults,
-            service: Service::Kv,
+            service,
             zookeeper: ZooKeeper::default(),
             trusted,
             trusted_home: home,
@@ -97,6 +98,11 @@ impl Machines {
     /// What `troth replica --dir` needs for this replica.
     pub(crate) fn of(&self, replica: u16) -> PathBuf {
         self.scratch.join(format!("machine-{replica}"))
+    }
+
+    /// What a client's `--dir` names: its replicas are behind the relay.
+    pub(crate) fn clients(&self) -> &Path {
+        self.clients.root()
     }
 
     /// Where the operator's keys are.

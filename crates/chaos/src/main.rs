@@ -19,6 +19,7 @@
 //! | `judge` | asking the judge |
 //! | `status` | what the replicas say of themselves while something is slow |
 //! | `report` | the result for people and machines |
+//! | `zookeeper` | the same of the coordination service: sessions, locks and watches over gateways |
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "this program measures time and runs others")]
 
@@ -42,6 +43,7 @@ mod stage;
 mod stale;
 mod status;
 mod strike;
+mod zookeeper;
 
 #[cfg(test)]
 mod tests;
@@ -53,12 +55,25 @@ use std::process::ExitCode;
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    match run::run(&cli::Plan::parse()) {
+    match run(&cli::Plan::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(why) => {
             eprintln!("{why}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Runs, prints, and tells whether everything held.
+fn run(plan: &cli::Plan) -> Result<bool, Failure> {
+    let seed = match plan.seed {
+        Some(seed) => seed,
+        // Short enough to be typed again.
+        None => u64::from(getrandom::u32()?),
+    };
+    match plan.service {
+        cli::Service::Kv => run::run(plan, seed),
+        cli::Service::Zookeeper => zookeeper::run(plan, seed),
     }
 }

@@ -14,18 +14,13 @@ use crate::stage::{Stage, Trouble};
 use crate::stale;
 use std::time::Duration;
 use tokio::task::LocalSet;
-use troth_node::config::TrustedHome;
+use troth_node::config::{Service, TrustedHome};
 
 /// How long the cluster may take to serve its first client.
 const START: Duration = Duration::from_secs(30);
 
 /// Runs, prints, and tells whether everything held.
-pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
-    let seed = match plan.seed {
-        Some(seed) => seed,
-        // Short enough to be typed again.
-        None => u64::from(getrandom::u32()?),
-    };
+pub(crate) fn run(plan: &Plan, seed: u64) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report = LocalSet::new().block_on(&runtime, chaos(plan, seed))?;
     report.print(plan.json);
@@ -34,7 +29,7 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, Failure> {
 
 async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     let home = home(plan)?;
-    let (machines, relay) = Machines::make(plan.protocol, plan.f, plan.clients, home).await?;
+    let (machines, relay) = Machines::make(Service::Kv, plan.protocol, plan.f, plan.clients, home).await?;
     let group = Breakable::of(&machines.cluster);
     println!(
         "seed {seed}, {}, {} replicas, {} clients, files in {}",
@@ -70,7 +65,7 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
 }
 
 /// Where trusted components live, and whether what was asked for can be.
-fn home(plan: &Plan) -> Result<TrustedHome, Failure> {
+pub(crate) fn home(plan: &Plan) -> Result<TrustedHome, Failure> {
     if !plan.protocol.has_components() {
         let of_components = plan.trusted_home.is_some() || plan.plant.is_some_and(Plant::is_of_components);
         if of_components {

@@ -1,6 +1,6 @@
 //! What the command line takes and refuses.
 
-use crate::cli::{Home, Plan, Plant, Scenario};
+use crate::cli::{Home, Plan, Plant, Scenario, Service};
 use clap::Parser as _;
 use troth_node::config::Protocol;
 
@@ -13,6 +13,7 @@ fn parse(words: &[&str]) -> Result<Plan, clap::Error> {
 fn the_defaults_are_a_short_run() {
     let plan = parse(&[]).unwrap();
     assert_eq!((plan.f, plan.minutes, plan.seed, plan.clients, plan.outstanding), (1, 2, None, 8, 4));
+    assert_eq!((plan.service, plan.sessions, plan.gateways), (Service::Kv, 200, 3));
     assert!(!plan.json);
     assert_eq!((plan.trusted_home, plan.scenario, plan.plant), (None, None, None));
     assert_eq!(plan.protocol, Protocol::MinBft);
@@ -20,6 +21,7 @@ fn the_defaults_are_a_short_run() {
     assert_eq!(parse(&["--trusted-home", "in-process"]).unwrap().trusted_home, Some(Home::InProcess));
     assert_eq!(parse(&["--scenario", "catch-up"]).unwrap().scenario, Some(Scenario::CatchUp));
     assert_eq!(parse(&["--plant", "skip-log-sync"]).unwrap().plant, Some(Plant::SkipLogSync));
+    assert_eq!(parse(&["--service", "zookeeper"]).unwrap().service, Service::Zookeeper);
     let plan = parse(&["--f", "2", "--minutes", "10", "--seed", "7", "--json"]).unwrap();
     assert_eq!((plan.f, plan.minutes, plan.seed, plan.json), (2, 10, Some(7), true));
 }
@@ -40,6 +42,11 @@ fn what_makes_no_run_is_refused() {
         &["--plant", "skip-log-sync", "--scenario", "catch-up"],
         &["--trusted-home", "other"],
         &["--protocol", "other"],
+        &["--service", "other"],
+        &["--service", "zookeeper", "--scenario", "catch-up"],
+        &["--service", "zookeeper", "--plant", "skip-log-sync"],
+        &["--sessions", "0"],
+        &["--gateways", "0"],
         &["minbft"],
     ] {
         assert!(parse(words).is_err(), "{words:?}");

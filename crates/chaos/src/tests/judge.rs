@@ -97,6 +97,22 @@ fn writes_at_the_same_time_may_be_in_either_order_but_in_one() {
 }
 
 #[test]
+fn a_refusal_that_does_not_tell_the_version_says_that_it_was_another_one() {
+    let other = |expected, time| Record {
+        expected: Some(expected),
+        ..done(Verb::Cas, "refused", Outcome::Other, None, time)
+    };
+    good(&[put("a", 1, (0, 1)), put("b", 2, (2, 3)), other(1, (4, 5)), get("b", 2, (6, 7))]);
+    wrong(&[put("a", 1, (0, 1)), other(1, (2, 3))]);
+    wrong(&[absent((0, 1)), other(1, (2, 3))]);
+    // A write without an answer may have been before it, and a read that finds it says by which version.
+    good(&[put("a", 1, (0, 1)), open("b", 2), other(1, (4, 5))]);
+    good(&[put("a", 1, (0, 1)), open("b", 2), other(1, (4, 5)), get("b", 2, (6, 7))]);
+    wrong(&[put("a", 1, (0, 1)), open("b", 2), get("b", 2, (3, 4)), other(2, (5, 6))]);
+    wrong(&[put("a", 1, (0, 1)), other(1, (2, 3)), put("b", 2, (4, 5))]);
+}
+
+#[test]
 fn a_stale_read_is_wrong() {
     wrong(&[put("a", 1, (0, 1)), put("b", 2, (2, 3)), get("a", 1, (4, 5))]);
     good(&[put("a", 1, (0, 1)), put("b", 2, (2, 5)), get("a", 1, (4, 5))]);
