@@ -43,6 +43,7 @@ fn made() -> &'static Made {
             clients: 2,
             addresses: (0..3).map(address).collect(),
             timing: String::new(),
+            zookeeper: troth_node::config::ZooKeeper::default(),
         };
         make(&layout, &plan).expect("a fresh directory");
         let cluster = Cluster::load(&layout.cluster()).expect("just written");

@@ -1,7 +1,7 @@
 //! What a client of ZooKeeper writes and reads, as little of it as a load needs.
 
 use bytes::{Buf, Bytes};
-use troth_zookeeper::acl::{Acl, perms};
+use troth_zookeeper::acl::perms;
 use troth_zookeeper::jute::Output;
 use troth_zookeeper::opcode;
 
@@ -60,9 +60,8 @@ impl Template {
     /// Makes a node that stays.
     pub(super) fn create(path: &str, data: &[u8]) -> Self {
         let mut out = Output::new();
-        out.text(path).buffer(data).length(1);
-        Acl::world(perms::ALL).write(&mut out);
-        out.int(0);
+        // One entry of its access control list, and flags: anybody may do anything, and it stays.
+        out.text(path).buffer(data).length(1).int(perms::ALL).text("world").text("anyone").int(0);
         Self::new(opcode::CREATE, &out.finish())
     }
 
