@@ -199,11 +199,14 @@ impl Requests {
 
     fn next(&mut self, connection: &mut Connection, now: Instant) {
         let node = usize::try_from(self.draw() % NODES).expect("nodes are few");
+        let reads = match self.work {
+            Work::Get => true,
+            Work::Mixed(_) => self.draw() % 10 < 7,
+            Work::Set(_) | Work::Create(_) => false,
+        };
         match self.work {
-            Work::Set(_) => connection.ask(&self.templates.writes[node], now),
-            Work::Get => connection.ask(&self.templates.reads[node], now),
-            Work::Mixed(_) if self.draw() % 10 < 7 => connection.ask(&self.templates.reads[node], now),
-            Work::Mixed(_) => connection.ask(&self.templates.writes[node], now),
+            _ if reads => connection.ask(&self.templates.reads[node], now),
+            Work::Set(_) | Work::Mixed(_) | Work::Get => connection.ask(&self.templates.writes[node], now),
             Work::Create(_) => {
                 let path = format!("{}/{:09}", self.place, self.made);
                 self.made += 1;

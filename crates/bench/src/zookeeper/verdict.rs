@@ -4,6 +4,17 @@ use crate::peers::line::Figures;
 use crate::report::median;
 use serde_json::{Value, json};
 
+/// One of the figures, with its name in JSON.
+type Column = (&'static str, fn(&Figures) -> f64);
+
+const COLUMNS: [Column; 5] = [
+    ("operations_per_second", |round| round.rate),
+    ("p50_us", |round| round.p50),
+    ("p99_us", |round| round.p99),
+    ("servers_cpu_us", |round| round.servers_cpu),
+    ("clients_cpu_us", |round| round.clients_cpu),
+];
+
 /// What one cell showed: of Troth and of ZooKeeper.
 pub(super) struct CellShown {
     pub(super) name: String,
@@ -56,15 +67,8 @@ impl CellShown {
 
     /// The cell with every round of it.
     pub(super) fn json(&self) -> Value {
-        let columns: [(&str, fn(&Figures) -> f64); 5] = [
-            ("operations_per_second", |round| round.rate),
-            ("p50_us", |round| round.p50),
-            ("p99_us", |round| round.p99),
-            ("servers_cpu_us", |round| round.servers_cpu),
-            ("clients_cpu_us", |round| round.clients_cpu),
-        ];
         let side = |side: usize| -> Value {
-            let figures = columns.iter().map(|(name, value)| {
+            let figures = COLUMNS.iter().map(|(name, value)| {
                 let all: Vec<f64> = self.rounds[side].iter().map(value).collect();
                 ((*name).to_owned(), json!({ "median": median(all.clone()), "rounds": all }))
             });
