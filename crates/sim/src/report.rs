@@ -59,7 +59,7 @@ pub struct Report {
 }
 
 /// What sound runs of the coordination service bring about: each in at least a fifth of the seeds.
-pub(crate) const COORDINATION: [&str; 15] = [
+pub(crate) const COORDINATION: [&str; 16] = [
     "answers",
     "refusals",
     "sessions opened",
@@ -72,6 +72,7 @@ pub(crate) const COORDINATION: [&str; 15] = [
     "nodes that went by themselves",
     "transactions",
     "transactions undone",
+    "quotas",
     "watch events",
     "reads judged",
     "answers audited",
