@@ -75,7 +75,8 @@ fn serve(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What the gateway is told.
+/// What the gateway is told. It gets no port for TLS: the certificates of the suite are of X.509's version 1, in which nothing
+/// says what they may be used for, and which the gateway takes from nobody.
 fn gateway(given: &Given, own: &Path) -> Result<Vec<String>, String> {
     let port: u16 = given.number("clientPort")?.ok_or("the file has no clientPort")?;
     let mut words: Vec<String> = ["gateway", "zookeeper", "--client"].map(str::to_string).to_vec();

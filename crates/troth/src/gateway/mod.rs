@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use troth_node::config::{Cluster, Layout, Service};
 use troth_types::ClientId;
-use troth_zookeeper_gateway::{Settings, StartError};
+use troth_zookeeper_gateway::{Settings, StartError, TlsClients, TlsFiles};
 
 /// Where ZooKeeper's clients look for a server.
 pub(crate) const USUAL: &str = "127.0.0.1:2181";
@@ -45,6 +45,7 @@ enum Kind {
 Examples:
   troth gateway zookeeper
   troth gateway zookeeper --listen 127.0.0.1:2181,[::1]:2181 --client 3
+  troth gateway zookeeper --tls-listen 0.0.0.0:2281 --tls-certificates own.pem --tls-key key.pem --tls-clients ca.pem
 
 It is one of the group's clients, and a process of its own for each machine with clients: what it
 tells them rests on the word of enough replicas, and what they and it say to each other goes over
@@ -58,6 +59,21 @@ struct ZooKeeper {
     /// Where clients connect.
     #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', default_value = USUAL)]
     listen: Vec<SocketAddr>,
+    /// Where clients connect with TLS; nowhere where absent.
+    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', requires_all = ["tls_certificates", "tls_key"])]
+    tls_listen: Vec<SocketAddr>,
+    /// The gateway's certificate and those between it and an authority, as PEM. Read again when it changes, like the others.
+    #[arg(long, value_name = "FILE", requires = "tls_listen")]
+    tls_certificates: Option<PathBuf>,
+    /// Its private key, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_listen")]
+    tls_key: Option<PathBuf>,
+    /// The authorities of clients' certificates, as PEM: then clients must show one. None is asked of them where absent.
+    #[arg(long, value_name = "FILE", requires = "tls_listen")]
+    tls_clients: Option<PathBuf>,
+    /// Let clients without a certificate connect with TLS, too.
+    #[arg(long, requires = "tls_clients")]
+    tls_clients_optional: bool,
     /// Where the admin pages are (http://ADDRESS:PORT/commands), neither encrypted nor authenticated; nowhere where absent.
     #[arg(long, value_name = "ADDRESS:PORT")]
     admin: Option<SocketAddr>,
@@ -82,6 +98,17 @@ struct ZooKeeper {
     /// Stop when standard input ends; `troth up` starts it so.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
+}
+
+impl ZooKeeper {
+    /// Where clients connect with TLS, and how.
+    fn secure(&self) -> Option<(Vec<SocketAddr>, TlsFiles)> {
+        // The command line has either all of these or none.
+        let (certificates, key) = self.tls_certificates.clone().zip(self.tls_key.clone())?;
+        let required = !self.tls_clients_optional;
+        let clients = self.tls_clients.clone().map(|authorities| TlsClients { authorities, required });
+        Some((self.tls_listen.clone(), TlsFiles { certificates, key, clients }))
+    }
 }
 
 pub(crate) fn run(gateway: &Gateway) -> Result<(), Failure> {
@@ -116,6 +143,7 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(Settings {
         listen: asked.listen.clone(),
+        secure: asked.secure(),
         admin: asked.admin,
         limits: cluster.limits,
         packet_bytes: asked.packet_bytes,
@@ -158,6 +186,10 @@ async fn serve(
     if let Some(pages) = gateway.admin() {
         say!("Admin pages: http://{pages}/commands");
     }
+    let secure: Vec<String> = gateway.secure_addresses().iter().map(ToString::to_string).collect();
+    if !secure.is_empty() {
+        say!("With TLS: {}", secure.join(", "));
+    }
     say!("{SERVES}{}", addresses.join(", "));
     tokio::select! {
         () = gateway.ended() => return Err(Failure::new(NOT_DONE, "the session with the group has ended")),
@@ -172,6 +204,9 @@ fn not_started(why: &StartError) -> Failure {
     let mend = match why {
         StartError::Listen { .. } => {
             "\n  mend: give another --listen, or end what listens there (another gateway, a ZooKeeper server)"
+        }
+        StartError::Tls(_) => {
+            "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read"
         }
         StartError::Client(_) => "",
     };

@@ -199,7 +199,18 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         assert!(said.contains(&format!("users:{line}: ")), "{said}");
     }
 
+    // With TLS there is nothing to guess.
+    for half in [&["--tls-listen", "127.0.0.1:0"][..], &["--tls-key", file], &["--tls-clients-optional"]] {
+        let (code, said) = refused(&dir, half);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("required arguments were not provided"), "{said}");
+    }
+
     let _replicas = all(&dir);
+    let tls = ["--tls-listen", "127.0.0.1:0", "--tls-certificates", file, "--tls-key", file];
+    let (code, said) = refused(&dir, &[&["--listen", "127.0.0.1:0"], &tls[..]].concat());
+    assert_eq!(code, Some(5));
+    assert!(said.contains("certificates: ") && said.contains(file), "{said}");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let place = taken.local_addr().expect("bound").to_string();
     let (code, said) = refused(&dir, &["--listen", &place]);

@@ -1,5 +1,6 @@
 //! The gateway over real sockets, before a group within this process.
 
+use super::marks::covers;
 use super::support::{create, get, hello, request, set};
 use crate::{Gateway, Group, Settings};
 use bytes::Bytes;
@@ -171,9 +172,27 @@ async fn clients_are_served_over_sockets() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_much_is_closed() {
+async fn events_that_are_there_are_taken_before_the_answer() {
+    covers!("ZKG-E1");
     let (_gateway, address) = gateway(Settings::default()).await;
     let mut client = Raw::open(address).await;
+    client.send(&request(0, opcode::CREATE, &create("/a", "", 0))).await;
+    assert_eq!(client.next().await, (0, 0));
+    for xid in (1..400).step_by(2) {
+        client.send(&request(xid, opcode::GET_DATA, &get("/a", true))).await;
+        assert_eq!(client.next().await, (xid, 0));
+        client.send(&request(xid + 1, opcode::SET_DATA, &set("/a", ""))).await;
+        assert_eq!([client.next().await.0, client.next().await.0], [-1, xid + 1]);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_is_closed() {
+    let (_gateway, address) = gateway(Settings::default()).await;
+    let mut client = Raw::connect(address).await;
+    // A session that is not over for its silence before anybody here loses patience.
+    client.send(&hello(0, 40_000, 0, &[])).await;
+    client.receive().await;
     client.0.write_all(&(1_u32 << 20).to_be_bytes()).await.expect("it is written");
     assert!(client.rest().await.is_empty());
 }
