@@ -1,7 +1,7 @@
 //! What only this crate reads, for the fuzz targets.
 
 use crate::backup::{file, wire};
-use crate::{http, snapshot::Snapshot, standing};
+use crate::{http, snapshot::Snapshot, standing, succession};
 use bytes::Bytes;
 use std::path::Path;
 use troth_types::Wire;
@@ -36,6 +36,12 @@ pub fn write_backup_state(path: &Path, state: &troth_exec::Snapshot) {
 #[must_use]
 pub fn kept(text: &str) -> Option<String> {
     standing::written_again(text)
+}
+
+/// The words of the component that a log was kept with; written again where they are such.
+#[must_use]
+pub fn component(text: &str) -> Option<String> {
+    succession::written_again(text)
 }
 
 /// The status line and body for the head of a request.

@@ -59,10 +59,20 @@ pub(crate) fn keep_with<D: Disk>(disk: &D, epoch: Epoch) -> Result<(), DiskError
         disk.remove(NEW)?;
     }
     let mut file = disk.create(NEW)?;
-    file.write_at(0, format!("{HEAD}\n{}\n", epoch.0).as_bytes())?;
+    file.write_at(0, text(epoch).as_bytes())?;
     file.sync_all()?;
     disk.rename(NEW, FILE)?;
     disk.sync_directory()
+}
+
+fn text(epoch: Epoch) -> String {
+    format!("{HEAD}\n{}\n", epoch.0)
+}
+
+/// What is read of a text, as it would be written.
+#[cfg(feature = "fuzz")]
+pub(crate) fn written_again(read: &str) -> Option<String> {
+    parse(read).map(text)
 }
 
 fn parse(text: &str) -> Option<Epoch> {

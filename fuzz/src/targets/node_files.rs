@@ -66,6 +66,9 @@ fn kept(text: &[u8]) {
     if let Some(again) = fuzzing::kept(text) {
         assert!(again.eq_ignore_ascii_case(&text.replace("\r\n", "\n")), "other words than were read");
     }
+    if let Some(again) = fuzzing::component(text) {
+        assert_eq!(fuzzing::component(&again), Some(again), "another component than was read");
+    }
 }
 
 fn page(head: &[u8]) {

@@ -112,8 +112,8 @@ impl<'a> Replay<'a> {
             missed.0.0,
             missed.1.unwrap_or(0)
         );
-        // Said once.
-        self.set.retain(|_, deadline| !due(deadline));
+        // Said once; the client goes on watching it.
+        self.set.values_mut().filter(|deadline| due(deadline)).for_each(|deadline| *deadline = None);
         Some(wrong)
     }
 
