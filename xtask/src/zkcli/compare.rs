@@ -9,6 +9,29 @@ const MARKED: &str = "======";
 const VARYING: [&str; 6] =
     ["cZxid = ", "mZxid = ", "pZxid = ", "ctime = ", "mtime = ", "ephemeralOwner = 0x"];
 
+/// What is told of connections: when it comes is a matter of time.
+const CONNECTIONS: [&str; 4] = [
+    "WATCHER::",
+    "Connecting to ",
+    "WatchedEvent state:SyncConnected type:None",
+    "WatchedEvent state:Closed type:None",
+];
+/// How a line begins that describes the servers of one or the other, which are identifiers.
+const SERVERS: [&str; 5] = ["server.", "replica.", "protocol=", "# Group ", "version="];
+
+/// Takes the watch events out of the blocks: a thread of its own prints them, before or after what the next command says.
+pub fn events(blocks: &mut [Block]) -> Block {
+    let mut events = Vec::new();
+    for block in blocks {
+        let (watched, rest): (Block, Block) =
+            std::mem::take(block).into_iter().partition(|line| line.starts_with("WatchedEvent "));
+        events.extend(watched);
+        *block = rest;
+    }
+    events.sort();
+    events
+}
+
 /// Cuts the output at the marks: as many blocks as there are commands, unless a command ended the session.
 pub fn blocks(said: &str, commands: &[&str]) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
@@ -41,6 +64,9 @@ fn finished(lines: Vec<String>) -> Block {
 /// The line without identifiers and times.
 pub fn without_identifiers(line: &str) -> String {
     let line = line.trim();
+    if CONNECTIONS.iter().chain(&SERVERS).any(|beginning| line.starts_with(beginning)) {
+        return String::new();
+    }
     for field in VARYING {
         if line.strip_prefix(field).is_some() {
             // Whether a node has an owner is none of that.
@@ -66,11 +92,7 @@ pub fn without_identifiers(line: &str) -> String {
             break;
         }
     }
-    // Servers are named by their addresses.
-    match out.split_once("server.") {
-        Some((before, after)) if after.contains(':') => format!("{before}server.…"),
-        _ => out,
-    }
+    out
 }
 
 /// How two blocks differ; nothing where they do not.

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::cli::{Arguments, Command, Opt, Report};
 use crate::{peers, workspace};
-use compare::{Block, blocks, difference};
+use compare::{Block, blocks, difference, events};
 use serde_json::json;
 use servers::Servers;
 use std::io::Write;
@@ -22,10 +22,10 @@ pub const COMMAND: Command = Command {
     words: "",
     summary: "have ZooKeeper's own command line say the same to ZooKeeper and to Troth",
     details: "
-Starts a server of Apache ZooKeeper 3.9.5 and a local Troth group with a gateway, has ZooKeeperMain carry out a script of
+Starts three servers of Apache ZooKeeper 3.9.5 and a local Troth group with a gateway, has ZooKeeperMain carry out a script of
 every command that it has against both (xtask/src/zkcli/script.txt), and compares what it prints: it holds where that is equal
-but for identifiers and times. What a command prints is compared without regard to the order of its lines, because watch
-events are printed by a thread of their own. Needs a JDK and `mvn`; what is fetched stays below target/peers.",
+but for identifiers and times, and what describes the servers. Watch events, which a thread of their own prints, are
+compared by session, everything else by command without regard to the order of its lines. Needs a JDK and `mvn`; what is fetched stays below target/peers.",
     options: &[Opt { name: "--show", value: "", help: "print what both said to every command, equal or not" }],
     run,
 };
@@ -74,8 +74,13 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         for one in &started {
             told.push(blocks(&said(&classes, &one.address, &session.commands)?, &session.commands)?);
         }
-        let [theirs, ours] = told.as_slice() else { unreachable!("there are two") };
-        for ((command, theirs), ours) in session.commands.iter().zip(theirs).zip(ours) {
+        let [theirs, ours] = told.as_mut_slice() else { unreachable!("there are two") };
+        compared += 1;
+        if let Some(how) = difference(&events(theirs), &events(ours)) {
+            println!("watch events of session '{}'\n{how}", session.name);
+            unequal.push(format!("{}: its watch events", session.name));
+        }
+        for ((command, theirs), ours) in session.commands.iter().zip(theirs.iter()).zip(ours.iter()) {
             compared += 1;
             if arguments.flag("--show") {
                 print(command, theirs, ours);
@@ -87,7 +92,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         }
     }
     let summary = format!(
-        "{} of {compared} commands of ZooKeeperMain print the same with Troth as with ZooKeeper 3.9.5, but for identifiers and times",
+        "{} of {compared} comparisons of what ZooKeeperMain prints are equal with Troth and with ZooKeeper 3.9.5, but for identifiers and times",
         compared - unequal.len()
     );
     let json = json!({ "summary": summary, "compared": compared, "unequal": unequal });

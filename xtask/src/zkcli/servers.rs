@@ -1,4 +1,4 @@
-//! A server of ZooKeeper and a local Troth group, each in a directory of its own that goes with it.
+//! An ensemble of ZooKeeper and a local Troth group, each in a directory of its own that goes with it.
 
 use crate::workspace;
 use std::fs::{self, File};
@@ -45,21 +45,32 @@ impl Servers {
         Ok(Self { address: format!("127.0.0.1:{}", free_port()?), place, processes: Vec::new() })
     }
 
-    /// One server of ZooKeeper, with all kinds of nodes.
+    /// Three servers of ZooKeeper, with all kinds of nodes, and all that its clients may ask for.
     pub fn zookeeper(classes: &Path) -> Result<Self, String> {
         let mut servers = Self::at("zookeeper")?;
-        let port = servers.address.rsplit(':').next().unwrap_or_default();
-        let configuration = format!(
-            "tickTime=2000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
-             extendedTypesEnabled=true\n",
-            servers.place.join("data").display()
-        );
-        let file = servers.place.join("zoo.cfg");
-        fs::write(&file, configuration).map_err(|why| format!("{}: {why}", file.display()))?;
-        let mut java = Command::new("java");
-        java.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", classes.display()));
-        java.args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "PeerServer"]).arg(file);
-        servers.launch(&mut java)?;
+        let first = servers.address.rsplit(':').next().unwrap_or_default().to_owned();
+        let mut members = String::new();
+        for number in 1..=3 {
+            members += &format!("server.{number}=127.0.0.1:{}:{}\n", free_port()?, free_port()?);
+        }
+        for number in 1..=3 {
+            let port = if number == 1 { first.clone() } else { free_port()?.to_string() };
+            let data = servers.place.join(format!("data-{number}"));
+            let file = servers.place.join(format!("zoo-{number}.cfg"));
+            let configuration = format!(
+                "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+                 admin.enableServer=false\nextendedTypesEnabled=true\nreconfigEnabled=true\n{members}",
+                data.display()
+            );
+            let written = fs::create_dir_all(&data)
+                .and_then(|()| fs::write(data.join("myid"), format!("{number}\n")))
+                .and_then(|()| fs::write(&file, configuration));
+            written.map_err(|why| format!("{}: {why}", file.display()))?;
+            let mut java = Command::new("java");
+            java.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", classes.display()));
+            java.args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "PeerServer"]).arg(file);
+            servers.launch(&mut java)?;
+        }
         Ok(servers)
     }
 
@@ -75,7 +86,11 @@ impl Servers {
 
     fn launch(&mut self, program: &mut Command) -> Result<(), String> {
         let path = self.place.join("log");
-        let log = File::create(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|why| format!("{}: {why}", path.display()))?;
         let errors = log.try_clone().map_err(|why| why.to_string())?;
         let name = program.get_program().to_string_lossy().into_owned();
         let child = program.stdin(Stdio::piped()).stdout(log).stderr(errors).spawn();

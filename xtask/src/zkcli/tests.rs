@@ -1,4 +1,4 @@
-use super::compare::{blocks, difference, without_identifiers};
+use super::compare::{blocks, difference, events, without_identifiers};
 use super::script;
 
 #[test]
@@ -14,7 +14,12 @@ fn identifiers_and_times_are_left_out_and_nothing_else() {
             "WatchedEvent state:SyncConnected type:NodeCreated path:/w zxid: …",
         ),
         ("Node does not exist: /none", "Node does not exist: /none"),
-        ("server.1=127.0.0.1:2888:3888:participant", "server.…"),
+        ("server.1=127.0.0.1:2888:3888:participant", ""),
+        ("WatchedEvent state:SyncConnected type:None path:null zxid: -1", ""),
+        (
+            "WatchedEvent state:Disconnected type:None path:null zxid: -1",
+            "WatchedEvent state:Disconnected type:None path:null zxid: …",
+        ),
     ] {
         assert_eq!(without_identifiers(line), left);
     }
@@ -22,9 +27,9 @@ fn identifiers_and_times_are_left_out_and_nothing_else() {
 
 #[test]
 fn output_is_cut_at_the_marks() {
-    let said = "Connecting\n======\nb\na\n======\n======\n";
+    let said = "Welcome\n======\nb\na\n======\n======\n";
     let cut = blocks(said, &["one", "two", "three"]).expect("three marks");
-    assert_eq!(cut, [vec!["Connecting".to_owned()], vec!["a".to_owned(), "b".to_owned()], Vec::new()]);
+    assert_eq!(cut, [vec!["Welcome".to_owned()], vec!["a".to_owned(), "b".to_owned()], Vec::new()]);
     assert!(blocks(said, &["one"]).is_err(), "more marks than commands");
 }
 
@@ -71,4 +76,23 @@ fn the_script_has_every_command() {
     ] {
         assert!(all.iter().any(|line| line.split(' ').next() == Some(command)), "{command}");
     }
+}
+
+#[test]
+fn events_are_compared_apart_and_as_often_as_they_come() {
+    let told = "WatchedEvent state:SyncConnected type:NodeDeleted path:/w zxid: 3";
+    let said = |at: usize| {
+        let lines = ["a\n", "======\n", "b\n", "======\n"];
+        (0..4)
+            .map(|line| if line == at { format!("{told}\n{}", lines[line]) } else { lines[line].to_owned() })
+            .collect()
+    };
+    let cut = |said: String| {
+        let mut cut = blocks(&said, &["one", "two"]).expect("two marks");
+        (events(&mut cut), cut)
+    };
+    let (early, late): (String, String) = (said(0), said(2));
+    assert_eq!(cut(early), cut(late.clone()), "in whichever command's output it is");
+    let never = cut(late.replace(&format!("{told}\n"), ""));
+    assert!(difference(&cut(late).0, &never.0).is_some());
 }

@@ -247,7 +247,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Request::AddWatch { path, recursive } => {
                 path::check(&path)?;
                 self.watch(session, &path, if recursive { RECURSIVE } else { PERSISTENT })?;
-                Ok(Bytes::new())
+                // That nothing went wrong, once more: Java's client reads it, and takes an answer without it for none.
+                let mut out = Output::new();
+                out.int(0);
+                Ok(out.finish())
             }
             Request::Watched { path, which, remove } => {
                 let mut session = session;

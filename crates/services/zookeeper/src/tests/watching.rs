@@ -76,7 +76,8 @@ fn persistent_watches_stay() {
     let mut world = World::new();
     let at = world.open(1);
     world.create(at, "/a", "", 0);
-    world.well(at, opcode::ADD_WATCH, add_watch("/a", 0));
+    let answer = world.well(at, opcode::ADD_WATCH, add_watch("/a", 0));
+    assert_eq!(&answer[..], [0; 4], "an error number of its own, as the answers to other watches have none");
     for _ in 0..2 {
         world.well(at, opcode::SET_DATA, set("/a", "x", -1));
     }

@@ -191,7 +191,8 @@ impl Model {
             Ask::AddWatch { path, recursive } => {
                 access::check_path(&path)?;
                 self.watch(id, &path, if recursive { Manner::Recursive } else { Manner::Persistent });
-                nothing
+                // An error number of its own: 0.
+                Ok(Bytes::from_static(&[0; 4]))
             }
             Ask::Watched { path, meant, remove } => {
                 self.watched(id, &path, meant, remove)?;
