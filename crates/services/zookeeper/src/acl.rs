@@ -43,6 +43,16 @@ impl Id {
         Self { scheme: scheme.to_owned(), id: id.to_owned() }
     }
 
+    /// Whether it can be kept: what is longer than [`MAX_ID`] is not read again.
+    pub(crate) fn fits(&self) -> bool {
+        self.scheme.len() <= MAX_ID && self.id.len() <= MAX_ID
+    }
+
+    /// Bytes of both texts.
+    pub(crate) fn length(&self) -> usize {
+        self.scheme.len() + self.id.len()
+    }
+
     /// The one who may do everything.
     pub(crate) fn is_super(&self) -> bool {
         self.scheme == "super"

@@ -32,6 +32,7 @@ pub use message::{Answer, Attachment, MAX_BODY, MAX_TOUCHED, Notice, Operation, 
 pub use path::MAX_PATH;
 pub use request::only_reads;
 pub use service::ZooKeeper;
+pub use sessions::{MAX_WHO, MAX_WHO_BYTES};
 pub use watches::{Kind, MAX_WATCHES};
 
 #[cfg(test)]

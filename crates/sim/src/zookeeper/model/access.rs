@@ -1,8 +1,8 @@
 //! Names of nodes, and who may do what with them, as the model has it.
 
 use core::net::IpAddr;
-use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES};
-use troth_zookeeper::{Code, MAX_PATH};
+use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES, MAX_ID};
+use troth_zookeeper::{Code, MAX_PATH, MAX_WHO, MAX_WHO_BYTES};
 
 /// Checks that this names a node.
 pub fn check_path(path: &str) -> Result<(), Code> {
@@ -108,4 +108,16 @@ pub fn user(id: &str) -> &str {
 /// What a gateway may say that a client is.
 pub fn attestable(id: &Id) -> bool {
     ["ip", "x509", "sasl"].contains(&id.scheme.as_str())
+}
+
+/// Whether a session may be all of these at once.
+pub fn may_be(who: &[Id]) -> Result<(), Code> {
+    let mut bytes = 0;
+    for Id { scheme, id } in who {
+        bytes += scheme.len() + id.len();
+        if scheme.len() > MAX_ID || id.len() > MAX_ID {
+            return Err(Code::AuthFailed);
+        }
+    }
+    if who.len() > MAX_WHO || bytes > MAX_WHO_BYTES { Err(Code::AuthFailed) } else { Ok(()) }
 }
