@@ -144,6 +144,16 @@ fn lists_make_sense_or_are_refused() {
     ] {
         assert_eq!(good(only(scheme, id)), Err(Code::InvalidAcl), "{scheme}:{id}");
     }
+    // Refused at the bound, not behind it: a thousand times everybody would be a quarter of a million.
+    let crowd: Vec<Id> = (0..256).map(|number| Id::new("digest", &format!("{number}:x"))).collect();
+    let times =
+        |perms: i32| (0..1024).map(move |at| Acl { perms: perms * at, id: Id::new("auth", "") }).collect();
+    assert_eq!(settle(Some(times(0)), &crowd).map(|list| list.len()), Ok(256), "each once");
+    assert_eq!(settle(Some(times(1)), &crowd), Err(Code::InvalidAcl));
+    let long =
+        |count: usize| (0..count).map(|at| only("sasl", &format!("{at:04000}"))).collect::<Vec<_>>().concat();
+    assert_eq!(good(long(16)).map(|list| list.len()), Ok(16));
+    assert_eq!(good(long(17)), Err(Code::InvalidAcl), "in bytes");
     let twice = [only("digest", "a:b"), only("digest", "a:b")].concat();
     assert_eq!(good(twice), Ok(only("digest", "a:b")));
 }

@@ -1,7 +1,7 @@
 //! Names of nodes, and who may do what with them, as the model has it.
 
 use core::net::IpAddr;
-use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES, MAX_ID};
+use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES, MAX_ID, MAX_LIST_BYTES};
 use troth_zookeeper::{Code, MAX_PATH, MAX_WHO, MAX_WHO_BYTES};
 
 /// Checks that this names a node.
@@ -97,7 +97,9 @@ pub fn settle(list: &[Acl], who: &[Id]) -> Result<Vec<Acl>, Code> {
             }
         });
     }
-    if kept.is_empty() || kept.len() > MAX_ENTRIES { Err(Code::InvalidAcl) } else { Ok(kept) }
+    let bytes: usize = kept.iter().map(|acl| 12 + acl.id.scheme.len() + acl.id.id.len()).sum();
+    let good = (1..=MAX_ENTRIES).contains(&kept.len()) && bytes <= MAX_LIST_BYTES;
+    if good { Ok(kept) } else { Err(Code::InvalidAcl) }
 }
 
 /// The user of a digest identity, without what proves it.
