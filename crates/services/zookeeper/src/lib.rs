@@ -28,7 +28,9 @@ mod tree;
 mod watches;
 
 pub use code::Code;
-pub use message::{Answer, Attachment, MAX_BODY, MAX_TOUCHED, Notice, Operation, Password, sealed};
+pub use message::{
+    Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, sealed,
+};
 pub use path::MAX_PATH;
 pub use request::only_reads;
 pub use service::ZooKeeper;

@@ -208,7 +208,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Request::Look { look, watch } => self.look(session, &look, watch),
             Request::MultiRead(looks) => {
                 let reader = reads::Reader { session: session.id, who: &session.who };
-                Ok(reads::looks(&self.changes.state(), &reader, &looks))
+                reads::looks(&self.changes.state(), &reader, &looks)
             }
             Request::Write(write) => {
                 let done =
@@ -411,7 +411,7 @@ impl Application for ZooKeeper {
             let reader = reads::Reader { session: session.id, who: &session.who };
             match request::read(code, &body)? {
                 Request::Look { look, watch: false } => reads::look(state, &reader, &look),
-                Request::MultiRead(looks) => Ok(reads::looks(state, &reader, &looks)),
+                Request::MultiRead(looks) => reads::looks(state, &reader, &looks),
                 Request::Ping => Ok(Bytes::new()),
                 // It must be ordered.
                 _ => Err(Code::BadArguments),

@@ -163,7 +163,7 @@ impl Model {
                 }
                 answer
             }
-            Ask::MultiRead(looks) => Ok(self.looks(id, &looks)),
+            Ask::MultiRead(looks) => self.looks(id, &looks),
             Ask::Write(write) => {
                 let body =
                     self.transact(told, |model, changes| model.write(id, turn.now, &write, changes))?;
@@ -237,7 +237,7 @@ impl Model {
             self.attached(client, at)?;
             match request::read(code, &body)? {
                 Ask::Look { look, watch: false } => self.look(at.session, &look),
-                Ask::MultiRead(looks) => Ok(self.looks(at.session, &looks)),
+                Ask::MultiRead(looks) => self.looks(at.session, &looks),
                 Ask::Ping => Ok(Bytes::new()),
                 _ => Err(Code::BadArguments),
             }
