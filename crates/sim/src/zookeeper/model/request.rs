@@ -46,6 +46,8 @@ pub enum Meant {
     Children,
     Data,
     All,
+    Persistent,
+    Recursive,
 }
 
 /// A request.
@@ -239,6 +241,8 @@ pub fn read(code: i32, body: &Bytes) -> Read<Ask> {
                 1 => Meant::Children,
                 2 => Meant::Data,
                 3 => Meant::All,
+                4 => Meant::Persistent,
+                5 => Meant::Recursive,
                 _ => return Err(Code::BadArguments),
             };
             Ask::Watched { path, meant, remove: code == opcode::REMOVE_WATCHES }
