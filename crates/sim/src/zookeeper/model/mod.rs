@@ -14,7 +14,7 @@ use request::Ask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use troth_types::{ClientId, Digest, Wire};
-use troth_zookeeper::acl::{Acl, Id};
+use troth_zookeeper::acl::{Acl, Id, perms};
 use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, ZooKeeper};
 use watches::Manner;
 
@@ -212,6 +212,10 @@ impl Model {
             Ask::Watched { path, meant, remove } => {
                 self.watched(id, &path, meant, remove)?;
                 nothing
+            }
+            Ask::Reconfig => {
+                access::may(&self.node("/zookeeper/config")?.acl, perms::WRITE, self.who(id))?;
+                Err(Code::ReconfigDisabled)
             }
             Ask::Ping => nothing,
             Ask::Close => {
