@@ -4,10 +4,13 @@ use crate::Code;
 use crate::jute::{BadRecord, Input, Output};
 use core::net::IpAddr;
 use sha1::{Digest as _, Sha1};
+use std::collections::BTreeSet;
 use troth_types::{Malformed, Reader, Wire, put_bytes};
 
 /// The most entries of one list.
 pub const MAX_ENTRIES: usize = 1024;
+/// The most bytes of one list, as records have them: it is read with every operation on its node.
+pub const MAX_LIST_BYTES: usize = 64 << 10;
 /// The longest scheme or identity, in bytes.
 pub const MAX_ID: usize = 4096;
 
@@ -41,6 +44,16 @@ impl Id {
     #[must_use]
     pub fn new(scheme: &str, id: &str) -> Self {
         Self { scheme: scheme.to_owned(), id: id.to_owned() }
+    }
+
+    /// Whether it can be kept: what is longer than [`MAX_ID`] is not read again.
+    pub(crate) fn fits(&self) -> bool {
+        self.scheme.len() <= MAX_ID && self.id.len() <= MAX_ID
+    }
+
+    /// Bytes of both texts.
+    pub(crate) fn length(&self) -> usize {
+        self.scheme.len() + self.id.len()
     }
 
     /// The one who may do everything.
@@ -77,7 +90,7 @@ fn text(reader: &mut Reader<'_>, field: &'static str) -> Result<String, Malforme
 }
 
 /// One entry of a list: these may do that.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Acl {
     /// What, as bits of [`perms`].
     pub perms: i32,
@@ -127,35 +140,40 @@ pub(crate) fn permits(list: &[Acl], wanted: i32, who: &[Id]) -> bool {
     })
 }
 
-/// A list as it is kept: each entry once, `auth` replaced by everybody whom the session proved to be.
+/// A list as it is kept: each entry once, `auth` replaced by everybody whom the session proved to be. One that becomes too
+/// long is refused as soon as it is: what a few bytes of a request stand for may be a thousand times as much.
 pub(crate) fn settle(list: Option<Vec<Acl>>, who: &[Id]) -> Result<Vec<Acl>, Code> {
-    let mut settled: Vec<Acl> = Vec::new();
+    let (mut settled, mut seen, mut bytes): (Vec<Acl>, _, _) = (Vec::new(), BTreeSet::new(), 0);
     let mut put = |acl: Acl| {
-        if !settled.contains(&acl) {
+        if seen.insert(acl.clone()) {
+            bytes += 12 + acl.id.length();
             settled.push(acl);
         }
+        if settled.len() > MAX_ENTRIES || bytes > MAX_LIST_BYTES { Err(Code::InvalidAcl) } else { Ok(()) }
     };
+    let mut expanded = BTreeSet::new();
     for acl in list.unwrap_or_default() {
         match acl.id.scheme.as_str() {
-            "world" if acl.id.id == "anyone" => put(acl),
+            "world" if acl.id.id == "anyone" => put(acl)?,
             "auth" => {
                 let proven = |id: &&Id| matches!(id.scheme.as_str(), "digest" | "x509" | "sasl");
-                let mut any = false;
-                for id in who.iter().filter(proven) {
-                    any = true;
-                    put(Acl { perms: acl.perms, id: id.clone() });
-                }
-                if !any {
+                if !who.iter().any(|id| proven(&id)) {
                     return Err(Code::InvalidAcl);
                 }
+                // The same once more would be looked through for nothing.
+                if expanded.insert(acl.perms) {
+                    for id in who.iter().filter(proven) {
+                        put(Acl { perms: acl.perms, id: id.clone() })?;
+                    }
+                }
             }
-            "digest" if acl.id.id.split(':').count() == 2 => put(acl),
-            "ip" if network(&acl.id.id).is_some() => put(acl),
-            "x509" | "sasl" if !acl.id.id.is_empty() => put(acl),
+            "digest" if acl.id.id.split(':').count() == 2 => put(acl)?,
+            "ip" if network(&acl.id.id).is_some() => put(acl)?,
+            "x509" | "sasl" if !acl.id.id.is_empty() => put(acl)?,
             _ => return Err(Code::InvalidAcl),
         }
     }
-    if settled.is_empty() || settled.len() > MAX_ENTRIES { Err(Code::InvalidAcl) } else { Ok(settled) }
+    if settled.is_empty() { Err(Code::InvalidAcl) } else { Ok(settled) }
 }
 
 /// A list as somebody sees it who may not change it: without what would let a password be guessed.

@@ -157,6 +157,12 @@ impl Output {
         self.buffer(text.as_bytes())
     }
 
+    /// Bytes of a field whose length is written already.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
     /// How many elements follow.
     pub fn length(&mut self, length: usize) -> &mut Self {
         self.int(i32::try_from(length).expect("what is written is bounded far below"))

@@ -9,6 +9,7 @@
 pub mod acl;
 mod code;
 mod counters;
+pub mod events;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;
 mod goes;
@@ -28,10 +29,14 @@ mod tree;
 mod watches;
 
 pub use code::Code;
-pub use message::{Answer, Attachment, MAX_BODY, MAX_TOUCHED, Notice, Operation, Password, sealed};
+pub use message::{
+    Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, sealed,
+};
 pub use path::MAX_PATH;
 pub use request::only_reads;
 pub use service::ZooKeeper;
+pub use sessions::{MAX_WHO, MAX_WHO_BYTES};
+pub use tree::MAX_LOOKED;
 pub use watches::{Kind, MAX_WATCHES};
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use troth_types::{Digest, Hasher, Malformed, Reader, Wire, put_bytes, put_list};
 
 /// The longest body of a request or a reply, in bytes: ZooKeeper's own packet limit is half of it.
 pub const MAX_BODY: usize = 2 << 20;
+/// The most bytes of what a read shows, and of what several in one request show together. A request that would show more
+/// fails as a whole, with [`Code::MarshallingError`](crate::Code::MarshallingError).
+pub const MAX_SHOWN: usize = MAX_BODY;
 /// The most identities that a gateway attests at once.
 const MAX_ATTESTED: usize = 64;
 /// The most sessions touched by one operation.

@@ -1,6 +1,6 @@
 //! Quotas: how many nodes and bytes there may be below a node. They are nodes themselves, below `/zookeeper/quota`.
 
-use crate::node::{Data, Node};
+use crate::node::Node;
 use crate::path::{QUOTA, ROOT, upwards};
 use crate::store::Look;
 use crate::tree::{Transaction, data_of, find};
@@ -91,21 +91,25 @@ pub(crate) fn count(transaction: &mut Transaction<'_, '_, '_>, path: &str, bytes
     let Some((mut node, mut used)) = numbers(transaction, &stats) else { return };
     used.count = used.count.saturating_add(count);
     used.bytes = used.bytes.saturating_add(bytes);
-    node.data = Data::Here(used.text());
+    node.data = transaction.put_data(&stats, Some(&node.data), Some(used.text()));
     transaction.keep(&stats, &node);
 }
 
-/// A node was created that may begin a quota.
-pub(crate) fn created(transaction: &mut Transaction<'_, '_, '_>, path: &str) {
+/// A node was created that may begin a quota. What it uses is counted node by node, so one transaction begins one of them.
+pub(crate) fn created(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> Result<(), Code> {
     if about(path, LIMITS).is_some() {
         transaction.counters.quotas += 1;
     } else if let Some(of) = about(path, STATS) {
+        if std::mem::replace(&mut transaction.began_quota, true) {
+            return Err(Code::QuotaExceeded);
+        }
         let used = total(transaction, of);
         if let Ok(mut node) = find(transaction.changes, path) {
-            node.data = Data::Here(used.text());
+            node.data = transaction.put_data(path, Some(&node.data), Some(used.text()));
             transaction.keep(path, &node);
         }
     }
+    Ok(())
 }
 
 /// One was removed that may end it.

@@ -2,6 +2,7 @@
 
 use crate::acl::{self, Id, perms};
 use crate::jute::Output;
+use crate::message::MAX_SHOWN;
 use crate::node::Node;
 use crate::path::ROOT;
 use crate::request::Look;
@@ -24,20 +25,39 @@ fn readable(view: &StateView<'_>, path: &str, wanted: i32, reader: &Reader<'_>) 
     if acl::permits(&node.acl, wanted, reader.who) { Ok(node) } else { Err(Code::NoAuth) }
 }
 
-fn names(view: &StateView<'_>, path: &str, out: &mut Output) {
-    // The root's own entry is the first of its children's, without a name.
-    let all: Vec<&[u8]> = beginning(view, &keys::children(path))
-        .map(|(name, _)| name)
-        .filter(|name| !name.is_empty())
-        .collect();
-    out.length(all.len());
+/// Whether so many bytes are no more than what is shown at once.
+fn bounded(bytes: usize) -> Result<(), Code> {
+    if bytes > MAX_SHOWN { Err(Code::MarshallingError) } else { Ok(()) }
+}
+
+/// A vector of these, each behind this prefix. No more of them are looked at than are shown.
+fn vector<'a>(
+    prefix: &str,
+    all: impl Iterator<Item = &'a [u8]>,
+    most: usize,
+    out: &mut Output,
+) -> Result<(), Code> {
+    let (mut names, mut bytes) = (Vec::new(), 4);
     for name in all {
-        out.buffer(name);
+        bytes += 4 + prefix.len() + name.len();
+        bounded(bytes.saturating_add(MAX_SHOWN - most))?;
+        names.push(name);
     }
+    out.length(names.len());
+    for name in names {
+        out.length(prefix.len() + name.len()).raw(prefix.as_bytes()).raw(name);
+    }
+    Ok(())
 }
 
 /// The answer to a read.
 pub(crate) fn look(view: &StateView<'_>, reader: &Reader<'_>, look: &Look) -> Result<Bytes, Code> {
+    let shown = shown(view, reader, look, MAX_SHOWN)?;
+    bounded(shown.len()).map(|()| shown)
+}
+
+/// The same, of which lists are no longer than so many bytes.
+fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) -> Result<Bytes, Code> {
     let mut out = Output::new();
     match look {
         Look::Exists { path } => {
@@ -54,7 +74,9 @@ pub(crate) fn look(view: &StateView<'_>, reader: &Reader<'_>, look: &Look) -> Re
         }
         Look::Children { path, shows_stat } => {
             let node = readable(view, path, perms::READ, reader)?;
-            names(view, path, &mut out);
+            // The root's own entry is the first of its children's, without a name.
+            let names = beginning(view, &keys::children(path)).map(|(name, _)| name);
+            vector("", names.filter(|name| !name.is_empty()), most, &mut out)?;
             if *shows_stat {
                 node.stat(&mut out);
             }
@@ -73,11 +95,7 @@ pub(crate) fn look(view: &StateView<'_>, reader: &Reader<'_>, look: &Look) -> Re
         }
         Look::Ephemerals { prefix } => {
             let own = beginning(view, &keys::ephemeral(reader.session, prefix));
-            let paths: Vec<Vec<u8>> = own.map(|(rest, _)| [prefix.as_bytes(), rest].concat()).collect();
-            out.length(paths.len());
-            for path in &paths {
-                out.buffer(path);
-            }
+            vector(prefix, own.map(|(rest, _)| rest), most, &mut out)?;
         }
         Look::Descendants { path } => {
             readable(view, path, perms::READ, reader)?;
@@ -105,24 +123,26 @@ fn descendants(view: &StateView<'_>, path: &str) -> i32 {
     i32::try_from(children + below).unwrap_or(i32::MAX)
 }
 
-/// The answer to several reads: each its own, or its own error.
-pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -> Bytes {
+/// The answer to several reads: each its own, or its own error. Where all together show too much, there is none.
+pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -> Result<Bytes, Code> {
     let mut all = Vec::new();
     for one in looks {
         let code = match one {
             Look::Data { .. } => opcode::GET_DATA,
             _ => opcode::GET_CHILDREN,
         };
-        match look(view, reader, one) {
+        match shown(view, reader, one, MAX_SHOWN - all.len()) {
             Ok(record) => {
                 all.extend_from_slice(&header(code, false, 0));
                 all.extend_from_slice(&record);
             }
+            Err(Code::MarshallingError) => return Err(Code::MarshallingError),
             Err(why) => all.extend_from_slice(&failed(why.number())),
         }
+        bounded(all.len())?;
     }
     all.extend_from_slice(&header(opcode::ERROR, true, -1));
-    Bytes::from(all)
+    Ok(Bytes::from(all))
 }
 
 fn header(code: i32, done: bool, error: i32) -> Bytes {

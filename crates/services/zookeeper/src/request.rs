@@ -76,6 +76,8 @@ pub(crate) enum Watches {
     Children,
     Data,
     Any,
+    Persistent,
+    Recursive,
 }
 
 /// A request.
@@ -289,6 +291,8 @@ fn request(code: i32, input: &mut Input<'_>) -> Result<Request, Wrong> {
                 1 => Watches::Children,
                 2 => Watches::Data,
                 3 => Watches::Any,
+                4 => Watches::Persistent,
+                5 => Watches::Recursive,
                 _ => return Err(Wrong::Code(Code::BadArguments)),
             };
             Request::Watched { path, which, remove: code == opcode::REMOVE_WATCHES }

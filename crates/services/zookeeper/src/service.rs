@@ -2,13 +2,14 @@
 
 use crate::acl::{Id, digest_id};
 use crate::counters::Counters;
+use crate::events::{Events, MAX_EVENTS};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::request::{self, Look as Reading, Request, Write};
 use crate::sessions::{self, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
-use crate::watches::{self, CHILDREN, Change, DATA, Kind, PERSISTENT, RECURSIVE};
+use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
 use crate::{Code, acl, goes, keys, opcode, path, reads};
 use bytes::Bytes;
 use troth_exec::{Application, OpContext, State, StateView};
@@ -79,7 +80,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         &mut self,
         run: impl FnOnce(&mut Transaction<'_, 'a, 's>) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let (mut changed, mut counters) = (Vec::new(), self.counters);
+        let (mut events, mut counters) = (Events::default(), self.counters);
         let zxid = self.counters.zxid + 1;
         let mut transaction = Transaction {
             changes: &mut self.changes,
@@ -87,13 +88,15 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             zxid,
             now: self.now,
             enforces: self.service.enforces_quotas,
-            changed: &mut changed,
+            events: &mut events,
+            looked: 0,
+            began_quota: false,
         };
         match run(&mut transaction) {
             Ok(done) => {
                 self.counters = Counters { zxid, ..counters };
                 self.keep();
-                self.fire(&changed, zxid);
+                self.emit(events);
                 Ok(done)
             }
             Err(why) => {
@@ -103,13 +106,9 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         }
     }
 
-    fn fire(&mut self, changed: &[Change], zxid: i64) {
-        for change in changed {
-            let cx = &mut *self.cx;
-            let mut emit = |to, notice: Notice| cx.emit(to, notice.to_wire());
-            watches::fire(&mut self.changes, &mut self.counters, change, zxid, &mut emit);
-            // One change may end a watch that the next would fire.
-            self.keep();
+    fn emit(&mut self, events: Events) {
+        for (to, notice) in events.into_notices() {
+            self.cx.emit(to, notice.to_wire());
         }
     }
 
@@ -208,7 +207,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Request::Look { look, watch } => self.look(session, &look, watch),
             Request::MultiRead(looks) => {
                 let reader = reads::Reader { session: session.id, who: &session.who };
-                Ok(reads::looks(&self.changes.state(), &reader, &looks))
+                reads::looks(&self.changes.state(), &reader, &looks)
             }
             Request::Write(write) => {
                 let done =
@@ -230,18 +229,22 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Request::Auth { scheme, credentials } => self.authenticate(session, &scheme, &credentials),
             Request::Rewatch(wanted) => {
-                let (mut session, mut told) = (session, Vec::new());
-                let tell = |kind: Kind, path: &str| told.push((kind, path.to_owned()));
+                let mut session = session;
                 // Where one of them is too many, none counts.
                 let mut counters = self.counters;
-                watches::again(&mut self.changes, &mut counters, &mut session, &wanted, tell)?;
+                let told = watches::again(&mut self.changes, &mut counters, &mut session, &wanted)?;
                 self.counters = counters;
                 session.keep(&mut self.changes);
-                let (at, zxid) = (session.at(), self.counters.zxid);
-                for (kind, path) in told {
-                    let notice = Notice::Fired { at, kind: kind as i32, path, zxid };
-                    self.cx.emit(session.gateway, notice.to_wire());
+                let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
+                let mut events = Events::default();
+                if told.len() > MAX_EVENTS {
+                    watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
+                } else {
+                    for (kind, path) in told {
+                        events.tell(gateway, at, Notice::Fired { at, kind: kind as i32, path, zxid });
+                    }
                 }
+                self.emit(events);
                 Ok(Bytes::new())
             }
             Request::AddWatch { path, recursive } => {
@@ -305,6 +308,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             let mut all = Vec::with_capacity(writes.len());
             for (number, write) in writes.iter().enumerate() {
                 match transaction.write(session.id, &session.who, write) {
+                    Ok(_) if transaction.events.is_spent() => {
+                        failed = (number, Code::QuotaExceeded);
+                        return Err(Code::QuotaExceeded);
+                    }
                     Ok(done) => all.push((code_of(write), done)),
                     Err(why) => {
                         failed = (number, why);
@@ -414,7 +421,7 @@ impl Application for ZooKeeper {
             let reader = reads::Reader { session: session.id, who: &session.who };
             match request::read(code, &body)? {
                 Request::Look { look, watch: false } => reads::look(state, &reader, &look),
-                Request::MultiRead(looks) => Ok(reads::looks(state, &reader, &looks)),
+                Request::MultiRead(looks) => reads::looks(state, &reader, &looks),
                 Request::Ping => Ok(Bytes::new()),
                 // It must be ordered.
                 _ => Err(Code::BadArguments),

@@ -11,7 +11,9 @@ use troth_exec::StateView;
 use troth_types::{ClientId, Digest, Malformed, Reader, Wire};
 
 /// The most identities that a session proves.
-const MAX_WHO: usize = 256;
+pub const MAX_WHO: usize = 256;
+/// The most bytes of all of them: a session's entry is read with every request, and with every event for it.
+pub const MAX_WHO_BYTES: usize = 64 << 10;
 /// Microseconds to which the ends of sessions are rounded up, so that signs of life seldom change anything.
 const ROUND: u64 = 500_000;
 /// Microseconds by which the end of a session may be noticed late, and it ends. Later than that nobody could have given a
@@ -76,14 +78,20 @@ impl Session {
     /// The client is somebody else too.
     pub(crate) fn identify(&mut self, changes: &mut Changes<'_, '_>, id: Id) -> Result<(), Code> {
         if !self.who.contains(&id) {
-            if self.who.len() >= MAX_WHO {
+            self.who.push(id);
+            if !fit(&self.who) {
                 return Err(Code::AuthFailed);
             }
-            self.who.push(id);
             self.keep(changes);
         }
         Ok(())
     }
+}
+
+/// Whether a session may be all of these: what is kept of it can be read again.
+pub(crate) fn fit(who: &[Id]) -> bool {
+    let bytes: usize = who.iter().map(Id::length).sum();
+    who.iter().all(Id::fits) && who.len() <= MAX_WHO && bytes <= MAX_WHO_BYTES
 }
 
 /// A client begins a session.
@@ -118,6 +126,9 @@ pub(crate) fn open(
     password: Digest,
     most: u64,
 ) -> Result<Session, Code> {
+    if !fit(&opening.who) {
+        return Err(Code::AuthFailed);
+    }
     if !count(changes, opening.gateway, 1, most) {
         return Err(Code::QuotaExceeded);
     }
@@ -146,6 +157,9 @@ pub(crate) fn attach(
     let known = Session::find(changes, id).filter(|session| session.password == sealed(password));
     let mut session = known.ok_or(Code::SessionExpired)?;
     let before = (session.gateway, session.at());
+    if !fit(&opening.who) {
+        return Err(Code::AuthFailed);
+    }
     if session.gateway != opening.gateway {
         if !count(changes, opening.gateway, 1, most) {
             return Err(Code::QuotaExceeded);

@@ -39,8 +39,11 @@ impl<'a, 's> Changes<'a, 's> {
         self.pending.insert(key.to_vec(), Some(value.into()));
     }
 
-    pub(crate) fn put_entry(&mut self, key: &[u8], value: &impl Wire) {
-        self.put(key, value.to_wire());
+    pub(crate) fn put_entry<T: Wire>(&mut self, key: &[u8], value: &T) {
+        let bytes = value.to_wire();
+        // What is written and cannot be read stops every replica, for good.
+        debug_assert!(T::from_wire(&bytes).is_ok(), "an entry that does not decode");
+        self.put(key, bytes);
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) {

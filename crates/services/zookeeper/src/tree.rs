@@ -2,13 +2,18 @@
 
 use crate::acl::{self, Acl, Id, perms};
 use crate::counters::Counters;
+use crate::events::Events;
 use crate::jute::Output;
 use crate::node::{Data, Node, Stay};
 use crate::request::{Create, Lasting, Write};
 use crate::store::{Changes, Look};
-use crate::watches::{Change, Kind};
+use crate::watches::{self, Change, Kind};
 use crate::{Code, goes, keys, path, quota};
 use bytes::Bytes;
+
+/// The most entries of lists of access control that the operations of one transaction look at; a node's list is read with
+/// each of them.
+pub const MAX_LOOKED: usize = 1 << 20;
 
 /// A transaction under way.
 pub(crate) struct Transaction<'t, 'a, 's> {
@@ -20,8 +25,12 @@ pub(crate) struct Transaction<'t, 'a, 's> {
     pub(crate) now: u64,
     /// Whether quotas are enforced.
     pub(crate) enforces: bool,
-    /// What it changed, in order, for those who watch.
-    pub(crate) changed: &'t mut Vec<Change>,
+    /// What those who watch are told if it happens.
+    pub(crate) events: &'t mut Events,
+    /// Entries of lists of access control that it looked at.
+    pub(crate) looked: usize,
+    /// Whether it began a quota.
+    pub(crate) began_quota: bool,
 }
 
 /// What one operation of it did.
@@ -70,10 +79,6 @@ fn next_version(version: i32, expected: i32) -> Result<i32, Code> {
     if expected != -1 && expected != version { Err(Code::BadVersion) } else { Ok(version.wrapping_add(1)) }
 }
 
-fn permitted(list: &[Acl], wanted: i32, who: &[Id]) -> Result<(), Code> {
-    if acl::permits(list, wanted, who) { Ok(()) } else { Err(Code::NoAuth) }
-}
-
 impl Transaction<'_, '_, '_> {
     fn millis(&self) -> i64 {
         i64::try_from(self.now / 1000).unwrap_or(i64::MAX)
@@ -83,7 +88,7 @@ impl Transaction<'_, '_, '_> {
         self.changes.put_entry(&keys::node(path), node);
     }
 
-    fn put_data(&mut self, path: &str, before: Option<&Data>, data: Option<Bytes>) -> Data {
+    pub(crate) fn put_data(&mut self, path: &str, before: Option<&Data>, data: Option<Bytes>) -> Data {
         let apart = Data::is_apart(length(data.as_ref()));
         if !apart && matches!(before, Some(Data::Apart(_))) {
             self.changes.remove(&keys::data(path));
@@ -99,7 +104,17 @@ impl Transaction<'_, '_, '_> {
     }
 
     fn note(&mut self, kind: Kind, path: &str, acl: &[Acl]) {
-        self.changed.push(Change { kind, path: path.to_owned(), acl: acl.to_vec() });
+        let change = Change { kind, path, acl };
+        watches::fire(self.changes, self.counters, change, self.zxid, self.events);
+    }
+
+    /// Whether somebody may do this, and this transaction look at so many entries more.
+    fn permitted(&mut self, list: &[Acl], wanted: i32, who: &[Id]) -> Result<(), Code> {
+        self.looked += list.len();
+        if self.looked > MAX_LOOKED {
+            return Err(Code::QuotaExceeded);
+        }
+        if acl::permits(list, wanted, who) { Ok(()) } else { Err(Code::NoAuth) }
     }
 
     /// One operation, for a session that proved to be these.
@@ -122,7 +137,7 @@ impl Transaction<'_, '_, '_> {
             Write::Check { path, version } => {
                 path::check(path)?;
                 let node = find(self.changes, path)?;
-                permitted(&node.acl, perms::READ, who)?;
+                self.permitted(&node.acl, perms::READ, who)?;
                 next_version(node.version, *version).map(|_| Done::Checked)
             }
         }
@@ -135,7 +150,7 @@ impl Transaction<'_, '_, '_> {
         let acl = acl::settle(create.acl.clone(), who)?;
         let (parent_path, _) = path::split(&create.path);
         let mut parent = find(self.changes, parent_path)?;
-        permitted(&parent.acl, perms::CREATE, who)?;
+        self.permitted(&parent.acl, perms::CREATE, who)?;
         let path = match sequential {
             true => format!("{}{:010}", create.path, parent.creations),
             false => create.path.clone(),
@@ -167,7 +182,7 @@ impl Transaction<'_, '_, '_> {
         parent.children_zxid = self.zxid;
         self.keep(parent_path, &parent);
         quota::count(self, &path, bytes, 1);
-        quota::created(self, &path);
+        quota::created(self, &path)?;
         self.note(Kind::Created, &path, &node.acl);
         self.note(Kind::ChildrenChanged, parent_path, &parent.acl);
         Ok(path)
@@ -179,7 +194,7 @@ impl Transaction<'_, '_, '_> {
             return Err(Code::BadArguments);
         }
         let parent = find(self.changes, path::split(path).0)?;
-        permitted(&parent.acl, perms::DELETE, who)?;
+        self.permitted(&parent.acl, perms::DELETE, who)?;
         let node = find(self.changes, path)?;
         next_version(node.version, version)?;
         self.remove(path, &node)
@@ -214,7 +229,7 @@ impl Transaction<'_, '_, '_> {
     fn set_data(&mut self, who: &[Id], path: &str, data: &Option<Bytes>, version: i32) -> Result<(), Code> {
         path::check(path)?;
         let mut node = find(self.changes, path)?;
-        permitted(&node.acl, perms::WRITE, who)?;
+        self.permitted(&node.acl, perms::WRITE, who)?;
         let grows = length(data.as_ref()) as i64 - node.data.length() as i64;
         let next = next_version(node.version, version)?;
         quota::allows(self, path, grows, 0)?;
@@ -233,7 +248,7 @@ impl Transaction<'_, '_, '_> {
         path::check(path)?;
         let list = acl::settle(list, who)?;
         let mut node = find(self.changes, path)?;
-        permitted(&node.acl, perms::ADMIN, who)?;
+        self.permitted(&node.acl, perms::ADMIN, who)?;
         node.acl_version = next_version(node.acl_version, version)?;
         node.acl = list;
         self.keep(path, &node);

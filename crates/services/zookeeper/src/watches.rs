@@ -5,6 +5,7 @@
 
 use crate::acl::{self, Acl, perms};
 use crate::counters::Counters;
+use crate::events::{Events, MAX_EVENTS};
 use crate::message::Notice;
 use crate::path::upwards;
 use crate::request::{Rewatch, Watches};
@@ -14,7 +15,6 @@ use crate::tree::find;
 use crate::{Code, keys, path};
 use bytes::Bytes;
 use std::collections::BTreeSet;
-use troth_types::ClientId;
 
 /// The most paths that a session watches.
 pub const MAX_WATCHES: u32 = 1 << 16;
@@ -43,11 +43,11 @@ pub(crate) const PERSISTENT: u8 = 4;
 pub(crate) const RECURSIVE: u8 = 8;
 
 /// A change, with the list of the node that says who may see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change<'c> {
     pub(crate) kind: Kind,
-    pub(crate) path: String,
-    pub(crate) acl: Vec<Acl>,
+    pub(crate) path: &'c str,
+    pub(crate) acl: &'c [Acl],
 }
 
 impl Kind {
@@ -119,6 +119,8 @@ pub(crate) fn look(
         Watches::Data => DATA,
         Watches::Children => CHILDREN,
         Watches::Any => u8::MAX,
+        Watches::Persistent => PERSISTENT,
+        Watches::Recursive => RECURSIVE,
     };
     if before & meant == 0 {
         return Err(Code::NoWatcher);
@@ -140,14 +142,21 @@ pub(crate) fn drop_all(changes: &mut Changes<'_, '_>, counters: &mut Counters, s
     session.watches = 0;
 }
 
-/// A client that connected anew watches these; of what happened since it saw the last transaction it is told now.
+/// A client that connected anew watches these; of what happened since it saw the last
+/// transaction it is told now, of each once: more than [`MAX_EVENTS`] are too many.
 pub(crate) fn again(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
     session: &mut Session,
     wanted: &Rewatch,
-    mut tell: impl FnMut(Kind, &str),
-) -> Result<(), Code> {
+) -> Result<Vec<(Kind, String)>, Code> {
+    let (mut told, mut once) = (Vec::new(), BTreeSet::new());
+    // One more than are told says that there are too many.
+    let mut tell = |kind: Kind, path: &str| {
+        if told.len() <= MAX_EVENTS && once.insert((kind as i32, path.to_owned())) {
+            told.push((kind, path.to_owned()));
+        }
+    };
     let all = [&wanted.data, &wanted.exists, &wanted.children, &wanted.persistent, &wanted.recursive];
     all.into_iter().flatten().try_for_each(|path| path::check(path))?;
     for path in &wanted.data {
@@ -176,42 +185,62 @@ pub(crate) fn again(
     for path in &wanted.recursive {
         add(changes, counters, session, path, RECURSIVE)?;
     }
-    Ok(())
+    Ok(told)
 }
 
-/// Tells those who watch of a change that has happened, each once, as far as they may read the node.
+/// A session's attachment ends, and with it what it watched: its client connects anew, and says what it watches and saw.
+pub(crate) fn end_attachment(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    mut session: Session,
+    events: &mut Events,
+) {
+    events.end(session.gateway, session.at());
+    drop_all(changes, counters, &mut session);
+    counters.attachments += 1;
+    session.number = counters.attachments;
+    session.keep(changes);
+}
+
+/// Tells those who watch of a change, each once, as far as they may read the node.
 pub(crate) fn fire(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
-    change: &Change,
+    change: Change<'_>,
     zxid: i64,
-    emit: &mut impl FnMut(ClientId, Notice),
+    events: &mut Events,
 ) {
     let mut told = BTreeSet::new();
     let below = counters.recursive > 0 && change.kind != Kind::ChildrenChanged;
-    let above = upwards(&change.path).take(if below { usize::MAX } else { 1 });
+    let above = upwards(change.path).take(if below { usize::MAX } else { 1 });
     for at in above {
         let own = at == change.path;
         for rest in changes.beginning(&keys::watched(at)) {
             let Some(session) = keys::last_number(&rest) else { continue };
+            events.look(change.path);
             let bits = bits_of(changes, at, session);
             let ends = if own { bits & change.kind.ends() } else { 0 };
             let stays = (own && bits & PERSISTENT != 0) || (below && bits & RECURSIVE != 0);
-            if ends == 0 && !stays {
+            if ends == 0 && !stays && !events.is_spent() {
                 continue;
             }
             let Some(mut session) = Session::find(changes, session) else { continue };
+            if events.is_spent() {
+                end_attachment(changes, counters, session, events);
+                continue;
+            }
             if ends != 0 {
                 session.watches = session.watches.saturating_sub(u32::from(bits == ends));
                 put(changes, counters, at, session.id, bits, bits & !ends);
                 session.keep(changes);
             }
-            if told.insert(session.id) && acl::permits(&change.acl, perms::READ, &session.who) {
-                let path = change.path.clone();
-                emit(
-                    session.gateway,
-                    Notice::Fired { at: session.at(), kind: change.kind as i32, path, zxid },
-                );
+            if told.insert(session.id) && acl::permits(change.acl, perms::READ, &session.who) {
+                if events.are_all_that_hears(session.id) {
+                    end_attachment(changes, counters, session, events);
+                    continue;
+                }
+                let (at, path) = (session.at(), change.path.to_owned());
+                events.tell(session.gateway, at, Notice::Fired { at, kind: change.kind as i32, path, zxid });
             }
         }
     }

@@ -220,6 +220,103 @@ fn the_service_is_what_its_model_is() {
     assert!(counts["answers"] > counts["refusals"] / 3, "{counts:?}");
 }
 
+/// The record of what one step of a transaction does so many times.
+fn times(count: usize, code: i32, step: impl Fn(&mut Output)) -> Bytes {
+    let mut out = Output::new();
+    for _ in 0..count {
+        out.int(code).boolean(false).int(-1);
+        step(&mut out);
+    }
+    out.int(-1).boolean(true).int(-1);
+    out.finish()
+}
+
+#[test]
+fn what_one_operation_may_cost_the_model_knows_too() {
+    let mut beside = Beside::new(coordination());
+    let open = Operation::Open { timeout: 30_000, password: sealed(&[7; 16]), who: Vec::new() }.to_wire();
+    let attached = |beside: &mut Beside, gateway| match beside.execute(ClientId(gateway), &open) {
+        Answer::Attached { at, .. } => at,
+        other => panic!("it opens: {other:?}"),
+    };
+    let ask = |beside: &mut Beside, gateway, at, code, body: Bytes| {
+        let operation = Operation::Request { at, code, body }.to_wire();
+        match beside.execute(ClientId(gateway), &operation) {
+            Answer::Reply { error, .. } => error,
+            other => panic!("a request is answered: {other:?}"),
+        }
+    };
+    let long = format!("/{}", "x".repeat(3_900));
+    let at = attached(&mut beside, 1);
+    let create = |path: &str, data: &[u8]| {
+        let mut out = Output::new();
+        out.text(path).buffer(data).length(1).int(31).text("world").text("anyone").int(0);
+        out.finish()
+    };
+    for (path, data) in [(&*long, 1), ("/a", 1_000_000), ("/b", 1), ("/zookeeper/quota/a", 1)] {
+        assert_eq!(ask(&mut beside, 1, at, opcode::CREATE, create(path, &vec![0; data])), 0);
+    }
+    let watching = |path: &str, mode| {
+        let mut out = Output::new();
+        out.text(path).int(mode);
+        out.finish()
+    };
+    // Too many events for a session, and for all of them; then the same again, for those who are still there.
+    let sessions: Vec<Attachment> = (0..12).map(|_| attached(&mut beside, 2)).collect();
+    for (number, session) in sessions.iter().enumerate() {
+        let (path, mode) = (if number % 3 == 0 { "/" } else { &*long }, i32::from(number % 3 == 0));
+        assert_eq!(ask(&mut beside, 2, *session, opcode::ADD_WATCH, watching(path, mode)), 0);
+    }
+    for (count, path) in [(300, &*long), (400, &*long), (512, "/b"), (513, "/b"), (400, &*long), (20, &*long)]
+    {
+        let set = times(count, opcode::SET_DATA, |out| {
+            out.text(path).text("y").int(-1);
+        });
+        assert_eq!(ask(&mut beside, 1, at, opcode::MULTI, set), 0);
+    }
+    assert!(beside.model.counts["attachments ended for their events"] >= 4);
+    assert!(beside.model.counts["transactions undone"] >= 1);
+    // What was missed: once each, and only so much.
+    for distinct in [1, 512, 513] {
+        let at = attached(&mut beside, 3);
+        let mut out = Output::new();
+        out.long(0).length(2_000);
+        (0..2_000).for_each(|number| {
+            out.text(&format!("/gone{}", number % distinct));
+        });
+        out.length(0).length(0);
+        assert_eq!(ask(&mut beside, 3, at, opcode::SET_WATCHES, out.finish()), 0);
+    }
+    let reads = |count| {
+        times(count, opcode::GET_DATA, |out| {
+            out.text("/a").boolean(false);
+        })
+    };
+    for (count, expected) in [(2, 0), (3, Code::MarshallingError.number())] {
+        assert_eq!(ask(&mut beside, 1, at, opcode::MULTI_READ, reads(count)), expected);
+    }
+    let mut out = Output::new();
+    out.int(0).text("digest").text(&long.repeat(2));
+    assert_eq!(ask(&mut beside, 1, at, opcode::AUTH, out.finish()), Code::AuthFailed.number());
+    // One quota for each transaction.
+    let mut begins = Vec::new();
+    let mut undo = Output::new();
+    undo.text("/zookeeper/quota/a/zookeeper_stats").int(-1);
+    let stats = create("/zookeeper/quota/a/zookeeper_stats", b"");
+    for (code, body) in [(opcode::CREATE, &stats), (opcode::DELETE, &undo.finish()), (opcode::CREATE, &stats)]
+    {
+        let mut head = Output::new();
+        head.int(code).boolean(false).int(-1);
+        begins.extend_from_slice(&[head.finish(), body.clone()].concat());
+    }
+    let mut last = Output::new();
+    last.int(-1).boolean(true).int(-1);
+    begins.extend_from_slice(&last.finish());
+    let undone = beside.model.counts["transactions undone"];
+    assert_eq!(ask(&mut beside, 1, at, opcode::MULTI, Bytes::from(begins)), 0);
+    assert_eq!(beside.model.counts["transactions undone"], undone + 1);
+}
+
 #[test]
 fn seeds_of_the_coordination_service_hold() {
     let overrides = Overrides { service: ServiceKind::ZooKeeper, ..Overrides::default() };

@@ -3,8 +3,8 @@
 use super::support::{World, create, create_for, path, put_acl, set, versioned, watching};
 use crate::acl::{Acl, Id, digest_id, permits, perms, settle};
 use crate::jute::{Input, Output};
-use crate::message::Operation;
-use crate::{Code, ZooKeeper, opcode};
+use crate::message::{Operation, sealed};
+use crate::{Code, MAX_WHO, ZooKeeper, acl, opcode};
 use bytes::Bytes;
 
 fn auth(scheme: &str, credentials: &str) -> Bytes {
@@ -95,6 +95,38 @@ fn nobody_says_of_themselves_that_they_are_super() {
 }
 
 #[test]
+fn a_session_is_no_more_than_can_be_read_again() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let refused = Code::AuthFailed.number();
+    let long = "x".repeat(5_000);
+    assert_eq!(world.ill(at, opcode::AUTH, auth("digest", &long)), refused);
+    assert_eq!(world.ill(at, opcode::AUTH, auth("digest", &long[..acl::MAX_ID - 28])), refused, "by a byte");
+    world.well(at, opcode::AUTH, auth("digest", &long[..acl::MAX_ID - 29]));
+    // Nor more of them than that.
+    for number in 0..15 {
+        let credentials = format!("{number:04}{}", &long[..4_000]);
+        world.well(at, opcode::AUTH, auth("digest", &credentials));
+    }
+    assert_eq!(world.ill(at, opcode::AUTH, auth("digest", &long[..4_000])), refused, "too many bytes");
+    world.stat(at, "/").expect("the session is there");
+    let other = world.open(1);
+    for number in 0..MAX_WHO {
+        world.well(other, opcode::AUTH, auth("digest", &format!("{number}")));
+    }
+    assert_eq!(world.ill(other, opcode::AUTH, auth("digest", "one more")), refused);
+    let who = vec![Id::new("x509", &long[..4_000]); 17];
+    let open = Operation::Open { timeout: 1, password: sealed(&[1; 16]), who: who.clone() };
+    let attach =
+        Operation::Attach { session: at.session, password: super::support::secret(1), timeout: 1, who };
+    for operation in [open, attach] {
+        let answer = world.run(1, &operation);
+        assert!(matches!(answer, crate::Answer::Reply { error, .. } if error == refused), "{answer:?}");
+    }
+    world.decodes();
+}
+
+#[test]
 fn lists_make_sense_or_are_refused() {
     let who = [Id::new("ip", "10.0.0.1"), Id::new("digest", "me:x")];
     let good = |list: Vec<Acl>| settle(Some(list), &who);
@@ -112,6 +144,16 @@ fn lists_make_sense_or_are_refused() {
     ] {
         assert_eq!(good(only(scheme, id)), Err(Code::InvalidAcl), "{scheme}:{id}");
     }
+    // Refused at the bound, not behind it: a thousand times everybody would be a quarter of a million.
+    let crowd: Vec<Id> = (0..256).map(|number| Id::new("digest", &format!("{number}:x"))).collect();
+    let times =
+        |perms: i32| (0..1024).map(move |at| Acl { perms: perms * at, id: Id::new("auth", "") }).collect();
+    assert_eq!(settle(Some(times(0)), &crowd).map(|list| list.len()), Ok(256), "each once");
+    assert_eq!(settle(Some(times(1)), &crowd), Err(Code::InvalidAcl));
+    let long =
+        |count: usize| (0..count).map(|at| only("sasl", &format!("{at:04000}"))).collect::<Vec<_>>().concat();
+    assert_eq!(good(long(16)).map(|list| list.len()), Ok(16));
+    assert_eq!(good(long(17)), Err(Code::InvalidAcl), "in bytes");
     let twice = [only("digest", "a:b"), only("digest", "a:b")].concat();
     assert_eq!(good(twice), Ok(only("digest", "a:b")));
 }

@@ -1,7 +1,8 @@
 //! Whatever comes, the service answers, and the same everywhere.
 
 use super::support::{World, create};
-use crate::acl::Id;
+use crate::acl::{Id, MAX_ID};
+use crate::jute::Output;
 use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::{Code, opcode};
 use bytes::Bytes;
@@ -64,6 +65,59 @@ proptest! {
             one.pass(700);
             two.pass(700);
             prop_assert_eq!(one.map.tree_now().digest(), two.map.tree_now().digest());
+        }
+    }
+
+    /// Well-formed requests with texts around every bound: all that is kept of them can be read again.
+    #[test]
+    fn whatever_is_kept_can_be_read_again(
+        requests in proptest::collection::vec((0_usize..7, 0_usize..5_200, 1_usize..70), 1..12),
+    ) {
+        let mut world = World::new();
+        let mut at = world.open(1);
+        for (what, length, times) in requests {
+            let text = "x".repeat(length);
+            let mut out = Output::new();
+            let code = match what {
+                0 => {
+                    out.int(0).text("digest").text(&text);
+                    opcode::AUTH
+                }
+                1 | 2 => {
+                    // One entry each, or everybody whom the session proved to be.
+                    out.text(&format!("/{}", &text[..length / 2])).text("");
+                    out.length(times);
+                    for number in 0..times {
+                        let scheme = if what == 1 { "auth" } else { "sasl" };
+                        out.int(31).text(scheme).text(&format!("{number}{text}"));
+                    }
+                    out.int(0);
+                    opcode::CREATE
+                }
+                3 => {
+                    out.text(&format!("/{text}")).boolean(true);
+                    opcode::EXISTS
+                }
+                4 => {
+                    out.text(&format!("/{text}")).int(1);
+                    opcode::ADD_WATCH
+                }
+                5 => {
+                    let who = vec![Id::new("x509", &text[..length.min(MAX_ID)]); times.min(64)];
+                    let open = Operation::Open { timeout: 9_000, password: Digest::ZERO, who };
+                    if let Answer::Attached { at: other, .. } = world.run(1, &open) {
+                        at = other;
+                    }
+                    opcode::PING
+                }
+                _ => {
+                    let id = Id::new("sasl", &text[..length.min(MAX_ID)]);
+                    world.run(1, &Operation::Identify { at, id });
+                    opcode::PING
+                }
+            };
+            world.ask(1, at, code, out.finish());
+            world.decodes();
         }
     }
 

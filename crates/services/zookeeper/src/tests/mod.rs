@@ -1,4 +1,5 @@
 mod acls;
+mod bounds;
 mod messages;
 mod multi;
 mod nodes;

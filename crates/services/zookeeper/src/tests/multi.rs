@@ -2,7 +2,7 @@
 
 use super::support::{Stat, World, put_acl, world};
 use crate::jute::{Input, Output};
-use crate::{Code, opcode};
+use crate::{Code, MAX_SHOWN, opcode};
 
 fn header(out: &mut Output, code: i32) -> &mut Output {
     out.int(code).boolean(false).int(-1)
@@ -99,6 +99,50 @@ fn several_reads_are_one_and_each_has_its_own_error() {
         (input.int(), input.boolean(), input.int(), input.int()),
         (Ok(-1), Ok(false), no_node, no_node)
     );
+}
+
+#[test]
+fn what_reads_show_together_is_bounded_and_nothing_is_shown_past_it() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let data = "x".repeat(1_000_000);
+    world.create(at, "/a", &data, 0);
+    let reads = |times| {
+        let mut out = Output::new();
+        for _ in 0..times {
+            header(&mut out, opcode::GET_DATA).text("/a").boolean(false);
+        }
+        end(out)
+    };
+    assert!(world.read(at, opcode::MULTI_READ, reads(2)).expect("two").len() > 2_000_000);
+    let refused = Err(Code::MarshallingError.number());
+    assert_eq!(world.read(at, opcode::MULTI_READ, reads(3)), refused);
+    // 60 GB, and no replica makes more of it than is shown.
+    assert_eq!(world.read(at, opcode::MULTI_READ, reads(60_000)), refused);
+}
+
+#[test]
+fn a_list_of_names_is_bounded() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let name = "x".repeat(3_900);
+    for number in 0..MAX_SHOWN / 3_900 - 1 {
+        world.create(at, &format!("/zookeeper/{name}{number:04}"), "", 1);
+    }
+    let asked = |prefix: &str| super::support::path(prefix);
+    world.read(at, opcode::GET_CHILDREN, super::support::watching("/zookeeper", false)).expect("as much");
+    for number in 0..3 {
+        world.create(at, &format!("/zookeeper/{name}last{number}"), "", 1);
+    }
+    let refused = Err(Code::MarshallingError.number());
+    let children = super::support::watching("/zookeeper", false);
+    assert_eq!(world.read(at, opcode::GET_CHILDREN, children.clone()), refused);
+    assert_eq!(world.read(at, opcode::GET_CHILDREN2, children), refused);
+    assert_eq!(world.read(at, opcode::GET_EPHEMERALS, asked("/")), refused);
+    let few =
+        world.read(at, opcode::GET_EPHEMERALS, asked(&format!("/zookeeper/{name}last"))).expect("three");
+    let paths = Input::new(&few).vector(4, Input::text).expect("paths").expect("paths");
+    assert_eq!((paths.len(), paths[2].as_deref()), (3, Some(&*format!("/zookeeper/{name}last2"))));
 }
 
 #[test]

@@ -61,6 +61,21 @@ fn a_transaction_that_begins_a_quota_counts_what_it_made_and_removed_before() {
 }
 
 #[test]
+fn what_is_counted_leaves_nothing_behind_of_what_stood_in_its_place() {
+    let mut world = World::new();
+    let at = with_quota(&mut world, "count=9,bytes=-1");
+    let stats = "/zookeeper/quota/a/zookeeper_stats";
+    world.well(at, opcode::DELETE, versioned(stats, -1));
+    let long = "x".repeat(5_000);
+    world.create(at, stats, &long, 0);
+    assert_eq!((used(&mut world, at).as_str(), world.entries(b'd')), ("count=2,bytes=5", 0));
+    world.well(at, opcode::SET_DATA, set(stats, &long, -1));
+    assert_eq!(world.entries(b'd'), 1);
+    world.create(at, "/a/c", "", 0);
+    assert_eq!(world.entries(b'd'), 0);
+}
+
+#[test]
 fn hard_limits_hold_where_they_are_enforced() {
     let mut world = World::of(ZooKeeper { enforces_quotas: true, ..ZooKeeper::default() });
     let at = with_quota(&mut world, "count=1,bytes=1=;byteHardLimit=10;countHardLimit=3");

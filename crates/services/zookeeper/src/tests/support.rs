@@ -260,6 +260,21 @@ impl World {
         self.told().into_iter().filter_map(watch).collect()
     }
 
+    /// All that is kept can be read again, by every replica that goes on from here.
+    pub fn decodes(&self) {
+        let view = StateView::new(&self.map);
+        let all = |letter: u8| crate::store::beginning(&view, &[letter]).map(|(_, value)| value);
+        for node in all(b'n') {
+            crate::node::Node::from_wire(&node).expect("a node");
+        }
+        for session in all(b's') {
+            crate::sessions::Kept::from_wire(&session).expect("a session");
+        }
+        for counters in all(b'c') {
+            crate::counters::Counters::from_wire(&counters).expect("what is counted");
+        }
+    }
+
     /// Entries of the state whose keys begin with this letter.
     pub fn entries(&self, letter: u8) -> usize {
         crate::store::beginning(&StateView::new(&self.map), &[letter]).count()

@@ -127,6 +127,23 @@ fn watches_are_looked_for_and_removed_by_their_kind() {
 }
 
 #[test]
+fn those_that_stay_have_kinds_of_their_own() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let none = Code::NoWatcher.number();
+    world.well(at, opcode::ADD_WATCH, add_watch("/a", 0));
+    world.well(at, opcode::CHECK_WATCHES, add_watch("/a", 4));
+    assert_eq!(world.ill(at, opcode::REMOVE_WATCHES, add_watch("/a", 5)), none);
+    world.well(at, opcode::ADD_WATCH, add_watch("/a", 1));
+    world.well(at, opcode::REMOVE_WATCHES, add_watch("/a", 4));
+    assert_eq!(world.ill(at, opcode::CHECK_WATCHES, add_watch("/a", 4)), none);
+    world.well(at, opcode::CHECK_WATCHES, add_watch("/a", 5));
+    world.well(at, opcode::REMOVE_WATCHES, add_watch("/a", 5));
+    assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
+    assert_eq!(world.ill(at, opcode::CHECK_WATCHES, add_watch("/a", 6)), Code::BadArguments.number());
+}
+
+#[test]
 fn a_client_that_connects_anew_is_told_what_it_missed() {
     let mut world = World::new();
     let at = world.open(1);

@@ -1,8 +1,8 @@
 //! Names of nodes, and who may do what with them, as the model has it.
 
 use core::net::IpAddr;
-use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES};
-use troth_zookeeper::{Code, MAX_PATH};
+use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES, MAX_ID, MAX_LIST_BYTES};
+use troth_zookeeper::{Code, MAX_PATH, MAX_WHO, MAX_WHO_BYTES};
 
 /// Checks that this names a node.
 pub fn check_path(path: &str) -> Result<(), Code> {
@@ -97,7 +97,9 @@ pub fn settle(list: &[Acl], who: &[Id]) -> Result<Vec<Acl>, Code> {
             }
         });
     }
-    if kept.is_empty() || kept.len() > MAX_ENTRIES { Err(Code::InvalidAcl) } else { Ok(kept) }
+    let bytes: usize = kept.iter().map(|acl| 12 + acl.id.scheme.len() + acl.id.id.len()).sum();
+    let good = (1..=MAX_ENTRIES).contains(&kept.len()) && bytes <= MAX_LIST_BYTES;
+    if good { Ok(kept) } else { Err(Code::InvalidAcl) }
 }
 
 /// The user of a digest identity, without what proves it.
@@ -108,4 +110,16 @@ pub fn user(id: &str) -> &str {
 /// What a gateway may say that a client is.
 pub fn attestable(id: &Id) -> bool {
     ["ip", "x509", "sasl"].contains(&id.scheme.as_str())
+}
+
+/// Whether a session may be all of these at once.
+pub fn may_be(who: &[Id]) -> Result<(), Code> {
+    let mut bytes = 0;
+    for Id { scheme, id } in who {
+        bytes += scheme.len() + id.len();
+        if scheme.len() > MAX_ID || id.len() > MAX_ID {
+            return Err(Code::AuthFailed);
+        }
+    }
+    if who.len() > MAX_WHO || bytes > MAX_WHO_BYTES { Err(Code::AuthFailed) } else { Ok(()) }
 }

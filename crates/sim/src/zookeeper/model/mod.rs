@@ -14,7 +14,7 @@ use request::Ask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use troth_types::{ClientId, Digest, Wire};
-use troth_zookeeper::acl::{Acl, Id};
+use troth_zookeeper::acl::{Acl, Id, perms};
 use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, ZooKeeper};
 use watches::Manner;
 
@@ -49,6 +49,20 @@ struct Change {
     acl: Vec<Acl>,
 }
 
+/// What an operation has done so far, of which nobody knows whether it happens.
+#[derive(Clone, Debug, Default)]
+struct Effort {
+    told: Told,
+    /// Events for each session.
+    heard: BTreeMap<i64, usize>,
+    over: Vec<Attachment>,
+    /// Of telling, as [`MAX_WORK`](troth_zookeeper::events::MAX_WORK) has it.
+    work: usize,
+    /// Entries of lists of access control.
+    looked: usize,
+    began_quota: bool,
+}
+
 /// Who asks, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
@@ -71,6 +85,7 @@ pub struct Model {
     stood_still: u64,
     nodes: BTreeMap<Rc<str>, Rc<Node>>,
     sessions: BTreeMap<i64, Rc<Session>>,
+    effort: Effort,
     /// How often what happened: for the guard against runs in which too little did.
     pub counts: BTreeMap<&'static str, u64>,
     /// What a service of this kind must never do, and this one did.
@@ -88,6 +103,7 @@ impl Model {
             stood_still: 0,
             nodes: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            effort: Effort::default(),
             counts: BTreeMap::new(),
             broken: None,
         };
@@ -163,7 +179,7 @@ impl Model {
                 }
                 answer
             }
-            Ask::MultiRead(looks) => Ok(self.looks(id, &looks)),
+            Ask::MultiRead(looks) => self.looks(id, &looks),
             Ask::Write(write) => {
                 let body =
                     self.transact(told, |model, changes| model.write(id, turn.now, &write, changes))?;
@@ -198,6 +214,10 @@ impl Model {
                 self.watched(id, &path, meant, remove)?;
                 nothing
             }
+            Ask::Reconfig => {
+                access::may(&self.node("/zookeeper/config")?.acl, perms::WRITE, self.who(id))?;
+                Err(Code::ReconfigDisabled)
+            }
             Ask::Ping => nothing,
             Ask::Close => {
                 self.count("sessions closed");
@@ -215,13 +235,18 @@ impl Model {
         told: &mut Told,
         run: impl FnOnce(&mut Self, &mut Vec<Change>) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let (before, mut changes) = (self.nodes.clone(), Vec::new());
+        let before = (self.nodes.clone(), self.sessions.clone(), self.attachments);
+        let mut changes = Vec::new();
         self.zxid += 1;
+        self.effort = Effort::default();
         let done = run(self, &mut changes);
         match &done {
-            Ok(_) => changes.iter().for_each(|change| self.tell(change, told)),
+            Ok(_) => {
+                self.tell(&mut changes);
+                self.say(told);
+            }
             Err(_) => {
-                self.nodes = before;
+                (self.nodes, self.sessions, self.attachments) = before;
                 self.zxid -= 1;
             }
         }
@@ -238,7 +263,7 @@ impl Model {
             self.attached(client, at)?;
             match request::read(code, &body)? {
                 Ask::Look { look, watch: false } => self.look(at.session, &look),
-                Ask::MultiRead(looks) => Ok(self.looks(at.session, &looks)),
+                Ask::MultiRead(looks) => self.looks(at.session, &looks),
                 Ask::Ping => Ok(Bytes::new()),
                 _ => Err(Code::BadArguments),
             }

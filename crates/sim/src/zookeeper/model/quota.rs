@@ -65,13 +65,17 @@ impl Model {
     }
 
     /// A node that shows how much of a quota is used begins with what there is.
-    pub(super) fn begin_use(&mut self, path: &str) {
+    pub(super) fn begin_use(&mut self, path: &str) -> Result<(), Code> {
         let Some(of) = path.strip_prefix(QUOTA).and_then(|of| of.strip_suffix(&format!("/{STATS}"))) else {
-            return;
+            return Ok(());
         };
         if of.is_empty() {
-            return;
+            return Ok(());
         }
+        if self.effort.began_quota {
+            return Err(Code::QuotaExceeded);
+        }
+        self.effort.began_quota = true;
         self.count("quotas");
         let below: Vec<i64> = self
             .nodes
@@ -80,5 +84,6 @@ impl Model {
             .map(|(_, node)| node.data.len() as i64)
             .collect();
         self.put_use(path, below.len() as i64, below.iter().sum());
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::tree::{Node, failure, header};
 use bytes::Bytes;
 use troth_zookeeper::acl::{Id, perms};
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Code, opcode};
+use troth_zookeeper::{Code, MAX_SHOWN, opcode};
 
 fn list<T>(all: &[T], mut one: impl FnMut(&mut Output, &T)) -> Output {
     let mut out = Output::new();
@@ -33,6 +33,11 @@ impl Model {
     }
 
     pub(super) fn look(&self, session: i64, look: &Look) -> Result<Bytes, Code> {
+        let shown = self.shown(session, look)?;
+        if shown.len() > MAX_SHOWN { Err(Code::MarshallingError) } else { Ok(shown) }
+    }
+
+    fn shown(&self, session: i64, look: &Look) -> Result<Bytes, Code> {
         Ok(match look {
             Look::Exists(path) => {
                 check_path(path)?;
@@ -85,7 +90,7 @@ impl Model {
         })
     }
 
-    pub(super) fn looks(&self, session: i64, looks: &[Look]) -> Bytes {
+    pub(super) fn looks(&self, session: i64, looks: &[Look]) -> Result<Bytes, Code> {
         let one = |look: &Look| {
             let code = if matches!(look, Look::Data(_)) { opcode::GET_DATA } else { opcode::GET_CHILDREN };
             match self.look(session, look) {
@@ -94,7 +99,12 @@ impl Model {
             }
         };
         let mut parts: Vec<Bytes> = looks.iter().map(one).collect();
+        // Too much is too much together, and the last header is for nothing.
+        let too_much = looks.iter().any(|look| self.look(session, look) == Err(Code::MarshallingError));
+        if too_much || parts.iter().map(Bytes::len).sum::<usize>() > MAX_SHOWN {
+            return Err(Code::MarshallingError);
+        }
         parts.push(header(opcode::ERROR, true, -1));
-        together(&parts)
+        Ok(together(&parts))
     }
 }

@@ -46,6 +46,8 @@ pub enum Meant {
     Children,
     Data,
     All,
+    Persistent,
+    Recursive,
 }
 
 /// A request.
@@ -77,6 +79,7 @@ pub enum Ask {
         meant: Meant,
         remove: bool,
     },
+    Reconfig,
     Ping,
     Close,
 }
@@ -186,6 +189,18 @@ fn steps<T>(input: &mut Input<'_>, one: impl Fn(i32, &mut Input<'_>) -> Read<T>)
     }
 }
 
+/// Whether a text lists servers with their numbers and addresses, or is empty.
+fn are_servers(text: &str) -> bool {
+    text.is_empty()
+        || text.replace('\n', ",").split(',').all(|server| match server.trim().split_once('=') {
+            Some((name, address)) => {
+                let number = name.strip_prefix("server.").map(str::parse::<u64>);
+                matches!(number, Some(Ok(_))) && address.contains(':')
+            }
+            None => false,
+        })
+}
+
 /// Reads a request.
 pub fn read(code: i32, body: &Bytes) -> Read<Ask> {
     let input = &mut Input::new(body);
@@ -239,11 +254,21 @@ pub fn read(code: i32, body: &Bytes) -> Read<Ask> {
                 1 => Meant::Children,
                 2 => Meant::Data,
                 3 => Meant::All,
+                4 => Meant::Persistent,
+                5 => Meant::Recursive,
                 _ => return Err(Code::BadArguments),
             };
             Ask::Watched { path, meant, remove: code == opcode::REMOVE_WATCHES }
         }
-        opcode::RECONFIG => return Err(Code::ReconfigDisabled),
+        opcode::RECONFIG => {
+            let (joining, leaving, all) = (text(input)?, text(input)?, text(input)?);
+            input.long().map_err(bad)?;
+            let numbers = |text: &str| text.split(',').all(|number| number.trim().parse::<u64>().is_ok());
+            if !are_servers(&joining) || !are_servers(&all) || !(leaving.is_empty() || numbers(&leaving)) {
+                return Err(Code::BadArguments);
+            }
+            Ask::Reconfig
+        }
         opcode::PING => Ask::Ping,
         opcode::CLOSE_SESSION => Ask::Close,
         _ => return Err(Code::Unimplemented),

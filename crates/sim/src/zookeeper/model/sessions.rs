@@ -1,6 +1,6 @@
 //! The model's sessions: whose they are, and when they end.
 
-use super::access::attestable;
+use super::access::{attestable, may_be};
 use super::{Change, Model, Session, Told, Turn};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,8 +12,10 @@ use troth_zookeeper::{Answer, Attachment, Code, Notice, Password, sealed};
 const GRAIN: u64 = 500_000;
 /// Microseconds by which the end of a session may come late and it ends all the same.
 const PATIENCE: u64 = 2_000_000;
-/// The most identities of a session.
-const MOST_WHO: usize = 256;
+
+fn may_be_attested(who: &[Id]) -> Result<(), Code> {
+    may_be(&who.iter().filter(|id| attestable(id)).cloned().collect::<Vec<_>>())
+}
 
 impl Session {
     /// How much it has proved to be.
@@ -93,6 +95,7 @@ impl Model {
         password: Digest,
         who: Vec<Id>,
     ) -> Result<Answer, Code> {
+        may_be_attested(&who)?;
         self.has_room(turn.client)?;
         let first = turn.unique.0[..8].iter().fold(0u64, |id, byte| id << 8 | u64::from(*byte));
         let mut id = (first & (u64::MAX >> 1)).cast_signed();
@@ -127,6 +130,7 @@ impl Model {
             return Err(Code::SessionExpired);
         }
         let before = Session::clone(before);
+        may_be_attested(&who)?;
         if before.gateway != turn.client {
             self.has_room(turn.client)?;
             self.count("sessions attached elsewhere");
@@ -140,10 +144,9 @@ impl Model {
         if session.who.contains(&somebody) {
             return Ok(());
         }
-        if session.who.len() == MOST_WHO {
-            return Err(Code::AuthFailed);
-        }
-        session.who.push(somebody);
+        let all = session.who.iter().chain([&somebody]).cloned().collect::<Vec<_>>();
+        may_be(&all)?;
+        session.who = all;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::rc::Rc;
 use troth_zookeeper::acl::{Acl, perms};
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Code, opcode};
+use troth_zookeeper::{Code, MAX_LOOKED, opcode};
 
 /// Microseconds for which a container may be empty again.
 const CONTAINER_PATIENCE: u64 = 60_000_000;
@@ -151,6 +151,15 @@ impl Model {
         }
     }
 
+    /// Whether the session may do that, in an operation that has not looked at too many lists.
+    fn allowed(&mut self, session: i64, path: &str, wanted: i32) -> Result<(), Code> {
+        self.effort.looked += self.node(path)?.acl.len();
+        if self.effort.looked > MAX_LOOKED {
+            return Err(Code::QuotaExceeded);
+        }
+        may(&self.node(path)?.acl, wanted, self.who(session))
+    }
+
     pub(super) fn write(
         &mut self,
         session: i64,
@@ -169,14 +178,14 @@ impl Model {
                 if PLANTED.contains(&path.as_str()) {
                     return Err(Code::BadArguments);
                 }
-                may(&self.node(parent(path))?.acl, perms::DELETE, self.who(session))?;
+                self.allowed(session, parent(path), perms::DELETE)?;
                 expect(self.node(path)?.version, *version)?;
                 self.remove(path, now, changes)?;
                 Ok(Bytes::new())
             }
             Write::SetData { path, data, version } => {
                 check_path(path)?;
-                may(&self.node(path)?.acl, perms::WRITE, self.who(session))?;
+                self.allowed(session, path, perms::WRITE)?;
                 expect(self.node(path)?.version, *version)?;
                 let more = data.len() as i64 - self.node(path)?.data.len() as i64;
                 self.has_quota(path, more, 0)?;
@@ -193,7 +202,7 @@ impl Model {
             Write::SetAcl { path, acl, version } => {
                 check_path(path)?;
                 let acl = settle(acl, self.who(session))?;
-                may(&self.node(path)?.acl, perms::ADMIN, self.who(session))?;
+                self.allowed(session, path, perms::ADMIN)?;
                 expect(self.node(path)?.acl_version, *version)?;
                 let children = self.children(path).len();
                 let node = self.node_mut(path)?;
@@ -203,9 +212,9 @@ impl Model {
             }
             Write::Check { path, version } => {
                 check_path(path)?;
-                let node = self.node(path)?;
-                may(&node.acl, perms::READ, self.who(session))?;
-                expect(node.version, *version)?;
+                self.node(path)?;
+                self.allowed(session, path, perms::READ)?;
+                expect(self.node(path)?.version, *version)?;
                 Ok(Bytes::new())
             }
         }
@@ -227,7 +236,7 @@ impl Model {
         }
         let acl = settle(acl, self.who(session))?;
         let above = parent(wanted).to_owned();
-        may(&self.node(&above)?.acl, perms::CREATE, self.who(session))?;
+        self.allowed(session, &above, perms::CREATE)?;
         let number = self.node(&above)?.next_child;
         let path = if *numbered { format!("{wanted}{number:010}") } else { wanted.to_owned() };
         check_path(&path)?;
@@ -264,7 +273,7 @@ impl Model {
         node.children_zxid = zxid;
         changes.push(change(Happening::ChildrenChanged, &above, node));
         self.count_use(&path, data.len() as i64, 1);
-        self.begin_use(&path);
+        self.begin_use(&path)?;
         self.count(match (kind, numbered) {
             (_, true) => "sequential nodes",
             (Kind::Ephemeral, _) => "ephemeral nodes",
@@ -302,6 +311,10 @@ impl Model {
                     Write::Check { .. } => opcode::CHECK,
                 };
                 let body = model.write(id, now, write, changes)?;
+                model.tell(changes);
+                if model.has_told_too_much() {
+                    return Err(Code::QuotaExceeded);
+                }
                 results.push(Bytes::from([header(code, false, 0), body].concat()));
             }
             Ok(())

@@ -2,10 +2,11 @@
 
 use super::access::{check_path, may, parent};
 use super::request::{Look, Meant};
-use super::{Change, Model, Told};
-use std::collections::{BTreeMap, BTreeSet};
+use super::{Change, Effort, Model, Told};
+use std::collections::BTreeSet;
 use std::rc::Rc;
-use troth_zookeeper::acl::perms;
+use troth_zookeeper::acl::{Acl, perms};
+use troth_zookeeper::events::{LOOK, MAX_EVENTS, MAX_WORK};
 use troth_zookeeper::{Code, Notice};
 
 /// What happened, in ZooKeeper's numbers of events.
@@ -43,46 +44,6 @@ impl Manner {
     }
 }
 
-type Watches = BTreeMap<String, BTreeSet<Manner>>;
-
-/// Whether one of these sees what happened to the path; what was for once and saw it is used up.
-fn use_up(watches: &mut Watches, path: &str, happening: Happening) -> bool {
-    let mut sees = false;
-    let mut above = path;
-    loop {
-        if let Some(manners) = watches.get_mut(above) {
-            let own = above == path;
-            let hit = |manner: Manner| (own || manner == Manner::Recursive) && manner.sees(happening);
-            sees |= manners.iter().any(|manner| hit(*manner));
-            manners.retain(|manner| !(hit(*manner) && manner.is_for_once()));
-            if manners.is_empty() {
-                watches.remove(above);
-            }
-        }
-        if above == "/" {
-            return sees;
-        }
-        above = parent(above);
-    }
-}
-
-/// How near the nearest watch is that sees what happened: that decides who is told first.
-fn distance(watches: &Watches, path: &str, happening: Happening) -> Option<usize> {
-    let mut above = path;
-    for steps in 0.. {
-        let manners = watches.get(above).into_iter().flatten();
-        let sees = |manner: &Manner| (steps == 0 || *manner == Manner::Recursive) && manner.sees(happening);
-        if manners.into_iter().any(sees) {
-            return Some(steps);
-        }
-        if above == "/" {
-            break;
-        }
-        above = parent(above);
-    }
-    None
-}
-
 impl Model {
     pub(super) fn watch(&mut self, id: i64, path: &str, manner: Manner) {
         if let Ok(session) = self.session_mut(id) {
@@ -107,6 +68,8 @@ impl Model {
         let is_meant = |manner: &Manner| match meant {
             Meant::Data => *manner == Manner::Data,
             Meant::Children => *manner == Manner::Children,
+            Meant::Persistent => *manner == Manner::Persistent,
+            Meant::Recursive => *manner == Manner::Recursive,
             Meant::All => true,
         };
         let watches = &mut self.session_mut(id)?.watches;
@@ -156,32 +119,114 @@ impl Model {
         }
         persistent.iter().for_each(|path| self.watch(id, path, Manner::Persistent));
         recursive.iter().for_each(|path| self.watch(id, path, Manner::Recursive));
-        let zxid = self.zxid;
-        let session = self.session_mut(id)?;
+        // Each once; too many are none, and the client has to connect anew.
+        let mut once: Vec<(i32, &String)> = Vec::new();
+        let mut known = BTreeSet::new();
         for (kind, path) in missed {
-            let path = path.clone();
-            told.push((session.gateway, Notice::Fired { at: session.at, kind: kind as i32, path, zxid }));
+            if known.insert((kind as i32, path)) {
+                once.push((kind as i32, path));
+            }
         }
+        self.effort = Effort::default();
+        if once.len() > MAX_EVENTS {
+            self.end_attachment(id);
+        } else {
+            let zxid = self.zxid;
+            let session = self.session_mut(id)?;
+            for (kind, path) in once {
+                let notice = Notice::Fired { at: session.at, kind, path: path.clone(), zxid };
+                told.push((session.gateway, notice));
+            }
+        }
+        self.say(told);
         Ok(())
     }
 
-    /// Tells everybody who watches what happened, once each, and only those who may read the node.
-    pub(super) fn tell(&mut self, change: &Change, told: &mut Told) {
-        let Change { kind, path, acl } = change;
-        let watching = |(id, session): (&i64, &Rc<super::Session>)| {
-            distance(&session.watches, path, *kind).map(|steps| (steps, *id))
-        };
-        // Who watches from nearer is told first, then in the order of the sessions.
-        let mut all: Vec<(usize, i64)> = self.sessions.iter().filter_map(watching).collect();
-        all.sort_unstable();
-        for (_, id) in all {
-            let zxid = self.zxid;
-            let Ok(session) = self.session_mut(id) else { continue };
-            if use_up(&mut session.watches, path, *kind) && may(acl, perms::READ, &session.who).is_ok() {
-                let notice = Notice::Fired { at: session.at, kind: *kind as i32, path: path.clone(), zxid };
-                told.push((session.gateway, notice));
-                self.count("watch events");
+    /// The client has to connect anew and say what it watches.
+    fn end_attachment(&mut self, id: i64) {
+        self.count("attachments ended for their events");
+        self.attachments += 1;
+        let number = self.attachments;
+        let Ok(session) = self.session_mut(id) else { return };
+        let (before, gateway) = (session.at, session.gateway);
+        session.at.number = number;
+        session.watches.clear();
+        self.effort.over.push(before);
+        self.effort.told.push((gateway, Notice::Over(before)));
+    }
+
+    /// What was to be told is told, but for events of attachments that ended over them.
+    pub(super) fn say(&mut self, told: &mut Told) {
+        let Effort { told: all, over, .. } = std::mem::take(&mut self.effort);
+        let ended = |notice: &Notice| matches!(notice, Notice::Fired { at, .. } if over.contains(at));
+        told.extend(all.into_iter().filter(|(_, notice)| !ended(notice)));
+    }
+
+    /// Whether telling was too much work.
+    pub(super) fn has_told_too_much(&self) -> bool {
+        self.effort.work > MAX_WORK
+    }
+
+    /// Tells everybody who watches what happened, once each, and only those who may read the node. Who watches from nearer is
+    /// told first, then in the order of the sessions.
+    pub(super) fn tell(&mut self, changes: &mut Vec<Change>) {
+        for Change { kind, path, acl } in std::mem::take(changes) {
+            let is_recursive = |session: &Rc<super::Session>| {
+                session.watches.values().any(|manners| manners.contains(&Manner::Recursive))
+            };
+            let goes_up = kind != Happening::ChildrenChanged && self.sessions.values().any(is_recursive);
+            let (mut above, mut heard) = (path.as_str(), BTreeSet::new());
+            loop {
+                let watching = |(id, session): (&i64, &Rc<super::Session>)| {
+                    session.watches.contains_key(above).then_some(*id)
+                };
+                let ids: Vec<i64> = self.sessions.iter().filter_map(watching).collect();
+                for id in ids {
+                    self.tell_one(id, above, kind, &path, &acl, &mut heard);
+                }
+                if above == "/" || !goes_up {
+                    break;
+                }
+                above = parent(above);
             }
         }
+    }
+
+    fn tell_one(
+        &mut self,
+        id: i64,
+        above: &str,
+        kind: Happening,
+        path: &str,
+        acl: &[Acl],
+        heard: &mut BTreeSet<i64>,
+    ) {
+        self.effort.work += LOOK + path.len();
+        if self.has_told_too_much() {
+            return self.end_attachment(id);
+        }
+        let (own, zxid) = (above == path, self.zxid);
+        let Ok(session) = self.session_mut(id) else { return };
+        let hit = |manner: &Manner| (own || *manner == Manner::Recursive) && manner.sees(kind);
+        let Some(manners) = session.watches.get_mut(above) else { return };
+        if !manners.iter().any(hit) {
+            return;
+        }
+        manners.retain(|manner| !(hit(manner) && manner.is_for_once()));
+        if manners.is_empty() {
+            session.watches.remove(above);
+        }
+        if !heard.insert(id) || may(acl, perms::READ, &session.who).is_err() {
+            return;
+        }
+        let notice = Notice::Fired { at: session.at, kind: kind as i32, path: path.to_owned(), zxid };
+        let gateway = session.gateway;
+        let count = self.effort.heard.entry(id).or_default();
+        *count += 1;
+        if *count > MAX_EVENTS {
+            return self.end_attachment(id);
+        }
+        self.effort.told.push((gateway, notice));
+        self.count("watch events");
     }
 }

@@ -1,0 +1,62 @@
+//! What one operation tells those who watch, and how much that may be.
+
+use crate::message::{Attachment, Notice};
+use std::collections::{BTreeMap, BTreeSet};
+use troth_types::ClientId;
+
+/// The most events of one operation for one session: half of what a gateway's outbox holds by default. A session for which
+/// there are more is told none of them: its attachment ends, and its client connects anew and says what it watches.
+pub const MAX_EVENTS: usize = 512;
+/// The most work that telling of one operation is: for each watch that is looked at the bytes of the path and [`LOOK`]. A
+/// transaction of several operations fails past it. Any other happens, and the attachments of those who watch it end from
+/// there on.
+pub const MAX_WORK: usize = 16 << 20;
+/// What a watch that is looked at costs beside its path.
+pub const LOOK: usize = 64;
+
+/// What is told when the operation happens.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    told: Vec<(ClientId, Notice)>,
+    counts: BTreeMap<i64, usize>,
+    over: BTreeSet<Attachment>,
+    work: usize,
+}
+
+impl Events {
+    /// A watch of this path is looked at.
+    pub(crate) fn look(&mut self, path: &str) {
+        self.work = self.work.saturating_add(LOOK + path.len());
+    }
+
+    /// Whether it was too much work already.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.work > MAX_WORK
+    }
+
+    /// Whether a session may be told no more.
+    pub(crate) fn are_all_that_hears(&self, session: i64) -> bool {
+        self.counts.get(&session).is_some_and(|count| *count >= MAX_EVENTS)
+    }
+
+    pub(crate) fn tell(&mut self, gateway: ClientId, at: Attachment, notice: Notice) {
+        *self.counts.entry(at.session).or_default() += 1;
+        self.told.push((gateway, notice));
+    }
+
+    /// An attachment ended: that is all that is told of it. A part of what happened would pass for the whole of it, for the
+    /// client says which transaction it saw last.
+    pub(crate) fn end(&mut self, gateway: ClientId, at: Attachment) {
+        self.over.insert(at);
+        self.told.push((gateway, Notice::Over(at)));
+    }
+
+    /// The operation happened.
+    pub(crate) fn into_notices(self) -> impl Iterator<Item = (ClientId, Notice)> {
+        let Self { told, over, .. } = self;
+        told.into_iter().filter(move |(_, notice)| match notice {
+            Notice::Fired { at, .. } => !over.contains(at),
+            Notice::Over(_) => true,
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! What one operation may cost, however it is asked for.
+
+use super::support::{World, create_for, put_acl, set, watching, world};
+use crate::acl::{Acl, Id, perms};
+use crate::events::{LOOK, MAX_EVENTS, MAX_WORK};
+use crate::jute::{Input, Output};
+use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::{Code, Kind, MAX_LOOKED, opcode};
+use bytes::Bytes;
+
+fn add_watch(path: &str, mode: i32) -> Bytes {
+    let mut out = Output::new();
+    out.text(path).int(mode);
+    out.finish()
+}
+
+/// A transaction of so many times the same operation, but for its header.
+fn times(count: usize, code: i32, body: &Bytes) -> Bytes {
+    let mut out = Output::new();
+    for _ in 0..count {
+        out.int(code).boolean(false).int(-1).raw(body);
+    }
+    out.int(-1).boolean(true).int(-1);
+    out.finish()
+}
+
+/// The operation at which a transaction failed, and why.
+fn failed(answer: &Bytes) -> Option<(usize, i32)> {
+    let mut input = Input::new(answer);
+    let mut at = 0;
+    while input.remaining() == answer.len() || at > 0 {
+        let (code, last, error) = (input.int().ok()?, input.boolean().ok()?, input.int().ok()?);
+        if last || code != opcode::ERROR {
+            return None;
+        }
+        input.int().ok()?;
+        if error != 0 {
+            return Some((at, error));
+        }
+        at += 1;
+    }
+    None
+}
+
+fn rewatch(paths: impl Iterator<Item = String>) -> Bytes {
+    let paths: Vec<String> = paths.collect();
+    let mut out = Output::new();
+    out.long(0).length(paths.len());
+    for path in &paths {
+        out.text(path);
+    }
+    out.length(0).length(0);
+    out.finish()
+}
+
+fn over(world: &World, at: Attachment) -> bool {
+    let view = troth_exec::StateView::new(&world.map);
+    let session = crate::sessions::Session::find(&mut &view, at.session).expect("the session stays");
+    session.at() != at && session.watches == 0
+}
+
+#[test]
+fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_connect_anew() {
+    let mut world = World::new();
+    let (at, other, third) = (world.open(1), world.open(2), world.open(2));
+    world.create(at, "/a", "", 0);
+    world.well(other, opcode::ADD_WATCH, add_watch("/a", 0));
+    world.well(third, opcode::GET_DATA, watching("/a", true));
+    world.told();
+    world.well(at, opcode::MULTI, times(MAX_EVENTS, opcode::SET_DATA, &set("/a", "x", -1)));
+    assert_eq!(world.fired().len(), MAX_EVENTS + 1);
+    world.well(third, opcode::GET_DATA, watching("/a", true));
+    let seen = world.stat(third, "/a").expect("a node").modified_zxid;
+    world.well(at, opcode::MULTI, times(MAX_EVENTS + 1, opcode::SET_DATA, &set("/a", "x", -1)));
+    let told = world.told();
+    let [(2, Notice::Fired { at: fired, .. }), (2, Notice::Over(ended))] = &told[..] else {
+        panic!("nothing by halves: {told:?}")
+    };
+    assert_eq!((*fired, *ended), (third, other));
+    assert!(over(&world, other));
+    assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
+    let ping = Operation::Request { at: other, code: opcode::PING, body: Bytes::new() };
+    let moved = Code::SessionMoved.number();
+    assert!(matches!(world.run(2, &ping), Answer::Reply { error, .. } if error == moved));
+    // The client connects anew, and nothing is lost.
+    let (session, password) = (other.session, super::support::secret(2));
+    let attach = Operation::Attach { session, password, timeout: 10_000, who: Vec::new() };
+    let Answer::Attached { at: anew, .. } = world.run(2, &attach) else { panic!("it attaches") };
+    assert!(anew.number > other.number);
+    world.told();
+    let mut out = Output::new();
+    out.long(seen).length(1).text("/a").length(0).length(0);
+    world.well(anew, opcode::SET_WATCHES, out.finish());
+    assert_eq!(world.fired(), [(session, Kind::DataChanged as i32, "/a".to_owned())]);
+}
+
+#[test]
+fn what_a_client_that_connects_anew_has_missed_is_told_once_and_not_without_end() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(1));
+    world.well(at, opcode::SET_WATCHES, rewatch((0..100_000).map(|_| "/gone".to_owned())));
+    assert_eq!(world.fired(), [(at.session, Kind::Deleted as i32, "/gone".to_owned())]);
+    world.well(at, opcode::SET_WATCHES, rewatch((0..MAX_EVENTS).map(|number| format!("/gone{number}"))));
+    assert_eq!(world.fired().len(), MAX_EVENTS);
+    world.well(at, opcode::SET_WATCHES, rewatch((0..=MAX_EVENTS).map(|number| format!("/gone{number}"))));
+    assert_eq!(world.told(), [(1, Notice::Over(at))], "one word, and the gateway's other sessions stay");
+    assert!(over(&world, at) && !over(&world, other));
+}
+
+#[test]
+fn a_transaction_that_is_too_much_to_tell_does_not_happen_and_a_single_change_does() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let long = format!("/{}", "x".repeat(3_900));
+    let looks = MAX_WORK / (LOOK + long.len());
+    world.create(at, &long, "", 0);
+    let sessions: Vec<Attachment> = (0..looks / MAX_EVENTS + 1).map(|_| world.open(2)).collect();
+    for session in &sessions {
+        world.well(*session, opcode::ADD_WATCH, add_watch(&long, 0));
+    }
+    world.told();
+    let before = world.stat(at, &long);
+    let changes = looks / sessions.len() + 1;
+    assert!(changes <= MAX_EVENTS);
+    let body = times(changes, opcode::SET_DATA, &set(&long, "x", -1));
+    let answer = world.well(at, opcode::MULTI, body);
+    assert_eq!(failed(&answer), Some((changes - 1, Code::QuotaExceeded.number())));
+    assert_eq!((world.told(), world.stat(at, &long)), (vec![], before), "as a whole, or not at all");
+    let body = times(changes - 1, opcode::SET_DATA, &set(&long, "x", -1));
+    assert_eq!(failed(&world.well(at, opcode::MULTI, body)), None);
+    assert_eq!(world.fired().len(), (changes - 1) * sessions.len());
+    // Nobody keeps others from changing a node by watching it: those who are too many connect anew.
+    for _ in sessions.len()..looks + 10 {
+        let session = world.open(2);
+        world.well(session, opcode::ADD_WATCH, add_watch(&long, 0));
+    }
+    world.told();
+    world.well(at, opcode::SET_DATA, set(&long, "y", -1));
+    let told = world.told();
+    let fired = told.iter().filter(|(_, notice)| matches!(notice, Notice::Fired { .. })).count();
+    assert_eq!((fired, told.len(), world.entries(b'w')), (looks, looks + 10, looks));
+}
+
+#[test]
+fn a_transaction_looks_at_only_so_many_entries_of_lists() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let mut list = world_and(1_023);
+    list.truncate(1_024);
+    world.well(at, opcode::CREATE, create_for("/a", "", &list, 0));
+    let most = MAX_LOOKED / list.len();
+    let check = super::support::versioned("/a", -1);
+    let answer = world.well(at, opcode::MULTI, times(most, opcode::CHECK, &check));
+    assert_eq!(failed(&answer), None);
+    let answer = world.well(at, opcode::MULTI, times(most + 1, opcode::CHECK, &check));
+    assert_eq!(failed(&answer), Some((most, Code::QuotaExceeded.number())));
+}
+
+fn world_and(others: usize) -> Vec<Acl> {
+    let other = |number| Acl { perms: perms::ALL, id: Id::new("sasl", &format!("{number}")) };
+    world().into_iter().chain((0..others).map(other)).collect()
+}
+
+#[test]
+fn a_transaction_begins_one_quota() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/zookeeper/quota/a", "", 0);
+    let stats = |out: &mut Output| {
+        out.text("/zookeeper/quota/a/zookeeper_stats").text("");
+        put_acl(out, &self::world());
+        out.int(0);
+    };
+    let mut out = Output::new();
+    stats(&mut out);
+    let create = out.finish();
+    let mut out = Output::new();
+    out.int(opcode::CREATE).boolean(false).int(-1).raw(&create);
+    out.int(opcode::DELETE).boolean(false).int(-1).text("/zookeeper/quota/a/zookeeper_stats").int(-1);
+    out.int(opcode::CREATE).boolean(false).int(-1).raw(&create);
+    out.int(-1).boolean(true).int(-1);
+    let answer = world.well(at, opcode::MULTI, out.finish());
+    assert_eq!(failed(&answer), Some((2, Code::QuotaExceeded.number())));
+    assert_eq!(failed(&world.well(at, opcode::MULTI, times(1, opcode::CREATE, &create))), None);
+}
