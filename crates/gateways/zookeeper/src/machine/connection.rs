@@ -55,6 +55,8 @@ pub(super) struct Entering {
     pub(super) password: Password,
     /// Bytes of its first packet.
     pub(super) bytes: usize,
+    /// When the group was asked for the session.
+    pub(super) sent: Time,
     /// What came behind it.
     pub(super) early: Vec<Bytes>,
 }
@@ -69,6 +71,16 @@ pub(super) struct Session {
     pub(super) shown: i64,
     /// Whether its client gave a sign of life that the group has not heard of.
     pub(super) alive: bool,
+    /// When the last call was sent by which the group has heard of its client: its answer came. The group does not end the
+    /// session before its time-out has passed from here on.
+    pub(super) confirmed: Time,
+}
+
+impl Session {
+    /// The group has heard of the client by a call that was sent then.
+    pub(super) fn confirm(&mut self, sent: Time) {
+        self.confirmed = self.confirmed.max(sent);
+    }
 }
 
 impl Connection {

@@ -19,7 +19,7 @@ pub(super) fn only(results: Result<Vec<Bytes>, ClientError>) -> Option<Answer> {
 
 impl Machine {
     /// The first packet of a client.
-    pub(super) fn enter(&mut self, id: ConnectionId, packet: Bytes) {
+    pub(super) fn enter(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Ok(request) = wire::read_connect(&packet) else { return self.close(id, false) };
         let opens = request.session == 0;
@@ -31,10 +31,15 @@ impl Machine {
             return self.refuse(id, request.read_only.is_some());
         };
         let seen = request.seen;
-        connection.stage =
-            Stage::Entering(Entering { request, password, bytes: packet.len(), early: Vec::new() });
+        connection.stage = Stage::Entering(Entering {
+            request,
+            password,
+            bytes: packet.len(),
+            sent: now,
+            early: Vec::new(),
+        });
         if seen <= self.known {
-            return self.ask_for_session(id);
+            return self.ask_for_session(now, id);
         }
         // It may have learnt through another gateway what this one has not.
         let operation = Operation::Request { at: NOBODY, code: opcode::PING, body: Bytes::new() };
@@ -43,7 +48,7 @@ impl Machine {
     }
 
     /// How far the group is, for a client that has seen more than this gateway.
-    pub(super) fn reached(&mut self, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+    pub(super) fn reached(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
         let answer = only(results);
         if let Some(Answer::Reply { zxid, .. }) = answer {
             self.known = self.known.max(zxid);
@@ -52,15 +57,18 @@ impl Machine {
         let Stage::Entering(entering) = &connection.stage else { return };
         rule!("ZKG-S2");
         match answer {
-            Some(Answer::Reply { .. }) if entering.request.seen <= self.known => self.ask_for_session(id),
+            Some(Answer::Reply { .. }) if entering.request.seen <= self.known => {
+                self.ask_for_session(now, id)
+            }
             // What it has seen was of another group, or is lost; or nobody answers.
             _ => self.close(id, false),
         }
     }
 
-    fn ask_for_session(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else { return };
-        let Stage::Entering(entering) = &connection.stage else { return };
+    fn ask_for_session(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Stage::Entering(entering) = &mut connection.stage else { return };
+        entering.sent = now;
         let timeout = u32::try_from(entering.request.timeout).unwrap_or(0);
         let (who, password) = (connection.who.clone(), entering.password);
         let operation = match entering.request.session {
@@ -79,12 +87,16 @@ impl Machine {
         match only(results) {
             Some(Answer::Attached { at, timeout }) => {
                 rule!("ZKG-S1");
-                let (shown, bytes) = (entering.request.seen.max(0), entering.bytes);
+                let (shown, bytes, sent) = (entering.request.seen.max(0), entering.bytes, entering.sent);
                 let early = core::mem::take(&mut entering.early);
                 let millis = i32::try_from(timeout).unwrap_or(i32::MAX);
                 let answer = wire::connected(millis, at.session, &entering.password, says_read_only);
                 let timeout = u64::from(timeout) * 1000;
-                connection.stage = Stage::Attached(Session { at, timeout, shown, alive: false });
+                let session = Session { at, timeout, shown, alive: false, confirmed: sent };
+                if session.is_unconfirmed(now) {
+                    return self.close(id, false);
+                }
+                connection.stage = Stage::Attached(session);
                 self.attached.insert(at, id);
                 self.session_began(now, timeout);
                 self.write(id, answer);

@@ -99,12 +99,12 @@ enum Purpose {
     Reach(ConnectionId),
     /// A session for a connection.
     Enter(ConnectionId),
-    /// Requests of a session, in order, by their numbers in its line.
-    Requests(ConnectionId, Vec<u64>),
+    /// Requests of a session, in order, by their numbers in its line; and when they were sent.
+    Requests(ConnectionId, Vec<u64>, Time),
     /// One that only reads.
     Look(ConnectionId, u64),
-    /// Signs of life.
-    Touch(Vec<Attachment>),
+    /// Signs of life, and when they were sent.
+    Touch(Vec<Attachment>, Time),
 }
 
 /// The gateway.
@@ -193,7 +193,7 @@ impl Machine {
             return self.close(id, false);
         }
         match &mut connection.stage {
-            Stage::New => self.enter(id, packet),
+            Stage::New => self.enter(now, id, packet),
             Stage::Entering(entering) => entering.early.push(packet),
             Stage::Attached(_) => self.request(now, id, &packet),
         }
@@ -215,11 +215,11 @@ impl Machine {
     pub fn answered(&mut self, now: Time, call: CallId, results: Result<Vec<Bytes>, ClientError>) {
         let Some(purpose) = self.calls.remove(&call) else { return };
         match purpose {
-            Purpose::Reach(id) => self.reached(id, results),
+            Purpose::Reach(id) => self.reached(now, id, results),
             Purpose::Enter(id) => self.entered(now, id, results),
-            Purpose::Requests(id, numbers) => self.executed(now, id, &numbers, results),
+            Purpose::Requests(id, numbers, sent) => self.executed(now, id, (&numbers, sent), results),
             Purpose::Look(id, number) => self.looked(now, id, number, results),
-            Purpose::Touch(touched) => self.touched(touched, results),
+            Purpose::Touch(touched, sent) => self.touched((touched, sent), results),
         }
     }
 
@@ -234,7 +234,7 @@ impl Machine {
     /// Goes on with a connection's requests: writes what is answered, and sends what may go.
     fn advance(&mut self, now: Time, id: ConnectionId) {
         self.flush(now, id);
-        self.dispatch(id);
+        self.dispatch(now, id);
     }
 
     fn ask(&mut self, purpose: Purpose) -> CallId {

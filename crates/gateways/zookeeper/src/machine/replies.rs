@@ -35,7 +35,7 @@ impl Machine {
         &mut self,
         now: Time,
         id: ConnectionId,
-        numbers: &[u64],
+        (numbers, sent): (&[u64], Time),
         results: Result<Vec<Bytes>, ClientError>,
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -49,6 +49,12 @@ impl Machine {
         let Some(answers) = answers.filter(|answers| answers.len() == numbers.len()) else {
             return self.close(id, true);
         };
+        // Replies that are marks say nothing: perhaps none was executed.
+        if answers.iter().any(Option::is_some)
+            && let Some(session) = connection.session()
+        {
+            session.confirm(sent);
+        }
         let mut over = false;
         for (number, answer) in numbers.iter().zip(answers) {
             let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -73,7 +79,7 @@ impl Machine {
         self.flush(now, id);
         // What is sent from here on is executed after whatever these tell of.
         self.release(id);
-        self.dispatch(id);
+        self.dispatch(now, id);
     }
 
     /// A read was answered, or was not.

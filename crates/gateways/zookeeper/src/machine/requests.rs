@@ -14,7 +14,15 @@ impl Machine {
         let Ok((xid, code, body)) = wire::read_request(packet) else { return self.close(id, false) };
         session.alive = true;
         let (at, shown) = (session.at, session.shown);
+        let (unconfirmed, behind) = (session.is_unconfirmed(now), session.is_behind(now));
+        if behind {
+            self.touch_soon(now);
+        }
         if code == opcode::PING {
+            rule!("ZKG-L4");
+            if unconfirmed {
+                return self.close(id, true);
+            }
             rule!("ZKG-L2");
             self.write(id, wire::reply(wire::PING_XID, shown, 0, &[]));
             return self.done(id, packet.len());
@@ -39,11 +47,13 @@ impl Machine {
             pending.state = State::Settled(too_large());
             pending.operation = Bytes::new();
         }
-        connection.line.push(pending);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.line.push(pending);
+        }
     }
 
     /// Sends what may go now.
-    pub(super) fn dispatch(&mut self, id: ConnectionId) {
+    pub(super) fn dispatch(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match connection.line.go(&self.settings.limits) {
             Going::Nothing => {}
@@ -53,7 +63,7 @@ impl Machine {
                     session.alive = false;
                 }
                 let operations = operations(connection, &numbers);
-                let call = self.ask(Purpose::Requests(id, numbers));
+                let call = self.ask(Purpose::Requests(id, numbers, now));
                 self.outputs.push_back(Output::Execute { call, operations });
             }
             Going::Reads(numbers) => {
