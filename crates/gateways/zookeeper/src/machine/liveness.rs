@@ -56,6 +56,7 @@ impl Machine {
         if self.liveness.touch_at.is_some_and(|at| at <= now) {
             self.touch(now);
         }
+        self.expected -= self.expected.div_ceil(16);
         self.liveness.check_at = None;
         self.schedule_check(now);
     }

@@ -120,6 +120,8 @@ pub struct Machine {
     next_call: u64,
     /// The last transaction of the group that an answer or an event showed.
     known: i64,
+    /// The bytes that what a read shows may have, as far as the last answers tell.
+    expected: usize,
     liveness: Liveness,
     statistics: Statistics,
     outputs: VecDeque<Output>,
@@ -137,6 +139,7 @@ impl Machine {
             calls: BTreeMap::new(),
             next_call: 0,
             known: 0,
+            expected: 0,
             liveness: Liveness::default(),
             statistics: Statistics::default(),
             outputs: VecDeque::new(),

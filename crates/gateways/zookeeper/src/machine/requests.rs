@@ -40,6 +40,8 @@ impl Machine {
             since: now,
             operation,
             reads,
+            repeats: reads || reads_and_watches(code),
+            alone: false,
             ends,
             state: State::Waiting,
         };
@@ -55,7 +57,7 @@ impl Machine {
     /// Sends what may go now.
     pub(super) fn dispatch(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        match connection.line.go(&self.settings.limits) {
+        match connection.line.go(&self.settings.limits, self.expected) {
             Going::Nothing => {}
             Going::Together(numbers) => {
                 if let Some(session) = connection.session() {
@@ -74,6 +76,12 @@ impl Machine {
             }
         }
     }
+}
+
+/// Whether a request with this code changes nothing but what is watched.
+fn reads_and_watches(code: i32) -> bool {
+    use opcode::{EXISTS, GET_ACL, GET_CHILDREN, GET_CHILDREN2, GET_DATA};
+    matches!(code, EXISTS | GET_ACL | GET_CHILDREN | GET_CHILDREN2 | GET_DATA)
 }
 
 fn operations(connection: &mut super::Connection, numbers: &[u64]) -> Vec<Bytes> {
