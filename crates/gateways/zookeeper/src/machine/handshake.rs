@@ -81,10 +81,17 @@ impl Machine {
 
     /// The group gives a session, or does not.
     pub(super) fn entered(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+        let answer = only(results);
+        let over = matches!(answer, Some(Answer::Attached { at, .. }) if self.is_over_already(at));
+        self.forget_overs();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Stage::Entering(entering) = &mut connection.stage else { return };
         let says_read_only = entering.request.read_only.is_some();
-        match only(results) {
+        match answer {
+            Some(Answer::Attached { .. }) if over => {
+                rule!("ZKG-S4");
+                self.close(id, false);
+            }
             Some(Answer::Attached { at, timeout }) => {
                 rule!("ZKG-S1");
                 let (shown, bytes, sent) = (entering.request.seen.max(0), entering.bytes, entering.sent);

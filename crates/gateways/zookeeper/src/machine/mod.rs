@@ -28,7 +28,7 @@ use connection::{Connection, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
 use statistics::Statistics;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use troth_client::ClientError;
 use troth_types::Time;
 use troth_zookeeper::Attachment;
@@ -116,6 +116,8 @@ pub struct Machine {
     addresses: BTreeMap<IpAddr, usize>,
     /// The connection through which each session is attached here.
     attached: BTreeMap<Attachment, ConnectionId>,
+    /// What was over before it was known here, while answers that attach sessions are on their way.
+    early_overs: BTreeSet<Attachment>,
     calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
     /// The last transaction of the group that an answer or an event showed.
@@ -136,6 +138,7 @@ impl Machine {
             connections: BTreeMap::new(),
             addresses: BTreeMap::new(),
             attached: BTreeMap::new(),
+            early_overs: BTreeSet::new(),
             calls: BTreeMap::new(),
             next_call: 0,
             known: 0,

@@ -130,6 +130,27 @@ fn a_session_that_is_over_loses_its_connection() {
 }
 
 #[test]
+fn a_session_that_is_over_before_its_answer_came_is_not_begun() {
+    covers!("ZKG-S4");
+    let mut world = World::of(2, &open_settings());
+    let (first, second) = (world.connect(0), world.connect(1));
+    world.packet(first, hello(0, 10_000, 0, &[]));
+    world.settle();
+    let session = world.session(first);
+    // It comes back here, and goes elsewhere, before this gateway has heard that it came.
+    let again = world.connect(0);
+    world.packet(again, hello(0, 10_000, session, &super::support::PASSWORD));
+    world.packet(second, hello(0, 10_000, session, &super::support::PASSWORD));
+    world.execute(0);
+    world.execute(1);
+    while world.hear(0) {}
+    world.answer(0);
+    assert_eq!((world.packets(again).len(), world.closed(again)), (0, Some(false)));
+    world.settle();
+    assert_eq!(world.session(second), session);
+}
+
+#[test]
 fn a_connection_that_is_silent_for_its_time_out_is_closed() {
     covers!("ZKG-L3");
     let limits = Limits { frame_operations: 1, ..Limits::DEFAULT };
