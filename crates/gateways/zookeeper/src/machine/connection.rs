@@ -1,11 +1,11 @@
 //! What is known of a connection.
 
-use super::Peer;
 use super::line::Line;
 use super::sasl::Sasl;
 use super::statistics::Numbers;
 use super::watches::Held;
 use super::wire::ConnectRequest;
+use super::{ConnectionId, Machine, Peer};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use troth_types::Time;
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     pub(super) bytes: usize,
     /// Bytes on their way to the client.
     pub(super) unwritten: usize,
+    /// What of all of this is counted in what all connections hold.
+    pub(super) counted: usize,
     pub(super) statistics: Numbers,
 }
 
@@ -101,14 +103,37 @@ impl Connection {
             requests: 0,
             bytes: 0,
             unwritten: 0,
+            counted: 0,
             statistics: Numbers::default(),
         }
+    }
+
+    /// The bytes that it makes the gateway hold.
+    fn held_bytes(&self) -> usize {
+        self.bytes + self.unwritten + self.held.bytes() + self.line.seen_bytes()
     }
 
     pub(super) fn session(&mut self) -> Option<&mut Session> {
         match &mut self.stage {
             Stage::Attached(session) => Some(session),
             Stage::New | Stage::Entering(_) => None,
+        }
+    }
+}
+
+impl Machine {
+    /// Counts anew what a connection holds, and closes the one that holds most where all hold too much.
+    pub(super) fn count(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let held = connection.held_bytes();
+            self.held_bytes = self.held_bytes - connection.counted + held;
+            connection.counted = held;
+        }
+        rule!("ZKG-B5");
+        while self.held_bytes > self.settings.memory_bytes {
+            let most = self.connections.iter().max_by_key(|(_, connection)| connection.counted);
+            let Some(id) = most.map(|(id, _)| *id) else { return };
+            self.close(id, false);
         }
     }
 }

@@ -7,6 +7,9 @@ use troth_client::ClientError;
 use troth_types::{Time, Wire};
 use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, opcode, sealed};
 
+/// The most bytes of a client's first packet: it holds a password of sixteen.
+const FIRST_PACKET: usize = 4096;
+
 /// Nobody's session: asking for it shows how far the group is.
 const NOBODY: Attachment = Attachment { session: 0, number: 0 };
 
@@ -21,6 +24,10 @@ impl Machine {
     /// The first packet of a client.
     pub(super) fn enter(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        rule!("ZKG-B5");
+        if packet.len() > FIRST_PACKET {
+            return self.close(id, false);
+        }
         let Ok(request) = wire::read_connect(&packet) else { return self.close(id, false) };
         let opens = request.session == 0;
         let own = connection.random.first_chunk().copied().unwrap_or_default();

@@ -7,6 +7,8 @@ use troth_types::{Limits, Time};
 /// The bytes of a frame beside its operations, and those of an operation's length in it.
 const FRAME_OVERHEAD: usize = 128;
 const OPERATION_OVERHEAD: usize = 4;
+/// Reads of one connection on their way together: what comes of those behind the first waits for it.
+const MOST_ASKED: usize = 64;
 
 /// What a request is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub(super) struct Line {
     ordering: bool,
     /// How many are on their way as reads.
     asked: usize,
+    /// Bytes of what was seen and not told.
+    seen: usize,
 }
 
 /// Whether an operation fits a frame.
@@ -101,6 +105,10 @@ impl Line {
     /// Whether requests of the session are on their way to be ordered.
     pub(super) fn is_ordering(&self) -> bool {
         self.ordering
+    }
+
+    pub(super) fn seen_bytes(&self) -> usize {
+        self.seen
     }
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
@@ -132,6 +140,10 @@ impl Line {
     fn go_reading(&mut self, from: usize) -> Vec<u64> {
         let mut going = Vec::new();
         for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+            rule!("ZKG-B5");
+            if self.asked >= MOST_ASKED {
+                break;
+            }
             if pending.state == State::Waiting {
                 pending.state = State::Asked;
                 self.asked += 1;
@@ -160,6 +172,9 @@ impl Line {
             if pending.repeats {
                 shown = shown.saturating_add(expected);
             }
+            if let State::Seen(reply) = &pending.state {
+                self.seen -= reply.body.len();
+            }
             pending.state = State::Ordered;
             going.push(self.first + at as u64);
             rule!("ZKG-O6");
@@ -179,8 +194,10 @@ impl Line {
     /// A read has been answered.
     pub(super) fn seen(&mut self, number: u64, reply: Reply) {
         self.asked -= 1;
+        let bytes = reply.body.len();
         if let Some(pending) = self.get_mut(number) {
             pending.state = State::Seen(reply);
+            self.seen += bytes;
         }
     }
 
@@ -216,6 +233,7 @@ impl Line {
         if let State::Seen(reply) = &first.state {
             rule!("ZKG-O5");
             if reply.zxid < shown {
+                self.seen -= reply.body.len();
                 first.reads = false;
                 first.state = State::Waiting;
                 return None;
@@ -226,6 +244,9 @@ impl Line {
         }
         let mut pending = self.waiting.pop_front()?;
         self.first += 1;
+        if let State::Seen(reply) = &pending.state {
+            self.seen -= reply.body.len();
+        }
         match core::mem::replace(&mut pending.state, State::Waiting) {
             State::Seen(reply) | State::Settled(reply) => Some((pending, reply)),
             State::Waiting | State::Ordered | State::Asked => None,

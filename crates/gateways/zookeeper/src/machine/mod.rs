@@ -120,6 +120,8 @@ pub struct Machine {
     early_overs: BTreeSet<Attachment>,
     calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
+    /// Bytes that all connections make the gateway hold.
+    held_bytes: usize,
     /// The last transaction of the group that an answer or an event showed.
     known: i64,
     /// The bytes that what a read shows may have, as far as the last answers tell.
@@ -141,6 +143,7 @@ impl Machine {
             early_overs: BTreeSet::new(),
             calls: BTreeMap::new(),
             next_call: 0,
+            held_bytes: 0,
             known: 0,
             expected: 0,
             liveness: Liveness::default(),
@@ -184,6 +187,7 @@ impl Machine {
             self.packet(now, id, packet);
         }
         self.advance(now, id);
+        self.count(id);
     }
 
     fn packet(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
@@ -215,6 +219,7 @@ impl Machine {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.unwritten = connection.unwritten.saturating_sub(bytes);
         }
+        self.count(id);
     }
 
     /// The group has answered a call. Whatever events came before must have been handed in already.
@@ -222,9 +227,18 @@ impl Machine {
         let Some(purpose) = self.calls.remove(&call) else { return };
         match purpose {
             Purpose::Reach(id) => self.reached(now, id, results),
-            Purpose::Enter(id) => self.entered(now, id, results),
-            Purpose::Requests(id, numbers, sent) => self.executed(now, id, (&numbers, sent), results),
-            Purpose::Look(id, number) => self.looked(now, id, number, results),
+            Purpose::Enter(id) => {
+                self.entered(now, id, results);
+                self.count(id);
+            }
+            Purpose::Requests(id, numbers, sent) => {
+                self.executed(now, id, (&numbers, sent), results);
+                self.count(id);
+            }
+            Purpose::Look(id, number) => {
+                self.looked(now, id, number, results);
+                self.count(id);
+            }
             Purpose::Touch(touched, sent) => self.touched((touched, sent), results),
         }
     }
@@ -278,6 +292,7 @@ impl Machine {
 
     fn forget(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.remove(&id) else { return false };
+        self.held_bytes -= connection.counted;
         let address = connection.address.ip().to_canonical();
         if let Some(count) = self.addresses.get_mut(&address) {
             *count -= 1;

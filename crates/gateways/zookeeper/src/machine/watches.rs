@@ -18,6 +18,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn push(&mut self, zxid: i64, packet: Bytes) {
         self.bytes += packet.len();
         self.events.push_back((zxid, packet));
@@ -72,10 +76,11 @@ impl Machine {
             if connection.held.bytes + connection.unwritten > self.settings.unwritten_bytes {
                 self.close(id, false);
             }
-            return;
+            return self.count(id);
         }
         self.show(id, zxid);
         self.write(id, packet);
+        self.count(id);
     }
 
     /// The session has ended, or is attached elsewhere.
