@@ -1,14 +1,12 @@
 //! How a connection comes to a session.
 
 use super::connection::{Entering, Session, Stage};
+use super::frames::FIRST_PACKET;
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
 use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, opcode, sealed};
-
-/// The most bytes of a client's first packet: it holds a password of sixteen.
-const FIRST_PACKET: usize = 4096;
 
 /// Nobody's session: asking for it shows how far the group is.
 const NOBODY: Attachment = Attachment { session: 0, number: 0 };

@@ -129,6 +129,13 @@ fn reads_of_one_connection_are_bounded_and_so_is_its_first_packet() {
     assert_eq!(world.calls.len(), 64);
     world.settle();
     assert_eq!((world.packets(client).len(), world.closed(client)), (200, None));
+    let mut frames = Frames::new(10_000);
+    frames.buffer().put_i32(5_000);
+    assert_eq!(frames.take_next(), Err(TooLong), "before it is there");
+    let mut frames = Frames::new(10_000);
+    frames.buffer().put_slice(&[0, 0, 0, 1, 1, 0, 0, 19, 136]);
+    assert!(matches!(frames.take_next(), Ok(Some(Frame::Packet(_)))));
+    assert_eq!(frames.take_next(), Ok(None), "later ones may be longer");
     let other = world.connect(0);
     world.packet(other, super::support::hello(0, 10_000, 0, &[0; 5_000]));
     assert_eq!(world.closed(other), Some(false));
