@@ -101,9 +101,46 @@ async fn slow_takers_of_events_meet_a_marker() {
         assert_eq!(events.recv().await.unwrap().index, index);
     }
     let marker = events.recv().await.unwrap();
-    assert_eq!((marker.index, marker.payload.len()), (10, 0), "5 to 10 are lost");
+    assert_eq!((marker.index, marker.payload.len()), (5, 0), "from 5 on they are lost");
     client.execute(text("tell more")).await.unwrap();
-    assert_eq!(events.recv().await.unwrap().payload, text("more"));
+    let next = events.recv().await.unwrap();
+    assert_eq!((next.index, next.payload), (11, text("more")));
+}
+
+#[tokio::test]
+async fn the_marker_is_there_before_the_result_that_reveals_what_is_lost() {
+    let cluster = Cluster::start(&[Behaviour::Honest; 3]).await;
+    let mut config = cluster.config();
+    config.limits.outbox_events = 4;
+    let client = Client::connect(config).await.unwrap();
+    client.execute(text("add x")).await.unwrap();
+    let mut events = client.events().await.unwrap();
+    let mut index = 0;
+    for more in 1..10 {
+        for _ in 0..4 + more {
+            client.execute(text("tell news")).await.unwrap();
+        }
+        let kept = (1..=4).map(|kept| (index + kept, text("news")));
+        let expected: Vec<_> = kept.chain([(index + 5, Bytes::new())]).collect();
+        let told: Vec<_> =
+            std::iter::from_fn(|| events.try_recv().ok()).map(|event| (event.index, event.payload)).collect();
+        assert_eq!(told, expected);
+        index += 4 + more;
+        // Some are taken and others come behind the marker: it has a place again, and so has the next.
+        for _ in 0..6 {
+            client.execute(text("tell news")).await.unwrap();
+        }
+        let first: Vec<_> = (0..2).map(|_| events.try_recv().unwrap().index).collect();
+        assert_eq!(first, [index + 1, index + 2]);
+        for _ in 0..2 {
+            client.execute(text("tell news")).await.unwrap();
+        }
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok())
+            .map(|event| (event.index - index, event.payload.is_empty()))
+            .collect();
+        assert_eq!(told, [(3, false), (4, false), (5, true), (7, false), (8, true)]);
+        index += 8;
+    }
 }
 
 #[tokio::test]

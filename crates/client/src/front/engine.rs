@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use troth_auth::Ed25519Signer;
@@ -16,9 +16,6 @@ use troth_types::{ClientId, Event, ReplicaId, Seq, Time, ToReplica, Wire};
 
 /// Commands and batches of messages taken per turn.
 const TURN: usize = 1024;
-
-/// How soon to look again for room for the marker of lost events.
-const MARKER_RETRY: Duration = Duration::from_millis(10);
 
 pub(super) type Results = Result<Vec<Bytes>, ClientError>;
 
@@ -199,8 +196,8 @@ impl Engine {
                 self.expect(taken, answer);
             }
             Command::Events { answer } => {
-                let (sender, receiver) = mpsc::channel(self.config.outbox_events.max(1));
-                self.events = Some(EventStream::new(sender, self.config.client));
+                let (stream, receiver) = EventStream::new(self.config.outbox_events, self.config.client);
+                self.events = Some(stream);
                 // Nobody there to take it: the first event finds the stream closed.
                 let _ = answer.send(receiver);
             }
@@ -293,9 +290,7 @@ impl Engine {
     fn wake(&self) -> Option<Instant> {
         let timer = self.core.next_wake().map(|time| self.started + Duration::from_micros(time.0));
         let ready = self.ready.as_ref().map(|_| self.ready_by);
-        let marker =
-            self.events.as_ref().and_then(|stream| stream.lost).map(|_| Instant::now() + MARKER_RETRY);
-        [timer, ready, marker].into_iter().flatten().min()
+        [timer, ready].into_iter().flatten().min()
     }
 }
 
@@ -306,42 +301,42 @@ async fn sleep_until(wake: Option<Instant>) {
     }
 }
 
-/// Events on their way to the application, as many as an outbox holds. When the application takes
-/// them too slowly, those that do not fit are lost and a marker stands for them.
+/// Events on their way to the application, as many as an outbox holds. When the application takes them too slowly, those that do
+/// not fit are lost and a marker stands for them. A place is kept for it, so that it is there before any result that reveals
+/// what is lost.
 struct EventStream {
     sender: mpsc::Sender<Event>,
     client: ClientId,
     /// Indices handed over that the application may not have taken yet.
     waiting: VecDeque<u64>,
     taken: u64,
-    lost: Option<u64>,
+    /// Whether the last that was handed over is a marker.
+    marked: bool,
 }
 
 impl EventStream {
-    fn new(sender: mpsc::Sender<Event>, client: ClientId) -> Self {
-        Self { sender, client, waiting: VecDeque::new(), taken: 0, lost: None }
+    /// A stream of at most so many events, and what receives them.
+    fn new(events: usize, client: ClientId) -> (Self, mpsc::Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel(events.max(1).saturating_add(1).min(Semaphore::MAX_PERMITS));
+        (Self { sender, client, waiting: VecDeque::new(), taken: 0, marked: false }, receiver)
     }
 
     fn push(&mut self, event: Event) {
-        self.repair();
-        if self.lost.is_some() {
-            self.lost = Some(event.index);
+        let index = event.index;
+        // The last place is the marker's.
+        let fits = self.sender.capacity() > 1;
+        if !fits && self.marked {
+            // The marker is still there, since it is the last; it stands for this one, too.
+            if let Some(last) = self.waiting.back_mut() {
+                *last = index;
+            }
             return;
         }
-        let index = event.index;
-        match self.sender.try_send(event) {
-            Ok(()) => self.waiting.push_back(index),
-            Err(_) => self.lost = Some(index),
-        }
-    }
-
-    /// Puts the marker for lost events in, as soon as there is room.
-    fn repair(&mut self) {
-        let Some(index) = self.lost else { return };
         let marker = Event { client: self.client, index, seq: Seq::default(), payload: Bytes::new() };
-        if self.sender.try_send(marker).is_ok() {
+        // Where nobody takes them any more they are as good as taken.
+        if self.sender.try_send(if fits { event } else { marker }).is_ok() {
             self.waiting.push_back(index);
-            self.lost = None;
+            self.marked = !fits;
         }
     }
 
@@ -351,7 +346,6 @@ impl EventStream {
         while self.waiting.len() > waiting {
             self.taken = self.waiting.pop_front().unwrap_or(self.taken);
         }
-        self.repair();
         self.taken
     }
 }

@@ -49,6 +49,9 @@ pub struct Settings {
     pub outstanding_bytes: usize,
     /// Bytes that wait for a client to read them. Who lets more wait is closed.
     pub unwritten_bytes: usize,
+    /// Bytes of all connections together: requests without a reply, replies that wait for others, and what waits to be read by
+    /// clients. Where there are more, the connection with the most is closed.
+    pub memory_bytes: usize,
     /// How long a connection may take until it has a session.
     pub handshake: Duration,
     /// The four-letter words that are answered (`4lw.commands.whitelist`); `*` stands for all that there are.
@@ -79,6 +82,7 @@ impl Default for Settings {
             outstanding_requests: 4096,
             outstanding_bytes: 8 << 20,
             unwritten_bytes: 32 << 20,
+            memory_bytes: 512 << 20,
             handshake: Duration::from_secs(10),
             words: BTreeSet::from(["srvr".to_owned()]),
             environment: Vec::new(),

@@ -1,11 +1,11 @@
 //! What is known of a connection.
 
-use super::Peer;
 use super::line::Line;
 use super::sasl::Sasl;
 use super::statistics::Numbers;
 use super::watches::Held;
 use super::wire::ConnectRequest;
+use super::{ConnectionId, Machine, Peer};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use troth_types::Time;
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     pub(super) bytes: usize,
     /// Bytes on their way to the client.
     pub(super) unwritten: usize,
+    /// What of all of this is counted in what all connections hold.
+    pub(super) counted: usize,
     pub(super) statistics: Numbers,
 }
 
@@ -55,6 +57,8 @@ pub(super) struct Entering {
     pub(super) password: Password,
     /// Bytes of its first packet.
     pub(super) bytes: usize,
+    /// When the group was asked for the session.
+    pub(super) sent: Time,
     /// What came behind it.
     pub(super) early: Vec<Bytes>,
 }
@@ -69,6 +73,16 @@ pub(super) struct Session {
     pub(super) shown: i64,
     /// Whether its client gave a sign of life that the group has not heard of.
     pub(super) alive: bool,
+    /// When the last call was sent by which the group has heard of its client: its answer came. The group does not end the
+    /// session before its time-out has passed from here on.
+    pub(super) confirmed: Time,
+}
+
+impl Session {
+    /// The group has heard of the client by a call that was sent then.
+    pub(super) fn confirm(&mut self, sent: Time) {
+        self.confirmed = self.confirmed.max(sent);
+    }
 }
 
 impl Connection {
@@ -89,14 +103,37 @@ impl Connection {
             requests: 0,
             bytes: 0,
             unwritten: 0,
+            counted: 0,
             statistics: Numbers::default(),
         }
+    }
+
+    /// The bytes that it makes the gateway hold.
+    fn held_bytes(&self) -> usize {
+        self.bytes + self.unwritten + self.held.bytes() + self.line.seen_bytes()
     }
 
     pub(super) fn session(&mut self) -> Option<&mut Session> {
         match &mut self.stage {
             Stage::Attached(session) => Some(session),
             Stage::New | Stage::Entering(_) => None,
+        }
+    }
+}
+
+impl Machine {
+    /// Counts anew what a connection holds, and closes the one that holds most where all hold too much.
+    pub(super) fn count(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let held = connection.held_bytes();
+            self.held_bytes = self.held_bytes - connection.counted + held;
+            connection.counted = held;
+        }
+        rule!("ZKG-B5");
+        while self.held_bytes > self.settings.memory_bytes {
+            let most = self.connections.iter().max_by_key(|(_, connection)| connection.counted);
+            let Some(id) = most.map(|(id, _)| *id) else { return };
+            self.close(id, false);
         }
     }
 }

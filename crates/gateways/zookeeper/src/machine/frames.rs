@@ -4,6 +4,9 @@ use super::words::is_word;
 use bytes::{Buf, Bytes, BytesMut};
 use core::fmt;
 
+/// The most bytes of a client's first packet: it holds a password of sixteen.
+pub(super) const FIRST_PACKET: usize = 4096;
+
 /// A length that no packet has: over the limit, or negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
@@ -31,13 +34,15 @@ pub struct Frames {
     buffer: BytesMut,
     most: usize,
     begun: bool,
+    /// Whether the first packet was taken.
+    entered: bool,
 }
 
 impl Frames {
     /// Of a new connection whose packets have at most so many bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { buffer: BytesMut::new(), most, begun: false }
+        Self { buffer: BytesMut::new(), most, begun: false, entered: false }
     }
 
     /// Where what comes is put.
@@ -53,7 +58,9 @@ impl Frames {
         let Some(head) = self.buffer.first_chunk::<4>() else { return Ok(None) };
         rule!("ZKG-B1");
         let length = usize::try_from(i32::from_be_bytes(*head)).map_err(|_| TooLong)?;
-        if length > self.most { Err(TooLong) } else { Ok(Some(length)) }
+        rule!("ZKG-B5");
+        let most = if self.entered { self.most } else { self.most.min(FIRST_PACKET) };
+        if length > most { Err(TooLong) } else { Ok(Some(length)) }
     }
 
     /// Takes what stands next, if all of it is there.
@@ -73,6 +80,7 @@ impl Frames {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
+        self.entered = true;
         self.buffer.advance(4);
         Ok(Some(Frame::Packet(self.buffer.split_to(length).freeze())))
     }

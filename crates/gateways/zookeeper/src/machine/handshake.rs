@@ -1,6 +1,7 @@
 //! How a connection comes to a session.
 
 use super::connection::{Entering, Session, Stage};
+use super::frames::FIRST_PACKET;
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
@@ -19,8 +20,12 @@ pub(super) fn only(results: Result<Vec<Bytes>, ClientError>) -> Option<Answer> {
 
 impl Machine {
     /// The first packet of a client.
-    pub(super) fn enter(&mut self, id: ConnectionId, packet: Bytes) {
+    pub(super) fn enter(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        rule!("ZKG-B5");
+        if packet.len() > FIRST_PACKET {
+            return self.close(id, false);
+        }
         let Ok(request) = wire::read_connect(&packet) else { return self.close(id, false) };
         let opens = request.session == 0;
         let own = connection.random.first_chunk().copied().unwrap_or_default();
@@ -31,10 +36,15 @@ impl Machine {
             return self.refuse(id, request.read_only.is_some());
         };
         let seen = request.seen;
-        connection.stage =
-            Stage::Entering(Entering { request, password, bytes: packet.len(), early: Vec::new() });
+        connection.stage = Stage::Entering(Entering {
+            request,
+            password,
+            bytes: packet.len(),
+            sent: now,
+            early: Vec::new(),
+        });
         if seen <= self.known {
-            return self.ask_for_session(id);
+            return self.ask_for_session(now, id);
         }
         // It may have learnt through another gateway what this one has not.
         let operation = Operation::Request { at: NOBODY, code: opcode::PING, body: Bytes::new() };
@@ -43,7 +53,7 @@ impl Machine {
     }
 
     /// How far the group is, for a client that has seen more than this gateway.
-    pub(super) fn reached(&mut self, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+    pub(super) fn reached(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
         let answer = only(results);
         if let Some(Answer::Reply { zxid, .. }) = answer {
             self.known = self.known.max(zxid);
@@ -52,15 +62,18 @@ impl Machine {
         let Stage::Entering(entering) = &connection.stage else { return };
         rule!("ZKG-S2");
         match answer {
-            Some(Answer::Reply { .. }) if entering.request.seen <= self.known => self.ask_for_session(id),
+            Some(Answer::Reply { .. }) if entering.request.seen <= self.known => {
+                self.ask_for_session(now, id)
+            }
             // What it has seen was of another group, or is lost; or nobody answers.
             _ => self.close(id, false),
         }
     }
 
-    fn ask_for_session(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else { return };
-        let Stage::Entering(entering) = &connection.stage else { return };
+    fn ask_for_session(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Stage::Entering(entering) = &mut connection.stage else { return };
+        entering.sent = now;
         let timeout = u32::try_from(entering.request.timeout).unwrap_or(0);
         let (who, password) = (connection.who.clone(), entering.password);
         let operation = match entering.request.session {
@@ -73,18 +86,29 @@ impl Machine {
 
     /// The group gives a session, or does not.
     pub(super) fn entered(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+        let answer = only(results);
+        let over = matches!(answer, Some(Answer::Attached { at, .. }) if self.is_over_already(at));
+        self.forget_overs();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Stage::Entering(entering) = &mut connection.stage else { return };
         let says_read_only = entering.request.read_only.is_some();
-        match only(results) {
+        match answer {
+            Some(Answer::Attached { .. }) if over => {
+                rule!("ZKG-S4");
+                self.close(id, false);
+            }
             Some(Answer::Attached { at, timeout }) => {
                 rule!("ZKG-S1");
-                let (shown, bytes) = (entering.request.seen.max(0), entering.bytes);
+                let (shown, bytes, sent) = (entering.request.seen.max(0), entering.bytes, entering.sent);
                 let early = core::mem::take(&mut entering.early);
                 let millis = i32::try_from(timeout).unwrap_or(i32::MAX);
                 let answer = wire::connected(millis, at.session, &entering.password, says_read_only);
                 let timeout = u64::from(timeout) * 1000;
-                connection.stage = Stage::Attached(Session { at, timeout, shown, alive: false });
+                let session = Session { at, timeout, shown, alive: false, confirmed: sent };
+                if session.is_unconfirmed(now) {
+                    return self.close(id, false);
+                }
+                connection.stage = Stage::Attached(session);
                 self.attached.insert(at, id);
                 self.session_began(now, timeout);
                 self.write(id, answer);

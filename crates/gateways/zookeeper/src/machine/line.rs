@@ -7,6 +7,8 @@ use troth_types::{Limits, Time};
 /// The bytes of a frame beside its operations, and those of an operation's length in it.
 const FRAME_OVERHEAD: usize = 128;
 const OPERATION_OVERHEAD: usize = 4;
+/// Reads of one connection on their way together: what comes of those behind the first waits for it.
+const MOST_ASKED: usize = 64;
 
 /// What a request is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub(super) struct Pending {
     pub(super) operation: Bytes,
     /// Whether it need not be ordered.
     pub(super) reads: bool,
+    /// Whether it may be executed again: it reads, and watches at most.
+    pub(super) repeats: bool,
+    /// Whether it goes by itself: with others its answer was too large.
+    pub(super) alone: bool,
     /// Whether nothing that comes behind it goes with it: its answer may end the connection.
     pub(super) ends: bool,
     pub(super) state: State,
@@ -78,6 +84,8 @@ pub(super) struct Line {
     ordering: bool,
     /// How many are on their way as reads.
     asked: usize,
+    /// Bytes of what was seen and not told.
+    seen: usize,
 }
 
 /// Whether an operation fits a frame.
@@ -99,13 +107,19 @@ impl Line {
         self.ordering
     }
 
+    pub(super) fn seen_bytes(&self) -> usize {
+        self.seen
+    }
+
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.waiting.get_mut(at)
     }
 
     /// Marks what goes now as going.
-    pub(super) fn go(&mut self, limits: &Limits) -> Going {
+    ///
+    /// `expected` are the bytes that what a read shows may have, as far as one knows.
+    pub(super) fn go(&mut self, limits: &Limits, expected: usize) -> Going {
         rule!("ZKG-O1");
         if self.ordering {
             return Going::Nothing;
@@ -120,12 +134,16 @@ impl Line {
         if self.asked > 0 {
             return Going::Nothing;
         }
-        Going::Together(self.go_together(from, limits))
+        Going::Together(self.go_together(from, limits, expected))
     }
 
     fn go_reading(&mut self, from: usize) -> Vec<u64> {
         let mut going = Vec::new();
         for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+            rule!("ZKG-B5");
+            if self.asked >= MOST_ASKED {
+                break;
+            }
             if pending.state == State::Waiting {
                 pending.state = State::Asked;
                 self.asked += 1;
@@ -135,8 +153,8 @@ impl Line {
         going
     }
 
-    fn go_together(&mut self, from: usize, limits: &Limits) -> Vec<u64> {
-        let (mut going, mut bytes) = (Vec::new(), FRAME_OVERHEAD);
+    fn go_together(&mut self, from: usize, limits: &Limits, expected: usize) -> Vec<u64> {
+        let (mut going, mut bytes, mut shown) = (Vec::new(), FRAME_OVERHEAD, 0_usize);
         for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
             // What was read already may be older than what goes now; it goes again. What has an answer of the gateway's own
             // keeps it.
@@ -146,13 +164,21 @@ impl Line {
             bytes += OPERATION_OVERHEAD + pending.operation.len();
             rule!("ZKG-O4");
             let full = going.len() >= limits.frame_operations || bytes > limits.frame_bytes;
-            if full && !going.is_empty() {
+            rule!("ZKG-O7");
+            let unshown = pending.alone || (!pending.repeats && shown > limits.client_bytes / 2);
+            if (full || unshown) && !going.is_empty() {
                 break;
+            }
+            if pending.repeats {
+                shown = shown.saturating_add(expected);
+            }
+            if let State::Seen(reply) = &pending.state {
+                self.seen -= reply.body.len();
             }
             pending.state = State::Ordered;
             going.push(self.first + at as u64);
             rule!("ZKG-O6");
-            if pending.ends {
+            if pending.ends || pending.alone {
                 break;
             }
         }
@@ -168,9 +194,36 @@ impl Line {
     /// A read has been answered.
     pub(super) fn seen(&mut self, number: u64, reply: Reply) {
         self.asked -= 1;
+        let bytes = reply.body.len();
         if let Some(pending) = self.get_mut(number) {
             pending.state = State::Seen(reply);
+            self.seen += bytes;
         }
+    }
+
+    /// A read has been answered with what its client is told, however old it is.
+    pub(super) fn settled(&mut self, number: u64, reply: Reply) {
+        self.asked -= 1;
+        if let Some(pending) = self.get_mut(number) {
+            pending.state = State::Settled(reply);
+        }
+    }
+
+    /// Has these asked again, in order, if all of them may be: the answers to the first, and perhaps to more, were too large
+    /// beside the others.
+    pub(super) fn repeat(&mut self, numbers: &[u64]) -> bool {
+        let mut again = |number: &u64| {
+            let Some(pending) = self.get_mut(*number).filter(|pending| pending.repeats) else { return false };
+            pending.state = State::Waiting;
+            true
+        };
+        if !numbers.iter().all(&mut again) {
+            return false;
+        }
+        if let Some(first) = numbers.first().and_then(|number| self.get_mut(*number)) {
+            first.alone = true;
+        }
+        true
     }
 
     /// Takes the first request, if it is answered. One that was read and shows less than the client was shown already is
@@ -180,6 +233,7 @@ impl Line {
         if let State::Seen(reply) = &first.state {
             rule!("ZKG-O5");
             if reply.zxid < shown {
+                self.seen -= reply.body.len();
                 first.reads = false;
                 first.state = State::Waiting;
                 return None;
@@ -190,6 +244,9 @@ impl Line {
         }
         let mut pending = self.waiting.pop_front()?;
         self.first += 1;
+        if let State::Seen(reply) = &pending.state {
+            self.seen -= reply.body.len();
+        }
         match core::mem::replace(&mut pending.state, State::Waiting) {
             State::Seen(reply) | State::Settled(reply) => Some((pending, reply)),
             State::Waiting | State::Ordered | State::Asked => None,

@@ -1,6 +1,6 @@
 //! Signs of life: those of the clients, which the group must hear of, and those that do not come.
 
-use super::connection::Stage;
+use super::connection::{Session, Stage};
 use super::handshake::only;
 use super::{ConnectionId, Machine, Output, Purpose};
 use bytes::Bytes;
@@ -28,6 +28,18 @@ pub(super) struct Liveness {
     touching: bool,
 }
 
+impl Session {
+    /// Whether the group may end the session soon without this gateway being told: what it last confirmed is too long ago.
+    pub(super) fn is_unconfirmed(&self, now: Time) -> bool {
+        self.confirmed.after(self.timeout / 3 * 2) <= now
+    }
+
+    /// Whether its client gives signs of life so seldom that the next one should not wait for the others.
+    pub(super) fn is_behind(&self, now: Time) -> bool {
+        self.confirmed.after(self.timeout / 2) <= now
+    }
+}
+
 impl Machine {
     /// When [`Machine::tick`] wants to be called, whatever else happens before.
     #[must_use]
@@ -40,10 +52,11 @@ impl Machine {
         if self.liveness.check_at.is_none_or(|at| at > now) {
             return;
         }
-        self.close_silent(now);
+        self.close_late(now);
         if self.liveness.touch_at.is_some_and(|at| at <= now) {
             self.touch(now);
         }
+        self.expected -= self.expected.div_ceil(16);
         self.liveness.check_at = None;
         self.schedule_check(now);
     }
@@ -78,13 +91,15 @@ impl Machine {
         self.liveness.check_at = Some(self.liveness.check_at.map_or(check_at, |at| at.min(check_at)));
     }
 
-    fn close_silent(&mut self, now: Time) {
+    fn close_late(&mut self, now: Time) {
         let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
         let mut late: Vec<ConnectionId> = Vec::new();
         for (id, connection) in &self.connections {
             rule!("ZKG-L3");
+            rule!("ZKG-L4");
             let is_late = match &connection.stage {
                 Stage::New | Stage::Entering(_) => connection.opened.after(handshake) <= now,
+                Stage::Attached(session) if session.is_unconfirmed(now) => true,
                 // From one that is not read because of its bounds nothing can be heard.
                 Stage::Attached(_) if self.is_full(connection) => false,
                 Stage::Attached(session) => connection.heard.after(session.timeout) <= now,
@@ -101,6 +116,18 @@ impl Machine {
     fn is_full(&self, connection: &super::Connection) -> bool {
         connection.requests >= self.settings.outstanding_requests
             || connection.bytes + self.settings.packet_bytes > self.settings.most_outstanding_bytes()
+    }
+
+    fn session_of(&mut self, at: Attachment) -> Option<&mut Session> {
+        let id = self.attached.get(&at)?;
+        self.connections.get_mut(id).and_then(super::Connection::session)
+    }
+
+    /// The next signs of life go with the next tick, which comes at once.
+    pub(super) fn touch_soon(&mut self, now: Time) {
+        if !self.liveness.touching {
+            (self.liveness.touch_at, self.liveness.check_at) = (Some(now), Some(now));
+        }
     }
 
     /// Tells the group of the clients that gave a sign of life and nothing to order.
@@ -129,25 +156,33 @@ impl Machine {
         let calls: Vec<Vec<Attachment>> = touched.chunks(most).map(<[Attachment]>::to_vec).collect();
         for touched in calls {
             let operation = Operation::Touch(touched.clone()).to_wire();
-            let call = self.ask(Purpose::Touch(touched));
+            let call = self.ask(Purpose::Touch(touched, now));
             self.liveness.touching = true;
             self.outputs.push_back(Output::Execute { call, operations: vec![operation] });
         }
     }
 
     /// The group has heard of signs of life, or has not.
-    pub(super) fn touched(&mut self, touched: Vec<Attachment>, results: Result<Vec<Bytes>, ClientError>) {
-        self.liveness.touching = self.calls.values().any(|purpose| matches!(purpose, Purpose::Touch(_)));
+    pub(super) fn touched(
+        &mut self,
+        (touched, sent): (Vec<Attachment>, Time),
+        results: Result<Vec<Bytes>, ClientError>,
+    ) {
+        self.liveness.touching = self.calls.values().any(|purpose| matches!(purpose, Purpose::Touch(..)));
         if let Some(Answer::Over(over)) = only(results) {
             for at in over {
                 self.over(at);
+            }
+            for at in touched {
+                if let Some(session) = self.session_of(at) {
+                    session.confirm(sent);
+                }
             }
             return;
         }
         // The next time, then.
         for at in touched {
-            let connection = self.attached.get(&at).and_then(|id| self.connections.get_mut(id));
-            if let Some(session) = connection.and_then(super::Connection::session) {
+            if let Some(session) = self.session_of(at) {
                 session.alive = true;
             }
         }

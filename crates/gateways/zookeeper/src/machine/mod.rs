@@ -28,7 +28,7 @@ use connection::{Connection, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
 use statistics::Statistics;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use troth_client::ClientError;
 use troth_types::Time;
 use troth_zookeeper::Attachment;
@@ -99,12 +99,12 @@ enum Purpose {
     Reach(ConnectionId),
     /// A session for a connection.
     Enter(ConnectionId),
-    /// Requests of a session, in order, by their numbers in its line.
-    Requests(ConnectionId, Vec<u64>),
+    /// Requests of a session, in order, by their numbers in its line; and when they were sent.
+    Requests(ConnectionId, Vec<u64>, Time),
     /// One that only reads.
     Look(ConnectionId, u64),
-    /// Signs of life.
-    Touch(Vec<Attachment>),
+    /// Signs of life, and when they were sent.
+    Touch(Vec<Attachment>, Time),
 }
 
 /// The gateway.
@@ -116,10 +116,16 @@ pub struct Machine {
     addresses: BTreeMap<IpAddr, usize>,
     /// The connection through which each session is attached here.
     attached: BTreeMap<Attachment, ConnectionId>,
+    /// What was over before it was known here, while answers that attach sessions are on their way.
+    early_overs: BTreeSet<Attachment>,
     calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
+    /// Bytes that all connections make the gateway hold.
+    held_bytes: usize,
     /// The last transaction of the group that an answer or an event showed.
     known: i64,
+    /// The bytes that what a read shows may have, as far as the last answers tell.
+    expected: usize,
     liveness: Liveness,
     statistics: Statistics,
     outputs: VecDeque<Output>,
@@ -134,9 +140,12 @@ impl Machine {
             connections: BTreeMap::new(),
             addresses: BTreeMap::new(),
             attached: BTreeMap::new(),
+            early_overs: BTreeSet::new(),
             calls: BTreeMap::new(),
             next_call: 0,
+            held_bytes: 0,
             known: 0,
+            expected: 0,
             liveness: Liveness::default(),
             statistics: Statistics::default(),
             outputs: VecDeque::new(),
@@ -178,6 +187,7 @@ impl Machine {
             self.packet(now, id, packet);
         }
         self.advance(now, id);
+        self.count(id);
     }
 
     fn packet(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
@@ -193,7 +203,7 @@ impl Machine {
             return self.close(id, false);
         }
         match &mut connection.stage {
-            Stage::New => self.enter(id, packet),
+            Stage::New => self.enter(now, id, packet),
             Stage::Entering(entering) => entering.early.push(packet),
             Stage::Attached(_) => self.request(now, id, &packet),
         }
@@ -209,17 +219,27 @@ impl Machine {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.unwritten = connection.unwritten.saturating_sub(bytes);
         }
+        self.count(id);
     }
 
     /// The group has answered a call. Whatever events came before must have been handed in already.
     pub fn answered(&mut self, now: Time, call: CallId, results: Result<Vec<Bytes>, ClientError>) {
         let Some(purpose) = self.calls.remove(&call) else { return };
         match purpose {
-            Purpose::Reach(id) => self.reached(id, results),
-            Purpose::Enter(id) => self.entered(now, id, results),
-            Purpose::Requests(id, numbers) => self.executed(now, id, &numbers, results),
-            Purpose::Look(id, number) => self.looked(now, id, number, results),
-            Purpose::Touch(touched) => self.touched(touched, results),
+            Purpose::Reach(id) => self.reached(now, id, results),
+            Purpose::Enter(id) => {
+                self.entered(now, id, results);
+                self.count(id);
+            }
+            Purpose::Requests(id, numbers, sent) => {
+                self.executed(now, id, (&numbers, sent), results);
+                self.count(id);
+            }
+            Purpose::Look(id, number) => {
+                self.looked(now, id, number, results);
+                self.count(id);
+            }
+            Purpose::Touch(touched, sent) => self.touched((touched, sent), results),
         }
     }
 
@@ -234,7 +254,7 @@ impl Machine {
     /// Goes on with a connection's requests: writes what is answered, and sends what may go.
     fn advance(&mut self, now: Time, id: ConnectionId) {
         self.flush(now, id);
-        self.dispatch(id);
+        self.dispatch(now, id);
     }
 
     fn ask(&mut self, purpose: Purpose) -> CallId {
@@ -272,6 +292,7 @@ impl Machine {
 
     fn forget(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.remove(&id) else { return false };
+        self.held_bytes -= connection.counted;
         let address = connection.address.ip().to_canonical();
         if let Some(count) = self.addresses.get_mut(&address) {
             *count -= 1;

@@ -10,6 +10,17 @@ use troth_client::ClientError;
 use troth_types::{Time, Wire};
 use troth_zookeeper::{Answer, Code, opcode};
 
+/// What a write may be answered with beside its own bytes, for each of them and in all.
+const ANSWERED_EACH: usize = 8;
+const ANSWERED: usize = 16 << 10;
+
+/// Whether this stands in the place of an answer that was too large for the group. No other answer is of transaction 0, but those
+/// of a group in which nothing has happened yet.
+fn is_mark(answer: &Answer) -> bool {
+    let error = Code::MarshallingError.number();
+    matches!(answer, Answer::Reply { zxid: 0, error: of, body } if *of == error && body.is_empty())
+}
+
 /// What an answer means for the request `what`: a reply, or the end of the connection without one.
 fn reply_of(what: &What, answer: Answer) -> Option<Reply> {
     let Answer::Reply { zxid, error, body } = answer else { return None };
@@ -29,15 +40,23 @@ fn reply_of(what: &What, answer: Answer) -> Option<Reply> {
     Some(Reply { zxid, error, body, last })
 }
 
+fn shown_bytes(answer: &Answer) -> usize {
+    match answer {
+        Answer::Reply { body, .. } => body.len(),
+        _ => 0,
+    }
+}
+
 impl Machine {
     /// Requests of a session were ordered, or were not.
     pub(super) fn executed(
         &mut self,
         now: Time,
         id: ConnectionId,
-        numbers: &[u64],
+        (numbers, sent): (&[u64], Time),
         results: Result<Vec<Bytes>, ClientError>,
     ) {
+        let limits = self.settings.limits;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.line.ordered();
         let answers: Option<Vec<Option<Answer>>> = match results {
@@ -49,10 +68,25 @@ impl Machine {
         let Some(answers) = answers.filter(|answers| answers.len() == numbers.len()) else {
             return self.close(id, true);
         };
+        // Replies that are marks say nothing: perhaps none was executed.
+        if answers.iter().any(Option::is_some)
+            && let Some(session) = connection.session()
+        {
+            session.confirm(sent);
+        }
+        self.expect(answers.iter().flatten());
         let mut over = false;
-        for (number, answer) in numbers.iter().zip(answers) {
+        for (at, (number, answer)) in numbers.iter().zip(answers).enumerate() {
+            let fresh = self.known == 0;
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let Some(pending) = connection.line.get_mut(*number) else { continue };
+            rule!("ZKG-R5");
+            let shown = pending.operation.len().saturating_mul(ANSWERED_EACH).saturating_add(ANSWERED);
+            let (alone, fits) = (pending.alone, shown <= limits.result_bytes && numbers.len() == 1);
+            if answer.as_ref().is_some_and(is_mark) && !(alone || fresh && fits && !pending.repeats) {
+                over = !connection.line.repeat(&numbers[at..]);
+                break;
+            }
             let reply = match answer {
                 Some(answer) => reply_of(&pending.what, answer),
                 None => Some(too_large()),
@@ -73,7 +107,7 @@ impl Machine {
         self.flush(now, id);
         // What is sent from here on is executed after whatever these tell of.
         self.release(id);
-        self.dispatch(id);
+        self.dispatch(now, id);
     }
 
     /// A read was answered, or was not.
@@ -86,15 +120,35 @@ impl Machine {
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(pending) = connection.line.get_mut(number) else { return };
+        let mut shown = 0;
         let reply = match results {
             Err(ClientError::TooLarge) => Some(too_large()),
-            results => only(results).and_then(|answer| reply_of(&pending.what, answer)),
+            results => match only(results) {
+                // It went by itself already.
+                Some(answer) if is_mark(&answer) => {
+                    connection.line.settled(number, too_large());
+                    return self.advance(now, id);
+                }
+                answer => {
+                    shown = answer.as_ref().map_or(0, shown_bytes);
+                    answer.and_then(|answer| reply_of(&pending.what, answer))
+                }
+            },
         };
         match reply {
             Some(reply) => connection.line.seen(number, reply),
             None => return self.close(id, true),
         }
+        self.expected = self.expected.max(shown);
         self.advance(now, id);
+    }
+
+    /// Learns from answers how large they are.
+    fn expect<'a>(&mut self, answers: impl Iterator<Item = &'a Answer>) {
+        for answer in answers {
+            let bytes = if is_mark(answer) { self.settings.limits.result_bytes } else { shown_bytes(answer) };
+            self.expected = self.expected.max(bytes);
+        }
     }
 
     /// Writes the replies that are there, in the order of the requests, and between them the events that waited for them.

@@ -14,7 +14,15 @@ impl Machine {
         let Ok((xid, code, body)) = wire::read_request(packet) else { return self.close(id, false) };
         session.alive = true;
         let (at, shown) = (session.at, session.shown);
+        let (unconfirmed, behind) = (session.is_unconfirmed(now), session.is_behind(now));
+        if behind {
+            self.touch_soon(now);
+        }
         if code == opcode::PING {
+            rule!("ZKG-L4");
+            if unconfirmed {
+                return self.close(id, true);
+            }
             rule!("ZKG-L2");
             self.write(id, wire::reply(wire::PING_XID, shown, 0, &[]));
             return self.done(id, packet.len());
@@ -32,6 +40,8 @@ impl Machine {
             since: now,
             operation,
             reads,
+            repeats: reads || reads_and_watches(code),
+            alone: false,
             ends,
             state: State::Waiting,
         };
@@ -39,13 +49,15 @@ impl Machine {
             pending.state = State::Settled(too_large());
             pending.operation = Bytes::new();
         }
-        connection.line.push(pending);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.line.push(pending);
+        }
     }
 
     /// Sends what may go now.
-    pub(super) fn dispatch(&mut self, id: ConnectionId) {
+    pub(super) fn dispatch(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        match connection.line.go(&self.settings.limits) {
+        match connection.line.go(&self.settings.limits, self.expected) {
             Going::Nothing => {}
             Going::Together(numbers) => {
                 if let Some(session) = connection.session() {
@@ -53,7 +65,7 @@ impl Machine {
                     session.alive = false;
                 }
                 let operations = operations(connection, &numbers);
-                let call = self.ask(Purpose::Requests(id, numbers));
+                let call = self.ask(Purpose::Requests(id, numbers, now));
                 self.outputs.push_back(Output::Execute { call, operations });
             }
             Going::Reads(numbers) => {
@@ -64,6 +76,12 @@ impl Machine {
             }
         }
     }
+}
+
+/// Whether a request with this code changes nothing but what is watched.
+fn reads_and_watches(code: i32) -> bool {
+    use opcode::{EXISTS, GET_ACL, GET_CHILDREN, GET_CHILDREN2, GET_DATA};
+    matches!(code, EXISTS | GET_ACL | GET_CHILDREN | GET_CHILDREN2 | GET_DATA)
 }
 
 fn operations(connection: &mut super::Connection, numbers: &[u64]) -> Vec<Bytes> {

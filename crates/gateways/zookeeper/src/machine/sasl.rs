@@ -162,7 +162,18 @@ impl Machine {
                 }
             }
         }
-        let pending = Pending { xid, what, bytes, since: now, operation, reads: false, ends: true, state };
+        let pending = Pending {
+            xid,
+            what,
+            bytes,
+            since: now,
+            operation,
+            reads: false,
+            repeats: false,
+            alone: false,
+            ends: true,
+            state,
+        };
         connection.line.push(pending);
     }
 }

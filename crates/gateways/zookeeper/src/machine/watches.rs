@@ -1,10 +1,14 @@
 //! What the group tells of its own accord.
 
-use super::{ConnectionId, Machine, wire};
+use super::connection::{Connection, Stage};
+use super::{ConnectionId, Machine, Purpose, wire};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::Wire;
 use troth_zookeeper::{Attachment, Notice};
+
+/// Ends of attachments that may be on their way here, at most.
+const MOST_EARLY: usize = 4096;
 
 /// Events that may have to come behind a reply that is not there yet.
 #[derive(Debug, Default)]
@@ -14,6 +18,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn push(&mut self, zxid: i64, packet: Bytes) {
         self.bytes += packet.len();
         self.events.push_back((zxid, packet));
@@ -47,8 +55,11 @@ impl Machine {
     /// Nobody knows what the clients were not told: they connect anew and say what they watch.
     fn lost(&mut self) {
         rule!("ZKG-E3");
-        let attached: Vec<ConnectionId> = self.attached.values().copied().collect();
-        for id in attached {
+        // What was lost may have been told of a session whose answer is still on its way, too.
+        let has = |connection: &Connection| !matches!(connection.stage, Stage::New);
+        let all = self.connections.iter().filter(|(_, connection)| has(connection));
+        let ids: Vec<ConnectionId> = all.map(|(id, _)| *id).collect();
+        for id in ids {
             self.close(id, true);
         }
     }
@@ -65,17 +76,38 @@ impl Machine {
             if connection.held.bytes + connection.unwritten > self.settings.unwritten_bytes {
                 self.close(id, false);
             }
-            return;
+            return self.count(id);
         }
         self.show(id, zxid);
         self.write(id, packet);
+        self.count(id);
     }
 
     /// The session has ended, or is attached elsewhere.
     pub(super) fn over(&mut self, at: Attachment) {
         rule!("ZKG-S4");
         if let Some(id) = self.attached.get(&at).copied() {
-            self.close(id, true);
+            return self.close(id, true);
+        }
+        if !self.calls.values().any(|purpose| matches!(purpose, Purpose::Enter(_))) {
+            return;
+        }
+        // Perhaps the answer that attaches it here is still on its way.
+        if self.early_overs.len() >= MOST_EARLY {
+            return self.lost();
+        }
+        self.early_overs.insert(at);
+    }
+
+    /// Whether it was told already that this attachment, whose answer came now, is over.
+    pub(super) fn is_over_already(&mut self, at: Attachment) -> bool {
+        self.early_overs.remove(&at)
+    }
+
+    /// Forgets what was over already, where no answer is on its way any more that attaches a session.
+    pub(super) fn forget_overs(&mut self) {
+        if !self.calls.values().any(|purpose| matches!(purpose, Purpose::Enter(_))) {
+            self.early_overs.clear();
         }
     }
 

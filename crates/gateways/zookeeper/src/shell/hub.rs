@@ -107,9 +107,7 @@ impl<G: Group> Hub<G> {
         for (listener, tls) in addresses {
             match tls {
                 None => listeners.spawn(accept_all(listener, inbound.clone())),
-                Some(tls) => {
-                    listeners.spawn(accept_secure(listener, tls, settings.handshake, inbound.clone()))
-                }
+                Some(tls) => listeners.spawn(accept_secure(listener, tls, settings.clone(), inbound.clone())),
             };
         }
         if let Some(listener) = pages {

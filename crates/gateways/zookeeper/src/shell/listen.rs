@@ -3,12 +3,13 @@
 use super::StartError;
 use super::hub::{Accepted, Inbound};
 use super::tls::{Tls, subject};
-use core::net::SocketAddr;
+use crate::Settings;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use std::sync::Arc;
+use std::collections::VecDeque;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// The pause where a connection cannot be taken, for want of descriptors for example.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -40,29 +41,62 @@ pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbo
     }
 }
 
-/// The same with TLS, which a client must come through in this time.
+/// Clients on their way through TLS, the oldest first.
+#[derive(Debug, Default)]
+struct Handshakes {
+    tasks: JoinSet<()>,
+    underway: VecDeque<(IpAddr, AbortHandle)>,
+}
+
+impl Handshakes {
+    /// Makes room for one of this address, if there is any for it. Where there are too many in all the oldest gives way: who
+    /// means it needs a moment only.
+    fn make_room(&mut self, address: IpAddr, of_address: usize) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        self.underway.retain(|(_, task)| !task.is_finished());
+        rule!("ZKG-B3");
+        let same = self.underway.iter().filter(|(of, _)| *of == address).count();
+        if of_address > 0 && same >= of_address {
+            return false;
+        }
+        if self.underway.len() >= HANDSHAKES
+            && let Some((_, oldest)) = self.underway.pop_front()
+        {
+            oldest.abort();
+        }
+        true
+    }
+
+    fn begin(&mut self, address: IpAddr, handshake: impl Future<Output = ()> + Send + 'static) {
+        self.underway.push_back((address, self.tasks.spawn(handshake)));
+    }
+}
+
+/// The same with TLS, which a client must come through in time.
 pub(super) async fn accept_secure(
     listener: TcpListener,
     mut tls: Tls,
-    within: Duration,
+    settings: Settings,
     inbound: mpsc::Sender<Inbound>,
 ) {
-    let places = Arc::new(Semaphore::new(HANDSHAKES));
-    let mut handshakes = JoinSet::new();
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        while handshakes.try_join_next().is_some() {}
+    let (within, of_address) = (settings.handshake, settings.connections_per_address);
+    let mut handshakes = Handshakes::default();
+    loop {
         match listener.accept().await {
             Ok((stream, address)) => {
+                let ip = address.ip().to_canonical();
+                if !handshakes.make_room(ip, of_address) {
+                    continue;
+                }
                 let _ = stream.set_nodelay(true);
                 let (acceptor, inbound) = (tls.acceptor(), inbound.clone());
-                handshakes.spawn(async move {
+                handshakes.begin(ip, async move {
                     if let Ok(Ok(stream)) = tokio::time::timeout(within, acceptor.accept(stream)).await {
                         let subject = subject(&stream);
                         let accepted = Accepted::Secure(Box::new(stream), subject);
                         // The gateway is going down where nobody takes it.
                         let _ = inbound.send(Inbound::Opened(accepted, address)).await;
                     }
-                    drop(place);
                 });
             }
             Err(_) => tokio::time::sleep(PAUSE).await,

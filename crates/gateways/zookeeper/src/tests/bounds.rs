@@ -74,6 +74,74 @@ fn a_reader_that_does_not_keep_to_the_bounds_is_cut_off() {
 }
 
 #[test]
+fn what_all_connections_hold_is_bounded_together() {
+    covers!("ZKG-B5");
+    let mut world = World::of(1, &Settings { memory_bytes: 10_000, ..open_settings() });
+    let clients: Vec<_> = (0..3).map(|_| world.open(0)).collect();
+    for client in &clients {
+        world.written(*client, usize::MAX);
+    }
+    // Requests without a reply.
+    let packet = |bytes: usize| request(1, opcode::SET_DATA, &Bytes::from(vec![0; bytes]));
+    for (client, bytes) in clients.iter().zip([3_000, 4_000, 2_500]) {
+        world.packet(*client, packet(bytes));
+    }
+    assert!(clients.iter().all(|client| world.closed(*client).is_none()));
+    world.packet(clients[2], packet(1_000));
+    assert_eq!([0, 1, 2].map(|at| world.closed(clients[at])), [None, Some(false), None], "who holds most");
+    // What is done with makes room.
+    world.settle();
+    world.written(clients[0], usize::MAX);
+    world.packet(clients[2], packet(8_000));
+    assert_eq!(world.closed(clients[0]), None);
+    world.settle();
+    world.written(clients[2], usize::MAX);
+    // Answers that wait for the one before them, and bytes on their way.
+    let (reads, other) = (world.open(0), world.open(0));
+    world.ask(reads, 1, opcode::CREATE, &create("/a", &"x".repeat(3_000), 0));
+    for xid in 2..7 {
+        world.send(reads, xid, opcode::GET_DATA, &get("/a", false));
+    }
+    for at in 1..4 {
+        world.execute(at);
+    }
+    for _ in 1..4 {
+        assert_eq!(world.closed(reads), None);
+        world.answer(1);
+    }
+    world.execute(1);
+    world.answer(1);
+    assert_eq!([reads, other].map(|client| world.closed(client)), [Some(false), None]);
+    while world.closed(other).is_none() {
+        world.packet(other, ping());
+        assert!(world.packets(other).len() < 1_000, "bytes without end wait");
+    }
+}
+
+#[test]
+fn reads_of_one_connection_are_bounded_and_so_is_its_first_packet() {
+    covers!("ZKG-B5");
+    let mut world = World::new();
+    let client = world.open(0);
+    for xid in 0..200 {
+        world.send(client, xid, opcode::EXISTS, &get("/", false));
+    }
+    assert_eq!(world.calls.len(), 64);
+    world.settle();
+    assert_eq!((world.packets(client).len(), world.closed(client)), (200, None));
+    let mut frames = Frames::new(10_000);
+    frames.buffer().put_i32(5_000);
+    assert_eq!(frames.take_next(), Err(TooLong), "before it is there");
+    let mut frames = Frames::new(10_000);
+    frames.buffer().put_slice(&[0, 0, 0, 1, 1, 0, 0, 19, 136]);
+    assert!(matches!(frames.take_next(), Ok(Some(Frame::Packet(_)))));
+    assert_eq!(frames.take_next(), Ok(None), "later ones may be longer");
+    let other = world.connect(0);
+    world.packet(other, super::support::hello(0, 10_000, 0, &[0; 5_000]));
+    assert_eq!(world.closed(other), Some(false));
+}
+
+#[test]
 fn who_does_not_read_is_closed() {
     covers!("ZKG-B4");
     let mut world = World::of(1, &Settings { unwritten_bytes: 200, ..open_settings() });

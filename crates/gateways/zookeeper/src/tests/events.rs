@@ -84,11 +84,12 @@ fn who_may_have_missed_events_is_closed() {
     covers!("ZKG-E3");
     let mut world = World::of(2, &open_settings());
     let (client, other, elsewhere) = (world.open(0), world.open(0), world.open(1));
-    let early = world.connect(0);
+    let (early, enters) = (world.connect(0), world.connect(0));
+    world.packet(enters, super::support::hello(0, 10_000, 0, &[]));
     world.lose(0);
     assert_eq!(
-        [client, other, early, elsewhere].map(|of| world.closed(of)),
-        [Some(true), Some(true), None, None]
+        [client, other, enters, early, elsewhere].map(|of| world.closed(of)),
+        [Some(true), Some(true), Some(true), None, None]
     );
     // What this gateway does not understand it could not pass on.
     world.gateways[1].event(&Bytes::from_static(b"what later releases say"));

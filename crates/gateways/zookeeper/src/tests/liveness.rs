@@ -1,12 +1,13 @@
 //! Signs of life, and those that do not come.
 
 use super::marks::covers;
-use super::support::{Client, Packet, World, create, get, hello, open_settings, ping};
+use super::support::{Client, Packet, World, create, get, hello, open_settings, ping, request};
 use crate::Settings;
 use bytes::Bytes;
 use core::time::Duration;
 use troth_client::ClientError;
-use troth_types::Wire;
+use troth_exec::{Application, StateView};
+use troth_types::{Limits, Wire};
 use troth_zookeeper::{Operation, opcode};
 
 fn with_timeout(world: &mut World, millis: i32) -> Client {
@@ -93,13 +94,13 @@ fn signs_of_life_that_do_not_arrive_are_given_again() {
     world.now += 600_000;
     world.tick();
     assert_eq!(world.calls.len(), 1);
-    world.now += 600_000;
+    world.now += 300_000;
     world.packet(client, ping());
     world.tick();
     assert_eq!(world.calls.len(), 1, "one call at a time");
     world.fail(0, ClientError::TimedOut);
     assert_eq!(world.closed(client), None);
-    world.now += 600_000;
+    world.now += 300_000;
     world.tick();
     assert_eq!(world.calls.len(), 1);
 }
@@ -129,13 +130,43 @@ fn a_session_that_is_over_loses_its_connection() {
 }
 
 #[test]
+fn a_session_that_is_over_before_its_answer_came_is_not_begun() {
+    covers!("ZKG-S4");
+    let mut world = World::of(2, &open_settings());
+    let (first, second) = (world.connect(0), world.connect(1));
+    world.packet(first, hello(0, 10_000, 0, &[]));
+    world.settle();
+    let session = world.session(first);
+    // It comes back here, and goes elsewhere, before this gateway has heard that it came.
+    let again = world.connect(0);
+    world.packet(again, hello(0, 10_000, session, &super::support::PASSWORD));
+    world.packet(second, hello(0, 10_000, session, &super::support::PASSWORD));
+    world.execute(0);
+    world.execute(1);
+    while world.hear(0) {}
+    world.answer(0);
+    assert_eq!((world.packets(again).len(), world.closed(again)), (0, Some(false)));
+    world.settle();
+    assert_eq!(world.session(second), session);
+}
+
+#[test]
 fn a_connection_that_is_silent_for_its_time_out_is_closed() {
     covers!("ZKG-L3");
-    let mut world = World::new();
+    let limits = Limits { frame_operations: 1, ..Limits::DEFAULT };
+    let mut world = World::of(1, &Settings { limits, ..open_settings() });
     let (silent, speaks) = (with_timeout(&mut world, 2_000), with_timeout(&mut world, 2_000));
+    // The group hears of both by what they have asked for, one after the other.
+    for client in [silent, speaks] {
+        world.burst(client, (0..6).map(|xid| request(xid, opcode::CREATE, &create("/a", "", 0))).collect());
+    }
     for _ in 0..4 {
         world.now += 450_000;
         world.packet(speaks, ping());
+        for _ in 0..2 {
+            world.execute(0);
+            world.answer(0);
+        }
         world.tick();
         assert_eq!(world.closed(silent), None);
     }
@@ -145,21 +176,88 @@ fn a_connection_that_is_silent_for_its_time_out_is_closed() {
 }
 
 #[test]
+fn a_gateway_that_is_cut_off_closes_before_the_group_can_end_the_session() {
+    covers!("ZKG-L4");
+    let mut world = World::new();
+    let (pings, writes) = (with_timeout(&mut world, 3_000), with_timeout(&mut world, 3_000));
+    world.send(writes, 1, opcode::CREATE, &create("/a", "", 0));
+    let mut answered = 0;
+    for step in 1..=20 {
+        world.now += 100_000;
+        world.packet(pings, ping());
+        world.tick();
+        // What the group is told is lost on the way, or not answered.
+        while world.calls.len() > 1 {
+            world.fail(1, ClientError::TimedOut);
+        }
+        answered = if world.closed(pings).is_none() { step } else { answered };
+    }
+    assert_eq!(answered, 19, "two thirds of the time-out, and no longer");
+    assert_eq!([pings, writes].map(|client| world.closed(client)), [Some(true); 2]);
+    assert_eq!(world.packets(pings).len(), answered, "so many pings were answered");
+    // The group has ended none of them yet.
+    let due = world.service.next_deadline(&StateView::new(&world.map)).expect("sessions");
+    assert!(due > world.time());
+}
+
+#[test]
+fn a_ping_of_a_session_that_may_be_over_is_not_answered() {
+    covers!("ZKG-L4");
+    let mut world = World::new();
+    let client = with_timeout(&mut world, 3_000);
+    // Nobody has looked since.
+    world.now += 2_000_000;
+    world.packet(client, ping());
+    assert_eq!((world.packets(client).len(), world.closed(client)), (0, Some(true)));
+    // Nor is who had to wait so long for its session told that it has one.
+    let late = world.connect(0);
+    world.packet(late, hello(0, 3_000, 0, &[]));
+    world.execute(0);
+    world.now += 2_000_000;
+    world.answer(0);
+    assert_eq!((world.packets(late).len(), world.closed(late)), (0, Some(false)));
+}
+
+#[test]
+fn clients_that_ping_seldom_are_confirmed_at_once() {
+    covers!("ZKG-L4");
+    let mut world = World::new();
+    let clients = [3_000, 6_000, 40_000].map(|timeout| (timeout, with_timeout(&mut world, timeout)));
+    let mut last = [0; 3];
+    let began = world.now;
+    for _ in 0..12_000 {
+        world.pass(20);
+        for ((timeout, client), last) in clients.iter().zip(&mut last) {
+            // The second as seldom as it may.
+            let every = if *timeout == 6_000 { *timeout * 13 / 20 } else { *timeout / 3 };
+            let passed = i32::try_from((world.now - began) / 1000).expect("a few minutes");
+            if passed - *last >= every {
+                *last = passed;
+                world.packet(*client, ping());
+            }
+        }
+    }
+    assert_eq!(clients.map(|(_, client)| world.closed(client)), [None; 3]);
+}
+
+#[test]
 fn a_connection_that_is_not_read_is_not_silent() {
     covers!("ZKG-L3");
-    let mut world = World::of(1, &Settings { outstanding_requests: 3, ..open_settings() });
+    let limits = Limits { frame_operations: 1, ..Limits::DEFAULT };
+    // Whatever is outstanding, there is no room for another packet.
+    let settings = Settings { limits, packet_bytes: 1_000, outstanding_bytes: 1_000, ..open_settings() };
+    let mut world = World::of(1, &settings);
     let client = with_timeout(&mut world, 2_000);
-    for xid in 0..3 {
-        world.send(client, xid, opcode::CREATE, &create("/a", "", 0));
+    world.burst(client, (0..6).map(|xid| request(xid, opcode::CREATE, &create("/a", "", 0))).collect());
+    for step in 1..=5 {
+        world.now += 600_000;
+        world.tick();
+        assert_eq!(world.closed(client), None, "{step}");
+        world.execute(0);
+        world.answer(0);
     }
-    // The reader has no room, and the group is slow.
-    world.now += 5_000_000;
-    world.tick();
-    assert_eq!(world.closed(client), None);
-    world.execute(0);
-    world.answer(0);
     world.settle();
-    world.now += 5_000_000;
+    world.now += 600_000;
     world.tick();
     assert_eq!(world.closed(client), Some(true));
 }

@@ -1,6 +1,7 @@
 mod bounds;
 mod events;
 mod handshakes;
+mod large;
 mod liveness;
 pub(crate) mod marks;
 mod orders;

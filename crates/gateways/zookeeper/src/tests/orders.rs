@@ -230,7 +230,7 @@ fn errors_are_answered_as_zookeeper_does() {
         Code::MarshallingError.number()
     );
     assert_eq!(world.ask(client, 2, opcode::GET_DATA, &Bytes::new()).0, Code::MarshallingError.number());
-    assert_eq!(world.ask(client, 3, opcode::RECONFIG, &Bytes::new()).0, Code::ReconfigDisabled.number());
+    assert_eq!(world.ask(client, 3, opcode::RECONFIG, &Bytes::new()).0, Code::MarshallingError.number());
     let (error, body) = world.ask(client, 4, opcode::GET_DATA, &get("/none", false));
     assert_eq!((error, body.is_empty()), (Code::NoNode.number(), true));
     assert_eq!(world.closed(client), None);

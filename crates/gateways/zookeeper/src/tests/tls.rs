@@ -1,5 +1,6 @@
 //! TLS, over real sockets.
 
+use super::marks::covers;
 use super::shell::{Raw, gateway};
 use super::support::{open_settings, request};
 use crate::shell::Tls;
@@ -149,6 +150,37 @@ async fn a_client_without_a_certificate_is_turned_away_where_it_needs_one() {
     let address = gateway.secure_addresses()[0];
     assert!(authority.open(address, None).await.is_none());
     assert!(authority.open(address, Some("me")).await.is_some());
+}
+
+/// Connections of which no word comes.
+async fn silent(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let mut silent = Vec::new();
+    for _ in 0..count {
+        silent.push(TcpStream::connect(address).await.expect("somebody listens"));
+    }
+    silent
+}
+
+#[tokio::test]
+async fn silent_connections_do_not_shut_the_port() {
+    covers!("ZKG-B3");
+    let directory = tempfile::tempdir().expect("a directory");
+    let authority = Authority::new();
+    // Longer than anybody here waits.
+    let handshake = Duration::from_secs(300);
+    let files = authority.write(directory.path(), None);
+    let settings = Settings { handshake, connections_per_address: 0, ..secure(files.clone()) };
+    let (any_number, _) = gateway(settings).await;
+    let address = any_number.secure_addresses()[0];
+    let _silent = silent(address, 300).await;
+    assert!(authority.open(address, None).await.is_some());
+    // Of one address there are no more on the way than it may have connections.
+    let settings = Settings { handshake, connections_per_address: 3, ..secure(files) };
+    let (few, _) = gateway(settings).await;
+    let address = few.secure_addresses()[0];
+    let _silent = silent(address, 3).await;
+    let more = TcpStream::connect(address).await.expect("somebody listens");
+    assert!(Raw(more).rest().await.is_empty());
 }
 
 #[test]

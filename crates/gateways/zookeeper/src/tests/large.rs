@@ -1,0 +1,131 @@
+//! Answers that are too large for the group together, or each by itself.
+
+use super::marks::covers;
+use super::support::{Client, Packet, World, brief, create, data, get, open_settings, ping, request, set};
+use crate::Settings;
+use troth_types::{Limits, Wire};
+use troth_zookeeper::{Answer, Code, opcode};
+
+/// A group that keeps so many bytes of answers for a frame, and has a node with that many bytes of data less 200.
+fn world(client_bytes: usize) -> (World, Client) {
+    let limits = Limits { client_bytes, result_bytes: client_bytes, ..Limits::DEFAULT };
+    let mut world = World::of(1, &Settings { limits, ..open_settings() });
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/a", &"x".repeat(client_bytes - 200), 0));
+    (world, client)
+}
+
+/// Executes the first call as the group does: what is over the bound is left out.
+fn answer(world: &mut World, client_bytes: usize) {
+    world.execute(0);
+    let (results, _) = world.calls[0].answer.as_mut().expect("it was executed");
+    let mut total = 0;
+    for result in results {
+        if total + result.len() > client_bytes {
+            let error = Code::MarshallingError.number();
+            *result = Answer::Reply { zxid: 0, error, body: bytes::Bytes::new() }.to_wire();
+        } else {
+            total += result.len();
+        }
+    }
+    world.answer(0);
+}
+
+fn settle(world: &mut World, client_bytes: usize) -> usize {
+    let mut calls = 0;
+    while !world.calls.is_empty() {
+        answer(world, client_bytes);
+        calls += 1;
+        assert!(calls < 100, "it goes on without end");
+    }
+    calls
+}
+
+fn watches(xids: std::ops::Range<i32>) -> Vec<bytes::Bytes> {
+    xids.map(|xid| request(xid, opcode::GET_DATA, &get("/a", true))).collect()
+}
+
+#[test]
+fn reads_whose_answers_are_too_large_together_go_again() {
+    covers!("ZKG-R5");
+    let (mut world, client) = world(10_000);
+    world.burst(client, watches(2..8));
+    settle(&mut world, 10_000);
+    let told = world.take(client);
+    assert_eq!(brief(&told), (2..8).map(|xid| (xid, 0)).collect::<Vec<_>>());
+    for packet in told {
+        let Packet::Reply { body, .. } = packet else { panic!("a reply") };
+        assert_eq!(data(&body).len(), 9_800);
+    }
+    // One that is too large by itself has an error, whichever way it goes.
+    world.send(client, 8, opcode::GET_DATA, &get("/a", true));
+    settle(&mut world, 5_000);
+    world.send(client, 9, opcode::GET_DATA, &get("/a", false));
+    settle(&mut world, 5_000);
+    world.burst(client, watches(10..12));
+    settle(&mut world, 5_000);
+    let error = Code::MarshallingError.number();
+    assert_eq!(brief(&world.take(client)), [8, 9, 10, 11].map(|xid| (xid, i64::from(error))));
+    assert_eq!(world.closed(client), None);
+}
+
+#[test]
+fn a_write_whose_answer_is_not_there_ends_the_connection() {
+    covers!("ZKG-R5");
+    let (mut world, client) = world(10_000);
+    let mut burst = watches(2..3);
+    burst.push(request(3, opcode::SET_DATA, &set("/a", "other")));
+    world.burst(client, burst.clone());
+    // The reads before it are told.
+    answer(&mut world, 9_900);
+    assert_eq!((brief(&world.take(client)), world.closed(client)), (vec![(2, 0)], Some(true)));
+    assert!(world.calls.is_empty());
+    // A read that would see the write that went with it does not go again.
+    let (mut world, client) = self::world(10_000);
+    world.burst(client, burst);
+    answer(&mut world, 2);
+    assert_eq!((world.take(client).len(), world.closed(client)), (0, Some(true)));
+}
+
+#[test]
+fn no_write_goes_behind_reads_that_may_be_too_large() {
+    covers!("ZKG-O7");
+    let (mut world, client) = world(10_000);
+    world.ask(client, 2, opcode::GET_DATA, &get("/a", false));
+    let mut burst = watches(3..6);
+    burst.push(request(6, opcode::SET_DATA, &set("/a", "other")));
+    burst.extend(watches(7..9));
+    world.burst(client, burst);
+    settle(&mut world, 10_000);
+    let told = world.take(client);
+    let lengths: Vec<usize> = told
+        .iter()
+        .filter_map(|packet| match packet {
+            Packet::Reply { xid: 3..=5 | 7..=8, error: 0, body, .. } => Some(data(body).len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lengths, [9_800, 9_800, 9_800, 5, 5]);
+    assert_eq!(world.closed(client), None);
+    // What is small goes together again, after a while.
+    for _ in 0..10 {
+        world.packet(client, ping());
+        world.pass(3_000);
+    }
+    let mut burst = watches(9..12);
+    burst.push(request(12, opcode::SET_DATA, &set("/a", "other")));
+    world.burst(client, burst);
+    let sent: Vec<usize> = world.calls.iter().map(|call| call.operations.len()).collect();
+    assert_eq!(sent, [4]);
+}
+
+#[test]
+fn what_is_no_record_is_told_so_in_a_group_in_which_nothing_has_happened() {
+    let mut world = World::new();
+    let client = world.open(0);
+    let error = Code::MarshallingError.number();
+    let wrong = bytes::Bytes::from_static(b"?");
+    assert_eq!(world.ask(client, 1, opcode::CREATE, &wrong).0, error);
+    assert_eq!(world.ask(client, 2, opcode::GET_DATA, &wrong).0, error);
+    assert_eq!(world.closed(client), None);
+}
