@@ -302,6 +302,11 @@ impl Configuration {
                 self.clients.get_mut(client).ok_or(Refused::NoSuchClient(*client))?.removed = true;
             }
             Change::Show => return Ok(()),
+            Change::Announce { replica } => {
+                rule!("A2MPBFTE-N5");
+                // Nothing but the number, by which renewals that were signed before are told.
+                self.member_mut(*replica)?;
+            }
         }
         self.number += 1;
         Ok(())

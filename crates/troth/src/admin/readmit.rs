@@ -60,8 +60,7 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
             }
         }
         let (epoch, component) = (keys.epoch.0, keys.component(cluster));
-        let change = operator.admission(replica, epoch, component);
-        let done = operator.order(&change)?;
+        let done = operator.admit(replica, epoch, component)?;
         words.push(format!(
             "Replica {} is admitted with epoch {epoch} from batch {} on.",
             replica.0, done.0.0

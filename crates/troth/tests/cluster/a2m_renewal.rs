@@ -181,6 +181,7 @@ fn the_next_one_is_admitted_once_the_last_one_vouches() {
         .map(|replica| replica["epoch"].as_u64().expect("a number"))
         .collect();
     assert_eq!(epochs, [1, 1, 2, 2]);
+    assert_eq!(shown["changes"], 4, "each admission was announced: {shown}");
 }
 
 #[test]
