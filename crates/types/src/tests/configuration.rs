@@ -233,3 +233,22 @@ fn what_was_signed_before_an_announcement_is_refused_behind_it() {
         Err(Refused::NoSuchReplica(ReplicaId(4)))
     );
 }
+
+#[test]
+fn a_component_whose_slots_may_still_be_shown_is_not_forgotten() {
+    about!("A2MPBFTE-N6");
+    let mut configuration = group(4);
+    for epoch in 2..=8 {
+        let change = renew(2, epoch, &configuration);
+        assert_eq!(configuration.apply(&change, Seq(50 + epoch), SETTLING, 9), Ok(()));
+    }
+    // Eight are remembered: the one that the group began with, and those of the batches 52 to 58.
+    let ninth = renew(2, 9, &configuration);
+    let refused = configuration.apply(&ninth, Seq(151), SETTLING, 9);
+    assert_eq!(refused, Err(Refused::TooMany { until: Seq(152) }));
+    assert_eq!(configuration.renewed_at(Seq(52)), [], "the one that the group began with is known");
+    assert_eq!(configuration.apply(&ninth, Seq(152), SETTLING, 9), Ok(()));
+    let tenth = renew(2, 10, &configuration);
+    let refused = configuration.apply(&tenth, Seq(152), SETTLING, 9);
+    assert_eq!(refused, Err(Refused::TooMany { until: Seq(153) }));
+}
