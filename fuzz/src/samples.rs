@@ -39,6 +39,7 @@ pub(crate) fn changes() -> Vec<Change> {
         Change::AddClient { client: ClientId(7), key: [4; 32], link: [5; 32] },
         Change::RemoveClient(ClientId(7)),
         Change::Show,
+        Change::Announce { replica },
     ]
 }
 

@@ -26,7 +26,8 @@ pub enum Change {
         host: Option<HostKeys>,
     },
     /// A replica that keeps its host, its keys and its log goes on with another trusted component, whose logs are empty
-    /// (`docs/protocols/a2m-pbft-e.md`, N5). Done only where the configuration is the one that the operator was shown.
+    /// (`docs/protocols/a2m-pbft-e.md`, N5). Done only where the configuration is the one that the operator was shown when he
+    /// announced it.
     Renew {
         /// Which.
         replica: ReplicaId,
@@ -57,6 +58,12 @@ pub enum Change {
     RemoveClient(ClientId),
     /// Nothing: the answer shows the configuration.
     Show,
+    /// That a [`Change::Renew`] of this replica is to follow. The configuration is another one from here on, though nothing but
+    /// its number is, so that no renewal that was signed before is done any more.
+    Announce {
+        /// Which.
+        replica: ReplicaId,
+    },
 }
 
 impl Wire for Change {
@@ -92,6 +99,10 @@ impl Wire for Change {
                 component.encode(out);
                 shown.encode(out);
             }
+            Self::Announce { replica } => {
+                out.push(6);
+                replica.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -114,6 +125,7 @@ impl Wire for Change {
                 component: Wire::decode(reader)?,
                 shown: Wire::decode(reader)?,
             },
+            6 => Self::Announce { replica: Wire::decode(reader)? },
             other => return Err(Malformed::Tag("a change of the configuration", u64::from(other))),
         })
     }

@@ -293,6 +293,7 @@ impl Configuration {
                 let spare = self.members.len().saturating_sub(1) / 3;
                 self.check_room(*replica, at, settling, spare)?;
                 let member = self.member_mut(*replica)?;
+                check_memory(member, at, settling)?;
                 admit(member, Admission { epoch: *epoch, at, component: *component });
             }
             Change::Rekey { replica, host } => set_host(self.member_mut(*replica)?, host)?,
@@ -302,6 +303,11 @@ impl Configuration {
                 self.clients.get_mut(client).ok_or(Refused::NoSuchClient(*client))?.removed = true;
             }
             Change::Show => return Ok(()),
+            Change::Announce { replica } => {
+                rule!("A2MPBFTE-N5");
+                // Nothing but the number, by which renewals that were signed before are told.
+                self.member_mut(*replica)?;
+            }
         }
         self.number += 1;
         Ok(())
@@ -335,6 +341,17 @@ impl Configuration {
         }
         self.clients.insert(client, ClientEntry { key, link, removed: false });
         Ok(())
+    }
+}
+
+/// Refuses one more component where the oldest, which is forgotten then, attested slots that may still be shown.
+fn check_memory(member: &Member, at: Seq, settling: u64) -> Result<(), Refused> {
+    rule!("A2MPBFTE-N6");
+    let [_, second, ..] = &member.admissions[..] else { return Ok(()) };
+    let until = Seq(second.at.0.saturating_add(settling));
+    match member.admissions.len() == REMEMBERED && until > at {
+        true => Err(Refused::TooMany { until }),
+        false => Ok(()),
     }
 }
 

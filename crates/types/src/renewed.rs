@@ -50,7 +50,7 @@ impl Renewed {
 impl Configuration {
     /// Which components count for a slot of the histories in the place of those that the group began with, by ascending
     /// replica. What admits a component is still the earlier one's to attest. This configuration must be that of the slot or
-    /// a later one, no more than a few admissions of one replica behind.
+    /// a later one; what attested slots of the last window and interval is not forgotten (`Configuration::apply`).
     #[must_use]
     pub fn renewed_at(&self, slot: Seq) -> Vec<Renewed> {
         let numbered = (0..).map(ReplicaId).zip(self.members());

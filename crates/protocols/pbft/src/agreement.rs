@@ -33,6 +33,7 @@ impl Agreement for Pbft {
     }
 
     fn on_start(&mut self, cx: &mut Cx<'_, Self>, start: Start<Self>) {
+        self.begun = true;
         if let Start::Recovered { own: _, records, snapshot, reached } = start {
             self.recover(cx, records, snapshot, reached);
             self.watch_deadline(cx);

@@ -140,9 +140,13 @@ impl Pbft {
     }
 
     /// Up to this number batches without frames have a reason to exist: this replica proposes them as primary where nothing
-    /// waits, and takes them of a primary, so that what comes of them need not wait for clients.
+    /// waits, and takes them of a primary, so that what comes of them need not wait for clients. Before the first event, which
+    /// tells a replica what it promised, it promises nothing.
     pub fn fill_to(&mut self, cx: &mut Cx<'_, Self>, seq: Seq) {
         self.filled = seq;
+        if !self.begun {
+            return;
+        }
         // What was proposed before this replica knew has a reason now.
         self.touch_all();
         self.progress(cx);

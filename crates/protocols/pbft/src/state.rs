@@ -217,6 +217,8 @@ pub struct Pbft {
     pub(crate) repairing: bool,
     /// The number up to which batches without frames are proposed where nothing else is.
     pub(crate) filled: Seq,
+    /// It has had its first event: what it promised before is known.
+    pub(crate) begun: bool,
 }
 
 impl Pbft {
@@ -267,6 +269,7 @@ impl Pbft {
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             filled: Seq(0),
+            begun: false,
             checkpoint_votes: BTreeMap::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),

@@ -6,6 +6,7 @@
 mod arguments;
 mod clients;
 mod readmit;
+pub(crate) mod renewal;
 mod replace;
 pub(crate) mod room;
 mod show;
@@ -146,7 +147,7 @@ impl Operator {
         Ok(member)
     }
 
-    /// The change that gives a replica another component, on the host that it has.
+    /// The change that gives a replica another component, on the host that it has, in the configuration that is known here.
     fn admission(&self, replica: ReplicaId, epoch: u64, component: ComponentKey) -> Change {
         match self.cluster.protocol.renews_components() {
             true => {
@@ -155,6 +156,19 @@ impl Operator {
             }
             false => Change::Admit { replica, epoch, component, host: None },
         }
+    }
+
+    /// Has a replica given another component, on the host that it has.
+    fn admit(
+        &mut self,
+        replica: ReplicaId,
+        epoch: u64,
+        component: ComponentKey,
+    ) -> Result<(Seq, Configuration), Failure> {
+        if self.cluster.protocol.renews_components() {
+            return renewal::renew(&mut |change| self.order(change), replica, epoch, component);
+        }
+        self.order(&Change::Admit { replica, epoch, component, host: None })
     }
 
     /// What the group would say to another component of a replica now.
@@ -169,12 +183,7 @@ impl Operator {
     /// The present configuration's word on a replica.
     fn member(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
         let last = self.cluster.group.n() - 1;
-        let (mut at, mut configuration) = self.order(&Change::Show)?;
-        // Where components attest histories, another admission follows on an answer from above all those before: it is
-        // proven by the components that count since the last of them.
-        while self.cluster.protocol.renews_components() && !room::in_force(&configuration, at) {
-            (at, configuration) = self.order(&Change::Show)?;
-        }
+        let (_, configuration) = self.order(&Change::Show)?;
         configuration.member(replica).cloned().ok_or_else(|| {
             Failure::usage(format!(
                 "the group has replicas 0 to {last}; --replica {} is none of them",

@@ -6,7 +6,7 @@ use crate::failure::{Failure, NO};
 use crate::how_to_start::{self, Which};
 use std::path::{Path, PathBuf};
 use troth_node::config::{Cluster, Layout, ReplicaKeys, TrustedHome};
-use troth_node::{Stopped, put_aside, remains};
+use troth_node::{Stopped, awaits_its_component, put_aside, remains};
 use troth_trusted::Epoch;
 use troth_types::{Change, ReplicaId, Seq};
 
@@ -33,8 +33,12 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         )));
     }
     let left = !remains(layout, cluster, replica).is_empty();
+    // Where the component is lost again, nothing of it is left either, but the replica's own log says that it ran.
+    let is_new =
+        !cluster.protocol.renews_components() || awaits_its_component(layout, cluster, replica, keys.epoch);
     let mut words = Vec::new();
-    let (at, configuration) = if keys.epoch.0 == present && member.admission().at > Seq(0) && !left {
+    let admitted = keys.epoch.0 == present && member.admission().at > Seq(0);
+    let (at, configuration) = if admitted && is_new && !left {
         words.push(format!(
             "Replica {} was admitted with epoch {present} and has not started yet.",
             replica.0
@@ -60,8 +64,7 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
             }
         }
         let (epoch, component) = (keys.epoch.0, keys.component(cluster));
-        let change = operator.admission(replica, epoch, component);
-        let done = operator.order(&change)?;
+        let done = operator.admit(replica, epoch, component)?;
         words.push(format!(
             "Replica {} is admitted with epoch {epoch} from batch {} on.",
             replica.0, done.0.0

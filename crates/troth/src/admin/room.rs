@@ -11,11 +11,6 @@ use std::time::{Duration, Instant};
 use troth_node::config::hex;
 use troth_types::{Change, ChangeAnswer, Configuration, Refused, ReplicaId, Seq, Wire};
 
-/// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md`, for `cargo xtask paper`.
-macro_rules! rule {
-    ($label:literal) => {};
-}
-
 /// Between two lines that tell how far it is.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -49,13 +44,6 @@ pub(super) fn make(operator: &mut Operator, wanted: ReplicaId, until: Seq) -> Re
         .map_err(|why| Failure::system("cannot start", &why))?;
     operator.seen_at = runtime.block_on(bring_on(operator, until))?;
     Ok(())
-}
-
-/// Whether an answer that was executed in this batch is proven by the components that this configuration names: what admits
-/// one is still the earlier one's to attest.
-pub(crate) fn in_force(configuration: &Configuration, at: Seq) -> bool {
-    rule!("A2MPBFTE-N5");
-    configuration.members().iter().all(|member| member.admission().at < at)
 }
 
 /// The replicas beside `wanted` whose admission is in the way until that batch.

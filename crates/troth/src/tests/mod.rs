@@ -7,6 +7,7 @@ mod how_to_start;
 mod mistakes;
 mod print;
 mod reach;
+mod renewal;
 mod room;
 mod suggest;
 mod up;

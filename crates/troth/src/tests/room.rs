@@ -1,15 +1,10 @@
 //! Whose vote is waited for before room is made for another admission.
 
-use crate::admin::room::{awaited, in_force};
+use crate::admin::room::awaited;
 use std::collections::BTreeMap;
 use troth_types::{Change, ComponentKey, Configuration, HostKeys, Member, Refused, ReplicaId, Seq};
 
 const SETTLING: u64 = 100;
-
-/// The rule stands in this crate, whose marks are not counted.
-macro_rules! about {
-    ($label:literal) => {};
-}
 
 fn admit(replica: u16) -> Change {
     Change::Admit { replica: ReplicaId(replica), epoch: 2, component: ComponentKey::Group, host: None }
@@ -28,16 +23,4 @@ fn those_who_settle_by_then_must_vote_and_no_others() {
     assert_eq!(who(3, 60, 150), [ReplicaId(1), ReplicaId(2)]);
     assert_eq!(who(1, 60, 150), [ReplicaId(2)], "whoever is readmitted need not vote");
     assert_eq!(who(3, 120, 150), [ReplicaId(2)], "who has settled is not waited for");
-}
-
-#[test]
-fn admissions_are_in_force_by_an_answer_from_above_them() {
-    about!("A2MPBFTE-N5");
-    let members = (0..4).map(|_| Member::new(1, ComponentKey::Group, HostKeys::default())).collect();
-    let mut group = Configuration::new(members, BTreeMap::new());
-    assert!(in_force(&group, Seq(1)));
-    group.apply(&admit(1), Seq(10), SETTLING, 1).expect("there is room");
-    // What answers the admission itself is proven by the components before it.
-    assert!(!in_force(&group, Seq(10)));
-    assert!(in_force(&group, Seq(11)));
 }

@@ -167,6 +167,10 @@ fn renew(replica: u16, epoch: u64, shown: &Configuration) -> Change {
     Change::Renew { replica, epoch, component, shown: shown.digest() }
 }
 
+fn announce(replica: u16) -> Change {
+    Change::Announce { replica: ReplicaId(replica) }
+}
+
 #[test]
 fn a_component_takes_the_place_of_another_in_the_configuration_that_the_operator_was_shown() {
     about!("A2MPBFTE-N5");
@@ -205,4 +209,46 @@ fn a_component_counts_above_the_batch_that_names_it() {
     assert_eq!(counting(61), [(1, 5), (2, 2)]);
     assert_eq!(counting(70), [(1, 5), (2, 2)]);
     assert_eq!(counting(71), [(1, 5), (2, 3)]);
+}
+
+#[test]
+fn what_was_signed_before_an_announcement_is_refused_behind_it() {
+    about!("A2MPBFTE-N5");
+    let first = group(4);
+    // Of unknown outcome: nobody knows whether it was executed before the announcement.
+    let withheld = renew(0, 2, &first);
+    let mut configuration = first.clone();
+    assert_eq!(configuration.apply(&announce(1), Seq(5), SETTLING, 9), Ok(()));
+    assert_eq!(configuration.members(), first.members());
+    let announced = configuration.clone();
+    assert_eq!(configuration.apply(&withheld, Seq(6), SETTLING, 9), Err(Refused::Changed));
+    assert_eq!(configuration.apply(&renew(1, 2, &announced), Seq(6), SETTLING, 9), Ok(()));
+    // Where it was executed, the announcement does not lead to what the next one names.
+    let mut other = first.clone();
+    assert_eq!(other.apply(&withheld, Seq(5), SETTLING, 9), Ok(()));
+    assert_eq!(other.apply(&announce(1), Seq(500), SETTLING, 9), Ok(()));
+    assert_eq!(other.apply(&renew(1, 2, &announced), Seq(501), SETTLING, 9), Err(Refused::Changed));
+    assert_eq!(
+        configuration.apply(&announce(4), Seq(7), SETTLING, 9),
+        Err(Refused::NoSuchReplica(ReplicaId(4)))
+    );
+}
+
+#[test]
+fn a_component_whose_slots_may_still_be_shown_is_not_forgotten() {
+    about!("A2MPBFTE-N6");
+    let mut configuration = group(4);
+    for epoch in 2..=8 {
+        let change = renew(2, epoch, &configuration);
+        assert_eq!(configuration.apply(&change, Seq(50 + epoch), SETTLING, 9), Ok(()));
+    }
+    // Eight are remembered: the one that the group began with, and those of the batches 52 to 58.
+    let ninth = renew(2, 9, &configuration);
+    let refused = configuration.apply(&ninth, Seq(151), SETTLING, 9);
+    assert_eq!(refused, Err(Refused::TooMany { until: Seq(152) }));
+    assert_eq!(configuration.renewed_at(Seq(52)), [], "the one that the group began with is known");
+    assert_eq!(configuration.apply(&ninth, Seq(152), SETTLING, 9), Ok(()));
+    let tenth = renew(2, 10, &configuration);
+    let refused = configuration.apply(&tenth, Seq(152), SETTLING, 9);
+    assert_eq!(refused, Err(Refused::TooMany { until: Seq(153) }));
 }

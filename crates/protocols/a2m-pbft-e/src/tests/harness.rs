@@ -298,6 +298,24 @@ impl Net {
         self.start_again(replica, records, Node::new(r(replica), logs));
     }
 
+    /// A replica starts again with its records, its component and a configuration that admits these components.
+    pub(super) fn restart_knowing(&mut self, replica: u16, admitted: &[(u16, u64, u64)]) {
+        let records = self.node(replica).records.clone();
+        let logs = std::mem::replace(&mut self.node_mut(replica).logs, logs(replica));
+        let mut node = Node::new(r(replica), logs);
+        let known = Arc::new(configuration(admitted));
+        let mut effects = Vec::new();
+        node.replica.on_configured(&mut cx_of(&self.group, r(replica), &mut effects), &known);
+        let promises = |effect: &Effect<A2mPbftE>| {
+            matches!(
+                effect,
+                Effect::Persist(_) | Effect::Broadcast(_) | Effect::Send { .. } | Effect::Sign { .. }
+            )
+        };
+        assert!(!effects.iter().any(promises), "before it knows what it promised: {effects:?}");
+        self.start_again(replica, records, node);
+    }
+
     /// A replica starts again from its records with the empty logs of a component of this epoch. The group knows the first
     /// epoch only.
     pub(super) fn renew(&mut self, replica: u16, epoch: u64) {

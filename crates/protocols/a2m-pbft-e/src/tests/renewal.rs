@@ -3,7 +3,7 @@
 use super::harness::{Net, covers, logs, r};
 use crate::{Body, Message};
 use troth_core::{Agreement, Note};
-use troth_pbft::{AttestedCheckpoint, Checkpoint};
+use troth_pbft::{AttestedCheckpoint, Checkpoint, Record};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Answer, Attestation, Content, LogId, Operation};
 use troth_trusted_host::TrustedLogs;
@@ -221,4 +221,30 @@ fn a_group_that_nobody_uses_gets_to_the_checkpoint_where_a_new_log_begins() {
     net.order_many(2..=2);
     assert_eq!(net.node(2).executed_up_to(), Seq(5));
     assert_eq!(end(&mut net, 2), 5);
+}
+
+#[test]
+fn a_primary_that_starts_again_promises_no_number_a_second_time() {
+    covers!("A2MPBFTE-N7");
+    let mut net = Net::new();
+    net.order_many(1..=2);
+    net.renew(2, 2);
+    net.admit(&[(2, 2, 2)]);
+    // Nothing of what it proposed for the checkpoint came to anybody.
+    net.wire.clear();
+    net.restart_knowing(0, &[(2, 2, 2)]);
+    let proposed: Vec<(u64, u64)> = net
+        .node(0)
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::PrePrepared(view, seq, _) => Some((view.0, seq.0)),
+            _ => None,
+        })
+        .collect();
+    let mut once = proposed.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(proposed, once, "each number once in a view");
+    assert!(proposed.contains(&(0, 3)), "{proposed:?}");
 }
