@@ -7,6 +7,9 @@ use troth_types::ClientId;
 /// The most events of one operation for one session: half of what a gateway's outbox holds by default. A session for which
 /// there are more is told none of them: its attachment ends, and its client connects anew and says what it watches.
 pub const MAX_EVENTS: usize = 512;
+/// The most events that one `setWatches` tells its session, of what it has missed: what Java's client puts into one such
+/// request (128 KiB of paths) asks for no more.
+pub const MAX_MISSED: usize = 1 << 14;
 /// The most work that telling of one operation is: for each watch that is looked at the bytes of the path and [`LOOK`]. A
 /// transaction of several operations fails past it. Any other happens, and the attachments of those who watch it end from
 /// there on.

@@ -2,7 +2,7 @@
 
 use crate::acl::{Id, digest_id};
 use crate::counters::Counters;
-use crate::events::{Events, MAX_EVENTS};
+use crate::events::{Events, MAX_MISSED};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::request::{self, Look as Reading, Request, Write};
@@ -237,7 +237,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 session.keep(&mut self.changes);
                 let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
                 let mut events = Events::default();
-                if told.len() > MAX_EVENTS {
+                if told.len() > MAX_MISSED {
                     watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
                 } else {
                     for (kind, path) in told {

@@ -5,7 +5,7 @@
 
 use crate::acl::{self, Acl, perms};
 use crate::counters::Counters;
-use crate::events::{Events, MAX_EVENTS};
+use crate::events::{Events, MAX_MISSED};
 use crate::message::Notice;
 use crate::path::upwards;
 use crate::request::{Rewatch, Watches};
@@ -143,7 +143,7 @@ pub(crate) fn drop_all(changes: &mut Changes<'_, '_>, counters: &mut Counters, s
 }
 
 /// A client that connected anew watches these; of what happened since it saw the last
-/// transaction it is told now, of each once: more than [`MAX_EVENTS`] are too many.
+/// transaction it is told now, of each once: more than [`MAX_MISSED`] are too many.
 pub(crate) fn again(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
@@ -153,7 +153,7 @@ pub(crate) fn again(
     let (mut told, mut once) = (Vec::new(), BTreeSet::new());
     // One more than are told says that there are too many.
     let mut tell = |kind: Kind, path: &str| {
-        if told.len() <= MAX_EVENTS && once.insert((kind as i32, path.to_owned())) {
+        if told.len() <= MAX_MISSED && once.insert((kind as i32, path.to_owned())) {
             told.push((kind, path.to_owned()));
         }
     };

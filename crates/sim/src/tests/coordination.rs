@@ -15,6 +15,7 @@ use troth_core::Ordered;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, FrameDraft, GroupId, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
+use troth_zookeeper::events::MAX_MISSED;
 use troth_zookeeper::jute::{Input, Output};
 use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, ZooKeeper, opcode, sealed};
 
@@ -277,11 +278,11 @@ fn what_one_operation_may_cost_the_model_knows_too() {
     assert!(beside.model.counts["attachments ended for their events"] >= 4);
     assert!(beside.model.counts["transactions undone"] >= 1);
     // What was missed: once each, and only so much.
-    for distinct in [1, 512, 513] {
+    for distinct in [1, 512, MAX_MISSED, MAX_MISSED + 1] {
         let at = attached(&mut beside, 3);
         let mut out = Output::new();
-        out.long(0).length(2_000);
-        (0..2_000).for_each(|number| {
+        out.long(0).length(20_000);
+        (0..20_000).for_each(|number| {
             out.text(&format!("/gone{}", number % distinct));
         });
         out.length(0).length(0);

@@ -2,7 +2,7 @@
 
 use super::support::{World, create_for, put_acl, set, watching, world};
 use crate::acl::{Acl, Id, perms};
-use crate::events::{LOOK, MAX_EVENTS, MAX_WORK};
+use crate::events::{LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use crate::jute::{Input, Output};
 use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::{Code, Kind, MAX_LOOKED, opcode};
@@ -100,9 +100,9 @@ fn what_a_client_that_connects_anew_has_missed_is_told_once_and_not_without_end(
     let (at, other) = (world.open(1), world.open(1));
     world.well(at, opcode::SET_WATCHES, rewatch((0..100_000).map(|_| "/gone".to_owned())));
     assert_eq!(world.fired(), [(at.session, Kind::Deleted as i32, "/gone".to_owned())]);
-    world.well(at, opcode::SET_WATCHES, rewatch((0..MAX_EVENTS).map(|number| format!("/gone{number}"))));
-    assert_eq!(world.fired().len(), MAX_EVENTS);
-    world.well(at, opcode::SET_WATCHES, rewatch((0..=MAX_EVENTS).map(|number| format!("/gone{number}"))));
+    world.well(at, opcode::SET_WATCHES, rewatch((0..MAX_MISSED).map(|number| format!("/gone{number}"))));
+    assert_eq!(world.fired().len(), MAX_MISSED);
+    world.well(at, opcode::SET_WATCHES, rewatch((0..=MAX_MISSED).map(|number| format!("/gone{number}"))));
     assert_eq!(world.told(), [(1, Notice::Over(at))], "one word, and the gateway's other sessions stay");
     assert!(over(&world, at) && !over(&world, other));
 }

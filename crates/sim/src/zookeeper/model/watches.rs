@@ -6,7 +6,7 @@ use super::{Change, Effort, Model, Told};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use troth_zookeeper::acl::{Acl, perms};
-use troth_zookeeper::events::{LOOK, MAX_EVENTS, MAX_WORK};
+use troth_zookeeper::events::{LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use troth_zookeeper::{Code, Notice};
 
 /// What happened, in ZooKeeper's numbers of events.
@@ -128,7 +128,7 @@ impl Model {
             }
         }
         self.effort = Effort::default();
-        if once.len() > MAX_EVENTS {
+        if once.len() > MAX_MISSED {
             self.end_attachment(id);
         } else {
             let zxid = self.zxid;
