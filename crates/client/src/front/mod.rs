@@ -100,8 +100,8 @@ impl Client {
     /// result that reveals it. Call it before the operation that causes events: those that come
     /// while nobody listens are dropped. A second call takes over from the first.
     ///
-    /// An event with an empty payload says that the event of its index is lost, and perhaps others up to the next that comes,
-    /// because the application took them too slowly; it should read afresh what it follows. It is there before each result
+    /// An event with an empty payload says that the event of its index is lost, and perhaps others between the last and the next
+    /// that come, because the application took them too slowly; it should read afresh what it follows. It is there before each result
     /// that reveals what is lost, like an event itself: what was lost later than it was taken has a marker of its own.
     ///
     /// # Errors
