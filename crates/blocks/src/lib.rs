@@ -4,6 +4,7 @@
 
 mod back_off;
 mod budget;
+mod clock;
 mod doubt;
 mod favours;
 mod frames;
@@ -17,6 +18,7 @@ mod voters;
 
 pub use back_off::BackOff;
 pub use budget::{KEPT_FRAMES, MAX_WINDOW, batch_bytes, check_window, pending_bytes};
+pub use clock::{is_due, is_fresh};
 pub use doubt::Doubt;
 pub use favours::{Favours, FavoursAsked};
 pub use frames::FrameStore;

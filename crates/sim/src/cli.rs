@@ -188,6 +188,9 @@ fn report_panics(line: impl Fn() -> String + Send + Sync + 'static, as_json: boo
             return;
         }
         let line = line();
+        for line in crate::world::last_lines() {
+            println!("{line}");
+        }
         println!("VIOLATION of assertions: {actor}: {info}\nREPRODUCE: {line}");
         if as_json {
             let detail = info.to_string();

@@ -298,6 +298,7 @@ impl Options {
         if !self.has(FaultClass::Skew) {
             self.skew = 0;
         }
+        self.skew = self.skew.min(self.clock_bound());
         if !self.has(FaultClass::Clients) {
             self.byzantine_clients = 0;
         }
@@ -314,6 +315,16 @@ impl Options {
         }
         if let Some(requests) = overrides.requests {
             self.requests = self.requests.min(requests);
+        }
+    }
+
+    /// Microseconds that replicas bear proposals to be ahead of their clocks, and correct clocks apart at most. Worlds take
+    /// a few seconds, in which sessions must end.
+    #[must_use]
+    pub fn clock_bound(&self) -> u64 {
+        match self.service {
+            ServiceKind::Kv => 2_000_000,
+            ServiceKind::ZooKeeper => 50_000,
         }
     }
 

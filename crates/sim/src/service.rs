@@ -53,6 +53,7 @@ pub fn coordination() -> ZooKeeper {
     ZooKeeper {
         superuser: Some(troth_zookeeper::acl::digest_id("super:secret")),
         timeouts: (200, 3_000),
+        grace: 220,
         sessions: 12,
         enforces_quotas: true,
         ..ZooKeeper::default()

@@ -2,7 +2,7 @@
 
 use super::error::{ConfigError, Source};
 use super::raw::{RawCluster, RawLimits, RawTiming};
-use super::{Timing, hex};
+use super::{Service, Timing, hex};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use troth_types::Limits;
@@ -115,8 +115,8 @@ impl Checks<'_> {
     }
 
     /// Patience and pipelining, with defaults for what is absent.
-    pub(crate) fn timing(&self, raw: &RawTiming) -> Result<Timing, ConfigError> {
-        let default = Timing::default();
+    pub(crate) fn timing(&self, raw: &RawTiming, service: Service) -> Result<Timing, ConfigError> {
+        let default = Timing::of(service);
         let value = |value: &Option<Spanned<u64>>, default, most, what| match value {
             None => Ok(default),
             Some(value) => self.number(value, 1, most, what),

@@ -107,7 +107,8 @@ pub struct Timing {
     pub view_timeout_ms: u64,
     /// Milliseconds between status messages while something is missing.
     pub status_interval_ms: u64,
-    /// Milliseconds by which a batch's time may be ahead of a replica's clock.
+    /// Milliseconds by which a batch's time may be ahead of a replica's clock; a new one's may be behind it by this and
+    /// `suspect_after_ms`.
     pub clock_bound_ms: u64,
     /// Batches between two checkpoints.
     pub checkpoint_interval: u64,
@@ -131,6 +132,18 @@ impl Default for Timing {
             window: default.window,
             pipeline: default.pipeline,
             primary_slower_by: default.slower_by,
+        }
+    }
+}
+
+impl Timing {
+    /// What a group that serves this has where nothing else is said. Sessions end by the agreed time, so the coordination
+    /// service has a primary's clock be closer to the others' ([`ZooKeeper::grace`]).
+    #[must_use]
+    pub fn of(service: Service) -> Self {
+        match service {
+            Service::ZooKeeper => Self { clock_bound_ms: 500, ..Self::default() },
+            _ => Self::default(),
         }
     }
 }
@@ -252,7 +265,10 @@ impl Cluster {
         let genesis = raw.genesis.as_ref().map(|genesis| checks.bytes(genesis, "genesis").map(Digest));
         let genesis = genesis.transpose()?;
         let limits = checks.limits(&raw.limits)?;
-        let timing = checks.timing(&raw.timing)?;
+        let timing = checks.timing(&raw.timing, service)?;
+        if service == Service::ZooKeeper {
+            zookeeper::fits(&checks, &raw, &timing, zookeeper.grace)?;
+        }
         let replicas = replicas(&checks, &raw.replica, trusted)?;
         let clients = clients(&checks, &raw)?;
         let operator = operator(&checks, &raw)?;

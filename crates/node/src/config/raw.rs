@@ -89,6 +89,7 @@ pub(crate) struct RawZooKeeper {
     pub(crate) superuser: Option<Spanned<String>>,
     pub(crate) min_session_timeout_ms: Option<Spanned<u64>>,
     pub(crate) max_session_timeout_ms: Option<Spanned<u64>>,
+    pub(crate) session_grace_ms: Option<Spanned<u64>>,
     pub(crate) gateway_sessions: Option<Spanned<u64>>,
     pub(crate) enforce_quotas: Option<Spanned<bool>>,
 }

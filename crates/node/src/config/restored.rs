@@ -17,7 +17,7 @@ pub fn make_restored(
     of: &Cluster,
 ) -> Result<(), MakeError> {
     let mut plan = plan.clone();
-    plan.timing = differing(&timing_values(&of.timing), &timing_values(&Timing::default()));
+    plan.timing = differing(&timing_values(&of.timing), &timing_values(&Timing::of(of.service)));
     plan.zookeeper = of.zookeeper.clone();
     let extra = Extra {
         lines: format!("genesis = \"{}\"\n", hex::encode(&content.digest().0)),

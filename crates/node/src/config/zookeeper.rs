@@ -1,10 +1,10 @@
 //! What the replicas of a coordination service have alike, beside what all groups have.
 
 use super::checks::Checks;
-use super::cluster::{ReplicaEntry, Service};
+use super::cluster::{ReplicaEntry, Service, Timing};
 use super::error::ConfigError;
 use super::hex;
-use super::raw::RawZooKeeper;
+use super::raw::{RawCluster, RawZooKeeper};
 use bytes::Bytes;
 use core::fmt::Write as _;
 use toml::Spanned;
@@ -15,6 +15,8 @@ use troth_zookeeper::ZooKeeper;
 const MOST_TIMEOUT: u64 = i32::MAX as u64;
 /// The shortest: below it a session would end between two looks of its client.
 const LEAST_TIMEOUT: u64 = 100;
+/// The longest grace of a session in milliseconds.
+const MOST_GRACE: u64 = 600_000;
 /// The most sessions of one gateway that may be asked for.
 const MOST_SESSIONS: u64 = 10_000_000;
 /// Characters of a SHA-1 digest in Base64.
@@ -70,6 +72,12 @@ pub(super) fn check(
         ));
     }
     Ok(ZooKeeper {
+        grace: match &raw.session_grace_ms {
+            None => default.grace,
+            Some(value) => checks
+                .number(value, 1, MOST_GRACE, "session_grace_ms")
+                .map(|number| u32::try_from(number).expect("bounded"))?,
+        },
         superuser: raw.superuser.as_ref().map(|superuser| user(checks, superuser)).transpose()?,
         timeouts: (least, most),
         sessions: match &raw.gateway_sessions {
@@ -79,6 +87,33 @@ pub(super) fn check(
         enforces_quotas: raw.enforce_quotas.as_ref().map_or(default.enforces_quotas, |on| *on.get_ref()),
         ..default
     })
+}
+
+/// Refuses patience with primaries by which one could end a session whose client is there, or a grace that does not cover
+/// it: see [`ZooKeeper::grace`].
+pub(super) fn fits(
+    checks: &Checks<'_>,
+    raw: &RawCluster,
+    timing: &Timing,
+    grace: u32,
+) -> Result<(), ConfigError> {
+    let ahead = 2 * timing.clock_bound_ms + timing.suspect_after_ms;
+    let least = (4 * ahead).div_ceil(3);
+    if u64::from(grace) >= least {
+        return Ok(());
+    }
+    let given = [
+        raw.zookeeper.as_ref().and_then(|table| table.get_ref().session_grace_ms.as_ref()),
+        raw.timing.clock_bound_ms.as_ref(),
+        raw.timing.suspect_after_ms.as_ref(),
+    ];
+    Err(checks.0.error(
+        given.into_iter().flatten().next().map_or(0..0, Spanned::span),
+        format!(
+            "a faulty primary could have the agreed time run ahead by {ahead} ms, twice clock_bound_ms and suspect_after_ms, and end sessions too early"
+        ),
+        format!("in a new group set session_grace_ms of [zookeeper] to at least {least}; or lower clock_bound_ms or suspect_after_ms"),
+    ))
 }
 
 /// What is said of a superuser that is none.
@@ -108,9 +143,9 @@ fn user(checks: &Checks<'_>, value: &Spanned<String>) -> Result<String, ConfigEr
 /// What of it names the group: all that its replicas must have alike.
 pub(super) fn name(settings: &ZooKeeper, hasher: &mut Hasher) {
     // Taken apart, so that what is added is not forgotten here. The text follows from the rest of the group.
-    let ZooKeeper { superuser, config: _, timeouts, sessions, enforces_quotas } = settings;
+    let ZooKeeper { superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
     hasher.bytes(b"zookeeper").bytes(superuser.as_deref().unwrap_or_default().as_bytes());
-    hasher.number(timeouts.0.into()).number(timeouts.1.into());
+    hasher.number(timeouts.0.into()).number(timeouts.1.into()).number((*grace).into());
     hasher.number(*sessions).number(u64::from(*enforces_quotas));
 }
 
@@ -132,13 +167,14 @@ pub(super) fn text(group: GroupId, protocol: &str, replicas: &[ReplicaEntry]) ->
 /// The lines of the configuration that say what is not as usual.
 pub(super) fn lines(settings: &ZooKeeper) -> String {
     let (usual, mut lines) = (ZooKeeper::default(), String::new());
-    let ZooKeeper { superuser, config: _, timeouts, sessions, enforces_quotas } = settings;
+    let ZooKeeper { superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
     if let Some(superuser) = superuser {
         writeln!(lines, "superuser = \"{superuser}\"").expect("a string takes all");
     }
     let numbers = [
         ("min_session_timeout_ms", u64::from(timeouts.0), u64::from(usual.timeouts.0)),
         ("max_session_timeout_ms", u64::from(timeouts.1), u64::from(usual.timeouts.1)),
+        ("session_grace_ms", u64::from(*grace), u64::from(usual.grace)),
         ("gateway_sessions", *sessions, usual.sessions),
     ];
     for (name, value, _) in numbers.into_iter().filter(|(_, value, usual)| value != usual) {

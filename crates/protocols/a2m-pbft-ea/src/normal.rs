@@ -1,5 +1,6 @@
 //! §4.3.1, "Design": PREPREPARE, PREPARE, COMMIT, execution.
 
+use crate::config::Config;
 use crate::message::{Accept, Attested, Body, PrePrepare, Record};
 use crate::state::A2mPbftEa;
 use std::collections::BTreeMap;
@@ -192,14 +193,16 @@ impl A2mPbftEa {
         }
     }
 
-    /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
+    /// The local judgement of a proposal: its time is one that this replica's clock bears, it has a reason to exist, and it
     /// is not too large to keep.
     fn acceptable(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
         rule!("A2MPBFTEA-N8");
-        let timely = batch.time <= cx.wall().after(self.config.clock_bound);
+        let (clock, Config { clock_bound, request_timeout, .. }) = (cx.wall(), self.config);
+        let timely = troth_blocks::is_due(batch.time, clock, clock_bound);
+        let fresh = troth_blocks::is_fresh(batch.time, clock, clock_bound, request_timeout);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
-        timely && (due || !batch.frames.is_empty()) && small
+        fresh && timely && (due || !batch.frames.is_empty()) && small
     }
 
     /// prepared(v, n, d): the PREPREPARE and PREPAREs of f backups, this replica's own vote among them. COMMITs go number

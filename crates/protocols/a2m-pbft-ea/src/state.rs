@@ -276,16 +276,24 @@ impl A2mPbftEa {
         self.primary() == self.me
     }
 
-    /// The high water mark: the highest number that may be voted for now.
+    /// The high water mark: the highest number that may be voted for now. Who is a window behind has its state transferred
+    /// and votes for nothing meanwhile: its log goes back to its own last checkpoint, and would grow with every vote. Nobody
+    /// waits for it, or nothing more would become stable, and the transfer would be done.
     pub(crate) fn highest(&self) -> Seq {
-        Seq(self.stable.0.0 + self.config.window)
+        rule!("A2MPBFTEA-C8");
+        let window = if self.is_transferred() { 0 } else { self.config.window };
+        Seq(self.stable.0.0 + window)
+    }
+
+    /// Whether what is stable is a window beyond what was executed here.
+    fn is_transferred(&self) -> bool {
+        self.delivered.0 + self.config.window <= self.stable.0.0
     }
 
     /// The lowest number that has a slot: what is stable is still executed by a replica that is a little behind; one
     /// that is a window behind has its state transferred.
     pub(crate) fn lowest(&self) -> Seq {
-        let transferred = self.delivered.0 + self.config.window <= self.stable.0.0;
-        if transferred { self.stable.0.next() } else { self.stable.0.min(self.delivered).next() }
+        if self.is_transferred() { self.stable.0.next() } else { self.stable.0.min(self.delivered).next() }
     }
 
     /// The last number whose frames are wanted. Far ahead only a primary that does not wait for its own batches names
@@ -307,7 +315,7 @@ impl A2mPbftEa {
     /// A number's slot in the view entered last; none where the number is behind the stable checkpoint and executed, or so
     /// far ahead that nobody correct may be there.
     pub(crate) fn slot(&mut self, seq: Seq) -> Option<&mut Slot> {
-        let furthest = Seq(self.highest().0 + self.config.window);
+        let furthest = Seq(self.stable.0.0 + 2 * self.config.window);
         if seq < self.lowest() || seq > furthest {
             return None;
         }

@@ -1,5 +1,6 @@
 //! MinBFT §4, "Servers: normal case operation".
 
+use crate::config::Config;
 use crate::evidence;
 use crate::message::{Body, Certified, Commit, Prepare, Record};
 use crate::state::{MinBft, Verdict};
@@ -209,7 +210,7 @@ impl MinBft {
         }
     }
 
-    /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a
+    /// The local judgement of a proposal: its time is one that this replica's clock bears, it has a
     /// reason to exist, and it is not too large to keep. Nobody is condemned for failing it.
     fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("MINBFT-N7");
@@ -218,14 +219,14 @@ impl MinBft {
         let has_reason = !batch.frames.is_empty() || due || seq <= self.filled_up_to();
         rule!("MINBFT-N10");
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
-        self.timely(cx, batch) && has_reason && small
+        let Config { clock_bound, request_timeout, .. } = self.config;
+        let fresh = troth_blocks::is_fresh(batch.time, cx.wall(), clock_bound, request_timeout);
+        fresh && self.timely(cx, batch) && has_reason && small
     }
 
-    /// Whether a batch's time is not ahead of this replica's clock by more than the bound. Once true it
-    /// stays true, so a batch that was timely in one view is timely in the next, however long the view
-    /// change took (protocols.md §1.3).
+    /// Whether a batch's time is not ahead of this replica's clock by more than the bound.
     pub(crate) fn timely(&self, cx: &Cx<'_, Self>, batch: &Batch) -> bool {
-        batch.time <= cx.wall().after(self.config.clock_bound)
+        troth_blocks::is_due(batch.time, cx.wall(), self.config.clock_bound)
     }
 
     /// Makes the frames durable before this replica commits to them.

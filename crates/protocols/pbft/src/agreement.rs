@@ -241,7 +241,7 @@ impl Agreement for Pbft {
         // F-P3: whoever was left out gets from here what was executed here, until it is stable.
         // The oldest and the newest of it, as a window may be long.
         let first = self.stable.0.next();
-        let executed = self.decided.range(first..=self.delivered.max(first));
+        let executed = self.decided.range(first..self.delivered.next().max(first));
         for (seq, batch) in executed.clone().take(LOOKED_AT).chain(executed.rev().take(LOOKED_AT)) {
             let whole = batch.frames.iter().all(|frame| self.frames.get(frame).is_some());
             assert!(whole && self.batch(&batch.digest()).is_some(), "{seq} was executed and cannot be shown");

@@ -1,5 +1,6 @@
 //! PBFT §4.2, "Normal-case operation": PRE-PREPARE, PREPARE, COMMIT, execution.
 
+use crate::config::Config;
 use crate::message::{Entry, Phase, PrePrepare, Record, Vote};
 use crate::state::{Pbft, Voted, first};
 use std::collections::BTreeMap;
@@ -313,15 +314,17 @@ impl Pbft {
         }
     }
 
-    /// The local judgement of a proposal: its time is not ahead of this replica's clock, it has a reason to exist, and it
+    /// The local judgement of a proposal: its time is one that this replica's clock bears, it has a reason to exist, and it
     /// is not too large to keep.
     fn acceptable(&self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
         rule!("PBFT-N7");
-        let timely = batch.time <= cx.wall().after(self.config.clock_bound);
+        let (clock, Config { clock_bound, request_timeout, .. }) = (cx.wall(), self.config);
+        let timely = troth_blocks::is_due(batch.time, clock, clock_bound);
+        let fresh = troth_blocks::is_fresh(batch.time, clock, clock_bound, request_timeout);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
         let has_a_reason = due || seq <= self.filled || !batch.frames.is_empty();
-        timely && has_a_reason && small
+        fresh && timely && has_a_reason && small
     }
 
     /// prepared(v, n, d): the proposal and PREPAREs of 2f backups, this replica's own vote among them.

@@ -17,6 +17,8 @@ pub(crate) struct Counters {
     pub(crate) recursive: u64,
     /// Microseconds by which sessions end later than their entries say: for so long the service stood still.
     pub(crate) stood_still: u64,
+    /// When time last went on for sessions; of no meaning while there is none.
+    pub(crate) ticked: u64,
 }
 
 impl Counters {
@@ -32,7 +34,7 @@ impl Counters {
 impl Wire for Counters {
     fn encode(&self, out: &mut Vec<u8>) {
         self.zxid.cast_unsigned().encode(out);
-        for number in [self.attachments, self.quotas, self.recursive, self.stood_still] {
+        for number in [self.attachments, self.quotas, self.recursive, self.stood_still, self.ticked] {
             number.encode(out);
         }
     }
@@ -44,6 +46,7 @@ impl Wire for Counters {
             quotas: Wire::decode(reader)?,
             recursive: Wire::decode(reader)?,
             stood_still: Wire::decode(reader)?,
+            ticked: Wire::decode(reader)?,
         })
     }
 }

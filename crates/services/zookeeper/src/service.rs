@@ -6,7 +6,7 @@ use crate::events::{Events, MAX_MISSED};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Notice, Operation};
 use crate::request::{self, Look as Reading, Request, Write};
-use crate::sessions::{self, Opening, Session};
+use crate::sessions::{self, Lives, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
@@ -24,6 +24,11 @@ pub struct ZooKeeper {
     pub config: Bytes,
     /// Milliseconds between which a session's time-out must lie.
     pub timeouts: (u32, u32),
+    /// Milliseconds that a session lives on after its time-out, because a faulty primary has a say in the agreed time. From
+    /// a sign of life to the end it may run ahead of the client's clock by what proposals may be ahead of the replicas'
+    /// clocks and behind them together, which is to be within three quarters of this. A quarter is what it goes on by at
+    /// once for sessions, however long nothing was ordered.
+    pub grace: u32,
     /// The most sessions that one gateway may have.
     pub sessions: u64,
     /// Whether hard limits of quotas are enforced.
@@ -36,6 +41,7 @@ impl Default for ZooKeeper {
             superuser: None,
             config: Bytes::new(),
             timeouts: (4_000, 40_000),
+            grace: 3_000,
             sessions: 100_000,
             enforces_quotas: false,
         }
@@ -106,6 +112,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         }
     }
 
+    fn lives(&self) -> Lives {
+        Lives { now: self.now, grace: self.service.grace }
+    }
+
     fn emit(&mut self, events: Events) {
         for (to, notice) in events.into_notices() {
             self.cx.emit(to, notice.to_wire());
@@ -118,7 +128,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             gateway: client,
             timeout: timeout.clamp(work.service.timeouts.0, work.service.timeouts.1),
             who: who.into_iter().filter(attestable).collect(),
-            now: work.now,
+            lives: work.lives(),
         };
         let answer = match operation {
             Operation::Open { timeout, password, who } => {
@@ -170,10 +180,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     fn touch(&mut self, touched: Vec<Attachment>) -> Vec<Attachment> {
-        let mut over = Vec::new();
+        let (lives, mut over) = (self.lives(), Vec::new());
         for at in touched {
             match Session::attached(&mut self.changes, at, self.cx.client) {
-                Ok(mut session) => session.touch(&mut self.changes, &self.counters, self.now),
+                Ok(mut session) => session.touch(&mut self.changes, &self.counters, lives),
                 Err(_) => over.push(at),
             }
         }
@@ -186,8 +196,9 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         at: Attachment,
         run: impl FnOnce(&mut Self, Session) -> Result<Bytes, Code>,
     ) -> Answer {
+        let lives = self.lives();
         let session = Session::attached(&mut self.changes, at, self.cx.client).map(|mut session| {
-            session.touch(&mut self.changes, &self.counters, self.now);
+            session.touch(&mut self.changes, &self.counters, lives);
             session
         });
         // What follows may not happen; that does.
@@ -352,14 +363,13 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
 
     /// Ends what is over, and removes what goes.
     fn deadlines(&mut self) {
-        let mut stood_still = false;
+        if sessions::next_end(&self.changes.state(), &self.counters).is_some() {
+            let lives = self.lives();
+            sessions::tick(&mut self.counters, lives);
+        }
         while let Some((end, id)) = sessions::next_end(&self.changes.state(), &self.counters) {
             if end > self.now {
                 break;
-            }
-            if !stood_still && sessions::notice_standstill(&mut self.counters, end, self.now) {
-                stood_still = true;
-                continue;
             }
             let Some(session) = Session::find(&mut self.changes, id) else {
                 unreachable!("a session's end goes with it")
@@ -450,8 +460,11 @@ impl Application for ZooKeeper {
 
     fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
         let counters = Counters::of(&mut &*state)?;
-        let ends = sessions::next_end(state, &counters).map(|(end, _)| end);
-        ends.into_iter().chain(goes::next(state)).min().map(Time)
+        sessions::next_deadline(state, &counters, self.grace)
+            .into_iter()
+            .chain(goes::next(state))
+            .min()
+            .map(Time)
     }
 
     fn on_deadline(&self, state: &mut State<'_>, cx: &mut OpContext<'_>) {

@@ -16,9 +16,6 @@ pub const MAX_WHO: usize = 256;
 pub const MAX_WHO_BYTES: usize = 64 << 10;
 /// Microseconds to which the ends of sessions are rounded up, so that signs of life seldom change anything.
 const ROUND: u64 = 500_000;
-/// Microseconds by which the end of a session may be noticed late, and it ends. Later than that nobody could have given a
-/// sign of life: the service stood still, and every session has so much longer.
-const LATE: u64 = 2_000_000;
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +60,9 @@ impl Session {
     }
 
     /// The client gave a sign of life.
-    pub(crate) fn touch(&mut self, changes: &mut Changes<'_, '_>, counters: &Counters, now: u64) {
-        let end = now.saturating_add(u64::from(self.timeout) * 1000).saturating_sub(counters.stood_still);
+    pub(crate) fn touch(&mut self, changes: &mut Changes<'_, '_>, counters: &Counters, lives: Lives) {
+        let patience = (u64::from(self.timeout) + u64::from(lives.grace)) * 1000;
+        let end = lives.now.saturating_add(patience).saturating_sub(counters.stood_still);
         let end = end.div_ceil(ROUND).saturating_mul(ROUND);
         if end == self.ends {
             return;
@@ -94,13 +92,22 @@ pub(crate) fn fit(who: &[Id]) -> bool {
     who.iter().all(Id::fits) && who.len() <= MAX_WHO && bytes <= MAX_WHO_BYTES
 }
 
+/// What says until when a session lives that gives a sign of life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lives {
+    /// The agreed time.
+    pub(crate) now: u64,
+    /// Milliseconds that it lives on after its time-out.
+    pub(crate) grace: u32,
+}
+
 /// A client begins a session.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) gateway: ClientId,
     pub(crate) timeout: u32,
     pub(crate) who: Vec<Id>,
-    pub(crate) now: u64,
+    pub(crate) lives: Lives,
 }
 
 /// Changes how many sessions a gateway has; whether that is within its bound.
@@ -137,10 +144,13 @@ pub(crate) fn open(
         id = (id + 1) & i64::MAX;
     }
     counters.attachments += 1;
-    let Opening { gateway, timeout, who, now } = opening;
+    let Opening { gateway, timeout, who, lives } = opening;
+    if next_end(&changes.state(), counters).is_none() {
+        counters.ticked = lives.now;
+    }
     let number = counters.attachments;
     let mut session = Session { id, timeout, password, gateway, number, ends: 0, watches: 0, who };
-    session.touch(changes, counters, now);
+    session.touch(changes, counters, lives);
     Ok(session)
 }
 
@@ -168,11 +178,11 @@ pub(crate) fn attach(
     }
     watches::drop_all(changes, counters, &mut session);
     counters.attachments += 1;
-    let Opening { gateway, timeout, who, now } = opening;
+    let Opening { gateway, timeout, who, lives } = opening;
     (session.gateway, session.timeout, session.who) = (gateway, timeout, who);
     session.number = counters.attachments;
     session.keep(changes);
-    session.touch(changes, counters, now);
+    session.touch(changes, counters, lives);
     Ok((session, before))
 }
 
@@ -200,14 +210,19 @@ pub(crate) fn next_end(view: &StateView<'_>, counters: &Counters) -> Option<(u64
     Some((at.saturating_add(counters.stood_still), keys::last_number(rest)?))
 }
 
-/// The service goes on, and the next session ought to have ended at `end`: where that is long ago, it stood still.
-pub(crate) fn notice_standstill(counters: &mut Counters, end: u64, now: u64) -> bool {
-    let late = now.saturating_sub(end);
-    if late <= LATE {
-        return false;
-    }
-    counters.stood_still = counters.stood_still.saturating_add(late).saturating_add(LATE);
-    true
+/// When something happens to sessions next, if nobody gives a sign of life: one ends, or time goes on for them, each
+/// eighth of the grace.
+pub(crate) fn next_deadline(view: &StateView<'_>, counters: &Counters, grace: u32) -> Option<u64> {
+    let tick = (u64::from(grace) * 1000 / 8).max(1);
+    next_end(view, counters).map(|(end, _)| end.min(counters.ticked.saturating_add(tick)))
+}
+
+/// Time goes on for sessions, by a quarter of the grace at most. In what passed beyond that nobody could give a sign of
+/// life: the service stood still, and every session has so much longer.
+pub(crate) fn tick(counters: &mut Counters, lives: Lives) {
+    let (step, most) = (lives.now.saturating_sub(counters.ticked), u64::from(lives.grace) * 1000 / 4);
+    counters.stood_still = counters.stood_still.saturating_add(step.saturating_sub(most));
+    counters.ticked = lives.now;
 }
 
 /// A session as it is kept: under its number.

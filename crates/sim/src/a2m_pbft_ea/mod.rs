@@ -33,7 +33,7 @@ fn config(options: &Options) -> Config {
         request_timeout: options.request_timeout,
         view_timeout: options.view_timeout,
         status_interval: options.status_interval,
-        clock_bound: 2_000_000,
+        clock_bound: options.clock_bound(),
         limits: limits(options),
         literal,
     }

@@ -148,7 +148,7 @@ impl Checks {
     }
 
     /// A correct node executed a batch.
-    pub fn executed(&mut self, node: usize, ordered: &Ordered, outcome: &Outcome) {
+    pub fn executed(&mut self, node: usize, ordered: &Ordered, outcome: &Outcome, now: u64) {
         let result = self.agreed.executed(node, ordered);
         self.judge("agreement", &[node], result);
         let result = self.order.executed(node, ordered.seq);
@@ -157,7 +157,7 @@ impl Checks {
         self.judge("exactly once", &[node], result);
         let result = self.validity.executed(ordered);
         self.judge("validity", &[node], result);
-        let result = self.replies.executed(ordered, outcome);
+        let result = self.replies.executed(ordered, outcome, now);
         self.judge("execution", &[node], result);
     }
 

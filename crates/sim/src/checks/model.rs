@@ -48,6 +48,8 @@ pub struct Model {
     pub caused: BTreeMap<Seq, Vec<(ClientId, u64)>>,
     /// The coordination service after each batch, the initial one first.
     states: Vec<zookeeper::Model>,
+    /// When clients sent their frames first, virtual time: of those that are not executed yet.
+    sent: BTreeMap<(ClientId, u64), u64>,
 }
 
 impl Default for Model {
@@ -78,16 +80,22 @@ impl Model {
             events: BTreeMap::new(),
             caused: BTreeMap::new(),
             states,
+            sent: BTreeMap::new(),
         }
     }
 
-    /// Applies the next batch.
-    pub fn apply(&mut self, ordered: &Ordered) {
+    /// A client sends a frame, at this virtual time.
+    pub fn sends(&mut self, client: ClientId, number: u64, now: u64) {
+        self.sent.entry((client, number)).or_insert(now);
+    }
+
+    /// Applies the next batch, which nobody has executed before this virtual time.
+    pub fn apply(&mut self, ordered: &Ordered, now: u64) {
         self.seq = Seq(self.seq.0 + 1);
         self.time = self.time.max(ordered.time);
         if let Reference::ZooKeeper(model) = &mut self.reference {
             let mut told = Vec::new();
-            model.pass(self.time.0, &mut told);
+            model.pass(self.time.0, now, &mut told);
             self.tell(told.into_iter().map(|(to, notice)| (to, notice.to_wire())));
         }
         for frame in &ordered.frames {
@@ -96,10 +104,11 @@ impl Model {
                 continue;
             }
             *slot = frame.number();
+            let sent = self.sent.remove(&(frame.client(), frame.number())).unwrap_or(now);
             let (mut told, mut results) = (Vec::new(), Vec::new());
             for (index, operation) in frame.operations().iter().enumerate() {
                 let place = (frame.client(), frame.number(), index);
-                results.push(self.run(place, ordered.seed, operation, &mut told));
+                results.push(self.run(place, (ordered.seed, sent), operation, &mut told));
             }
             self.tell(told);
             let events_up_to = self.events.get(&frame.client()).map_or(0, |events| events.len() as u64);
@@ -116,7 +125,7 @@ impl Model {
     fn run(
         &mut self,
         (client, number, index): (ClientId, u64, usize),
-        seed: Digest,
+        (seed, sent): (Digest, u64),
         operation: &Bytes,
         told: &mut Vec<(ClientId, Bytes)>,
     ) -> Bytes {
@@ -130,7 +139,7 @@ impl Model {
                 let mut none = Vec::new();
                 let mut cx = OpContext::new(client, number, self.seq, self.time, seed, &mut none);
                 cx.index = index;
-                let turn = Turn { client, now: self.time.0, unique: &cx.unique() };
+                let turn = Turn { client, now: self.time.0, sent, unique: &cx.unique() };
                 let mut notices = Vec::new();
                 let result = model.execute(turn, operation, &mut notices);
                 told.extend(notices.into_iter().map(|(to, notice)| (to, notice.to_wire())));

@@ -42,11 +42,11 @@ impl ReplyIntegrity {
     }
 
     /// A correct node executed a batch with this outcome.
-    pub fn executed(&mut self, ordered: &Ordered, outcome: &Outcome) -> Result<(), String> {
+    pub fn executed(&mut self, ordered: &Ordered, outcome: &Outcome, now: u64) -> Result<(), String> {
         if ordered.seq.0 == self.model.seq.0 + 1 {
-            self.model.apply(ordered);
+            self.model.apply(ordered, now);
             while let Some(ordered) = self.behind_a_gap.remove(&self.model.seq.next()) {
-                self.model.apply(&ordered);
+                self.model.apply(&ordered, now);
             }
             self.model.look_over()?;
         }

@@ -30,7 +30,7 @@ fn config(options: &Options) -> Config {
         request_timeout: options.request_timeout,
         view_timeout: options.view_timeout,
         status_interval: options.status_interval,
-        clock_bound: 2_000_000,
+        clock_bound: options.clock_bound(),
         slower_by: Config::DEFAULT.slower_by,
         limits: limits(options),
         literal,

@@ -98,16 +98,19 @@ fn reply_integrity_trips_on_wrong_results_at_replicas_and_clients() {
     let first = frame(1, 1, &put("a"));
     let good = Answer::Written { version: 1 };
     let ordered = batch(1, vec![first.clone()]);
-    assert_eq!(replies.executed(&ordered, &outcome(vec![reply(1, 1, 1, 0, &good)])), Ok(()));
+    assert_eq!(replies.executed(&ordered, &outcome(vec![reply(1, 1, 1, 0, &good)]), 0), Ok(()));
     assert!(
         replies
-            .executed(&ordered, &outcome(vec![reply(1, 1, 1, 0, &Answer::Written { version: 2 })]))
+            .executed(&ordered, &outcome(vec![reply(1, 1, 1, 0, &Answer::Written { version: 2 })]), 0)
             .is_err()
     );
-    assert!(replies.executed(&ordered, &outcome(vec![reply(1, 1, 1, 5, &good)])).is_err(), "events");
-    assert!(replies.executed(&ordered, &outcome(vec![])).is_err(), "a request without effect");
+    assert!(replies.executed(&ordered, &outcome(vec![reply(1, 1, 1, 5, &good)]), 0).is_err(), "events");
+    assert!(replies.executed(&ordered, &outcome(vec![]), 0).is_err(), "a request without effect");
     let again = batch(2, vec![first]);
-    assert!(replies.executed(&again, &outcome(vec![reply(1, 1, 2, 0, &good)])).is_err(), "executed before");
+    assert!(
+        replies.executed(&again, &outcome(vec![reply(1, 1, 2, 0, &good)]), 0).is_err(),
+        "executed before"
+    );
     let operations = [put("a").to_wire()];
     assert_eq!(replies.accepted(ClientId(1), &operations, &[good.to_wire()], false, false), Ok(()));
     assert!(replies.accepted(ClientId(1), &operations, &[Answer::NotFound.to_wire()], false, false).is_err());
@@ -122,7 +125,7 @@ fn reply_integrity_trips_on_wrong_results_at_replicas_and_clients() {
     assert_eq!(replies.accepted(ClientId(1), &[second.to_wire()], &[answer.to_wire()], false, true), Ok(()));
     assert!(replies.settle().is_err());
     let ordered = batch(3, vec![frame(1, 2, &second)]);
-    assert_eq!(replies.executed(&ordered, &outcome(vec![reply(1, 2, 3, 0, &answer)])), Ok(()));
+    assert_eq!(replies.executed(&ordered, &outcome(vec![reply(1, 2, 3, 0, &answer)]), 0), Ok(()));
     assert_eq!(replies.settle(), Ok(()));
 }
 
@@ -132,14 +135,14 @@ fn what_no_correct_node_executed_is_judged_when_one_does() {
     let (first, second) = (batch(1, vec![frame(1, 1, &put("a"))]), batch(2, vec![frame(1, 2, &put("b"))]));
     let written = |version| Answer::Written { version };
     // The only correct node that executed the second had the state behind the first sent.
-    assert_eq!(replies.executed(&second, &outcome(vec![reply(1, 2, 2, 0, &written(2))])), Ok(()));
+    assert_eq!(replies.executed(&second, &outcome(vec![reply(1, 2, 2, 0, &written(2))]), 0), Ok(()));
     assert!(replies.is_behind());
     let accepted = |replies: &mut ReplyIntegrity, version| {
         replies.accepted(ClientId(1), &[put("b").to_wire()], &[written(version).to_wire()], false, false)
     };
     assert_eq!(accepted(&mut replies, 2), Ok(()));
     assert_eq!(accepted(&mut replies, 7), Ok(()));
-    assert_eq!(replies.executed(&first, &outcome(vec![reply(1, 1, 1, 0, &written(1))])), Ok(()));
+    assert_eq!(replies.executed(&first, &outcome(vec![reply(1, 1, 1, 0, &written(1))]), 0), Ok(()));
     assert!(!replies.is_behind());
     assert!(replies.settle().is_err(), "the second answer was none");
     assert!(accepted(&mut replies, 7).is_err());
@@ -160,12 +163,12 @@ fn events_trip_on_gaps_inventions_and_replies_shown_too_early() {
     let telling = |events| Outcome { events, ..outcome(answers.clone()) };
     let ordered = batch(1, frames);
     let both = vec![event(1, change(1)), event(2, change(2))];
-    assert_eq!(replies.executed(&ordered, &telling(both.clone())), Ok(()));
+    assert_eq!(replies.executed(&ordered, &telling(both.clone()), 0), Ok(()));
     for events in [vec![], both[..1].to_vec(), vec![event(1, change(1)), event(2, change(3))]] {
-        assert!(replies.executed(&ordered, &telling(events.clone())).is_err(), "{events:?}");
+        assert!(replies.executed(&ordered, &telling(events.clone()), 0).is_err(), "{events:?}");
     }
     let twice = [both.clone(), vec![event(3, change(2))]].concat();
-    assert!(replies.executed(&ordered, &telling(twice)).is_err());
+    assert!(replies.executed(&ordered, &telling(twice), 0).is_err());
     let mut events = EventOrder::default();
     assert!(events.delivered(&event(2, change(2)), &replies).is_err(), "a gap");
     assert!(events.delivered(&event(1, change(7)), &replies).is_err(), "another payload");

@@ -51,7 +51,7 @@ impl Beside {
         let due = service.next_deadline(&view);
         assert_eq!(due.map(|due| due.0), self.model.next_deadline(), "the next deadline");
         let mut told = Vec::new();
-        self.model.pass(self.now, &mut told);
+        self.model.pass(self.now, self.now, &mut told);
         let mut events = Vec::new();
         if due.is_some_and(|due| due.0 <= self.now) {
             let (seq, now) = (Seq(self.seq), Time(self.now));
@@ -69,7 +69,7 @@ impl Beside {
         let unique = cx.unique();
         let answer = self.service.execute(&mut State::new(&mut self.map), &mut cx, operation);
         let mut told = Vec::new();
-        let turn = Turn { client, now: self.now, unique: &unique };
+        let turn = Turn { client, now: self.now, sent: self.now, unique: &unique };
         let expected = self.model.execute(turn, operation, &mut told);
         let decoded = Answer::from_wire(&answer).expect("answers decode");
         assert_eq!(
@@ -355,8 +355,10 @@ fn batch(seq: u64, operations: &[Operation]) -> Ordered {
 fn fast_reads_trip_on_what_was_never_so_and_on_what_is_no_longer_or_not_yet() {
     let mut replies = ReplyIntegrity::of(64, ServiceKind::ZooKeeper);
     let model = &mut replies.model;
-    model
-        .apply(&batch(1, &[Operation::Open { timeout: 3_000, password: sealed(&[1; 16]), who: Vec::new() }]));
+    model.apply(
+        &batch(1, &[Operation::Open { timeout: 3_000, password: sealed(&[1; 16]), who: Vec::new() }]),
+        0,
+    );
     let Ok(Answer::Attached { at, .. }) = Answer::from_wire(&model.done[&(ClientId(1), 10)].results[0])
     else {
         panic!("it opens")
@@ -371,9 +373,9 @@ fn fast_reads_trip_on_what_was_never_so_and_on_what_is_no_longer_or_not_yet() {
     let mut body = Output::new();
     body.text("/a").text("two").int(-1);
     let set = request(opcode::SET_DATA, body);
-    model.apply(&batch(2, &[create, look]));
-    model.apply(&batch(3, &[set]));
-    model.apply(&batch(4, &[]));
+    model.apply(&batch(2, &[create, look]), 0);
+    model.apply(&batch(3, &[set]), 0);
+    model.apply(&batch(4, &[]), 0);
     let mut body = Output::new();
     body.text("/a").boolean(false);
     let read = request(opcode::GET_DATA, body).to_wire();

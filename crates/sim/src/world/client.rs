@@ -217,6 +217,7 @@ impl Client {
                         && self.known_frames.insert((frame.number(), frame.is_signed()))
                     {
                         checks.validity.signed(frame);
+                        checks.replies.model.sends(frame.client(), frame.number(), now);
                     }
                     send.push(Sending { to, message });
                 }

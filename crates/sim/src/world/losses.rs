@@ -36,7 +36,8 @@ impl<P: Protocol> World<P> {
             let replica = self.loss_rng.pick(&not_replaced);
             return self.replace(replica);
         }
-        if P::RENEWS_LOGS && self.loss_rng.one_in(2) {
+        // Who slept through it has to start again from its disk (see `hand_out`), and must have one.
+        if P::RENEWS_LOGS && self.options.durable && self.loss_rng.one_in(2) {
             return self.renew_faulty();
         }
         // A lost replica counts as faulty until it votes again.

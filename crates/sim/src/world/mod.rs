@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use trace::Trace;
+pub use trace::take as last_lines;
 use troth_auth::{FrameVerifier, MessageVerifier};
 use troth_core::{Agreement as _, Execution as _};
 use troth_types::ReplicaId;
@@ -397,7 +398,7 @@ impl<P: Protocol> World<P> {
         outcome.healing = liveness.done_at.map_or(0, |done| done - liveness.healed_at);
         outcome.adversaries = self.adversaries.iter().map(|adversary| adversary.strategy.name()).collect();
         outcome.service = self.checks.done_by_service();
-        outcome.trace = self.trace.take();
+        outcome.trace = last_lines();
         outcome.violation = self.checks.violation.take();
         outcome
     }

@@ -64,6 +64,31 @@ pub struct Node<P: Protocol> {
     pub handed: Arc<Configuration>,
     local_start: u64,
     wall_skew: u64,
+    /// What its wall clock shows is its owner's choice.
+    pub clock: Option<OwnClock>,
+}
+
+/// A wall clock that a faulty replica sets as it likes: it is off by this for a while, and by that for the next.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnClock {
+    seed: u64,
+    /// Microseconds until it is set anew.
+    period: u64,
+    /// Microseconds by which it is off at most.
+    most: u64,
+}
+
+impl OwnClock {
+    /// One that is off by so many microseconds at most.
+    pub fn new(rng: &mut Rng, most: u64) -> Self {
+        Self { seed: rng.next(), period: rng.range(30_000, 600_000), most }
+    }
+
+    fn shows(&self, wall: u64, now: u64) -> u64 {
+        let mut rng = Rng::stream(self.seed, "clock", now / self.period);
+        let off = rng.below(self.most);
+        if rng.one_in(3) { wall.saturating_add(off) } else { wall.saturating_sub(off) }
+    }
 }
 
 /// Everything needed to build a node's machine.
@@ -128,13 +153,16 @@ impl<P: Protocol> Node<P> {
             handed: Arc::default(),
             local_start,
             wall_skew,
+            clock: None,
         }
     }
 
     /// The node's clocks.
     #[must_use]
     pub fn env(&self, now: u64) -> Env {
-        Env { now: Time(self.local_start + now), wall: Time(WALL_START + self.wall_skew + now) }
+        let wall = WALL_START + self.wall_skew + now;
+        let wall = self.clock.map_or(wall, |clock| clock.shows(wall, now));
+        Env { now: Time(self.local_start + now), wall: Time(wall) }
     }
 
     /// Virtual time of a local one.

@@ -215,7 +215,7 @@ impl<P: Protocol> World<P> {
                             ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
                         format!("node {index} executes {} {frames:?}", ordered.seq)
                     });
-                    self.checks.executed(index, &ordered, &outcome);
+                    self.checks.executed(index, &ordered, &outcome, now);
                 }
                 Observation::Undone(batches) => {
                     self.outcome.undone += batches as u64;

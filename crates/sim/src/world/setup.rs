@@ -5,7 +5,7 @@ use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
 use super::kv::KvWorkload;
 use super::network::Network;
-use super::node::{Blueprint, Node};
+use super::node::{Blueprint, Node, OwnClock};
 use super::operator::Operator;
 use super::trace::Trace;
 use super::workload::Workload;
@@ -238,6 +238,10 @@ impl<P: Protocol> World<P> {
         let local_start = rng.below(1 << 40);
         let component = component(&self.blueprint.group, replica);
         let mut node = Node::new(replica, adversary, component, local_start, skew);
+        // Only sessions care for the time.
+        if adversary.is_some() && self.options.service == ServiceKind::ZooKeeper {
+            node.clock = Some(OwnClock::new(&mut rng, 5 * self.options.clock_bound()));
+        }
         let room = P::log_room(&self.options).filter(|_| adversary.is_none());
         node.logs = room.map(|room| logs_of(&self.blueprint.group, replica, FIRST_EPOCH, room));
         self.nodes.push(node);

@@ -1,26 +1,29 @@
 //! The last things that happened, kept only where somebody wants to read them.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+
+std::thread_local! {
+    /// The lines of the run on this thread: one that ends in a panic has nobody to hand them to.
+    static LINES: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
+}
 
 /// A ring of lines; empty and free where no trace was asked for.
 #[derive(Debug, Default)]
 pub struct Trace {
     most: usize,
-    lines: VecDeque<String>,
 }
 
 impl Trace {
-    /// Keeps at most so many lines.
+    /// Keeps at most so many lines, of the one run that this thread has.
     pub fn new(most: usize) -> Self {
-        Self { most, lines: VecDeque::new() }
+        take();
+        Self { most }
     }
 
     pub fn note(&mut self, now: u64, line: impl FnOnce() -> String) {
         if self.most == 0 {
             return;
-        }
-        if self.lines.len() == self.most {
-            self.lines.pop_front();
         }
         let mut text = line();
         if text.len() > 600 {
@@ -28,10 +31,16 @@ impl Trace {
             text.truncate(cut);
             text.push('…');
         }
-        self.lines.push_back(format!("{now:>9} {text}"));
+        LINES.with_borrow_mut(|lines| {
+            if lines.len() == self.most {
+                lines.pop_front();
+            }
+            lines.push_back(format!("{now:>9} {text}"));
+        });
     }
+}
 
-    pub fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.lines).into()
-    }
+/// Takes out the lines of this thread's last run.
+pub fn take() -> Vec<String> {
+    LINES.take().into()
 }

@@ -187,10 +187,17 @@ fn a_batch_without_its_frames_gets_no_vote_until_they_come() {
 }
 
 #[test]
-fn a_batch_of_the_future_or_without_reason_gets_no_vote_of_its_own() {
+fn a_batch_of_another_time_or_without_reason_gets_no_vote_of_its_own() {
     covers!("A2MPBFTEA-N8");
-    let late = Batch { time: Time(WALL + 60_000_000), frames: vec![frame(1, 1).digest()] };
-    for bad in [late, Batch { time: Time(WALL), frames: Vec::new() }] {
+    let at = |time: u64| Batch { time: Time(time), frames: vec![frame(1, 1).digest()] };
+    let mut net = Net::new(1);
+    let oldest = WALL + net.now - SMALL.clock_bound - SMALL.request_timeout;
+    net.request(&frame(1, 1), [1]);
+    let message = proposal(&mut net, 0, 1, at(oldest));
+    net.tell(0, 1, message);
+    assert_eq!(net.sent(1, is_prepare), 2, "on the edge");
+    let empty = Batch { time: Time(WALL), frames: Vec::new() };
+    for bad in [at(WALL + 60_000_000), at(oldest - 1), empty] {
         let mut net = Net::new(1);
         net.request(&frame(1, 1), [1]);
         let message = proposal(&mut net, 0, 1, bad.clone());

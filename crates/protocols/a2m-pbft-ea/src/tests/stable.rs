@@ -2,6 +2,7 @@
 
 use super::craft::Bench;
 use super::harness::{Net, covers, frame, r};
+use super::normal::is_prepare;
 use crate::message::{Body, Message, StableProof};
 use crate::{place, proven};
 use std::sync::Arc;
@@ -120,6 +121,27 @@ fn a_replica_far_behind_has_the_state_transferred() {
     net.run();
     net.order(&frame(20, 1));
     assert_eq!(net.node(2).executed_up_to(), Seq(9));
+}
+
+#[test]
+fn a_replica_votes_for_nothing_while_its_state_is_transferred() {
+    covers!("A2MPBFTEA-C8");
+    let mut net = Net::new(1);
+    net.node_mut(2).down = true;
+    for number in 1..=8 {
+        net.request(&frame(number, 1), 0..2);
+        net.run();
+    }
+    net.node_mut(2).down = false;
+    let proof = Message::Stable(net.node(0).replica.stable_proof().clone());
+    net.tell(0, 2, proof);
+    let (seq, digest, _) = net.node(2).transfers.last().cloned().expect("it is a window behind");
+    net.order(&frame(20, 1));
+    let votes = |net: &Net| net.node(2).own.iter().filter(|it| is_prepare(it)).count();
+    assert_eq!((votes(&net), net.node(1).executed_up_to()), (0, Seq(9)), "the others do without it");
+    net.install(2, seq, digest);
+    net.order(&frame(21, 1));
+    assert_eq!((votes(&net), net.node(2).executed_up_to()), (2, Seq(10)));
 }
 
 #[test]

@@ -206,6 +206,23 @@ fn a_time_ahead_of_the_clock_is_refused_until_one_correct_replica_vouches() {
 }
 
 #[test]
+fn a_time_behind_the_clock_is_refused_until_one_correct_replica_vouches() {
+    covers!("PBFT-N7");
+    let oldest = WALL - SMALL.clock_bound - SMALL.request_timeout;
+    for (time, votes) in [(oldest, 4), (oldest - 1, 0)] {
+        let mut net = Net::new(1);
+        let one = frame(1, 1);
+        net.request(&one, [1]);
+        let behind = Batch { time: Time(time), ..batch(&[&one]) };
+        let digest = behind.digest();
+        net.tell(0, 1, proposal(0, 1, behind));
+        assert_eq!(net.sent(1, is_prepare), votes);
+        net.tell(2, 1, Message::Prepare(vote(0, 1, digest)));
+        assert_eq!(net.sent(1, is_prepare), 4, "the primary and another are f+1");
+    }
+}
+
+#[test]
 fn an_empty_batch_needs_a_due_deadline() {
     covers!("PBFT-N7");
     let mut net = Net::new(1);

@@ -88,27 +88,47 @@ fn a_session_without_a_sign_of_life_ends_and_its_ephemeral_nodes_go() {
 fn a_session_does_not_end_early() {
     let mut world = World::new();
     let at = world.open(1);
-    world.pass(9_900);
-    world.well(at, opcode::PING, Bytes::new());
-    world.pass(9_900);
-    world.well(at, opcode::PING, Bytes::new());
-    world.pass(11_000);
+    // Its time-out and the grace.
+    for _ in 0..2 {
+        world.pass(12_900);
+        world.well(at, opcode::PING, Bytes::new());
+    }
+    world.pass(13_600);
     assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
 }
 
 #[test]
-fn who_could_not_be_heard_while_the_service_stood_still_loses_nothing() {
+fn who_could_not_be_heard_while_the_service_stood_still_loses_a_quarter_of_the_grace() {
     let mut world = World::new();
     let at = world.open(1);
     world.create(at, "/mine", "", 1);
-    // No batch for a minute, in which everybody's time ran out.
-    world.now += 60_000_000;
-    world.deadline();
-    world.well(at, opcode::PING, Bytes::new());
+    for _ in 0..2 {
+        // No batch for a minute, in which everybody's time ran out.
+        world.now += 60_000_000;
+        world.deadline();
+    }
+    world.pass(11_400);
     world.get(at, "/mine").expect("still there");
-    // Who is silent now ends after its time.
-    world.pass(11_000);
+    // Who is silent now ends after its time; the second session is not the first, so time starts with it.
+    world.pass(13_600);
     assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
+    world.now += 60_000_000;
+    let next = world.open(1);
+    world.pass(12_900);
+    world.well(next, opcode::PING, Bytes::new());
+}
+
+#[test]
+fn time_goes_on_for_sessions_though_nobody_asks_for_anything() {
+    let mut world = World::new();
+    let due = |world: &World| world.service.next_deadline(&StateView::new(&world.map)).map(|due| due.0);
+    assert_eq!(due(&world), None, "without sessions nothing is due");
+    let at = world.open(1);
+    assert_eq!(due(&world), Some(world.now + 375_000));
+    world.pass(2_000);
+    assert_eq!(due(&world), Some(world.now + 250_000));
+    world.well(at, opcode::CLOSE_SESSION, Bytes::new());
+    assert_eq!(due(&world), None);
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct Session {
     timeout: u32,
     /// The agreed time of the last sign of life, microseconds.
     heard: u64,
+    /// When the client sent that, on the clock that is right.
+    sent: u64,
     /// When it ends, but for the time that the service stood still.
     ends: u64,
     who: Vec<Id>,
@@ -70,6 +72,8 @@ pub struct Turn<'a> {
     pub client: ClientId,
     /// The agreed time, microseconds.
     pub now: u64,
+    /// When the client sent it, on the clock that is right, microseconds.
+    pub sent: u64,
     /// What no other operation has.
     pub unique: &'a Digest,
 }
@@ -83,6 +87,8 @@ pub struct Model {
     attachments: u64,
     /// Microseconds by which sessions end later, because nobody could be heard.
     stood_still: u64,
+    /// When sessions grew older last.
+    beat: u64,
     nodes: BTreeMap<Rc<str>, Rc<Node>>,
     sessions: BTreeMap<i64, Rc<Session>>,
     effort: Effort,
@@ -101,6 +107,7 @@ impl Model {
             zxid: 0,
             attachments: 0,
             stood_still: 0,
+            beat: 0,
             nodes: BTreeMap::new(),
             sessions: BTreeMap::new(),
             effort: Effort::default(),

@@ -10,8 +10,6 @@ use troth_zookeeper::{Answer, Attachment, Code, Notice, Password, sealed};
 
 /// Microseconds: sessions end at multiples of it.
 const GRAIN: u64 = 500_000;
-/// Microseconds by which the end of a session may come late and it ends all the same.
-const PATIENCE: u64 = 2_000_000;
 
 fn may_be_attested(who: &[Id]) -> Result<(), Code> {
     may_be(&who.iter().filter(|id| attestable(id)).cloned().collect::<Vec<_>>())
@@ -55,10 +53,10 @@ impl Model {
     /// A session gave a sign of life.
     pub(super) fn hear(&mut self, turn: Turn<'_>, at: Attachment) -> Result<(), Code> {
         self.attached(turn.client, at)?;
-        let stood_still = self.stood_still;
+        let (stood_still, grace) = (self.stood_still, self.settings.grace);
         let session = self.session_mut(at.session)?;
-        session.heard = turn.now;
-        let end = (turn.now + u64::from(session.timeout) * 1000).saturating_sub(stood_still);
+        (session.heard, session.sent) = (turn.now, turn.sent);
+        let end = (turn.now + u64::from(session.timeout + grace) * 1000).saturating_sub(stood_still);
         session.ends = end.next_multiple_of(GRAIN);
         Ok(())
     }
@@ -103,12 +101,16 @@ impl Model {
             id = if id == i64::MAX { 0 } else { id + 1 };
         }
         self.count("sessions opened");
+        if self.sessions.is_empty() {
+            self.beat = turn.now;
+        }
         let session = Session {
             at: Attachment { session: id, number: 0 },
             gateway: turn.client,
             password,
             timeout,
             heard: turn.now,
+            sent: turn.sent,
             ends: 0,
             who: Vec::new(),
             watches: BTreeMap::new(),
@@ -184,18 +186,23 @@ impl Model {
     /// When something happens by itself next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        let ends = self.next_end().map(|(end, _)| end);
+        let ends = self.next_end().map(|(end, _)| end.min(self.beat + u64::from(self.settings.grace) * 125));
         ends.into_iter().chain(self.next_look().map(|(at, _)| at)).min()
     }
 
-    /// What is due by now happens.
-    pub fn pass(&mut self, now: u64, told: &mut Told) {
-        if let Some((end, _)) = self.next_end()
-            && end + PATIENCE < now
-        {
-            // Nobody could be heard for long: everybody gets that time, and some more.
-            self.count("standstills");
-            self.stood_still += now - end + PATIENCE;
+    /// What is due by now happens, at this time of the clock that is right.
+    pub fn pass(&mut self, now: u64, right: u64, told: &mut Told) {
+        if self.next_deadline().is_none_or(|due| due > now) {
+            return;
+        }
+        if !self.sessions.is_empty() {
+            let (passed, at_once) = (now.saturating_sub(self.beat), u64::from(self.settings.grace) * 250);
+            if passed > at_once {
+                // Nobody could be heard for long: everybody gets that time.
+                self.count("standstills");
+                self.stood_still += passed - at_once;
+            }
+            self.beat = now;
         }
         while let Some((end, id)) = self.next_end().filter(|(end, _)| *end <= now) {
             let session = Session::clone(&self.sessions[&id]);
@@ -203,6 +210,13 @@ impl Model {
             if promised > now || promised > end {
                 self.broken =
                     Some(format!("{id:x} ends at {now}, and was promised to live until {promised}"));
+            }
+            if session.sent + u64::from(session.timeout) * 1000 > right {
+                self.broken = Some(format!(
+                    "{id:x} ends {} us after its last sign of life was sent, and its time-out is {} ms",
+                    right - session.sent,
+                    session.timeout
+                ));
             }
             self.count("sessions expired");
             let ended = self.transact(told, |model, changes| {
