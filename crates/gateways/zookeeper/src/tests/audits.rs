@@ -6,7 +6,8 @@ use crate::{Log, Place, Record, Settings};
 use bytes::Bytes;
 use serde_json::Value;
 use troth_client::ClientError;
-use troth_zookeeper::opcode;
+use troth_types::Wire;
+use troth_zookeeper::{Answer, Code, opcode};
 
 fn world() -> World {
     World::of(1, &Settings { audit: Some(Log::at(Place::Stdout)), ..open_settings() })
@@ -183,6 +184,15 @@ fn what_nobody_knows_the_end_of_is_told_so_and_a_client_that_is_gone_is_told_of(
     world.send(client, 1, opcode::SET_DATA, &set("/a", ""));
     world.execute(0);
     world.calls[0].answer.as_mut().expect("an answer").0[0] = Bytes::from_static(b"\xff");
+    world.answer(0);
+    assert_eq!(brief(&mut world), [row("setData", "/a", "unknown")]);
+    let client = world.open(0);
+    world.lines.clear();
+    world.send(client, 1, opcode::SET_DATA, &set("/a", ""));
+    world.execute(0);
+    let error = Code::MarshallingError.number();
+    let mark = Answer::Reply { zxid: 0, error, body: Bytes::new() }.to_wire();
+    world.calls[0].answer.as_mut().expect("an answer").0[0] = mark;
     world.answer(0);
     assert_eq!(brief(&mut world), [row("setData", "/a", "unknown")]);
 }
