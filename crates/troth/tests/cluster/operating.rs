@@ -2,7 +2,7 @@
 
 use crate::gateway::{Connection, gateway_saying, refused, word};
 use crate::killed::all;
-use crate::support::{Scratch, init_with};
+use crate::support::{Scratch, init_with, until};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
@@ -176,4 +176,25 @@ fn what_clients_change_is_written_down_where_the_operator_asks_for_it() {
     for line in lines(&slow) {
         assert!(line["total_us"].as_u64() >= Some(1000) && line["late_replicas"].is_array(), "{line}");
     }
+}
+
+#[test]
+fn a_full_disk_of_the_audit_log_stops_no_client_and_is_told() {
+    let scratch = Scratch::new("audit-full");
+    let dir = scratch.0.join("group");
+    init_with(&dir, &["--service", "zookeeper"]);
+    let _replicas = all(&dir);
+    let pages = free();
+    let arguments = ["--audit-log", "/dev/full", "--admin", &pages];
+    let (mut gateway, place) = gateway_saying(&dir, &arguments, 1);
+    let (mut client, _) = Connection::open(&place, None);
+    for number in 0..20 {
+        assert_eq!(client.create(&format!("/a{number}"), b"", 0), 0);
+    }
+    // With the session there are 21 changes.
+    let lost = "troth_gateway_log_lines_lost_total{log=\"audit\"} 21";
+    until("the lost lines are counted", || page(&pages).lines().any(|line| line == lost).then_some(()));
+    assert!(page(&pages).contains("troth_gateway_log_lines_total{log=\"audit\"} 0\n"));
+    gateway.signal("TERM");
+    assert_eq!(gateway.ends(), Some(0));
 }

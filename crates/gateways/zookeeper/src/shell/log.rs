@@ -152,17 +152,36 @@ impl Files {
         if self.files <= 1 {
             self.file.set_len(0)?;
         } else {
-            for number in (1..self.files - 1).rev() {
-                match std::fs::rename(self.aside(number), self.aside(number + 1)) {
-                    Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-                    _ => {}
-                }
+            // First of all the file itself: where that may not be, no older one moves on either, and none is lost.
+            let apart = self.aside(0);
+            if moved(&self.path, &apart)?
+                && let Err(why) = self.shift(&apart)
+            {
+                // Where it cannot go back it is written on under its other name.
+                let _ = std::fs::rename(&apart, &self.path);
+                return Err(why);
             }
-            std::fs::rename(&self.path, self.aside(1))?;
             self.file = begin(&self.path)?;
         }
         (self.bytes, self.torn) = (0, false);
         Ok(())
+    }
+
+    /// Gives each file that was put aside the next number, and this one the first.
+    fn shift(&self, newest: &Path) -> io::Result<()> {
+        for number in (1..self.files - 1).rev() {
+            moved(&self.aside(number), &self.aside(number + 1))?;
+        }
+        moved(newest, &self.aside(1)).map(drop)
+    }
+}
+
+/// Gives a file another name, if it is there.
+fn moved(from: &Path, to: &Path) -> io::Result<bool> {
+    match std::fs::rename(from, to) {
+        Ok(()) => Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
     }
 }
 

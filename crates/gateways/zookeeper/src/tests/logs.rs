@@ -35,6 +35,32 @@ fn files_are_bounded_in_size_and_number() {
 }
 
 #[test]
+fn where_a_file_cannot_be_put_aside_no_older_one_is_lost() {
+    let directory = tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    let mut files = Files::open(&path, 10, 3).expect("a file");
+    for number in 0..3 {
+        files.write_line(&format!("line {number}")).expect("room");
+    }
+    // Something stands in the way, and goes again.
+    let way = directory.path().join("audit.log.0");
+    std::fs::create_dir_all(way.join("below")).expect("our own");
+    for _ in 0..5 {
+        assert!(files.write_line("line 3").is_err());
+    }
+    std::fs::remove_dir_all(&way).expect("our own");
+    files.write_line("line 4").expect("room");
+    for (name, line) in [("audit.log", "line 4\n"), ("audit.log.1", "line 2\n"), ("audit.log.2", "line 1\n")]
+    {
+        assert_eq!(text(&directory.path().join(name)), line);
+    }
+    // Somebody else has put it aside.
+    std::fs::remove_file(&path).expect("our own");
+    files.write_line("line 5").expect("room");
+    assert_eq!(text(&path), "line 5\n");
+}
+
+#[test]
 fn a_line_that_was_cut_off_ends_before_the_next() {
     let directory = tempdir().expect("a directory");
     let path = directory.path().join("audit.log");
