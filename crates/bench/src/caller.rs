@@ -129,7 +129,7 @@ impl Caller for Replicated {
                     let bytes = self.encode(&message, &mut wants.frames);
                     wants.sends.push((usize::from(to.0), bytes));
                 }
-                Output::Done { ticket, result } => match result {
+                Output::Done { ticket, result, .. } => match result {
                     Ok(results) if results.len() == 1 => wants.done.push(ticket.0),
                     Ok(results) => wants.failed.push(format!("{} results for one operation", results.len())),
                     Err(why) => wants.failed.push(why.to_string()),

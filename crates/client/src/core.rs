@@ -8,7 +8,8 @@ use crate::nonces::Nonces;
 use crate::pace::Pace;
 use crate::queue::{Queue, fits_a_frame};
 use crate::read::FastRead;
-use crate::{ClientError, Config, Output, SubmitError, Ticket};
+use crate::standing::{Moments, Standings};
+use crate::{ClientError, Config, Course, Output, Standing, SubmitError, Ticket};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) enum Stage {
 pub(crate) struct Pending {
     pub(crate) deadline: Time,
     pub(crate) stage: Stage,
+    pub(crate) moments: Moments,
 }
 
 /// A client of one group, without clock, socket or randomness. The host calls it with messages
@@ -79,6 +81,11 @@ pub struct ClientCore {
     /// The highest batch in which a frame of this client was executed, by the word of f+1 replicas.
     pub(crate) confirmed: Seq,
     pub(crate) fast_reads: u64,
+    /// Fast reads that had to be ordered.
+    pub(crate) fallen_back: u64,
+    pub(crate) standings: Standings,
+    /// Microseconds after which the course of a submission names who was late.
+    pub(crate) late_after: u64,
     pub(crate) outputs: VecDeque<Output>,
 }
 
@@ -119,6 +126,9 @@ impl ClientCore {
             signs_for: 0,
             confirmed: Seq::default(),
             fast_reads: 0,
+            fallen_back: 0,
+            standings: Standings::new(group.n()),
+            late_after: u64::MAX,
             outputs: VecDeque::new(),
             config,
         }
@@ -163,7 +173,7 @@ impl ClientCore {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        let read = FastRead::new(&group, needed, ticket, message, give_up_at, self.inbox.told());
+        let read = FastRead::new(&group, needed, ticket, message, (self.now, give_up_at), self.inbox.told());
         self.reads.insert(number, read);
         Ok(ticket)
     }
@@ -234,6 +244,24 @@ impl ClientCore {
         self.fast_reads
     }
 
+    /// Fast reads that had to be ordered, because too few replicas answered alike in time.
+    #[must_use]
+    pub fn fallen_back(&self) -> u64 {
+        self.fallen_back
+    }
+
+    /// How a replica of the group does, as far as this client sees it.
+    #[must_use]
+    pub fn standing(&self, replica: ReplicaId) -> Standing {
+        self.standings.of(replica, self.links.is_up(replica))
+    }
+
+    /// Has the courses of submissions that take so many microseconds name the replicas that were late; none does where nobody
+    /// asked for it.
+    pub fn name_late_after(&mut self, micros: u64) {
+        self.late_after = micros;
+    }
+
     /// Submissions without an outcome.
     #[must_use]
     pub fn outstanding(&self) -> usize {
@@ -274,7 +302,7 @@ impl ClientCore {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         let deadline = self.now.after(self.config.timing.deadline);
-        self.tickets.insert(ticket, Pending { deadline, stage });
+        self.tickets.insert(ticket, Pending { deadline, stage, moments: Moments::new(self.now) });
         ticket
     }
 
@@ -283,9 +311,9 @@ impl ClientCore {
     }
 
     /// Ends a submission.
-    pub(crate) fn finish(&mut self, ticket: Ticket, result: Result<Vec<Bytes>, ClientError>) {
+    pub(crate) fn finish(&mut self, ticket: Ticket, result: Result<Vec<Bytes>, ClientError>, course: Course) {
         if self.tickets.remove(&ticket).is_some() {
-            self.outputs.push_back(Output::Done { ticket, result });
+            self.outputs.push_back(Output::Done { ticket, result, course });
         }
     }
 

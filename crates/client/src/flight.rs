@@ -5,6 +5,7 @@ use crate::ballot::Ballot;
 use crate::budget::Budget;
 use crate::inbox::Told;
 use crate::queue::Share;
+use crate::standing::Standings;
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_types::{
@@ -64,6 +65,8 @@ pub(crate) struct Flight {
     /// What was told before it was made.
     after: Told,
     pub(crate) sent_at: Time,
+    /// When the first replica answered.
+    pub(crate) first_at: Option<Time>,
     pub(crate) resend_at: Time,
     pub(crate) pause: u64,
     /// Whether it was sent more than once, to anybody.
@@ -97,6 +100,7 @@ impl Flight {
             shares,
             after,
             sent_at: now,
+            first_at: None,
             resend_at: now.after(pause),
             pause,
             sent_again: false,
@@ -166,6 +170,20 @@ impl Flight {
         rule!("A2MPBFTE-E5");
         rule!("A2MPBFTEA-E5");
         reply.seq > self.after.batch && reply.events_up_to >= self.after.index
+    }
+
+    /// Counts what the replicas said of what was agreed. What was not final may be other than that though its sender is
+    /// correct.
+    pub(crate) fn settle(&self, group: &Group, standings: &mut Standings) {
+        let Some(agreed) = &self.agreed else { return };
+        standings.settle(self.frame.number(), agreed.said);
+        for replica in group.all() {
+            match self.words.word(replica) {
+                Some(word) if word.vote == agreed.vote => standings.judge(replica, true),
+                Some(word) if word.tentative.is_none() => standings.judge(replica, false),
+                _ => {}
+            }
+        }
     }
 
     /// Whether the words are enough for this outcome. A final one is worth a tentative one of any view: if its

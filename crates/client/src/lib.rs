@@ -20,12 +20,14 @@ mod proof;
 mod queue;
 mod read;
 mod receive;
+mod standing;
 mod timers;
 
 pub use config::{Acceptance, Bounds, Config, Proven, Timing, believed};
 pub use core::ClientCore;
 pub use error::{ClientError, SubmitError};
 pub use output::{Output, Ticket};
+pub use standing::{Course, Standing, Way};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What the client machine asks its host to do.
 
-use crate::ClientError;
+use crate::{ClientError, Course};
 use bytes::Bytes;
 use troth_types::{Event, ReplicaId, ToReplica};
 
@@ -24,6 +24,8 @@ pub enum Output {
         ticket: Ticket,
         /// One result per operation, in order; or what is known.
         result: Result<Vec<Bytes>, ClientError>,
+        /// Where its time went; of one without results nothing is told.
+        course: Course,
     },
     /// The service tells the client something. Events come in index order without gaps, each
     /// once; only where the client's outbox overflowed at the replicas an event with an empty

@@ -37,6 +37,9 @@ struct Word {
 pub(crate) struct FastRead {
     pub(crate) ticket: Ticket,
     pub(crate) operation: Bytes,
+    pub(crate) sent_at: Time,
+    /// When the first replica answered.
+    pub(crate) first_at: Option<Time>,
     pub(crate) give_up_at: Time,
     /// Set once enough agree; the read may still wait for events.
     pub(crate) events_up_to: Option<u64>,
@@ -58,13 +61,26 @@ impl FastRead {
         needed: usize,
         ticket: Ticket,
         read: Read,
-        give_up_at: Time,
+        (sent_at, give_up_at): (Time, Time),
         after: Told,
     ) -> Self {
         let words = Ballot::new(group.n());
         let Read { nonce, number, operation, .. } = read;
-        let (events_up_to, body) = (None, None);
-        Self { ticket, operation, give_up_at, events_up_to, nonce, number, after, needed, words, body }
+        let (first_at, events_up_to, body) = (None, None, None);
+        Self {
+            ticket,
+            operation,
+            sent_at,
+            first_at,
+            give_up_at,
+            events_up_to,
+            nonce,
+            number,
+            after,
+            needed,
+            words,
+            body,
+        }
     }
 
     /// Whether the state that a history up to `end` leads to, with so many events, shows all that brought about the events
@@ -73,6 +89,11 @@ impl FastRead {
         rule!("A2MPBFTE-E5");
         rule!("A2MPBFTEA-E5");
         end.reaches(self.after.batch) && events_up_to >= self.after.index
+    }
+
+    /// Whether a replica has not answered.
+    pub(crate) fn is_silent(&self, replica: ReplicaId) -> bool {
+        self.words.word(replica).is_none()
     }
 
     /// Whether what this replica says may still count. Where it must be checked first, its first word is all that does:

@@ -3,7 +3,8 @@
 use crate::core::{ClientCore, Stage};
 use crate::flight::{Backing, Flight};
 use crate::read::Standing;
-use crate::{ClientError, Output};
+use crate::standing::{Moments, Way};
+use crate::{ClientError, Course, Output, Ticket};
 use std::sync::Arc;
 use troth_types::{
     AttestedRead, AttestedReply, HistoryEnd, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply,
@@ -49,7 +50,14 @@ impl ClientCore {
         *view = (*view).max(reply.view);
         let number = reply.number;
         let group = self.config.group;
-        let Some(flight) = self.flights.get_mut(&number) else { return };
+        let Some(flight) = self.flights.get_mut(&number) else {
+            if !matches!(backing, Backing::Tentative) {
+                self.standings.heard_late(from, &reply);
+            }
+            return;
+        };
+        flight.first_at.get_or_insert(self.now);
+        self.standings.heard(from, number);
         let before = (flight.agreed.is_some(), flight.results.is_some());
         let designated = group.designated(self.config.client, number);
         let first_word = from == designated && flight.is_silent(designated);
@@ -96,16 +104,34 @@ impl ClientCore {
         let Some(mut flight) = self.land(number) else { return };
         let Some(results) = flight.results.take() else { return };
         let mut results = results.into_iter();
-        for share in flight.shares {
+        for share in core::mem::take(&mut flight.shares) {
             let own = results.by_ref().take(share.operations).collect();
-            self.finish(share.ticket, Ok(own));
+            let course = self.course(share.ticket, |moments, now| {
+                moments.course(Way::Ordered, flight.sent_at, flight.first_at, now)
+            });
+            let course = self.naming(course, |replica| flight.is_silent(replica));
+            self.finish(share.ticket, Ok(own), course);
         }
+    }
+
+    /// The course of a submission that ends now.
+    fn course(&self, ticket: Ticket, of: impl FnOnce(&Moments, Time) -> Course) -> Course {
+        self.tickets.get(&ticket).map_or_else(Course::default, |pending| of(&pending.moments, self.now))
+    }
+
+    /// Names who was late, where it took long.
+    fn naming(&self, mut course: Course, is_silent: impl Fn(ReplicaId) -> bool) -> Course {
+        if course.total() >= self.late_after {
+            course.late = self.config.group.all().filter(|replica| is_silent(*replica)).collect();
+        }
+        course
     }
 
     /// Takes an executed frame out of its slot.
     pub(crate) fn land(&mut self, number: u64) -> Option<Flight> {
         let mut flight = self.flights.remove(&number)?;
         flight.drop_bodies(&self.config.group, &mut self.budget);
+        flight.settle(&self.config.group, &mut self.standings);
         if !flight.sent_again {
             self.pace.took(self.now.0.saturating_sub(flight.sent_at.0));
         }
@@ -118,6 +144,7 @@ impl ClientCore {
     fn on_read_reply(&mut self, from: ReplicaId, reply: ReadReply, end: Option<(&HistoryEnd, &[Renewed])>) {
         let number = reply.number;
         let Some(read) = self.reads.get_mut(&number) else { return };
+        read.first_at.get_or_insert(self.now);
         let group = &self.config.group;
         let standing = match (&self.config.history, read.nonce, end) {
             (None, None, None) => read.on_reply(group, from, reply, None, &mut self.budget),
@@ -148,10 +175,14 @@ impl ClientCore {
         let Some(read) = self.reads.get(&number) else { return };
         let (Some(needed), Some(result)) = (read.events_up_to, read.result()) else { return };
         if self.inbox.delivered().is_some_and(|last| last >= needed) {
-            let ticket = read.ticket;
+            let (ticket, sent_at, first_at) = (read.ticket, read.sent_at, read.first_at);
+            let course =
+                self.course(ticket, |moments, now| moments.course(Way::Fast, sent_at, first_at, now));
+            let read = &self.reads[&number];
+            let course = self.naming(course, |replica| read.is_silent(replica));
             self.end_read(number);
             self.fast_reads += 1;
-            self.finish(ticket, Ok(vec![result]));
+            self.finish(ticket, Ok(vec![result]), course);
         }
     }
 
@@ -170,11 +201,15 @@ impl ClientCore {
         self.end_read(number);
         if let Some(pending) = self.tickets.get_mut(&ticket) {
             pending.stage = Stage::Queued;
+            let submitted = pending.moments.submitted;
+            pending.moments.tried = Some(self.now.0.saturating_sub(submitted.0));
+            self.fallen_back += 1;
             self.queue.push(ticket, vec![operation]);
         }
     }
 
     fn on_refusal(&mut self, from: ReplicaId, refusal: Refusal) {
+        self.standings.refused(from);
         if refusal.read {
             let Some(read) = self.reads.get_mut(&refusal.number) else { return };
             let standing = read.on_refusal(&self.config.group, from, self.config.client);
@@ -197,7 +232,7 @@ impl ClientCore {
         let Some(mut flight) = self.flights.remove(&refusal.number) else { return };
         flight.drop_bodies(&group, &mut self.budget);
         for share in flight.shares {
-            self.finish(share.ticket, Err(error.clone()));
+            self.finish(share.ticket, Err(error.clone()), Course::default());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Time and connections.
 
 use crate::core::{ClientCore, Stage};
-use crate::{ClientError, Ticket};
+use crate::{ClientError, Course, Ticket};
 use std::sync::Arc;
 use troth_types::{ReplicaId, Time};
 
@@ -104,7 +104,7 @@ impl ClientCore {
     }
 
     fn end_unanswered(&mut self, ticket: Ticket, stage: Stage, error: ClientError) {
-        self.finish(ticket, Err(error));
+        self.finish(ticket, Err(error), Course::default());
         match stage {
             Stage::Queued => {}
             Stage::Reading(number) => self.end_read(number),
@@ -134,6 +134,9 @@ impl ClientCore {
             if read.lacks_result() {
                 let designated = self.config.group.designated(self.config.client, number);
                 owes(&mut self.debts, designated);
+            }
+            for replica in self.config.group.all().filter(|replica| read.is_silent(*replica)) {
+                self.standings.left_read(replica);
             }
             self.order_read(number);
         }

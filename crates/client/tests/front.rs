@@ -42,6 +42,28 @@ async fn a_liar_changes_nothing() {
 }
 
 #[tokio::test]
+async fn an_operator_is_told_who_lies() {
+    use Behaviour::{Honest, Lying};
+    let cluster = Cluster::start(&[Honest, Lying, Honest]).await;
+    let client = Client::connect(cluster.config()).await.unwrap();
+    let told = async {
+        loop {
+            client.execute(text("add x")).await.unwrap();
+            let replicas = client.status().await.unwrap().replicas;
+            if replicas[1].mismatching > 0 {
+                return replicas;
+            }
+        }
+    };
+    let replicas = tokio::time::timeout(std::time::Duration::from_secs(20), told).await.expect("soon");
+    assert_eq!([0, 1, 2].map(|one| replicas[one].mismatching > 0), [false, true, false]);
+    assert!(replicas[0].matching > 0 && replicas[2].matching > 0 && replicas[1].matching == 0);
+    client.read(text("list")).await.unwrap();
+    let status = client.status().await.unwrap();
+    assert_eq!((status.fast_reads, status.fallen_back), (0, 1), "not all answer it alike");
+}
+
+#[tokio::test]
 async fn two_silent_or_lying_of_five_change_nothing() {
     use Behaviour::{Honest, Lying, Silent};
     let cluster = Cluster::start(&[Silent, Honest, Honest, Lying, Honest]).await;

@@ -81,7 +81,7 @@ fn run(input: &[u8]) {
             }
         }
         while let Some(output) = client.poll() {
-            let Output::Done { ticket, result } = output else { continue };
+            let Output::Done { ticket, result, .. } = output else { continue };
             assert!(ended.insert(ticket), "a submission ended twice");
             for result in result.into_iter().flatten() {
                 let by = said.get(&result).map_or(0, BTreeSet::len);
@@ -94,6 +94,7 @@ fn run(input: &[u8]) {
             "over its bounds"
         );
         let _ = (client.view_hint(), client.next_wake(), client.confirmed(), client.unreachable());
+        group.all().for_each(|replica| drop(format!("{:?}", client.standing(replica))));
     }
     client.close();
 }

@@ -10,7 +10,9 @@ use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time};
 use troth_zookeeper::jute::Output as Record;
 use troth_zookeeper::{ZooKeeper, opcode};
-use troth_zookeeper_gateway::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, Settings};
+use troth_zookeeper_gateway::{
+    CallId, ConnectionId, Frame, Frames, Log, Machine, Output, Peer, Place, Record as Line, Settings,
+};
 
 pub(super) const TARGET: Target = Target {
     name: "zookeeper-gateway",
@@ -52,6 +54,8 @@ impl World {
             unwritten_bytes: 16384,
             connections: 6,
             users: [("me".to_owned(), "secret".to_owned())].into(),
+            audit: Some(Log::at(Place::Stdout)),
+            slow: Some((core::time::Duration::ZERO, Log::at(Place::Stdout))),
             ..Settings::default()
         };
         Self {
@@ -126,6 +130,10 @@ impl World {
     }
 
     fn collect(&mut self) {
+        while let Some(line) = self.machine.poll_record() {
+            let (Line::Audit(line) | Line::Slow(line)) = line;
+            assert!(line.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "it has a line's end: {line}");
+        }
         while let Some(output) = self.machine.poll() {
             match output {
                 Output::Write { to, bytes } => {

@@ -76,6 +76,7 @@ const LAYERS: &[Layer] = &[
             "bytes",
             "getrandom",
             "md-5",
+            "prometheus-client",
             "rustls",
             "serde_json",
             "thiserror",

@@ -2,7 +2,7 @@
 
 use super::connection::{Inbound, Outlet, Target, prepare};
 use super::{ClientConfig, ConnectError, Status};
-use crate::{ClientCore, ClientError, Output, SubmitError, Ticket};
+use crate::{ClientCore, ClientError, Course, Output, SubmitError, Ticket};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use troth_types::{ClientId, Event, ReplicaId, Seq, Time, ToReplica, Wire};
 /// Commands and batches of messages taken per turn.
 const TURN: usize = 1024;
 
-pub(super) type Results = Result<Vec<Bytes>, ClientError>;
+pub(super) type Results = (Result<Vec<Bytes>, ClientError>, Course);
 
 /// What handles ask for.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(super) enum Command {
     Read { operation: Bytes, answer: oneshot::Sender<Results> },
     Events { answer: oneshot::Sender<mpsc::Receiver<Event>> },
     Status { answer: oneshot::Sender<Status> },
+    NameLateAfter { micros: u64 },
     Close { answer: oneshot::Sender<()> },
 }
 
@@ -171,7 +172,10 @@ impl Engine {
         match command {
             Command::Execute { operations, .. } => self.core.has_room(operations),
             Command::Read { operation, .. } => self.core.has_room(std::slice::from_ref(operation)),
-            Command::Events { .. } | Command::Status { .. } | Command::Close { .. } => true,
+            Command::Events { .. }
+            | Command::Status { .. }
+            | Command::NameLateAfter { .. }
+            | Command::Close { .. } => true,
         }
     }
 
@@ -211,9 +215,13 @@ impl Engine {
                     unreachable,
                     outstanding: self.core.outstanding(),
                     confirmed: self.core.confirmed(),
+                    fast_reads: self.core.fast_reads(),
+                    fallen_back: self.core.fallen_back(),
+                    replicas: self.config.group.all().map(|one| self.core.standing(one)).collect(),
                 };
                 let _ = answer.send(status);
             }
+            Command::NameLateAfter { micros } => self.core.name_late_after(micros),
             Command::Close { answer } => {
                 self.core.close();
                 self.closed = true;
@@ -228,7 +236,7 @@ impl Engine {
                 self.answers.insert(ticket, answer);
             }
             // A caller that went away does not care.
-            Err(error) => drop(answer.send(Err(error.into()))),
+            Err(error) => drop(answer.send((Err(error.into()), Course::default()))),
         }
     }
 
@@ -236,9 +244,9 @@ impl Engine {
         while let Some(output) = self.core.poll() {
             match output {
                 Output::Send { to, message } => self.send(to, message),
-                Output::Done { ticket, result } => {
+                Output::Done { ticket, result, course } => {
                     if let Some(answer) = self.answers.remove(&ticket) {
-                        let _ = answer.send(result);
+                        let _ = answer.send((result, course));
                     }
                 }
                 Output::Event(event) => match &mut self.events {

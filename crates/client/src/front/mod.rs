@@ -8,7 +8,7 @@ mod engine;
 
 pub use config::{ClientConfig, ConnectError, ReplicaAddress, Session};
 
-use crate::{ClientError, SubmitError};
+use crate::{ClientError, Course, Standing, SubmitError};
 use bytes::Bytes;
 use engine::{Command, Engine};
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +31,12 @@ pub struct Status {
     /// The highest batch in which something of this client was executed, by the word of as many replicas as are believed: every
     /// batch that was acknowledged to anybody before that call began has a lower number.
     pub confirmed: Seq,
+    /// Reads that were answered without being ordered.
+    pub fast_reads: u64,
+    /// Those of them for which too few replicas answered alike in time: they were ordered then.
+    pub fallen_back: u64,
+    /// How each replica does, in their order.
+    pub replicas: Vec<Standing>,
 }
 
 /// A client of a replica group. Clones share one session; any number of calls may be outstanding,
@@ -81,10 +87,22 @@ impl Client {
     /// # Errors
     /// As [`Client::execute`], for all of them alike.
     pub async fn execute_all(&self, operations: Vec<Bytes>) -> Result<Vec<Bytes>, ClientError> {
+        self.execute_all_noting(operations).await.0
+    }
+
+    /// The same, and where the time went.
+    ///
+    /// # Errors
+    /// The result is as that of [`Client::execute_all`].
+    pub async fn execute_all_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> (Result<Vec<Bytes>, ClientError>, Course) {
         if operations.is_empty() {
-            return Ok(Vec::new());
+            return (Ok(Vec::new()), Course::default());
         }
-        self.ask(|answer| Command::Execute { operations, answer }).await?
+        let asked = self.ask(|answer| Command::Execute { operations, answer }).await;
+        asked.unwrap_or_else(|error| (Err(error), Course::default()))
     }
 
     /// Has an operation answered that changes nothing: without ordering where all replicas agree.
@@ -92,8 +110,26 @@ impl Client {
     /// # Errors
     /// As [`Client::execute`].
     pub async fn read(&self, operation: Bytes) -> Result<Bytes, ClientError> {
-        let results = self.ask(|answer| Command::Read { operation, answer }).await??;
-        Ok(only(results))
+        self.read_noting(operation).await.0
+    }
+
+    /// The same, and where the time went.
+    ///
+    /// # Errors
+    /// The result is as that of [`Client::read`].
+    pub async fn read_noting(&self, operation: Bytes) -> (Result<Bytes, ClientError>, Course) {
+        let asked = self.ask(|answer| Command::Read { operation, answer }).await;
+        let (result, course) = asked.unwrap_or_else(|error| (Err(error), Course::default()));
+        (result.map(only), course)
+    }
+
+    /// From now on the courses of calls that take so long name the replicas that had not answered.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub async fn name_late_after(&self, micros: u64) -> Result<(), ClientError> {
+        let sent = self.commands.send(Command::NameLateAfter { micros }).await;
+        sent.map_err(|_| ClientError::Closed { sent: false })
     }
 
     /// The events that the service tells this client from now on, in order, each before the

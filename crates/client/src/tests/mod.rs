@@ -8,6 +8,7 @@ mod refusals;
 mod replies;
 #[cfg(feature = "front")]
 mod sessions;
+mod standing;
 mod tentative;
 mod timing;
 mod window;
@@ -94,7 +95,7 @@ impl Scene {
                     seen.frames.push((to, frame, full));
                 }
                 Output::Send { to, message: ToReplica::Read(read) } => seen.reads.push((to, read)),
-                Output::Done { ticket, result } => {
+                Output::Done { ticket, result, .. } => {
                     seen.order.push(format!("d{}", ticket.0));
                     seen.done.push((ticket, result));
                 }

@@ -26,11 +26,12 @@ macro_rules! rule {
 }
 
 mod machine;
+mod metrics;
 mod settings;
 mod shell;
 
-pub use machine::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, TooLong, is_word};
-pub use settings::{Settings, TlsClients, TlsFiles};
+pub use machine::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, Record, TooLong, is_word};
+pub use settings::{Log, Place, Settings, TlsClients, TlsFiles};
 pub use shell::{Gateway, Group, StartError};
 
 #[cfg(test)]

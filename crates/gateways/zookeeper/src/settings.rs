@@ -26,6 +26,35 @@ pub struct TlsClients {
     pub required: bool,
 }
 
+/// Where the lines of a log go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To standard output, from where a service manager takes them.
+    Stdout,
+    /// To a file, which only its user may read.
+    File(PathBuf),
+}
+
+/// A log for operators: one JSON object a line. What it cannot take, because its disk is full or nobody reads it, is lost and
+/// counted; nothing waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Where the lines go.
+    pub place: Place,
+    /// Bytes of a file after which it is put aside, as `FILE.1`, and another one begun.
+    pub file_bytes: u64,
+    /// Files that are kept, with the one that is written: the oldest goes.
+    pub files: u32,
+}
+
+impl Log {
+    /// A log there, of ten files of 64 MiB at most.
+    #[must_use]
+    pub fn at(place: Place) -> Self {
+        Self { place, file_bytes: 64 << 20, files: 10 }
+    }
+}
+
 /// How a gateway serves, and its bounds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -60,6 +89,10 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
     /// Who may authenticate with SASL (DIGEST-MD5): passwords by user.
     pub users: BTreeMap<String, String>,
+    /// The log of who asked for which change, and what came of it; none where there is none.
+    pub audit: Option<Log>,
+    /// The log of requests that took at least so long from their packet to their reply; none where there is none.
+    pub slow: Option<(Duration, Log)>,
 }
 
 impl Settings {
@@ -87,6 +120,8 @@ impl Default for Settings {
             words: BTreeSet::from(["srvr".to_owned()]),
             environment: Vec::new(),
             users: BTreeMap::new(),
+            audit: None,
+            slow: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+mod changes;
 mod code;
 mod counters;
 pub mod events;
@@ -28,6 +29,7 @@ mod store;
 mod tree;
 mod watches;
 
+pub use changes::{Change, changes, may_change, path_of, without_secret};
 pub use code::Code;
 pub use message::{
     Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, sealed,

@@ -226,7 +226,7 @@ impl Client {
                     checks.judge("events", &[], result);
                     self.workload.told(now, &event, checks);
                 }
-                Output::Done { ticket, result } => {
+                Output::Done { ticket, result, .. } => {
                     ended += 1;
                     self.done(now, ticket, result.ok(), checks);
                 }

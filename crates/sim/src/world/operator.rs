@@ -107,7 +107,7 @@ impl Operator {
             match output {
                 Output::Send { to, message } => send.push(Sending { to, message }),
                 Output::Event(_) => {}
-                Output::Done { ticket, result } => {
+                Output::Done { ticket, result, .. } => {
                     // Others were given up.
                     let Some(UnderWay { wanted, change: asked, .. }) =
                         self.under_way.take_if(|under_way| under_way.ticket == ticket)

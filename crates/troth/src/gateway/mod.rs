@@ -13,13 +13,13 @@ use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use troth_node::config::{Cluster, Layout, Service};
 use troth_types::ClientId;
-use troth_zookeeper_gateway::{Settings, StartError, TlsClients, TlsFiles};
+use troth_zookeeper_gateway::{Log, Place, Settings, StartError, TlsClients, TlsFiles};
 
 /// Where ZooKeeper's clients look for a server.
 pub(crate) const USUAL: &str = "127.0.0.1:2181";
@@ -74,7 +74,7 @@ struct ZooKeeper {
     /// Let clients without a certificate connect with TLS, too.
     #[arg(long, requires = "tls_clients")]
     tls_clients_optional: bool,
-    /// Where the admin pages are (http://ADDRESS:PORT/commands), neither encrypted nor authenticated; nowhere where absent.
+    /// Where the admin pages and metrics are (http://ADDRESS:PORT/commands and /metrics), neither encrypted nor authenticated; nowhere where absent.
     #[arg(long, value_name = "ADDRESS:PORT")]
     admin: Option<SocketAddr>,
     /// The group's client to be; a free one where absent. One process at a time may be a client.
@@ -86,6 +86,10 @@ struct ZooKeeper {
     /// The most connections of one address; 0 for any number.
     #[arg(long, value_name = "N", default_value_t = 60)]
     connections_per_address: u32,
+    /// Bytes of all connections together that may wait, for the group or for their clients; where there are more, the
+    /// connection with the most is closed.
+    #[arg(long, value_name = "BYTES", default_value_t = 512 << 20)]
+    memory: usize,
     /// The longest packet of a client, in bytes; who sends a longer one is disconnected.
     #[arg(long, value_name = "BYTES", default_value_t = 0xf_ffff)]
     packet_bytes: usize,
@@ -95,12 +99,34 @@ struct ZooKeeper {
     /// A file of those who may authenticate with SASL (DIGEST-MD5): a line name:password each, readable by its user only.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
+    /// Write down who asks for which change and what comes of it, a JSON object a line: to this file, or to standard output
+    /// where it is -.
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// Write down requests that take so many milliseconds or more, and where their time went.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    slow: Option<u64>,
+    /// The file for that; standard output where it is -.
+    #[arg(long, value_name = "FILE", default_value = "-", requires = "slow")]
+    slow_log: PathBuf,
+    /// Bytes of a file of these logs after which another is begun.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 16..))]
+    log_bytes: u64,
+    /// Files of each of these logs that are kept; the oldest goes.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    log_files: u32,
     /// Stop when standard input ends; `troth up` starts it so.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
 }
 
 impl ZooKeeper {
+    /// A log in this file, or on standard output.
+    fn log(&self, path: &Path) -> Log {
+        let place = if path == Path::new("-") { Place::Stdout } else { Place::File(path.to_owned()) };
+        Log { place, file_bytes: self.log_bytes, files: self.log_files }
+    }
+
     /// Where clients connect with TLS, and how.
     fn secure(&self) -> Option<(Vec<SocketAddr>, TlsFiles)> {
         // The command line has either all of these or none.
@@ -140,6 +166,20 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
             asked.packet_bytes
         )));
     }
+    let least = asked.packet_bytes.max(Settings::default().outstanding_bytes);
+    if asked.memory < least {
+        return Err(Failure::usage(format!(
+            "--memory {} is too little: one connection may have {least} bytes outstanding, and should not fill all of it",
+            asked.memory
+        )));
+    }
+    let twice = asked.slow.is_some() && asked.audit_log.as_ref() == Some(&asked.slow_log);
+    if twice && asked.slow_log != Path::new("-") {
+        return Err(Failure::usage(format!(
+            "--audit-log and --slow-log are both {}\n  mend: give each a file of its own",
+            asked.slow_log.display()
+        )));
+    }
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(Settings {
         listen: asked.listen.clone(),
@@ -149,6 +189,9 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
         packet_bytes: asked.packet_bytes,
         connections: number(asked.connections),
         connections_per_address: number(asked.connections_per_address),
+        memory_bytes: asked.memory,
+        audit: asked.audit_log.as_deref().map(|path| asked.log(path)),
+        slow: asked.slow.map(|millis| (Duration::from_millis(millis), asked.log(&asked.slow_log))),
         words: asked.words.iter().map(|word| word.trim().to_owned()).collect::<BTreeSet<_>>(),
         users: asked.users.as_deref().map(passwords::read).transpose()?.unwrap_or_default(),
         ..Settings::default()
@@ -184,7 +227,7 @@ async fn serve(
         troth_zookeeper_gateway::Gateway::start(settings, client).await.map_err(|why| not_started(&why))?;
     let addresses: Vec<String> = gateway.addresses().iter().map(ToString::to_string).collect();
     if let Some(pages) = gateway.admin() {
-        say!("Admin pages: http://{pages}/commands");
+        say!("Admin pages: http://{pages}/commands, metrics: http://{pages}/metrics");
     }
     let secure: Vec<String> = gateway.secure_addresses().iter().map(ToString::to_string).collect();
     if !secure.is_empty() {
@@ -207,6 +250,9 @@ fn not_started(why: &StartError) -> Failure {
         }
         StartError::Tls(_) => {
             "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read"
+        }
+        StartError::Log { .. } => {
+            "\n  mend: see --audit-log and --slow-log: files that this user may write, or - for standard output"
         }
         StartError::Client(_) => "",
     };

@@ -10,6 +10,7 @@ mod reach;
 mod renewal;
 mod room;
 mod suggest;
+mod units;
 mod up;
 mod users;
 mod words;

@@ -20,7 +20,7 @@ fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
 }
 
 /// As [`gateway`], where it says so many lines before.
-fn gateway_saying(dir: &Path, arguments: &[&str], before: usize) -> (Running, String) {
+pub fn gateway_saying(dir: &Path, arguments: &[&str], before: usize) -> (Running, String) {
     let mut command = troth(dir);
     command.args(["gateway", "zookeeper", "--listen", "127.0.0.1:0"]).args(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
@@ -31,16 +31,16 @@ fn gateway_saying(dir: &Path, arguments: &[&str], before: usize) -> (Running, St
 }
 
 /// A ZooKeeper client's connection.
-struct Connection {
+pub struct Connection {
     stream: TcpStream,
     xid: i32,
 }
 
 /// A session and its password.
-type Known = (i64, Bytes);
+pub type Known = (i64, Bytes);
 
 impl Connection {
-    fn open(place: &str, known: Option<&Known>) -> (Self, Known) {
+    pub fn open(place: &str, known: Option<&Known>) -> (Self, Known) {
         let stream = TcpStream::connect(place).expect("the gateway listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut connection = Self { stream, xid: 0 };
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// Error and record of the answer.
-    fn ask(&mut self, code: i32, record: &[u8]) -> (i32, Bytes) {
+    pub fn ask(&mut self, code: i32, record: &[u8]) -> (i32, Bytes) {
         self.xid += 1;
         let mut out = Output::new();
         out.int(self.xid).int(code);
@@ -83,13 +83,13 @@ impl Connection {
         (error, answer.slice(16..))
     }
 
-    fn create(&mut self, path: &str, data: &[u8], flags: i32) -> i32 {
+    pub fn create(&mut self, path: &str, data: &[u8], flags: i32) -> i32 {
         let mut out = Output::new();
         out.text(path).buffer(data).length(1).int(31).text("world").text("anyone").int(flags);
         self.ask(opcode::CREATE, &out.finish()).0
     }
 
-    fn data(&mut self, path: &str) -> Result<Bytes, i32> {
+    pub fn data(&mut self, path: &str) -> Result<Bytes, i32> {
         let mut out = Output::new();
         out.text(path).boolean(false);
         match self.ask(opcode::GET_DATA, &out.finish()) {
@@ -99,7 +99,7 @@ impl Connection {
     }
 }
 
-fn word(place: &str, word: &str) -> String {
+pub fn word(place: &str, word: &str) -> String {
     let mut stream = TcpStream::connect(place).expect("the gateway listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     stream.write_all(word.as_bytes()).expect("sent");
@@ -109,7 +109,7 @@ fn word(place: &str, word: &str) -> String {
 }
 
 /// What a gateway that must not start says.
-fn refused(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+pub fn refused(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(dir, &[&["gateway", "zookeeper"], arguments].concat());
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }

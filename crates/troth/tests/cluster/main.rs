@@ -17,6 +17,7 @@ mod full;
 mod gateway;
 mod killed;
 mod life;
+mod operating;
 mod pbft;
 mod pbft_reads;
 mod printing;

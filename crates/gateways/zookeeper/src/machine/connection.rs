@@ -1,6 +1,7 @@
 //! What is known of a connection.
 
 use super::line::Line;
+use super::measures::Ended;
 use super::sasl::Sasl;
 use super::statistics::Numbers;
 use super::watches::Held;
@@ -18,6 +19,8 @@ pub(super) struct Connection {
     pub(super) address: SocketAddr,
     /// Who its client is, as far as a gateway sees it.
     pub(super) who: Vec<Id>,
+    /// Who it has proved to be since; kept only where somebody writes down who does what.
+    pub(super) proven: Vec<String>,
     pub(super) random: [u8; 32],
     pub(super) opened: Time,
     /// When the last packet came.
@@ -93,6 +96,7 @@ impl Connection {
         Self {
             address: peer.address,
             who,
+            proven: Vec::new(),
             random: peer.random,
             opened: now,
             heard: now,
@@ -133,7 +137,7 @@ impl Machine {
         while self.held_bytes > self.settings.memory_bytes {
             let most = self.connections.iter().max_by_key(|(_, connection)| connection.counted);
             let Some(id) = most.map(|(id, _)| *id) else { return };
-            self.close(id, false);
+            self.end(id, false, Ended::Memory);
         }
     }
 }

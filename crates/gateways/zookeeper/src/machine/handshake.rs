@@ -2,6 +2,7 @@
 
 use super::connection::{Entering, Session, Stage};
 use super::frames::FIRST_PACKET;
+use super::measures::{ATTACHED, EXPIRED, Ended, FAILED, Refused};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
@@ -23,10 +24,11 @@ impl Machine {
     pub(super) fn enter(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         rule!("ZKG-B5");
-        if packet.len() > FIRST_PACKET {
-            return self.close(id, false);
-        }
-        let Ok(request) = wire::read_connect(&packet) else { return self.close(id, false) };
+        let request = wire::read_connect(&packet).ok().filter(|_| packet.len() <= FIRST_PACKET);
+        let Some(request) = request else {
+            self.measures.refuse(Refused::Malformed);
+            return self.end(id, false, Ended::Malformed);
+        };
         let opens = request.session == 0;
         let own = connection.random.first_chunk().copied().unwrap_or_default();
         let shown = Password::try_from(&request.password[..]);
@@ -66,7 +68,10 @@ impl Machine {
                 self.ask_for_session(now, id)
             }
             // What it has seen was of another group, or is lost; or nobody answers.
-            _ => self.close(id, false),
+            _ => {
+                self.measures.entered[FAILED] += 1;
+                self.end(id, false, Ended::Unanswered);
+            }
         }
     }
 
@@ -81,6 +86,7 @@ impl Machine {
             session => Operation::Attach { session, password, timeout, who },
         };
         let call = self.ask(Purpose::Enter(id));
+        self.audit_session(call, id);
         self.outputs.push_back(Output::Execute { call, operations: vec![operation.to_wire()] });
     }
 
@@ -95,7 +101,7 @@ impl Machine {
         match answer {
             Some(Answer::Attached { .. }) if over => {
                 rule!("ZKG-S4");
-                self.close(id, false);
+                self.end(id, false, Ended::Over);
             }
             Some(Answer::Attached { at, timeout }) => {
                 rule!("ZKG-S1");
@@ -106,8 +112,9 @@ impl Machine {
                 let timeout = u64::from(timeout) * 1000;
                 let session = Session { at, timeout, shown, alive: false, confirmed: sent };
                 if session.is_unconfirmed(now) {
-                    return self.close(id, false);
+                    return self.end(id, false, Ended::Unconfirmed);
                 }
+                self.measures.entered[ATTACHED] += 1;
                 connection.stage = Stage::Attached(session);
                 self.attached.insert(at, id);
                 self.session_began(now, timeout);
@@ -125,15 +132,20 @@ impl Machine {
                     self.refuse(id, says_read_only);
                 } else {
                     // The session may be there; another gateway may have room.
-                    self.close(id, false);
+                    self.measures.entered[FAILED] += 1;
+                    self.end(id, false, Ended::Unanswered);
                 }
             }
-            _ => self.close(id, false),
+            _ => {
+                self.measures.entered[FAILED] += 1;
+                self.end(id, false, Ended::Unanswered);
+            }
         }
     }
 
     /// There is no such session.
     fn refuse(&mut self, id: ConnectionId, says_read_only: bool) {
+        self.measures.entered[EXPIRED] += 1;
         self.write(id, wire::refused(says_read_only));
         self.close(id, true);
     }

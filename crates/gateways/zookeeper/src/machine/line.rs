@@ -1,5 +1,6 @@
 //! A session's requests, in the order in which they came: none is answered before those that came before it.
 
+use super::measures::Times;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::{Limits, Time};
@@ -37,6 +38,9 @@ pub(super) struct Pending {
     pub(super) alone: bool,
     /// Whether nothing that comes behind it goes with it: its answer may end the connection.
     pub(super) ends: bool,
+    /// Whether it sets watches.
+    pub(super) watches: bool,
+    pub(super) times: Times,
     pub(super) state: State,
 }
 
@@ -96,6 +100,11 @@ pub(super) fn fits(operation: &Bytes, limits: &Limits) -> bool {
 impl Line {
     pub(super) fn push(&mut self, pending: Pending) {
         self.waiting.push_back(pending);
+    }
+
+    /// All that are without a written reply.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Pending> {
+        self.waiting.iter()
     }
 
     pub(super) fn len(&self) -> usize {

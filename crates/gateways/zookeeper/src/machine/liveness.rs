@@ -2,6 +2,7 @@
 
 use super::connection::{Session, Stage};
 use super::handshake::only;
+use super::measures::Ended;
 use super::{ConnectionId, Machine, Output, Purpose};
 use bytes::Bytes;
 use troth_client::ClientError;
@@ -93,23 +94,25 @@ impl Machine {
 
     fn close_late(&mut self, now: Time) {
         let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
-        let mut late: Vec<ConnectionId> = Vec::new();
+        let mut late: Vec<(ConnectionId, Ended)> = Vec::new();
         for (id, connection) in &self.connections {
             rule!("ZKG-L3");
             rule!("ZKG-L4");
-            let is_late = match &connection.stage {
-                Stage::New | Stage::Entering(_) => connection.opened.after(handshake) <= now,
-                Stage::Attached(session) if session.is_unconfirmed(now) => true,
+            let (is_late, why) = match &connection.stage {
+                Stage::New | Stage::Entering(_) => {
+                    (connection.opened.after(handshake) <= now, Ended::Handshake)
+                }
+                Stage::Attached(session) if session.is_unconfirmed(now) => (true, Ended::Unconfirmed),
                 // From one that is not read because of its bounds nothing can be heard.
-                Stage::Attached(_) if self.is_full(connection) => false,
-                Stage::Attached(session) => connection.heard.after(session.timeout) <= now,
+                Stage::Attached(_) if self.is_full(connection) => (false, Ended::Silent),
+                Stage::Attached(session) => (connection.heard.after(session.timeout) <= now, Ended::Silent),
             };
             if is_late {
-                late.push(*id);
+                late.push((*id, why));
             }
         }
-        for id in late {
-            self.close(id, true);
+        for (id, why) in late {
+            self.end(id, true, why);
         }
     }
 

@@ -1,21 +1,29 @@
 //! What a gateway decides: a pure machine. Packets, answers and events come in, and so do time and randomness; packets to
 //! write and calls of the group come out. One file for each subject.
 
+mod audit;
 mod connection;
 mod frames;
 mod handshake;
 mod line;
 mod liveness;
+mod measures;
+mod record;
 mod replies;
 mod reports;
 mod requests;
 mod sasl;
+mod slow;
 mod statistics;
 mod watches;
 mod wire;
 mod words;
 
 pub use frames::{Frame, Frames, TooLong};
+pub(crate) use measures::{
+    BOUNDS, ENDED, ENTERED, Gauges, Histogram, Measures, OPERATIONS, OUTCOMES, PATHS, REFUSED,
+};
+pub use record::Record;
 pub(crate) use reports::reports;
 pub use words::is_word;
 
@@ -23,13 +31,16 @@ pub use words::is_word;
 pub(crate) use sasl::read_fields;
 
 use crate::Settings;
+use audit::Audited;
 use bytes::Bytes;
 use connection::{Connection, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
+use measures::{Ended, Refused};
+use record::Records;
 use statistics::Statistics;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use troth_client::ClientError;
+use troth_client::{ClientError, Course};
 use troth_types::Time;
 use troth_zookeeper::Attachment;
 
@@ -128,6 +139,11 @@ pub struct Machine {
     expected: usize,
     liveness: Liveness,
     statistics: Statistics,
+    measures: Measures,
+    slow: slow::Pace,
+    /// What is written down when calls are answered; empty where nobody writes it down.
+    audits: BTreeMap<CallId, Audited>,
+    records: Records,
     outputs: VecDeque<Output>,
 }
 
@@ -148,6 +164,10 @@ impl Machine {
             expected: 0,
             liveness: Liveness::default(),
             statistics: Statistics::default(),
+            measures: Measures::default(),
+            slow: slow::Pace::default(),
+            audits: BTreeMap::new(),
+            records: Records::default(),
             outputs: VecDeque::new(),
         }
     }
@@ -155,6 +175,12 @@ impl Machine {
     /// The next thing that the machine wants done, in order. Take all of them after each input.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// The next line for a log, in order. Take all of them after each input, too. There are none where the settings name no log
+    /// for them.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.0.pop_front()
     }
 
     /// Connections now.
@@ -171,6 +197,8 @@ impl Machine {
         let most = self.settings.connections_per_address;
         if self.connections.len() >= self.settings.connections || (most > 0 && of_address >= most) {
             self.statistics.rejected += 1;
+            let of_all = self.connections.len() >= self.settings.connections;
+            self.measures.rejected[usize::from(!of_all)] += 1;
             self.outputs.push_back(Output::Close { connection: id, flush: false });
             return;
         }
@@ -200,7 +228,8 @@ impl Machine {
         rule!("ZKG-B2");
         let most = self.settings.most_outstanding_bytes();
         if connection.requests > self.settings.outstanding_requests || connection.bytes > most {
-            return self.close(id, false);
+            self.measures.refuse(Refused::Outstanding);
+            return self.end(id, false, Ended::Outstanding);
         }
         match &mut connection.stage {
             Stage::New => self.enter(now, id, packet),
@@ -224,7 +253,20 @@ impl Machine {
 
     /// The group has answered a call. Whatever events came before must have been handed in already.
     pub fn answered(&mut self, now: Time, call: CallId, results: Result<Vec<Bytes>, ClientError>) {
+        self.answered_on(now, call, results, &Course::default());
+    }
+
+    /// The same, with where its time went.
+    pub fn answered_on(
+        &mut self,
+        now: Time,
+        call: CallId,
+        results: Result<Vec<Bytes>, ClientError>,
+        course: &Course,
+    ) {
         let Some(purpose) = self.calls.remove(&call) else { return };
+        self.audit(now, call, &results);
+        self.follow(now, &purpose, course);
         match purpose {
             Purpose::Reach(id) => self.reached(now, id, results),
             Purpose::Enter(id) => {
@@ -258,10 +300,32 @@ impl Machine {
     }
 
     fn ask(&mut self, purpose: Purpose) -> CallId {
-        self.next_call += 1;
-        let call = CallId(self.next_call);
+        let call = self.call();
         self.calls.insert(call, purpose);
         call
+    }
+
+    /// A number for a call.
+    fn call(&mut self) -> CallId {
+        self.next_call += 1;
+        CallId(self.next_call)
+    }
+
+    /// Notes where the time of requests went that are answered now.
+    fn follow(&mut self, now: Time, purpose: &Purpose, course: &Course) {
+        let (id, numbers) = match purpose {
+            Purpose::Requests(id, numbers, _) => (id, numbers.as_slice()),
+            Purpose::Look(id, number) => (id, core::slice::from_ref(number)),
+            Purpose::Reach(_) | Purpose::Enter(_) | Purpose::Touch(..) => return,
+        };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        for number in numbers {
+            if let Some(pending) = connection.line.get_mut(*number) {
+                pending.times.answered = Some(now);
+                // Empty but of what was slow: nothing is allocated.
+                pending.times.course.clone_from(course);
+            }
+        }
     }
 
     fn write(&mut self, id: ConnectionId, bytes: Bytes) {
@@ -269,7 +333,7 @@ impl Machine {
         rule!("ZKG-B4");
         connection.unwritten += bytes.len();
         if connection.unwritten > self.settings.unwritten_bytes {
-            return self.close(id, false);
+            return self.end(id, false, Ended::Unread);
         }
         connection.statistics.sent += 1;
         self.statistics.totals.sent += 1;
@@ -292,6 +356,9 @@ impl Machine {
 
     fn forget(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.remove(&id) else { return false };
+        for pending in connection.line.waiting() {
+            self.measures.lost(&pending.what);
+        }
         self.held_bytes -= connection.counted;
         let address = connection.address.ip().to_canonical();
         if let Some(count) = self.addresses.get_mut(&address) {

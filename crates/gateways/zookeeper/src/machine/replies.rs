@@ -2,6 +2,7 @@
 
 use super::handshake::only;
 use super::line::{Reply, State, What};
+use super::measures::Ended;
 use super::requests::too_large;
 use super::sasl::no_token;
 use super::{ConnectionId, Machine, wire};
@@ -66,7 +67,7 @@ impl Machine {
         };
         rule!("ZKG-R1");
         let Some(answers) = answers.filter(|answers| answers.len() == numbers.len()) else {
-            return self.close(id, true);
+            return self.end(id, true, Ended::Unanswered);
         };
         // Replies that are marks say nothing: perhaps none was executed.
         if answers.iter().any(Option::is_some)
@@ -102,7 +103,7 @@ impl Machine {
         }
         if over {
             self.flush(now, id);
-            return self.close(id, true);
+            return self.end(id, true, Ended::Unanswered);
         }
         self.flush(now, id);
         // What is sent from here on is executed after whatever these tell of.
@@ -137,7 +138,7 @@ impl Machine {
         };
         match reply {
             Some(reply) => connection.line.seen(number, reply),
-            None => return self.close(id, true),
+            None => return self.end(id, true, Ended::Unanswered),
         }
         self.expected = self.expected.max(shown);
         self.advance(now, id);
@@ -162,6 +163,8 @@ impl Machine {
             rule!("ZKG-R2");
             self.write(id, wire::reply(pending.xid, reply.zxid, reply.error, &reply.body));
             self.note(id, now, pending.since, pending.xid, &pending.what, reply.zxid);
+            self.measures.answered(now, &pending, &reply);
+            self.note_slow(now, id, &pending, &reply);
             self.done(id, pending.bytes);
             if reply.last {
                 return self.close(id, true);

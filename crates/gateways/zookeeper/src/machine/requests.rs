@@ -1,6 +1,7 @@
 //! The requests of a session, on their way to the group.
 
-use super::line::{Going, Pending, Reply, State, What, fits};
+use super::line::{Going, Line, Pending, Reply, State, What, fits};
+use super::measures::{Ended, OK, PING, Refused, Times};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use bytes::Bytes;
 use troth_types::{Time, Wire};
@@ -11,7 +12,10 @@ impl Machine {
     pub(super) fn request(&mut self, now: Time, id: ConnectionId, packet: &Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(session) = connection.session() else { return };
-        let Ok((xid, code, body)) = wire::read_request(packet) else { return self.close(id, false) };
+        let Ok((xid, code, body)) = wire::read_request(packet) else {
+            self.measures.refuse(Refused::Malformed);
+            return self.end(id, false, Ended::Malformed);
+        };
         session.alive = true;
         let (at, shown) = (session.at, session.shown);
         let (unconfirmed, behind) = (session.is_unconfirmed(now), session.is_behind(now));
@@ -21,9 +25,10 @@ impl Machine {
         if code == opcode::PING {
             rule!("ZKG-L4");
             if unconfirmed {
-                return self.close(id, true);
+                return self.end(id, true, Ended::Unconfirmed);
             }
             rule!("ZKG-L2");
+            self.measures.requests[PING][OK] += 1;
             self.write(id, wire::reply(wire::PING_XID, shown, 0, &[]));
             return self.done(id, packet.len());
         }
@@ -43,9 +48,12 @@ impl Machine {
             repeats: reads || reads_and_watches(code),
             alone: false,
             ends,
+            watches: !reads && reads_and_watches(code) || watches_alone(code),
+            times: Times::default(),
             state: State::Waiting,
         };
         if !fits(&pending.operation, &self.settings.limits) {
+            self.measures.refuse(Refused::TooLarge);
             pending.state = State::Settled(too_large());
             pending.operation = Bytes::new();
         }
@@ -64,11 +72,15 @@ impl Machine {
                     // The group hears of the client by this.
                     session.alive = false;
                 }
+                sent(&mut connection.line, &numbers, now);
                 let operations = operations(connection, &numbers);
-                let call = self.ask(Purpose::Requests(id, numbers, now));
+                let call = self.call();
+                self.audit_requests(call, id, &numbers);
+                self.calls.insert(call, Purpose::Requests(id, numbers, now));
                 self.outputs.push_back(Output::Execute { call, operations });
             }
             Going::Reads(numbers) => {
+                sent(&mut connection.line, &numbers, now);
                 for (number, operation) in numbers.iter().zip(operations(connection, &numbers)) {
                     let call = self.ask(Purpose::Look(id, *number));
                     self.outputs.push_back(Output::Read { call, operation });
@@ -82,6 +94,20 @@ impl Machine {
 fn reads_and_watches(code: i32) -> bool {
     use opcode::{EXISTS, GET_ACL, GET_CHILDREN, GET_CHILDREN2, GET_DATA};
     matches!(code, EXISTS | GET_ACL | GET_CHILDREN | GET_CHILDREN2 | GET_DATA)
+}
+
+/// Whether one with this code does nothing else than that.
+fn watches_alone(code: i32) -> bool {
+    matches!(code, opcode::ADD_WATCH | opcode::SET_WATCHES | opcode::SET_WATCHES2)
+}
+
+/// Notes that these go to the group now.
+fn sent(line: &mut Line, numbers: &[u64], now: Time) {
+    for number in numbers {
+        if let Some(pending) = line.get_mut(*number) {
+            pending.times.sent = Some(now);
+        }
+    }
 }
 
 fn operations(connection: &mut super::Connection, numbers: &[u64]) -> Vec<Bytes> {

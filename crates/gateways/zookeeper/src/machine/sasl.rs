@@ -3,6 +3,7 @@
 
 use super::connection::Connection;
 use super::line::{Pending, Reply, State, What};
+use super::measures::{Ended, Refused, Times};
 use super::{ConnectionId, Machine};
 use bytes::Bytes;
 use core::fmt::Write;
@@ -131,7 +132,10 @@ impl Machine {
     /// A token of a client that has a session.
     pub(super) fn sasl(&mut self, now: Time, id: ConnectionId, xid: i32, bytes: usize, body: &Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let Ok(token) = Input::new(body).buffer() else { return self.close(id, false) };
+        let Ok(token) = Input::new(body).buffer() else {
+            self.measures.refuse(Refused::Malformed);
+            return self.end(id, false, Ended::Malformed);
+        };
         let (nonce, stage) = (nonce(connection), connection.sasl);
         let Some(session) = connection.session() else { return };
         let at = session.at;
@@ -172,6 +176,8 @@ impl Machine {
             repeats: false,
             alone: false,
             ends: true,
+            watches: false,
+            times: Times::default(),
             state,
         };
         connection.line.push(pending);

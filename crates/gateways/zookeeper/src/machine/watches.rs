@@ -1,6 +1,7 @@
 //! What the group tells of its own accord.
 
 use super::connection::{Connection, Stage};
+use super::measures::Ended;
 use super::{ConnectionId, Machine, Purpose, wire};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -55,12 +56,13 @@ impl Machine {
     /// Nobody knows what the clients were not told: they connect anew and say what they watch.
     fn lost(&mut self) {
         rule!("ZKG-E3");
+        self.measures.lost_markers += 1;
         // What was lost may have been told of a session whose answer is still on its way, too.
         let has = |connection: &Connection| !matches!(connection.stage, Stage::New);
         let all = self.connections.iter().filter(|(_, connection)| has(connection));
         let ids: Vec<ConnectionId> = all.map(|(id, _)| *id).collect();
         for id in ids {
-            self.close(id, true);
+            self.end(id, true, Ended::EventsLost);
         }
     }
 
@@ -74,11 +76,12 @@ impl Machine {
         if connection.line.is_ordering() {
             connection.held.push(zxid, packet);
             if connection.held.bytes + connection.unwritten > self.settings.unwritten_bytes {
-                self.close(id, false);
+                self.end(id, false, Ended::Unread);
             }
             return self.count(id);
         }
         self.show(id, zxid);
+        self.measures.events += 1;
         self.write(id, packet);
         self.count(id);
     }
@@ -87,7 +90,7 @@ impl Machine {
     pub(super) fn over(&mut self, at: Attachment) {
         rule!("ZKG-S4");
         if let Some(id) = self.attached.get(&at).copied() {
-            return self.close(id, true);
+            return self.end(id, true, Ended::Over);
         }
         if !self.calls.values().any(|purpose| matches!(purpose, Purpose::Enter(_))) {
             return;
@@ -118,6 +121,7 @@ impl Machine {
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let Some((zxid, packet)) = connection.held.take_up_to(zxid) else { return };
             self.show(id, zxid);
+            self.measures.events += 1;
             self.write(id, packet);
         }
     }

@@ -2,6 +2,7 @@
 //! of the group it knows nothing.
 
 use super::connection::{Connection, Stage};
+use super::measures::{Ended, Refused};
 use super::statistics::Numbers;
 use super::{ConnectionId, Machine};
 use bytes::Bytes;
@@ -35,13 +36,16 @@ impl Machine {
         connection.statistics.received += 1;
         self.statistics.totals.received += 1;
         let Some(word) = name(word).filter(|_| matches!(connection.stage, Stage::New)) else {
-            return self.close(id, false);
+            return self.end(id, false, Ended::Malformed);
         };
         rule!("ZKG-W1");
         let allowed = self.settings.words.contains("*") || self.settings.words.contains(word);
         let answer = match allowed && ANSWERED.contains(&word) {
             true => self.say(word),
-            false => format!("{word} is not executed because it is not in the whitelist.\n"),
+            false => {
+                self.measures.refuse(Refused::Word);
+                format!("{word} is not executed because it is not in the whitelist.\n")
+            }
         };
         self.write(id, Bytes::from(answer));
         self.close(id, true);

@@ -1,7 +1,8 @@
-//! The admin pages over the least HTTP that serves them: `/commands`, and `/commands/<name>`.
+//! The admin pages over the least HTTP that serves them: `/commands`, `/commands/<name>`, and `/metrics`.
 
 use super::hub::Inbound;
 use crate::machine::reports;
+use crate::metrics::MEDIA_TYPE;
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
@@ -70,12 +71,20 @@ async fn page(head: &[u8], inbound: &mpsc::Sender<Inbound>) -> Page {
     }
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     let path = std::str::from_utf8(path).unwrap_or_default();
+    if path == "/metrics" {
+        let (asked, said) = oneshot::channel();
+        let sent = inbound.send(Inbound::Metrics(asked)).await;
+        return match (sent, said.await) {
+            (Ok(()), Ok(text)) => ("200 OK", MEDIA_TYPE, text),
+            _ => ("503 Service Unavailable", HTML, "the gateway is going down\n".to_owned()),
+        };
+    }
     if matches!(path, "/commands" | "/commands/") {
         let links = reports().map(|name| format!("<a href=\"/commands/{name}\">{name}</a>\n<br/>\n"));
         return ("200 OK", HTML, links.collect());
     }
     let Some(name) = path.strip_prefix("/commands/") else {
-        return ("404 Not Found", HTML, "there is /commands\n".to_owned());
+        return ("404 Not Found", HTML, "there are /commands and /metrics\n".to_owned());
     };
     let (asked, said) = oneshot::channel();
     let sent = inbound.send(Inbound::Report(name.to_owned(), asked)).await;

@@ -1,5 +1,6 @@
 //! The task of one connection: packets out of its bytes, and bytes into it.
 
+use super::counts::Counts;
 use super::hub::Inbound;
 use crate::machine::{ConnectionId, Frame, Frames};
 use crate::{Settings, TooLong};
@@ -91,6 +92,7 @@ pub(super) struct Task {
     room: Arc<Room>,
     over: oneshot::Receiver<bool>,
     frames: Frames,
+    counts: Arc<Counts>,
 }
 
 /// Both ends of a connection.
@@ -98,21 +100,23 @@ pub(super) fn prepare(
     id: ConnectionId,
     settings: &Settings,
     inbound: mpsc::Sender<Inbound>,
+    counts: Arc<Counts>,
 ) -> (Handle, Task) {
     let (outgoing, received) = mpsc::unbounded_channel();
     let (over, is_over) = oneshot::channel();
     let room = Arc::new(Room::new(settings));
     let frames = Frames::new(settings.packet_bytes);
-    let task = Task { id, inbound, outgoing: received, room: Arc::clone(&room), over: is_over, frames };
+    let task =
+        Task { id, inbound, outgoing: received, room: Arc::clone(&room), over: is_over, frames, counts };
     (Handle { outgoing, room, over }, task)
 }
 
 impl Task {
     /// Until either side ends it.
     pub(super) async fn run(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
-        let Self { id, inbound, outgoing, room, over, frames } = self;
+        let Self { id, inbound, outgoing, room, over, frames, counts } = self;
         tokio::select! {
-            _ = read_all(id, &inbound, &room, frames, reader) => {}
+            _ = read_all(id, (&inbound, &counts), &room, frames, reader) => {}
             _ = write_all(id, &inbound, outgoing, writer) => {}
             () = given_up(over) => {}
         }
@@ -131,7 +135,7 @@ async fn given_up(over: oneshot::Receiver<bool>) {
 /// Until the client closes, or sends what is no packet.
 async fn read_all(
     id: ConnectionId,
-    inbound: &mpsc::Sender<Inbound>,
+    (inbound, counts): (&mpsc::Sender<Inbound>, &Counts),
     room: &Room,
     mut frames: Frames,
     mut reader: impl AsyncRead + Unpin,
@@ -158,7 +162,10 @@ async fn read_all(
                 // Nothing that comes behind it counts.
                 return core::future::pending().await;
             }
-            Err(TooLong) => return Ok(()),
+            Err(TooLong) => {
+                counts.too_long.add(1);
+                return Ok(());
+            }
             Ok(_) => {}
         }
         let buffer = frames.buffer();

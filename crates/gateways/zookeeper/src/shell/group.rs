@@ -1,8 +1,8 @@
 //! What a gateway needs of a group.
 
 use bytes::Bytes;
-use troth_client::ClientError;
-use troth_client::front::Client;
+use troth_client::front::{Client, Status};
+use troth_client::{ClientError, Course};
 
 /// What a gateway needs of a group, as [`Client`] has it.
 pub trait Group: Send + 'static {
@@ -14,6 +14,34 @@ pub trait Group: Send + 'static {
 
     /// Has an operation answered that changes nothing: [`Client::read`].
     fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static;
+
+    /// [`Group::execute`], with where its time went, as far as the group says.
+    fn execute_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)> + Send + 'static {
+        let answer = self.execute(operations);
+        async move { (answer.await, Course::default()) }
+    }
+
+    /// [`Group::read`], with where its time went, as far as the group says.
+    fn read_noting(
+        &self,
+        operation: Bytes,
+    ) -> impl Future<Output = (Result<Bytes, ClientError>, Course)> + Send + 'static {
+        let answer = self.read(operation);
+        async move { (answer.await, Course::default()) }
+    }
+
+    /// Has calls that take so many microseconds tell which replicas were late, where the group knows.
+    fn name_late_after(&self, _micros: u64) -> impl Future<Output = ()> + Send {
+        core::future::ready(())
+    }
+
+    /// How the group does, where it is known.
+    fn status(&self) -> impl Future<Output = Option<Status>> + Send + 'static {
+        core::future::ready(None)
+    }
 }
 
 impl Group for Client {
@@ -28,5 +56,31 @@ impl Group for Client {
     fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
         let client = self.clone();
         async move { Client::read(&client, operation).await }
+    }
+
+    fn execute_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)> + Send + 'static {
+        let client = self.clone();
+        async move { client.execute_all_noting(operations).await }
+    }
+
+    fn read_noting(
+        &self,
+        operation: Bytes,
+    ) -> impl Future<Output = (Result<Bytes, ClientError>, Course)> + Send + 'static {
+        let client = self.clone();
+        async move { Client::read_noting(&client, operation).await }
+    }
+
+    async fn name_late_after(&self, micros: u64) {
+        // One that is closed has nothing to tell.
+        let _ = Client::name_late_after(self, micros).await;
+    }
+
+    fn status(&self) -> impl Future<Output = Option<Status>> + Send + 'static {
+        let client = self.clone();
+        async move { Client::status(&client).await.ok() }
     }
 }

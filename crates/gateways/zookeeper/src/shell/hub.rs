@@ -3,21 +3,25 @@
 use super::Group;
 use super::admin;
 use super::connection::{Handle, prepare};
+use super::counts::Counts;
 use super::listen::{accept_all, accept_secure};
+use super::log::Writer;
 use super::tls::Tls;
 use crate::Settings;
-use crate::machine::{CallId, ConnectionId, Machine, Output, Peer};
+use crate::machine::{CallId, ConnectionId, Machine, Output, Peer, Record};
+use crate::metrics::{self, Scrape};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
-use troth_client::ClientError;
+use troth_client::{ClientError, Course};
 use troth_types::{Event, Time};
 
 /// Messages taken per turn.
@@ -35,6 +39,8 @@ pub(super) enum Inbound {
     Closed(ConnectionId),
     /// Somebody asks for an admin page.
     Report(String, oneshot::Sender<Option<String>>),
+    /// Somebody asks for the metrics.
+    Metrics(oneshot::Sender<String>),
 }
 
 /// A connection that was taken.
@@ -45,7 +51,21 @@ pub(super) enum Accepted {
     Secure(Box<TlsStream<TcpStream>>, Option<String>),
 }
 
-type Answer = (CallId, Result<Vec<Bytes>, ClientError>);
+type Answer = (CallId, Result<Vec<Bytes>, ClientError>, Course);
+
+/// Through what others come in.
+pub(super) struct Doors {
+    pub(super) listeners: Vec<(TcpListener, Option<Tls>)>,
+    pub(super) pages: Option<TcpListener>,
+    pub(super) counts: Arc<Counts>,
+}
+
+/// The logs that are written.
+#[derive(Debug)]
+pub(super) struct Logs {
+    pub(super) audit: Option<Writer>,
+    pub(super) slow: Option<Writer>,
+}
 
 pub(super) struct Hub<G> {
     machine: Machine,
@@ -60,6 +80,10 @@ pub(super) struct Hub<G> {
     handles: BTreeMap<ConnectionId, Handle>,
     next: u64,
     clock: Clock,
+    counts: Arc<Counts>,
+    logs: Logs,
+    /// Pages that wait for what the group's client says.
+    pages: JoinSet<()>,
 }
 
 /// The time of day when the gateway began, and how long ago that is.
@@ -98,19 +122,20 @@ impl<G: Group> Hub<G> {
         settings: Settings,
         group: G,
         events: mpsc::Receiver<Event>,
-        inbound: mpsc::Sender<Inbound>,
-        inbox: mpsc::Receiver<Inbound>,
-        addresses: Vec<(TcpListener, Option<Tls>)>,
-        pages: Option<TcpListener>,
+        (inbound, inbox): (mpsc::Sender<Inbound>, mpsc::Receiver<Inbound>),
+        doors: Doors,
+        logs: Logs,
     ) -> Self {
+        let counts = doors.counts;
         let mut listeners = JoinSet::new();
-        for (listener, tls) in addresses {
+        for (listener, tls) in doors.listeners {
+            let (inbound, counts) = (inbound.clone(), Arc::clone(&counts));
             match tls {
-                None => listeners.spawn(accept_all(listener, inbound.clone())),
-                Some(tls) => listeners.spawn(accept_secure(listener, tls, settings.clone(), inbound.clone())),
+                None => listeners.spawn(accept_all(listener, inbound, counts)),
+                Some(tls) => listeners.spawn(accept_secure(listener, tls, settings.clone(), inbound, counts)),
             };
         }
-        if let Some(listener) = pages {
+        if let Some(listener) = doors.pages {
             listeners.spawn(admin::serve(listener, inbound.clone()));
         }
         Self {
@@ -126,6 +151,9 @@ impl<G: Group> Hub<G> {
             handles: BTreeMap::new(),
             next: 0,
             clock: Clock::new(),
+            counts,
+            logs,
+            pages: JoinSet::new(),
         }
     }
 
@@ -155,6 +183,7 @@ impl<G: Group> Hub<G> {
             }
             self.hand_out();
             while self.connections.try_join_next().is_some() {}
+            while self.pages.try_join_next().is_some() {}
         }
         self.go_down().await;
     }
@@ -171,8 +200,10 @@ impl<G: Group> Hub<G> {
         let now = self.clock.now();
         for answer in answers {
             // No call panics; one that did would leave its connection without an answer.
-            let Ok((call, results)) = answer else { return false };
-            self.machine.answered(now, call, results);
+            let Ok((call, results, course)) = answer else { return false };
+            self.machine.answered_on(now, call, results, &course);
+            // One answer may be about many changes.
+            self.write_records();
         }
         true
     }
@@ -188,6 +219,7 @@ impl<G: Group> Hub<G> {
                 // Whoever asked may have gone.
                 let _ = answer.send(self.machine.report(&name));
             }
+            Inbound::Metrics(answer) => self.measure(answer),
             Inbound::Closed(id) => {
                 self.machine.closed(id);
                 self.handles.remove(&id);
@@ -203,7 +235,7 @@ impl<G: Group> Hub<G> {
         }
         self.next += 1;
         let id = ConnectionId(self.next);
-        let (handle, task) = prepare(id, &self.settings, self.inbound.clone());
+        let (handle, task) = prepare(id, &self.settings, self.inbound.clone(), Arc::clone(&self.counts));
         self.handles.insert(id, handle);
         let certificate = match stream {
             Accepted::Plain(stream) => {
@@ -220,7 +252,35 @@ impl<G: Group> Hub<G> {
         self.machine.opened(now, id, Peer { address, certificate, random });
     }
 
+    /// Makes a page of metrics as soon as the group's client has said how it does.
+    fn measure(&mut self, answer: oneshot::Sender<String>) {
+        let (measures, gauges) = self.machine.measured();
+        let counts = |log: &Option<Writer>| log.as_ref().map(Writer::counts);
+        let logs = [counts(&self.logs.audit), counts(&self.logs.slow)];
+        let (counts, started) = (Arc::clone(&self.counts), self.clock.began.0 as f64 / 1e6);
+        let status = self.group.status();
+        self.pages.spawn(async move {
+            let group = status.await;
+            let page = metrics::text(Scrape { measures, gauges, counts, logs, group, started });
+            // Whoever asked may have gone.
+            let _ = answer.send(page);
+        });
+    }
+
+    fn write_records(&mut self) {
+        while let Some(record) = self.machine.poll_record() {
+            let (log, line) = match record {
+                Record::Audit(line) => (&self.logs.audit, line),
+                Record::Slow(line) => (&self.logs.slow, line),
+            };
+            if let Some(log) = log {
+                log.write(line);
+            }
+        }
+    }
+
     fn hand_out(&mut self) {
+        self.write_records();
         while let Some(output) = self.machine.poll() {
             match output {
                 Output::Write { to, bytes } => {
@@ -239,12 +299,18 @@ impl<G: Group> Hub<G> {
                     }
                 }
                 Output::Execute { call, operations } => {
-                    let answer = self.group.execute(operations);
-                    self.calls.spawn(async move { (call, answer.await) });
+                    let answer = self.group.execute_noting(operations);
+                    self.calls.spawn(async move {
+                        let (results, course) = answer.await;
+                        (call, results, course)
+                    });
                 }
                 Output::Read { call, operation } => {
-                    let answer = self.group.read(operation);
-                    self.calls.spawn(async move { (call, answer.await.map(|result| vec![result])) });
+                    let answer = self.group.read_noting(operation);
+                    self.calls.spawn(async move {
+                        let (result, course) = answer.await;
+                        (call, result.map(|result| vec![result]), course)
+                    });
                 }
             }
         }
@@ -258,5 +324,8 @@ impl<G: Group> Hub<G> {
         self.inbox.close();
         let ended = async { while self.connections.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(GOING, ended).await;
+        for log in [self.logs.audit.take(), self.logs.slow.take()].into_iter().flatten() {
+            log.end().await;
+        }
     }
 }

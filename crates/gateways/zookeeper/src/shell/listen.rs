@@ -1,12 +1,14 @@
 //! Addresses that clients connect to.
 
 use super::StartError;
+use super::counts::Counts;
 use super::hub::{Accepted, Inbound};
 use super::tls::{Tls, subject};
 use crate::Settings;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -26,7 +28,7 @@ pub(super) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
 }
 
 /// Hands all who connect to the machine's task, until that is gone.
-pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbound>) {
+pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbound>, counts: Arc<Counts>) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
@@ -36,7 +38,10 @@ pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbo
                     return;
                 }
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => {
+                counts.accept_failed.add(1);
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }
@@ -78,6 +83,7 @@ pub(super) async fn accept_secure(
     mut tls: Tls,
     settings: Settings,
     inbound: mpsc::Sender<Inbound>,
+    counts: Arc<Counts>,
 ) {
     let (within, of_address) = (settings.handshake, settings.connections_per_address);
     let mut handshakes = Handshakes::default();
@@ -86,20 +92,27 @@ pub(super) async fn accept_secure(
             Ok((stream, address)) => {
                 let ip = address.ip().to_canonical();
                 if !handshakes.make_room(ip, of_address) {
+                    counts.handshakes_refused.add(1);
                     continue;
                 }
                 let _ = stream.set_nodelay(true);
                 let (acceptor, inbound) = (tls.acceptor(), inbound.clone());
+                let counts = Arc::clone(&counts);
                 handshakes.begin(ip, async move {
                     if let Ok(Ok(stream)) = tokio::time::timeout(within, acceptor.accept(stream)).await {
                         let subject = subject(&stream);
                         let accepted = Accepted::Secure(Box::new(stream), subject);
                         // The gateway is going down where nobody takes it.
                         let _ = inbound.send(Inbound::Opened(accepted, address)).await;
+                    } else {
+                        counts.handshakes_failed.add(1);
                     }
                 });
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => {
+                counts.accept_failed.add(1);
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }

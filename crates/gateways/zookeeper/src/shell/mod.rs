@@ -3,16 +3,24 @@
 
 mod admin;
 mod connection;
+mod counts;
 mod group;
 mod hub;
 mod listen;
+mod log;
 mod tls;
 
+pub(crate) use counts::Counts;
 pub use group::Group;
+pub(crate) use log::LogCounts;
+#[cfg(test)]
+pub(crate) use log::{Files, Sink};
 
-use crate::Settings;
+use crate::{Log, Place, Settings};
 use core::net::SocketAddr;
-use hub::Hub;
+use hub::{Doors, Hub, Logs};
+pub(crate) use log::Writer;
+use std::sync::Arc;
 use thiserror::Error;
 pub(crate) use tls::Tls;
 use tokio::sync::{mpsc, oneshot};
@@ -41,6 +49,14 @@ pub enum StartError {
     /// The certificates cannot be served with.
     #[error("certificates: {0}")]
     Tls(std::io::Error),
+    /// A log cannot be written.
+    #[error("cannot write to {}: {source}", place.display())]
+    Log {
+        /// Which file.
+        place: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// A gateway that serves. It ends when it is dropped.
@@ -74,6 +90,7 @@ impl Gateway {
         events: mpsc::Receiver<Event>,
     ) -> Result<Self, StartError> {
         let (inbound, inbox) = mpsc::channel(INBOX);
+        let counts = Arc::new(Counts::default());
         let mut listeners = Vec::new();
         for address in &mut settings.listen {
             let (listener, bound) = listen::bind(*address).await?;
@@ -84,7 +101,7 @@ impl Gateway {
             for address in addresses {
                 let (listener, bound) = listen::bind(*address).await?;
                 *address = bound;
-                let tls = Tls::load(files.clone()).map_err(StartError::Tls)?;
+                let tls = Tls::load(files.clone(), Arc::clone(&counts)).map_err(StartError::Tls)?;
                 listeners.push((listener, Some(tls)));
             }
         }
@@ -99,7 +116,14 @@ impl Gateway {
         let (addresses, admin) = (settings.listen.clone(), settings.admin);
         let secure = settings.secure.as_ref().map_or(Vec::new(), |(addresses, _)| addresses.clone());
         let (stop, stopped) = oneshot::channel();
-        let hub = Hub::new(settings, group, events, inbound, inbox, listeners, pages);
+        let start = |log: Option<&Log>| log.map(start_log).transpose();
+        let audit = start(settings.audit.as_ref())?;
+        let slow = start(settings.slow.as_ref().map(|(_, log)| log))?;
+        if let Some((threshold, _)) = &settings.slow {
+            group.name_late_after(u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX)).await;
+        }
+        let doors = Doors { listeners, pages, counts };
+        let hub = Hub::new(settings, group, events, (inbound, inbox), doors, Logs { audit, slow });
         let hub = tokio::spawn(hub.run(stopped));
         Ok(Self { addresses, secure, admin, stop: Some(stop), hub })
     }
@@ -136,6 +160,14 @@ impl Gateway {
         }
         self.ended().await;
     }
+}
+
+fn start_log(log: &Log) -> Result<Writer, StartError> {
+    let place = match &log.place {
+        Place::Stdout => "/dev/stdout".into(),
+        Place::File(path) => path.clone(),
+    };
+    Writer::start(log).map_err(|source| StartError::Log { place, source })
 }
 
 impl Drop for Gateway {

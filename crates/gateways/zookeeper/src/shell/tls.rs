@@ -1,5 +1,6 @@
 //! TLS: certificates out of PEM files, read again when the files change, and the names in those of clients.
 
+use super::counts::Counts;
 use crate::TlsFiles;
 use core::time::Duration;
 use rustls::crypto::ring::default_provider;
@@ -32,6 +33,7 @@ pub(crate) struct Tls {
     config: Arc<ServerConfig>,
     marks: Vec<Mark>,
     looked: Instant,
+    counts: Arc<Counts>,
 }
 
 fn invalid(path: &Path, why: impl core::fmt::Display) -> io::Error {
@@ -86,10 +88,10 @@ fn marks(files: &TlsFiles) -> Vec<Mark> {
 
 impl Tls {
     /// Reads the files.
-    pub(crate) fn load(files: TlsFiles) -> io::Result<Self> {
+    pub(crate) fn load(files: TlsFiles, counts: Arc<Counts>) -> io::Result<Self> {
         let marks = marks(&files);
         let config = Arc::new(configure(&files)?);
-        Ok(Self { files, config, marks, looked: Instant::now() })
+        Ok(Self { files, config, marks, looked: Instant::now(), counts })
     }
 
     /// What a new connection is served with. Files that have changed and cannot be read leave it as it was: they may be half
@@ -111,11 +113,16 @@ impl Tls {
     pub(crate) fn look(&mut self) {
         self.looked = Instant::now();
         let marks = marks(&self.files);
-        if marks != self.marks
-            && let Ok(config) = configure(&self.files)
-        {
-            self.config = Arc::new(config);
-            self.marks = marks;
+        if marks == self.marks {
+            return;
+        }
+        match configure(&self.files) {
+            Ok(config) => {
+                self.config = Arc::new(config);
+                self.marks = marks;
+                self.counts.reloads.add(1);
+            }
+            Err(_) => self.counts.reloads_failed.add(1),
         }
     }
 }

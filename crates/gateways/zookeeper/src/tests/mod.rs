@@ -1,13 +1,17 @@
+mod audits;
 mod bounds;
 mod events;
 mod handshakes;
 mod large;
 mod liveness;
+mod logs;
 pub(crate) mod marks;
+mod metrics;
 mod orders;
 mod random;
 mod sasl;
 mod shell;
+mod slowness;
 mod support;
 mod tls;
 mod words;

@@ -1,10 +1,10 @@
 //! Gateways of one group, and the group's state machine behind them, as pure as they are: each call is executed, and its answer
 //! and the events are handed in, when the test says so.
 
-use crate::{CallId, ConnectionId, Machine, Output, Peer, Settings};
+use crate::{CallId, ConnectionId, Machine, Output, Peer, Record as Line, Settings};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use troth_client::ClientError;
+use troth_client::{ClientError, Course};
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time, Wire};
 use troth_zookeeper::jute::{Input, Output as Record};
@@ -53,6 +53,8 @@ pub struct World {
     events: Vec<(Vec<Bytes>, usize)>,
     pub calls: VecDeque<Call>,
     pub told: BTreeMap<Client, Told>,
+    /// Lines for logs that the gateways made, of all of them.
+    pub lines: Vec<Line>,
     next: u64,
 }
 
@@ -77,6 +79,7 @@ impl World {
             events: vec![(Vec::new(), 0); gateways],
             calls: VecDeque::new(),
             told: BTreeMap::new(),
+            lines: Vec::new(),
             next: 0,
         }
     }
@@ -154,6 +157,9 @@ impl World {
 
     fn collect(&mut self) {
         for gateway in 0..self.gateways.len() {
+            while let Some(line) = self.gateways[gateway].poll_record() {
+                self.lines.push(line);
+            }
             while let Some(output) = self.gateways[gateway].poll() {
                 match output {
                     Output::Write { to, bytes } => {
@@ -235,6 +241,15 @@ impl World {
         let call = self.calls.remove(at).expect("a call");
         let now = self.time();
         self.gateways[call.gateway].answered(now, call.call, Err(error));
+        self.collect();
+    }
+
+    /// Hands in the answer to a call that was executed, as having taken this course.
+    pub fn answer_on(&mut self, at: usize, course: &Course) {
+        let call = self.calls.remove(at).expect("a call");
+        let (results, _) = call.answer.expect("it was executed");
+        let now = self.time();
+        self.gateways[call.gateway].answered_on(now, call.call, Ok(results), course);
         self.collect();
     }
 

@@ -3,7 +3,7 @@
 use super::marks::covers;
 use super::shell::{Raw, gateway};
 use super::support::{open_settings, request};
-use crate::shell::Tls;
+use crate::shell::{Counts, Tls};
 use crate::{Settings, TlsClients, TlsFiles};
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -187,7 +187,9 @@ async fn silent_connections_do_not_shut_the_port() {
 fn certificates_are_read_again_when_they_change() {
     let directory = tempfile::tempdir().expect("a directory");
     let files = Authority::new().write(directory.path(), None);
-    let mut tls = Tls::load(files.clone()).expect("certificates");
+    let counts = Arc::new(Counts::default());
+    let mut tls = Tls::load(files.clone(), Arc::clone(&counts)).expect("certificates");
+    let reloads = || (counts.reloads.get(), counts.reloads_failed.get());
     let first = tls.config();
     tls.look();
     assert!(Arc::ptr_eq(&first, &tls.config()), "nothing has changed");
@@ -201,11 +203,13 @@ fn certificates_are_read_again_when_they_change() {
     touched("key.pem", 1);
     tls.look();
     assert!(Arc::ptr_eq(&first, &tls.config()), "what cannot be served with leaves what was");
+    assert_eq!(reloads(), (0, 1));
     Authority::new().write(directory.path(), None);
     touched("key.pem", 2);
     touched("chain.pem", 2);
     tls.look();
     assert!(!Arc::ptr_eq(&first, &tls.config()));
+    assert_eq!(reloads(), (1, 1));
     std::fs::remove_file(&files.key).expect("it goes");
-    assert!(Tls::load(files).is_err());
+    assert!(Tls::load(files, counts).is_err());
 }

@@ -1,0 +1,209 @@
+//! A log that is written beside everything else, by a thread of its own. Nobody waits for it: what does not find room in its
+//! line, or cannot be written, is lost, and the next line that can be written says how many were.
+
+use super::counts::Count;
+use crate::{Log, Place};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tokio::sync::oneshot;
+
+/// Lines that wait to be written.
+const LINES: usize = 16 << 10;
+/// Their bytes.
+const BYTES: usize = 16 << 20;
+/// How long the last lines may take when the gateway ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is counted of a log.
+#[derive(Debug, Default)]
+pub(crate) struct LogCounts {
+    /// Lines that were written.
+    pub(crate) written: Count,
+    /// Lines that were not.
+    pub(crate) lost: Count,
+    /// Bytes that wait.
+    waiting: AtomicUsize,
+}
+
+/// Where lines are handed in.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    lines: SyncSender<String>,
+    counts: Arc<LogCounts>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Writer {
+    /// Opens the log, and starts who writes it.
+    pub(crate) fn start(log: &Log) -> io::Result<Self> {
+        let sink: Box<dyn Sink> = match &log.place {
+            Place::Stdout => Box::new(Stream(io::stdout())),
+            Place::File(path) => Box::new(Files::open(path, log.file_bytes, log.files)?),
+        };
+        Self::to(sink)
+    }
+
+    pub(crate) fn to(sink: Box<dyn Sink>) -> io::Result<Self> {
+        let (lines, received) = sync_channel(LINES);
+        let (end, ended) = oneshot::channel();
+        let counts = Arc::new(LogCounts::default());
+        let own = Arc::clone(&counts);
+        let work = move || {
+            write_all(&received, sink, &own);
+            // Nobody may wait for it.
+            let _ = end.send(());
+        };
+        std::thread::Builder::new().name("log".to_owned()).spawn(work)?;
+        Ok(Self { lines, counts, ended })
+    }
+
+    /// Hands in a line, if there is room for it.
+    pub(crate) fn write(&self, line: String) {
+        let bytes = line.len();
+        rule!("ZKG-W4");
+        let waiting = self.counts.waiting.fetch_add(bytes, Ordering::Relaxed);
+        if waiting + bytes > BYTES || self.lines.try_send(line).is_err() {
+            self.counts.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.lost.add(1);
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Arc<LogCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Lets what waits be written; not for long.
+    pub(crate) async fn end(self) {
+        drop(self.lines);
+        let _ = tokio::time::timeout(PATIENCE, self.ended).await;
+    }
+}
+
+fn write_all(lines: &Receiver<String>, mut sink: Box<dyn Sink>, counts: &LogCounts) {
+    let mut told = 0;
+    while let Ok(line) = lines.recv() {
+        counts.waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        let lost = counts.lost.get();
+        if lost > told && sink.write_line(&format!("{{\"lost_lines\":{}}}", lost - told)).is_ok() {
+            told = lost;
+        }
+        // Behind lines that are missing nothing stands before it is said that they are.
+        let written = lost == told && sink.write_line(&line).is_ok();
+        if written { counts.written.add(1) } else { counts.lost.add(1) }
+    }
+    let lost = counts.lost.get();
+    if lost > told {
+        // That it cannot be said is counted already.
+        let _ = sink.write_line(&format!("{{\"lost_lines\":{}}}", lost - told));
+    }
+}
+
+/// What takes lines.
+pub(crate) trait Sink: Send {
+    /// Writes a line with its end; what fails has left no part of it, as far as that can be had.
+    fn write_line(&mut self, line: &str) -> io::Result<()>;
+}
+
+/// A stream. What stands in it cannot be taken back.
+#[derive(Debug)]
+struct Stream<W>(W);
+
+impl<W: Write + Send> Sink for Stream<W> {
+    fn write_line(&mut self, line: &str) -> io::Result<()> {
+        self.0.write_all(format!("{line}\n").as_bytes())?;
+        self.0.flush()
+    }
+}
+
+/// A file, and those that were put aside.
+#[derive(Debug)]
+pub(crate) struct Files {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    most_bytes: u64,
+    files: u32,
+    /// Whether the file may end in a part of a line.
+    torn: bool,
+}
+
+impl Files {
+    pub(crate) fn open(path: &Path, most_bytes: u64, files: u32) -> io::Result<Self> {
+        let file = begin(path)?;
+        let bytes = file.metadata()?.len();
+        // The process before may have ended within a line.
+        Ok(Self { path: path.to_owned(), file, bytes, most_bytes, files, torn: bytes > 0 })
+    }
+
+    fn aside(&self, number: u32) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    }
+
+    /// Puts the file aside, and begins another.
+    fn rotate(&mut self) -> io::Result<()> {
+        if self.files <= 1 {
+            self.file.set_len(0)?;
+        } else {
+            // First of all the file itself: where that may not be, no older one moves on either, and none is lost.
+            let apart = self.aside(0);
+            if moved(&self.path, &apart)?
+                && let Err(why) = self.shift(&apart)
+            {
+                // Where it cannot go back it is written on under its other name.
+                let _ = std::fs::rename(&apart, &self.path);
+                return Err(why);
+            }
+            self.file = begin(&self.path)?;
+        }
+        (self.bytes, self.torn) = (0, false);
+        Ok(())
+    }
+
+    /// Gives each file that was put aside the next number, and this one the first.
+    fn shift(&self, newest: &Path) -> io::Result<()> {
+        for number in (1..self.files - 1).rev() {
+            moved(&self.aside(number), &self.aside(number + 1))?;
+        }
+        moved(newest, &self.aside(1)).map(drop)
+    }
+}
+
+/// Gives a file another name, if it is there.
+fn moved(from: &Path, to: &Path) -> io::Result<bool> {
+    match std::fs::rename(from, to) {
+        Ok(()) => Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+fn begin(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+impl Sink for Files {
+    fn write_line(&mut self, line: &str) -> io::Result<()> {
+        let begins = if self.torn { "\n" } else { "" };
+        let text = format!("{begins}{line}\n");
+        if self.bytes > 0 && self.bytes + text.len() as u64 > self.most_bytes {
+            self.rotate()?;
+            return self.write_line(line);
+        }
+        if let Err(why) = self.file.write_all(text.as_bytes()) {
+            // A part of the line may have found space: it goes, or a line of its own ends it.
+            self.torn = self.file.set_len(self.bytes).is_err() || self.torn;
+            return Err(why);
+        }
+        self.bytes += text.len() as u64;
+        self.torn = false;
+        Ok(())
+    }
+}

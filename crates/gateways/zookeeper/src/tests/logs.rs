@@ -1,0 +1,143 @@
+//! What writes the lines of logs: files that are bounded, disks that are full, and readers that do not read.
+
+use super::marks::covers;
+use crate::shell::{Files, Sink, Writer};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tempfile::tempdir;
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn files_are_bounded_in_size_and_number() {
+    let directory = tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    let mut files = Files::open(&path, 20, 3).expect("a file");
+    for number in 0..9 {
+        files.write_line(&format!("line {number}")).expect("room");
+    }
+    // Each has seven bytes.
+    let expected =
+        [("audit.log", "line 8\n"), ("audit.log.1", "line 6\nline 7\n"), ("audit.log.2", "line 4\nline 5\n")];
+    for (name, lines) in expected {
+        assert_eq!(text(&directory.path().join(name)), lines);
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 3);
+    // A line that is too long for any file has one of its own.
+    files.write_line(&"x".repeat(50)).expect("room");
+    files.write_line("after").expect("room");
+    assert_eq!(text(&path), "after\n");
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).expect("a file"));
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn where_a_file_cannot_be_put_aside_no_older_one_is_lost() {
+    let directory = tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    let mut files = Files::open(&path, 10, 3).expect("a file");
+    for number in 0..3 {
+        files.write_line(&format!("line {number}")).expect("room");
+    }
+    // Something stands in the way, and goes again.
+    let way = directory.path().join("audit.log.0");
+    std::fs::create_dir_all(way.join("below")).expect("our own");
+    for _ in 0..5 {
+        assert!(files.write_line("line 3").is_err());
+    }
+    std::fs::remove_dir_all(&way).expect("our own");
+    files.write_line("line 4").expect("room");
+    for (name, line) in [("audit.log", "line 4\n"), ("audit.log.1", "line 2\n"), ("audit.log.2", "line 1\n")]
+    {
+        assert_eq!(text(&directory.path().join(name)), line);
+    }
+    // Somebody else has put it aside.
+    std::fs::remove_file(&path).expect("our own");
+    files.write_line("line 5").expect("room");
+    assert_eq!(text(&path), "line 5\n");
+}
+
+#[test]
+fn a_line_that_was_cut_off_ends_before_the_next() {
+    let directory = tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    std::fs::write(&path, "{\"half").expect("our own");
+    let mut files = Files::open(&path, 1000, 3).expect("a file");
+    files.write_line("whole").expect("room");
+    files.write_line("more").expect("room");
+    assert_eq!(text(&path), "{\"half\nwhole\nmore\n");
+}
+
+#[test]
+fn one_file_alone_begins_anew() {
+    let directory = tempdir().expect("a directory");
+    let path = directory.path().join("slow.log");
+    let mut files = Files::open(&path, 10, 1).expect("a file");
+    for number in 0..3 {
+        files.write_line(&format!("line {number}")).expect("room");
+    }
+    assert_eq!(text(&path), "line 2\n");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 1);
+}
+
+/// Writes a line when it is told how that goes.
+struct Told {
+    how: Receiver<bool>,
+    lines: Sender<String>,
+}
+
+impl Sink for Told {
+    fn write_line(&mut self, line: &str) -> io::Result<()> {
+        // Whoever tells is gone at the end: then all goes well.
+        if !self.how.recv().unwrap_or(true) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.lines.send(line.to_owned()).map_err(io::Error::other)
+    }
+}
+
+fn told() -> (Writer, Sender<bool>, Receiver<String>) {
+    let (how, hows) = channel();
+    let (lines, written) = channel();
+    (Writer::to(Box::new(Told { how: hows, lines })).expect("a thread"), how, written)
+}
+
+#[tokio::test]
+async fn lines_that_a_full_disk_does_not_take_are_counted_and_told_of() {
+    covers!("ZKG-W4");
+    let (writer, how, written) = told();
+    let counts = writer.counts();
+    for (line, outcomes) in [("a", &[true][..]), ("b", &[false]), ("c", &[false]), ("d", &[true, true])] {
+        writer.write(line.to_owned());
+        outcomes.iter().for_each(|outcome| how.send(*outcome).expect("it listens"));
+    }
+    drop(how);
+    writer.end().await;
+    let lines: Vec<String> = written.iter().collect();
+    assert_eq!(lines, ["a", "{\"lost_lines\":2}", "d"]);
+    assert_eq!((counts.written.get(), counts.lost.get()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_stops_nobody() {
+    covers!("ZKG-W4");
+    // More than may wait, in bytes and in number: it would never end where somebody waited.
+    for (lines, length, least_lost) in [(200, 1 << 20, 180), (100_000, 1, 80_000)] {
+        let (writer, how, written) = told();
+        let counts = writer.counts();
+        for _ in 0..lines {
+            writer.write("x".repeat(length));
+        }
+        assert!(counts.lost.get() > least_lost, "{}", counts.lost.get());
+        drop(how);
+        writer.end().await;
+        let told = written
+            .iter()
+            .filter_map(|line| line.strip_prefix("{\"lost_lines\":")?.strip_suffix('}')?.parse::<u64>().ok());
+        assert_eq!(told.sum::<u64>(), counts.lost.get());
+        assert_eq!(counts.written.get() + counts.lost.get(), lines);
+    }
+}
