@@ -92,7 +92,19 @@ impl Client {
     /// # Errors
     /// As [`Client::execute`].
     pub async fn read(&self, operation: Bytes) -> Result<Bytes, ClientError> {
-        let results = self.ask(|answer| Command::Read { operation, answer }).await??;
+        let results = self.ask(|answer| Command::Read { operation, recent: false, answer }).await??;
+        Ok(only(results))
+    }
+
+    /// The same from a state that need not be the present one, but shows all that this client was told before, by the outcomes
+    /// of what it had executed and by events ([`ClientCore::read_recent`](crate::ClientCore::read_recent)): then enough
+    /// replicas must agree for one of them to be correct, and others may be away. Two such reads may show states in either
+    /// order.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub async fn read_recent(&self, operation: Bytes) -> Result<Bytes, ClientError> {
+        let results = self.ask(|answer| Command::Read { operation, recent: true, answer }).await??;
         Ok(only(results))
     }
 

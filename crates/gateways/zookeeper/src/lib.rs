@@ -30,7 +30,7 @@ mod settings;
 mod shell;
 
 pub use machine::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, TooLong, is_word};
-pub use settings::{Settings, TlsClients, TlsFiles};
+pub use settings::{Consistency, Settings, TlsClients, TlsFiles};
 pub use shell::{Gateway, Group, StartError};
 
 #[cfg(test)]

@@ -56,10 +56,23 @@ pub struct Settings {
     pub handshake: Duration,
     /// The four-letter words that are answered (`4lw.commands.whitelist`); `*` stands for all that there are.
     pub words: BTreeSet<String>,
+    /// What reads may show.
+    pub consistency: Consistency,
     /// What `envi` says beside the version: names and values.
     pub environment: Vec<(String, String)>,
     /// Who may authenticate with SASL (DIGEST-MD5): passwords by user.
     pub users: BTreeMap<String, String>,
+}
+
+/// What reads may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Consistency {
+    /// The present: everything that anybody was told before the read was sent.
+    #[default]
+    Linearizable,
+    /// What ZooKeeper promises: everything that the session itself was told before, and never less than it was shown. What
+    /// others wrote may be missing.
+    Sequential,
 }
 
 impl Settings {
@@ -85,6 +98,7 @@ impl Default for Settings {
             memory_bytes: 512 << 20,
             handshake: Duration::from_secs(10),
             words: BTreeSet::from(["srvr".to_owned()]),
+            consistency: Consistency::Linearizable,
             environment: Vec::new(),
             users: BTreeMap::new(),
         }

@@ -2,6 +2,7 @@
 
 use super::line::{Going, Pending, Reply, State, What, fits};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
+use crate::Consistency;
 use bytes::Bytes;
 use troth_types::{Time, Wire};
 use troth_zookeeper::{Code, Operation, only_reads, opcode};
@@ -69,9 +70,11 @@ impl Machine {
                 self.outputs.push_back(Output::Execute { call, operations });
             }
             Going::Reads(numbers) => {
+                rule!("ZKG-C1");
+                let recent = self.settings.consistency == Consistency::Sequential;
                 for (number, operation) in numbers.iter().zip(operations(connection, &numbers)) {
                     let call = self.ask(Purpose::Look(id, *number));
-                    self.outputs.push_back(Output::Read { call, operation });
+                    self.outputs.push_back(Output::Read { call, operation, recent });
                 }
             }
         }

@@ -12,8 +12,12 @@ pub trait Group: Send + 'static {
         operations: Vec<Bytes>,
     ) -> impl Future<Output = Result<Vec<Bytes>, ClientError>> + Send + 'static;
 
-    /// Has an operation answered that changes nothing: [`Client::read`].
-    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static;
+    /// Has an operation answered that changes nothing: [`Client::read`], or [`Client::read_recent`].
+    fn read(
+        &self,
+        operation: Bytes,
+        recent: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static;
 }
 
 impl Group for Client {
@@ -25,8 +29,17 @@ impl Group for Client {
         async move { client.execute_all(operations).await }
     }
 
-    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
+    fn read(
+        &self,
+        operation: Bytes,
+        recent: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
         let client = self.clone();
-        async move { Client::read(&client, operation).await }
+        async move {
+            match recent {
+                true => client.read_recent(operation).await,
+                false => Client::read(&client, operation).await,
+            }
+        }
     }
 }

@@ -242,8 +242,8 @@ impl<G: Group> Hub<G> {
                     let answer = self.group.execute(operations);
                     self.calls.spawn(async move { (call, answer.await) });
                 }
-                Output::Read { call, operation } => {
-                    let answer = self.group.read(operation);
+                Output::Read { call, operation, recent } => {
+                    let answer = self.group.read(operation, recent);
                     self.calls.spawn(async move { (call, answer.await.map(|result| vec![result])) });
                 }
             }

@@ -1,4 +1,5 @@
 mod bounds;
+mod consistency;
 mod events;
 mod handshakes;
 mod large;
