@@ -92,9 +92,19 @@ pub(crate) fn state_piece() -> StatePiece {
 }
 
 pub(crate) fn to_replica() -> Vec<ToReplica> {
-    let read =
-        Read { client: ClientId(1), number: 3, nonce: None, operation: Bytes::from_static(b"\0\x01\0\0\0k") };
-    vec![ToReplica::Request { frame: frame(1, 1), full: true }, ToReplica::Read(read)]
+    let read = Read {
+        client: ClientId(1),
+        number: 3,
+        nonce: None,
+        least: None,
+        operation: Bytes::from_static(b"\0\x01\0\0\0k"),
+    };
+    let recent = Read { least: Some(Seq(2)), ..read.clone() };
+    vec![
+        ToReplica::Request { frame: frame(1, 1), full: true },
+        ToReplica::Read(read),
+        ToReplica::Read(recent),
+    ]
 }
 
 pub(crate) fn to_client() -> Vec<ToClient> {

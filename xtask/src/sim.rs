@@ -20,6 +20,8 @@ Builds the simulator (crates/sim, release) and passes everything on to it:
   cargo xtask sim minbft --f 2 --seed 17 --shrink    the smallest run that still fails
   cargo xtask sim minbft --service zookeeper --f 1 --seeds 2000
                                                      the coordination service in the key-value service's place
+  cargo xtask sim minbft --service zookeeper --consistency sequential --f 1 --seeds 2000
+                                                     with reads that need not show the present
   cargo xtask sim minbft --literal F-M1 --f 2 --seeds 20000
                                                      with a paper's flawed rule switched on
 

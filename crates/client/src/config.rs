@@ -58,9 +58,13 @@ impl Config {
         }
     }
 
-    /// How many equal answers a fast read needs: where they prove the ends of histories, as many as prove a reply.
+    /// How many equal answers a read needs that is not ordered: where they prove the ends of histories, as many as prove a
+    /// reply; one that need only be `recent`, as many as are believed.
     #[must_use]
-    pub fn read_quorum(&self) -> usize {
+    pub fn read_quorum(&self, recent: bool) -> usize {
+        if recent {
+            return self.believed();
+        }
         if self.history.is_some() { self.believed() } else { self.acceptance.reads }
     }
 

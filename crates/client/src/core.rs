@@ -7,7 +7,7 @@ use crate::links::Links;
 use crate::nonces::Nonces;
 use crate::pace::Pace;
 use crate::queue::{Queue, fits_a_frame};
-use crate::read::FastRead;
+use crate::read::{FastRead, Recent};
 use crate::standing::{Moments, Standings};
 use crate::{ClientError, Config, Course, Output, Standing, SubmitError, Ticket};
 use bytes::Bytes;
@@ -15,6 +15,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::Signer;
 use troth_types::{Frame, FrameDraft, Read, ReplicaId, Seq, Time, ToReplica, View};
+
+/// Marks the place that implements a rule of `docs/protocols/minbft.md` or `pbft.md`, for `cargo xtask paper`.
+macro_rules! rule {
+    ($label:literal) => {};
+}
 
 /// Where a submission is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +44,7 @@ pub(crate) struct Pending {
 /// at [`ClientCore::next_wake`].
 ///
 /// A result is accepted when f+1 distinct replicas agree on it, at least one of which is correct;
-/// a fast read when as many do as [`Config::read_quorum`] says. Whatever up to f replicas send can delay an answer, never
+/// a read that was not ordered when as many do as [`Config::read_quorum`] says. Whatever up to f replicas send can delay an answer, never
 /// change one, and never make this machine grow beyond [`Bounds`](crate::Bounds) and its window.
 ///
 /// Frame numbers share `number % client_window` slots with the replicas' tables, where a number
@@ -152,30 +157,62 @@ impl ClientCore {
     /// # Errors
     /// As [`ClientCore::submit`].
     pub fn read(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
+        self.look(now, operation, false)
+    }
+
+    /// The same from a state that need not be the current one, but shows all that this client was told before: by the outcomes
+    /// of what it had ordered, and by events. As many replicas must agree as are believed, one of which is correct; others may
+    /// be away. What earlier reads showed it need not show: of two answers either may be of the later state, unless they tell.
+    ///
+    /// Where answers prove the ends of histories, no more replicas are needed for the current state, and this is
+    /// [`ClientCore::read`].
+    ///
+    /// # Errors
+    /// As [`ClientCore::submit`].
+    pub fn read_recent(&mut self, now: Time, operation: Bytes) -> Result<Ticket, SubmitError> {
+        self.look(now, operation, self.config.history.is_none())
+    }
+
+    fn look(&mut self, now: Time, operation: Bytes, recent: bool) -> Result<Ticket, SubmitError> {
         let operations = vec![operation];
         self.admit(now, &operations)?;
-        let needed = self.config.read_quorum();
-        let hopeful = self.links.are_up(needed)
-            && self.inbox.delivered().is_some()
-            && self.reads.len() < self.config.bounds.reads;
-        if !hopeful {
-            let ticket = self.ticket(Stage::Queued);
+        let ticket = self.ticket(Stage::Queued);
+        if self.may_ask(recent) {
+            let operation = operations.into_iter().next().expect("one was put in");
+            self.ask_all(ticket, operation, recent.then_some(Recent { again: true }));
+        } else {
             self.queue.push(ticket, operations);
-            return Ok(ticket);
         }
+        Ok(ticket)
+    }
+
+    /// Whether enough replicas may answer a read alike.
+    pub(crate) fn may_ask(&self, recent: bool) -> bool {
+        self.links.are_up(self.config.read_quorum(recent))
+            && self.inbox.delivered().is_some()
+            && self.reads.len() < self.config.bounds.reads
+    }
+
+    /// Asks all replicas for what a read shows.
+    pub(crate) fn ask_all(&mut self, ticket: Ticket, operation: Bytes, recent: Option<Recent>) {
         let number = self.read_number();
-        let ticket = self.ticket(Stage::Reading(number));
-        let operation = operations.into_iter().next().expect("one was put in");
+        if let Some(pending) = self.tickets.get_mut(&ticket) {
+            pending.stage = Stage::Reading(number);
+        }
         let group = self.config.group;
         let nonce = self.nonces.as_ref().map(|nonces| nonces.of(number));
-        let message = Read { client: self.config.client, number, nonce, operation: operation.clone() };
+        rule!("MINBFT-R12");
+        rule!("PBFT-E7");
+        let least = recent.map(|_| self.confirmed.max(self.inbox.told().batch));
+        let message = Read { client: self.config.client, number, nonce, least, operation };
         for to in group.all().filter(|to| self.links.is_up(*to)) {
             self.outputs.push_back(Output::Send { to, message: ToReplica::Read(message.clone()) });
         }
         let give_up_at = self.now.after(self.config.timing.read_wait);
-        let read = FastRead::new(&group, needed, ticket, message, (self.now, give_up_at), self.inbox.told());
+        let needed = self.config.read_quorum(recent.is_some());
+        let moments = (self.now, give_up_at);
+        let read = FastRead::new(&group, needed, ticket, message, moments, self.inbox.told(), recent);
         self.reads.insert(number, read);
-        Ok(ticket)
     }
 
     /// A number for a read of which somebody sends the result who is there and owes nothing, if anybody does.

@@ -19,7 +19,7 @@ pub(crate) enum Standing {
     Open,
     /// As many replicas agree as must, and the result is there.
     Agreed,
-    /// Too few can still agree, or the result will not come; the read must be ordered.
+    /// Too few can still agree, or the result will not come; the read must be asked again or ordered.
     Split,
 }
 
@@ -30,6 +30,13 @@ struct Word {
     events_up_to: u64,
     /// Where its history ended, where that counts.
     end: Option<EndedAt>,
+}
+
+/// What a read may still do that need not show the present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recent {
+    /// Whether it may be asked once more where replicas answer it from different states, before it is ordered.
+    pub(crate) again: bool,
 }
 
 /// A read that every replica was asked.
@@ -45,6 +52,8 @@ pub(crate) struct FastRead {
     pub(crate) events_up_to: Option<u64>,
     /// What it must be answered under, where answers prove the ends of histories.
     pub(crate) nonce: Option<Digest>,
+    /// Whether it need not show the present.
+    pub(crate) recent: Option<Recent>,
     number: u64,
     /// What was told before it began.
     after: Told,
@@ -63,6 +72,7 @@ impl FastRead {
         read: Read,
         (sent_at, give_up_at): (Time, Time),
         after: Told,
+        recent: Option<Recent>,
     ) -> Self {
         let words = Ballot::new(group.n());
         let Read { nonce, number, operation, .. } = read;
@@ -75,6 +85,7 @@ impl FastRead {
             give_up_at,
             events_up_to,
             nonce,
+            recent,
             number,
             after,
             needed,

@@ -2,7 +2,7 @@
 
 use crate::core::{ClientCore, Stage};
 use crate::flight::{Backing, Flight};
-use crate::read::Standing;
+use crate::read::{Recent, Standing};
 use crate::standing::{Moments, Way};
 use crate::{ClientError, Course, Output, Ticket};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ impl ClientCore {
         match standing {
             Standing::Open => {}
             Standing::Agreed => self.release_read(number),
-            Standing::Split => self.order_read(number),
+            Standing::Split => self.ask_again(number),
         }
     }
 
@@ -190,6 +190,22 @@ impl ClientCore {
         if let Some(mut read) = self.reads.remove(&number) {
             read.forget(&self.config.group, self.config.client, &mut self.budget);
         }
+    }
+
+    /// Has a read that too few replicas answer alike asked once more, if it need only be recent: they were at different places
+    /// of the order, or the one that was to send the result was. Otherwise it is ordered.
+    fn ask_again(&mut self, number: u64) {
+        let Some(read) = self.reads.get(&number) else { return };
+        rule!("MINBFT-R13");
+        rule!("PBFT-E8");
+        if !read.recent.is_some_and(|recent| recent.again)
+            || !self.links.are_up(self.config.read_quorum(true))
+        {
+            return self.order_read(number);
+        }
+        let (ticket, operation) = (read.ticket, read.operation.clone());
+        self.end_read(number);
+        self.ask_all(ticket, operation, Some(Recent { again: false }));
     }
 
     /// Has a read ordered that too few replicas answer alike.

@@ -5,15 +5,21 @@ use crate::answers::refuse;
 use crate::proven_reads::ProvenReads;
 use crate::replica::Outputs;
 use crate::room::{Room, Space};
-use crate::{Agreement, Env, Execution, Output, Replica};
-use std::collections::VecDeque;
+use crate::{Agreement, Env, Execution, Output, Replica, rule};
+use std::collections::{BTreeMap, VecDeque};
 use troth_types::{ClientId, Read, ReadReply, RefusalReason, Reply, ReplyBody, Seq, ToClient};
+
+/// How many batches a recent read waits for at most: its client knows of none that f+1 replicas have not executed, so one that
+/// is further ahead is made up, or this replica so far behind that others answer long before it does.
+const FURTHEST: u64 = 1024;
 
 /// What waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct HeldReads {
     /// With the batch that the state must reflect.
     questions: VecDeque<(Seq, Read)>,
+    /// Recent reads, by the batch that they wait for.
+    recent: BTreeMap<Seq, VecDeque<Read>>,
     /// With the last batch that the answer shows, in the order of these.
     answers: VecDeque<(Seq, ReadReply)>,
     room: Room,
@@ -30,7 +36,7 @@ pub(crate) fn size(read: &Read) -> usize {
 
 impl HeldReads {
     fn is_empty(&self) -> bool {
-        self.questions.is_empty() && self.answers.is_empty()
+        self.questions.is_empty() && self.recent.is_empty() && self.answers.is_empty()
     }
 
     /// Takes room for a read or an answer, where there is any or another client makes some.
@@ -64,6 +70,9 @@ impl HeldReads {
         if let Some(at) = self.questions.iter().rposition(|(_, read)| read.client == client) {
             return self.questions.remove(at).map(|(_, read)| (read.number, size(&read)));
         }
+        if let Some(read) = self.give_up_recent(client) {
+            return Some((read.number, size(&read)));
+        }
         if let Some(read) = self.proven.give_up_waiting(client) {
             return Some((read.number, size(&read)));
         }
@@ -71,6 +80,26 @@ impl HeldReads {
         let answer = at.and_then(|at| self.answers.remove(at)).map(|(_, reply)| reply);
         let answer = answer.or_else(|| self.proven.give_up_answer(client));
         answer.map(|reply| (reply.number, reply.body.size()))
+    }
+
+    fn give_up_recent(&mut self, client: ClientId) -> Option<Read> {
+        let own = |reads: &VecDeque<Read>| reads.iter().rposition(|read| read.client == client);
+        let (seq, at) = self.recent.iter().rev().find_map(|(seq, reads)| Some((*seq, own(reads)?)))?;
+        let reads = self.recent.get_mut(&seq)?;
+        let read = reads.remove(at);
+        if reads.is_empty() {
+            self.recent.remove(&seq);
+        }
+        read
+    }
+
+    /// Takes out the recent reads that waited for no later batch than this.
+    fn take_recent(&mut self, executed: Seq) -> Vec<Read> {
+        let mut due = Vec::new();
+        while let Some(first) = self.recent.first_entry().filter(|first| *first.key() <= executed) {
+            due.extend(first.remove());
+        }
+        due
     }
 
     /// What shows batches above this one was never so.
@@ -86,7 +115,8 @@ impl HeldReads {
         let questions = std::mem::take(&mut self.questions).into_iter();
         let answers = std::mem::take(&mut self.answers).into_iter();
         self.room = Room::default();
-        let all = questions.map(|(_, read)| (read.client, read.number));
+        let recent = std::mem::take(&mut self.recent).into_values().flatten();
+        let all = questions.map(|(_, read)| read).chain(recent).map(|read| (read.client, read.number));
         let all = all.chain(answers.map(|(_, reply)| (reply.client, reply.number)));
         let all = all.chain(self.proven.take_all());
         out.extend(all.map(|(client, number)| refuse(client, number, true, RefusalReason::NotReady)));
@@ -98,11 +128,19 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if !self.agreement.may_answer_reads() || self.transfer.is_some() || self.repair.is_some() {
             return out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
-        let from = self.agreement.reads_from();
+        rule!("MINBFT-R11");
+        rule!("PBFT-E6");
+        let from = read.least.unwrap_or_else(|| self.agreement.reads_from());
+        let furthest = Seq(self.execution.executed().0.saturating_add(FURTHEST));
         if self.execution.executed() >= from {
             self.answer_read(read, out);
+        } else if read.least.is_some_and(|least| least > furthest) {
+            out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         } else if self.reads.take_room(read.client, size(read), out) {
-            self.reads.questions.push_back((from, read.clone()));
+            match read.least {
+                None => self.reads.questions.push_back((from, read.clone())),
+                Some(least) => self.reads.recent.entry(least).or_default().push_back(read.clone()),
+            }
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
@@ -165,7 +203,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let (due, wait) = std::mem::take(&mut self.reads.questions).into_iter().partition(|it| ready(it.0));
         self.reads.questions = wait;
         let due: VecDeque<(Seq, Read)> = due;
-        for (_, read) in due {
+        for read in due.into_iter().map(|(_, read)| read).chain(self.reads.take_recent(executed)) {
             self.reads.give_back(read.client, size(&read));
             self.answer_read(&read, out);
         }

@@ -17,6 +17,8 @@ use std::time::Instant;
 pub const USAGE: &str = "\
 sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
              [--service S]      what the group replicates: kv (the default) or zookeeper
+             [--consistency C]  what clients' reads show: linearizable (the default) or, of the coordination service,
+                                sequential
              [--literal RULE]   follow a printed rule literally; only general adversaries
              [--views V]        end a run when a correct replica enters view V
              [--faulty K]       K faulty replicas, more than f: nothing need make progress, and clients
@@ -107,6 +109,13 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
                 let named = ServiceKind::ALL.into_iter().find(|service| service.name() == name);
                 arguments.overrides.service = named.ok_or(format!("no service is called {name}"))?;
             }
+            "--consistency" => {
+                arguments.overrides.recent = match value()?.as_str() {
+                    "linearizable" => false,
+                    "sequential" => true,
+                    other => return Err(format!("reads are linearizable or sequential, and never {other}")),
+                }
+            }
             "--negative" => arguments.overrides.negative = true,
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
@@ -133,6 +142,9 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
     if arguments.overrides.service != ServiceKind::Kv && arguments.overrides.faulty.is_some() {
         return Err("only histories of the key-value service are judged with more than f faulty".to_owned());
     }
+    if arguments.overrides.service == ServiceKind::Kv && arguments.overrides.recent {
+        return Err("histories of the key-value service are judged as linearizable".to_owned());
+    }
     if !(arguments.f + 1..=2 * arguments.f).contains(&faulty) {
         return Err(format!("--faulty takes {} to {}", arguments.f + 1, 2 * arguments.f));
     }
@@ -156,6 +168,9 @@ fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     let mut line = format!("cargo xtask sim {} --f {} --seed {seed}", P::NAME, arguments.f);
     if arguments.overrides.service != ServiceKind::default() {
         line += &format!(" --service {}", arguments.overrides.service);
+    }
+    if arguments.overrides.recent {
+        line += " --consistency sequential";
     }
     if let Some(literal) = &arguments.overrides.literal {
         line += &format!(" --literal {literal}");
@@ -312,7 +327,9 @@ fn search<P: Protocol>(arguments: &Arguments) -> ExitCode {
 
 fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found], seconds: f64) -> ExitCode {
     let service = arguments.overrides.service;
-    let what = if service == ServiceKind::default() { String::new() } else { format!(" {service}") };
+    let recent = arguments.overrides.recent;
+    let mut what = if service == ServiceKind::default() { String::new() } else { format!(" {service}") };
+    what += if recent { " sequential" } else { "" };
     print!("{}{what} f = {} {}", P::NAME, arguments.f, report.text(seconds, arguments.threads));
     for one in found {
         let Some(violation) = &one.outcome.violation else { continue };
@@ -327,7 +344,7 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
         println!("REPRODUCE: {}", reproduce::<P>(arguments, one.seed));
     }
     // Special modes look for one thing and show nothing about coverage.
-    let plain = arguments.overrides == Overrides { service, ..Overrides::default() };
+    let plain = arguments.overrides == Overrides { service, recent, ..Overrides::default() };
     let rare = report
         .rare(P::REPLACES, P::acceptance(&P::group(1)).tentative)
         .or_else(|| report.rarely_done(service))
@@ -343,6 +360,7 @@ fn conclude<P: Protocol>(arguments: &Arguments, report: &Report, found: &[Found]
         result["ok"] = json!(ok);
         result["protocol"] = json!(P::NAME);
         result["service"] = json!(service.name());
+        result["consistency"] = json!(if recent { "sequential" } else { "linearizable" });
         result["f"] = json!(arguments.f);
         result["seed"] = json!(first.map(|one| one.seed));
         result["property"] = json!(violation.map_or("", |violation| violation.property));

@@ -105,6 +105,8 @@ pub struct Overrides {
     pub trust_blind: bool,
     /// What the group replicates.
     pub service: ServiceKind,
+    /// Clients' reads need not show the present, but what they were told.
+    pub recent: bool,
 }
 
 /// One seed's world.
@@ -160,6 +162,7 @@ pub struct Options {
     pub trust_blind: bool,
     pub views: Option<u64>,
     pub service: ServiceKind,
+    pub recent: bool,
 }
 
 impl Options {
@@ -226,6 +229,7 @@ impl Options {
             trust_blind: overrides.trust_blind,
             views: overrides.views,
             service: overrides.service,
+            recent: overrides.recent,
             classes,
         };
         options.requests = (300 / options.clients as u64) + 1;

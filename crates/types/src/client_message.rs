@@ -30,6 +30,8 @@ pub enum ToReplica {
 }
 
 /// A read that changes nothing, answered without ordering where enough replicas agree.
+///
+/// On the wire one with `least` has a kind of its own, which releases before it take for no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The client that reads.
@@ -38,6 +40,9 @@ pub struct Read {
     pub number: u64,
     /// What the answer must be attested under, where replies prove their place: nobody else could foresee it.
     pub nonce: Option<Digest>,
+    /// The batch that the answer must reflect at least, for a *recent* read: any final state that does is good enough.
+    /// `None` for one that must show the present. Not beside a nonce, which proves the present.
+    pub least: Option<Seq>,
     /// The operation, as the application understands it.
     pub operation: Bytes,
 }
@@ -148,8 +153,8 @@ impl Reply {
     }
 }
 
-/// The outcome of a fast read. A client accepts it when as many replicas as its protocol demands (all of 2f+1, or
-/// 2f+1 of 3f+1; a quorum, where each proves the end of its history) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
+/// The outcome of a read that was not ordered. A client accepts it when as many replicas as its protocol demands (all of 2f+1, or
+/// 2f+1 of 3f+1; a quorum, where each proves the end of its history; f+1 where it need only be recent) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply {
     /// The client it is for.
@@ -215,11 +220,17 @@ impl Wire for ToReplica {
                 full.encode(out);
             }
             Self::Read(read) => {
-                out.push(if read.nonce.is_some() { 2 } else { 1 });
+                out.push(match (&read.nonce, read.least) {
+                    (None, None) => 1,
+                    (Some(_), _) => 2,
+                    (None, Some(_)) => 3,
+                });
                 read.client.encode(out);
                 read.number.encode(out);
-                if let Some(nonce) = &read.nonce {
-                    nonce.encode(out);
+                match (&read.nonce, read.least) {
+                    (None, None) => {}
+                    (Some(nonce), _) => nonce.encode(out),
+                    (None, Some(least)) => least.encode(out),
                 }
                 put_bytes(out, &read.operation);
             }
@@ -228,10 +239,11 @@ impl Wire for ToReplica {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         match u8::decode(reader)? {
             0 => Ok(Self::Request { frame: Wire::decode(reader)?, full: Wire::decode(reader)? }),
-            kind @ (1 | 2) => Ok(Self::Read(Read {
+            kind @ 1..=3 => Ok(Self::Read(Read {
                 client: Wire::decode(reader)?,
                 number: Wire::decode(reader)?,
                 nonce: if kind == 2 { Some(Wire::decode(reader)?) } else { None },
+                least: if kind == 3 { Some(Wire::decode(reader)?) } else { None },
                 operation: reader.bytes("a read", MAX_RESULT_BYTES)?,
             })),
             other => Err(Malformed::Tag("a client's message", u64::from(other))),

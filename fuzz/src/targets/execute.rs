@@ -43,8 +43,13 @@ fn run(input: &[u8]) {
         let client = CLIENTS[steps.below(CLIENTS.len())];
         let what = steps.byte();
         if what.is_multiple_of(8) {
-            let read =
-                Read { client, number: 1, nonce: None, operation: Bytes::copy_from_slice(steps.chunk()) };
+            let read = Read {
+                client,
+                number: 1,
+                nonce: None,
+                least: None,
+                operation: Bytes::copy_from_slice(steps.chunk()),
+            };
             assert_eq!(executor.query(&read), other.query(&read));
             let _ = executor.events_after(client, u64::from(steps.byte() % 4));
             continue;

@@ -148,7 +148,7 @@ impl World {
                     assert!(!operations.is_empty());
                     self.calls.push(Call { call, operations, reads: false });
                 }
-                Output::Read { call, operation } => {
+                Output::Read { call, operation, .. } => {
                     self.calls.push(Call { call, operations: vec![operation], reads: true });
                 }
             }

@@ -95,6 +95,7 @@ impl Junk for ClientJunk {
                 client: self.client,
                 number: self.told,
                 nonce: None,
+                least: None,
                 operation: garbage(self.told, 0).slice(..OPERATION),
             })
             .to_wire(),

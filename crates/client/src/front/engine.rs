@@ -23,7 +23,7 @@ pub(super) type Results = (Result<Vec<Bytes>, ClientError>, Course);
 #[derive(Debug)]
 pub(super) enum Command {
     Execute { operations: Vec<Bytes>, answer: oneshot::Sender<Results> },
-    Read { operation: Bytes, answer: oneshot::Sender<Results> },
+    Read { operation: Bytes, recent: bool, answer: oneshot::Sender<Results> },
     Events { answer: oneshot::Sender<mpsc::Receiver<Event>> },
     Status { answer: oneshot::Sender<Status> },
     NameLateAfter { micros: u64 },
@@ -195,8 +195,11 @@ impl Engine {
                 let taken = self.core.submit(now, operations);
                 self.expect(taken, answer);
             }
-            Command::Read { operation, answer } => {
-                let taken = self.core.read(now, operation);
+            Command::Read { operation, recent, answer } => {
+                let taken = match recent {
+                    true => self.core.read_recent(now, operation),
+                    false => self.core.read(now, operation),
+                };
                 self.expect(taken, answer);
             }
             Command::Events { answer } => {

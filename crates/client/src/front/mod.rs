@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     /// The result is as that of [`Client::read`].
     pub async fn read_noting(&self, operation: Bytes) -> (Result<Bytes, ClientError>, Course) {
-        let asked = self.ask(|answer| Command::Read { operation, answer }).await;
+        let asked = self.ask(|answer| Command::Read { operation, recent: false, answer }).await;
         let (result, course) = asked.unwrap_or_else(|error| (Err(error), Course::default()));
         (result.map(only), course)
     }
@@ -130,6 +130,27 @@ impl Client {
     pub async fn name_late_after(&self, micros: u64) -> Result<(), ClientError> {
         let sent = self.commands.send(Command::NameLateAfter { micros }).await;
         sent.map_err(|_| ClientError::Closed { sent: false })
+    }
+
+    /// The same from a state that need not be the present one, but shows all that this client was told before, by the outcomes
+    /// of what it had executed and by events ([`ClientCore::read_recent`](crate::ClientCore::read_recent)): then enough
+    /// replicas must agree for one of them to be correct, and others may be away. Two such reads may show states in either
+    /// order.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub async fn read_recent(&self, operation: Bytes) -> Result<Bytes, ClientError> {
+        self.read_recent_noting(operation).await.0
+    }
+
+    /// The same, and where the time went.
+    ///
+    /// # Errors
+    /// The result is as that of [`Client::read_recent`].
+    pub async fn read_recent_noting(&self, operation: Bytes) -> (Result<Bytes, ClientError>, Course) {
+        let asked = self.ask(|answer| Command::Read { operation, recent: true, answer }).await;
+        let (result, course) = asked.unwrap_or_else(|error| (Err(error), Course::default()));
+        (result.map(only), course)
     }
 
     /// The events that the service tells this client from now on, in order, each before the

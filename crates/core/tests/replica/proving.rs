@@ -322,14 +322,14 @@ impl One {
 
     pub(crate) fn read(&mut self, number: u64, nonce: Option<u8>) -> Vec<Told> {
         let nonce = nonce.map(|nonce| Digest([nonce; 32]));
-        self.told(Input::Read(Read { client: CLIENT, number, nonce, operation: Bytes::new() }))
+        self.told(Input::Read(Read { client: CLIENT, number, nonce, least: None, operation: Bytes::new() }))
     }
 
     /// A read of some client, with an operation of so many bytes.
     pub(crate) fn read_of(&mut self, client: u64, number: u64, bytes: usize) -> Vec<Told> {
         let operation = Bytes::from(vec![0; bytes]);
         let nonce = Some(Digest([client as u8; 32]));
-        self.told(Input::Read(Read { client: ClientId(client), number, nonce, operation }))
+        self.told(Input::Read(Read { client: ClientId(client), number, nonce, least: None, operation }))
     }
 
     pub(crate) fn reads(&mut self, step: Step) -> Vec<Told> {

@@ -93,7 +93,13 @@ fn results_over_the_limits_are_replaced() {
     let outcome = run(&mut executor, &[frame(5, 1, &["big 101", "big 100", "big 100", "big 100"])]);
     let lengths: Vec<usize> = results(&outcome.replies[0]).iter().map(Bytes::len).collect();
     assert_eq!(lengths, [9, 100, 100, 9], "one over result_bytes, one over client_bytes");
-    let read = Read { client: ClientId(5), number: 1, nonce: None, operation: Bytes::from_static(b"a") };
+    let read = Read {
+        client: ClientId(5),
+        number: 1,
+        nonce: None,
+        least: None,
+        operation: Bytes::from_static(b"a"),
+    };
     run(&mut executor, &[frame(5, 2, &[&format!("set a {}", "v".repeat(101))])]);
     assert_eq!(executor.query(&read).body, ReplyBody::Full(vec![Bytes::from_static(b"too large")]));
 }

@@ -32,7 +32,7 @@ fn events_are_numbered_from_one_and_replies_say_how_far() {
     assert_eq!(waiting(&executor, 1), [event(2, "b")]);
     assert!(waiting(&executor, 2).is_empty());
     assert!(waiting(&executor, u64::MAX).is_empty());
-    let read = Read { client: ClientId(2), number: 1, nonce: None, operation: Bytes::new() };
+    let read = Read { client: ClientId(2), number: 1, nonce: None, least: None, operation: Bytes::new() };
     assert_eq!(executor.query(&read).events_up_to, 2);
 }
 

@@ -30,7 +30,13 @@ fn face(executor: &Executor<Script>) -> impl PartialEq + core::fmt::Debug + use<
         numbers.map(|(client, number)| executor.lookup(ClientId(client), number)).collect();
     let events = [2, 7].map(|client| executor.events_after(ClientId(client), 0));
     let keys: Vec<_> = executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect();
-    let read = Read { client: ClientId(2), number: 1, nonce: None, operation: Bytes::from_static(b"sum") };
+    let read = Read {
+        client: ClientId(2),
+        number: 1,
+        nonce: None,
+        least: None,
+        operation: Bytes::from_static(b"sum"),
+    };
     (
         (executor.executed(), executor.last_time(), executor.next_deadline()),
         (slots, events, keys, executor.query(&read)),

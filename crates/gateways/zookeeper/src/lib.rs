@@ -31,7 +31,7 @@ mod settings;
 mod shell;
 
 pub use machine::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, Record, TooLong, is_word};
-pub use settings::{Log, Place, Settings, TlsClients, TlsFiles};
+pub use settings::{Consistency, Log, Place, Settings, TlsClients, TlsFiles};
 pub use shell::{Gateway, Group, StartError};
 
 #[cfg(test)]

@@ -85,6 +85,8 @@ pub struct Settings {
     pub handshake: Duration,
     /// The four-letter words that are answered (`4lw.commands.whitelist`); `*` stands for all that there are.
     pub words: BTreeSet<String>,
+    /// What reads may show.
+    pub consistency: Consistency,
     /// What `envi` says beside the version: names and values.
     pub environment: Vec<(String, String)>,
     /// Who may authenticate with SASL (DIGEST-MD5): passwords by user.
@@ -93,6 +95,17 @@ pub struct Settings {
     pub audit: Option<Log>,
     /// The log of requests that took at least so long from their packet to their reply; none where there is none.
     pub slow: Option<(Duration, Log)>,
+}
+
+/// What reads may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Consistency {
+    /// The present: everything that anybody was told before the read was sent.
+    #[default]
+    Linearizable,
+    /// What ZooKeeper promises: everything that the session itself was told before, and never less than it was shown. What
+    /// others wrote may be missing.
+    Sequential,
 }
 
 impl Settings {
@@ -118,6 +131,7 @@ impl Default for Settings {
             memory_bytes: 512 << 20,
             handshake: Duration::from_secs(10),
             words: BTreeSet::from(["srvr".to_owned()]),
+            consistency: Consistency::Linearizable,
             environment: Vec::new(),
             users: BTreeMap::new(),
             audit: None,

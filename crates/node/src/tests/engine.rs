@@ -50,7 +50,8 @@ pub(super) fn replica(name: &str, result_bytes: usize) -> Engine<MinBft, Executo
 fn read(inbox: &Inbox, count: u64, operation: &Bytes) {
     let lane = inbox.lane(Party::Client(ClientId(1)));
     for number in (2..).step_by(3).take(usize::try_from(count).expect("few")) {
-        let read = Read { client: ClientId(1), number, nonce: None, operation: operation.clone() };
+        let read =
+            Read { client: ClientId(1), number, nonce: None, least: None, operation: operation.clone() };
         inbox.push(&lane, ToReplica::Read(read).to_wire());
     }
 }

@@ -118,6 +118,7 @@ impl Checks {
         let Some(service) = model.coordination(model.seq) else { return BTreeMap::new() };
         let mut done = service.counts.clone();
         done.insert("reads judged", self.reads.judged);
+        done.insert("reads behind", self.reads.behind);
         done.insert("answers audited", self.audited);
         done
     }

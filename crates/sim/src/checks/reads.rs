@@ -1,5 +1,6 @@
 //! Reads of the coordination service that were not ordered: each shows the service as it stood at one place of the order, one
-//! that correct replicas had reached when the answer came, and none before what anybody had been shown when it was asked.
+//! that correct replicas had reached when the answer came, and none before what anybody had been shown when it was asked, or,
+//! where it need only be recent, before what its client had been.
 
 use super::ReplyIntegrity;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ pub struct FastRead {
     pub operation: Bytes,
     /// What it was answered.
     pub answer: Bytes,
-    /// What anybody had been shown when it asked.
+    /// What anybody had been shown when it asked, or, where it need only be recent, what its client had been.
     pub since: Seq,
     /// What correct replicas had executed when it was answered.
     pub until: Seq,
@@ -30,6 +31,8 @@ pub struct FastReads {
     waiting: Vec<FastRead>,
     /// Reads judged.
     pub judged: u64,
+    /// Those that showed less than somebody had been shown when they were judged.
+    pub behind: u64,
 }
 
 impl FastReads {
@@ -51,6 +54,7 @@ impl FastReads {
             return Ok(());
         }
         let seq = self.judge(&read, replies)?;
+        self.behind += u64::from(self.shows_less(&read, replies));
         self.reveal(seq);
         Ok(())
     }
@@ -65,6 +69,13 @@ impl FastReads {
             self.judge(&read, replies)?;
         }
         Ok(())
+    }
+
+    /// Whether the service answers otherwise since somebody was shown what they were.
+    fn shows_less(&self, read: &FastRead, replies: &ReplyIntegrity) -> bool {
+        let service = replies.model.coordination(self.revealed);
+        service.is_some_and(|service| service.query(read.client, &read.operation) != read.answer)
+            && read.since < self.revealed
     }
 
     /// The first place at which the service answers like this.

@@ -6,7 +6,7 @@ use crate::report::{COORDINATION, MIN_ANSWERS, Report};
 use crate::service::coordination;
 use crate::shrink::run;
 use crate::zookeeper::{Model, Talk, Told, Town, Turn, audit, nuisance};
-use crate::{Options, Overrides, Protocol, Rng, ServiceKind, minbft::MinBftWorld};
+use crate::{Options, Overrides, Protocol, Rng, ServiceKind, minbft::MinBftWorld, pbft::PbftWorld};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -332,6 +332,24 @@ fn seeds_of_the_coordination_service_hold() {
         assert_eq!(report.vacuous_seed, None);
         assert_eq!(report.rarely_done(ServiceKind::ZooKeeper), None);
     }
+}
+
+#[test]
+fn seeds_with_reads_that_need_only_be_recent_hold_and_show_the_past() {
+    let service = ServiceKind::ZooKeeper;
+    let overrides = Overrides { service, recent: true, ..Overrides::default() };
+    let mut behind = 0;
+    for (f, seeds) in [(1, 40), (2, 10)] {
+        for seed in 0..seeds {
+            for outcome in
+                [run::<MinBftWorld>(seed, f, &overrides, 0), run::<PbftWorld>(seed, f, &overrides, 0)]
+            {
+                assert_eq!(outcome.violation, None, "f = {f}, seed {seed}");
+                behind += outcome.service["reads behind"];
+            }
+        }
+    }
+    assert!(behind > 100, "only {behind} reads showed less than others had been shown");
 }
 
 /// A batch of one frame for each of these operations of a client.

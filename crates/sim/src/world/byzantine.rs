@@ -176,7 +176,7 @@ impl ByzantineClient {
                 let number = self.rng.below(4);
                 // Where answers are attested under nonces, one that it used before.
                 let nonce = (number > 0).then_some(Digest([7; 32]));
-                let read = Read { client: self.id, number, nonce, operation };
+                let read = Read { client: self.id, number, nonce, least: None, operation };
                 send.extend(replicas.iter().map(|to| (*to, ToReplica::Read(read.clone()))));
                 if let Some(last) = self.last.clone() {
                     let bad = self.corrupted(&last);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Signer};
-use troth_client::{Acceptance, ClientCore, Config, Output, Proven, Ticket, Timing};
+use troth_client::{Acceptance, ClientCore, Config, Output, Proven, SubmitError, Ticket, Timing};
 use troth_types::{ClientId, Group, Limits, ReplicaId, Seq, Time, ToClient, ToReplica};
 
 /// Fresh requests that each client must have answered after the healing.
@@ -40,6 +40,10 @@ pub struct Client {
     outstanding: usize,
     think: u64,
     reads_share: u64,
+    /// Whether its reads need not show the present.
+    recent: bool,
+    /// The last place of the order of which it was told itself, by what was ordered for it and by events.
+    told: Seq,
     workload: Box<dyn Workload>,
     known_frames: BTreeSet<(u64, bool)>,
     /// When it wants to be woken, as scheduled.
@@ -101,6 +105,8 @@ impl Client {
             outstanding: options.outstanding,
             think: options.think,
             reads_share: options.reads,
+            recent: options.recent,
+            told: Seq(0),
             workload,
             known_frames: BTreeSet::new(),
             wake_at: None,
@@ -160,11 +166,12 @@ impl Client {
                 self.workload.operations(&mut self.rng, count)
             };
             let taken = if read {
-                self.core.read(Time(now), operations[0].clone())
+                self.ask(now, operations[0].clone())
             } else {
                 self.core.submit(Time(now), operations.clone())
             };
             let Ok(ticket) = taken else { return };
+            let since = self.must_show(since, read);
             let submission = Submission { operations, invoked: now, since, read, fresh: self.healed };
             self.submissions.insert(ticket, submission);
             if !self.rng.one_in(16) {
@@ -174,11 +181,23 @@ impl Client {
         }
     }
 
+    fn ask(&mut self, now: u64, operation: Bytes) -> Result<Ticket, SubmitError> {
+        match self.recent {
+            true => self.core.read_recent(Time(now), operation),
+            false => self.core.read(Time(now), operation),
+        }
+    }
+
+    /// What it is shown must show this at least.
+    fn must_show(&self, since: Seq, read: bool) -> Seq {
+        if self.recent && read { self.told } else { since }
+    }
+
     /// Submits a fast read beside the workload.
     pub fn read(&mut self, now: u64, since: Seq) {
         let operation = self.workload.read(&mut self.rng);
-        if let Ok(ticket) = self.core.read(Time(now), operation.clone()) {
-            let operations = vec![operation];
+        if let Ok(ticket) = self.ask(now, operation.clone()) {
+            let (operations, since) = (vec![operation], self.must_show(since, true));
             let submission = Submission { operations, invoked: now, since, read: true, fresh: false };
             self.submissions.insert(ticket, submission);
         }
@@ -224,6 +243,9 @@ impl Client {
                 Output::Event(event) => {
                     let result = checks.events.delivered(&event, &checks.replies);
                     checks.judge("events", &[], result);
+                    let known = checks.replies.model.events.get(&event.client);
+                    let known = known.and_then(|events| events.get(event.index as usize - 1));
+                    self.told = self.told.max(known.map_or(Seq(0), |(seq, _)| *seq));
                     self.workload.told(now, &event, checks);
                 }
                 Output::Done { ticket, result, .. } => {
@@ -249,6 +271,8 @@ impl Client {
             if !submission.read {
                 let result = checks.events.shown(self.id, &submission.operations, results, &checks.replies);
                 checks.judge("events", &[], result);
+                let places = checks.replies.matching(self.id, &submission.operations, results);
+                self.told = self.told.max(places.map(|done| done.seq).min().unwrap_or_default());
                 self.wanted = self.wanted.saturating_sub(1);
             } else {
                 self.reads += 1;

@@ -118,7 +118,7 @@ pub(crate) async fn alone(stage: &Stage, replica: ReplicaId, key: &str) -> Resul
     let owes = |number: &u64| stage.cluster.group.designated(id, *number) == replica;
     let number = (1..).find(owes).ok_or_else(|| failed(&"it never answers in full"))?;
     let operation = Operation::Get { key: text(key.to_owned()) }.to_wire();
-    let question = ToReplica::Read(Read { client: id, number, nonce: None, operation });
+    let question = ToReplica::Read(Read { client: id, number, nonce: None, least: None, operation });
     writer.queue(&question.to_wire()).map_err(|why| failed(&why))?;
     writer.flush().await.map_err(|why| failed(&why))?;
     let answer = tokio::time::timeout(EVENT_PATIENCE, reader.next())

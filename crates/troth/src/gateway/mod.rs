@@ -9,7 +9,7 @@ use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE};
 use crate::print::say;
 use crate::session::{self, Patience, Session};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use troth_node::config::{Cluster, Layout, Service};
 use troth_types::ClientId;
-use troth_zookeeper_gateway::{Log, Place, Settings, StartError, TlsClients, TlsFiles};
+use troth_zookeeper_gateway::{Consistency, Log, Place, Settings, StartError, TlsClients, TlsFiles};
 
 /// Where ZooKeeper's clients look for a server.
 pub(crate) const USUAL: &str = "127.0.0.1:2181";
@@ -93,6 +93,9 @@ struct ZooKeeper {
     /// The longest packet of a client, in bytes; who sends a longer one is disconnected.
     #[arg(long, value_name = "BYTES", default_value_t = 0xf_ffff)]
     packet_bytes: usize,
+    /// What reads show: the present, or, as with ZooKeeper, at least what the session saw, though others may have written since.
+    #[arg(long, value_enum, default_value_t = Reads::Linearizable)]
+    consistency: Reads,
     /// The four-letter words that are answered; * for all.
     #[arg(long, value_name = "WORD,…", value_delimiter = ',', default_value = "srvr")]
     words: Vec<String>,
@@ -118,6 +121,24 @@ struct ZooKeeper {
     /// Stop when standard input ends; `troth up` starts it so.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
+}
+
+/// What reads show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Reads {
+    /// All that anybody was told before; a replica that is away makes them slower.
+    Linearizable,
+    /// All that the session itself saw; f+1 replicas are enough.
+    Sequential,
+}
+
+impl From<Reads> for Consistency {
+    fn from(reads: Reads) -> Self {
+        match reads {
+            Reads::Linearizable => Self::Linearizable,
+            Reads::Sequential => Self::Sequential,
+        }
+    }
 }
 
 impl ZooKeeper {
@@ -192,6 +213,7 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
         memory_bytes: asked.memory,
         audit: asked.audit_log.as_deref().map(|path| asked.log(path)),
         slow: asked.slow.map(|millis| (Duration::from_millis(millis), asked.log(&asked.slow_log))),
+        consistency: asked.consistency.into(),
         words: asked.words.iter().map(|word| word.trim().to_owned()).collect::<BTreeSet<_>>(),
         users: asked.users.as_deref().map(passwords::read).transpose()?.unwrap_or_default(),
         ..Settings::default()

@@ -1,6 +1,7 @@
 //! The gateway as a process, spoken to in ZooKeeper's protocol.
 
 use crate::killed::all;
+use crate::pbft_reads::executed;
 use crate::support::{PATIENCE, Running, Scratch, init, init_with, run, troth, up_printing};
 use bytes::Bytes;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -146,6 +147,31 @@ fn a_session_goes_on_through_another_gateway_when_the_first_is_killed() {
 
     second.signal("TERM");
     assert_eq!(second.ends(), Some(0));
+}
+
+#[test]
+fn reads_that_need_only_be_recent_are_not_ordered_while_a_replica_is_away() {
+    let scratch = Scratch::new("gateway-sequential");
+    let dir = scratch.0.as_path();
+    init_with(dir, &["--service", "zookeeper"]);
+    let mut replicas = all(dir);
+    let (_first, present) = gateway(dir, &[]);
+    let (_second, recent) = gateway(dir, &["--consistency", "sequential"]);
+    // No backup is missed.
+    drop(replicas.remove(2));
+    for (place, ordered) in [(&recent, false), (&present, true)] {
+        let (mut client, _) = Connection::open(place, None);
+        let path = format!("/own-{ordered}");
+        assert_eq!(client.create(&path, b"first", 0), 0);
+        let before = executed(dir);
+        for _ in 0..40 {
+            assert_eq!(&client.data(&path).expect("its own write")[..], b"first");
+        }
+        let more = executed(dir) - before;
+        // Signs of life are ordered, and a read whose answers differ.
+        assert_eq!(more >= 40, ordered, "40 reads took {more} batches");
+        assert_eq!(&client.data("/own-false").expect("everybody sees it at last")[..], b"first");
+    }
 }
 
 #[test]

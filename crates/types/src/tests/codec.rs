@@ -33,12 +33,21 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
         client: ClientId(1),
         number: 2,
         nonce: None,
+        least: None,
         operation: Bytes::from_static(b"get"),
     }));
     round_trip(&ToReplica::Read(Read {
         client: ClientId(1),
         number: 3,
         nonce: Some(Digest([4; 32])),
+        least: None,
+        operation: Bytes::from_static(b"get"),
+    }));
+    round_trip(&ToReplica::Read(Read {
+        client: ClientId(1),
+        number: 4,
+        nonce: None,
+        least: Some(Seq(9)),
         operation: Bytes::from_static(b"get"),
     }));
     let reply = Reply {
@@ -161,6 +170,21 @@ fn lengths_beyond_the_data_do_not_allocate_and_do_not_decode() {
     Time(1).encode(&mut wire);
     u32::MAX.encode(&mut wire);
     assert!(matches!(Batch::from_wire(&Bytes::from(wire)), Err(Malformed::TooLong(..))));
+}
+
+/// A read that releases before know looks as they wrote it; one that they do not know looks like none of theirs.
+#[test]
+fn the_encodings_of_reads_are_pinned() {
+    let read = |nonce, least| {
+        let operation = Bytes::from_static(b"o");
+        ToReplica::Read(Read { client: ClientId(2), number: 3, nonce, least, operation }).to_wire().to_vec()
+    };
+    let numbers = [&[2, 0, 0, 0, 0, 0, 0, 0][..], &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let operation = [1, 0, 0, 0, b'o'];
+    assert_eq!(read(None, None), [&[1][..], &numbers, &operation].concat());
+    assert_eq!(read(Some(Digest([4; 32])), None), [&[2][..], &numbers, &[4; 32], &operation].concat());
+    let least = [5, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(read(None, Some(Seq(5))), [&[3][..], &numbers, &least, &operation].concat());
 }
 
 /// Wire formats are pinned: a change here is a new wire version (design.md §3.8).

@@ -51,7 +51,9 @@ impl Machine {
         // It may have learnt through another gateway what this one has not.
         let operation = Operation::Request { at: NOBODY, code: opcode::PING, body: Bytes::new() };
         let call = self.ask(Purpose::Reach(id));
-        self.outputs.push_back(Output::Read { call, operation: operation.to_wire() });
+        rule!("ZKG-C2");
+        let (operation, recent) = (operation.to_wire(), false);
+        self.outputs.push_back(Output::Read { call, operation, recent });
     }
 
     /// How far the group is, for a client that has seen more than this gateway.

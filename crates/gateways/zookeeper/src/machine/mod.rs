@@ -100,6 +100,9 @@ pub enum Output {
         call: CallId,
         /// The operation.
         operation: Bytes,
+        /// Whether it need not show the present, but all that was answered and told before
+        /// ([`troth_client::front::Client::read_recent`]).
+        recent: bool,
     },
 }
 

@@ -3,6 +3,7 @@
 use super::line::{Going, Line, Pending, Reply, State, What, fits};
 use super::measures::{Ended, OK, PING, Refused, Times};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
+use crate::Consistency;
 use bytes::Bytes;
 use troth_types::{Time, Wire};
 use troth_zookeeper::{Code, Operation, only_reads, opcode};
@@ -81,9 +82,11 @@ impl Machine {
             }
             Going::Reads(numbers) => {
                 sent(&mut connection.line, &numbers, now);
+                rule!("ZKG-C1");
+                let recent = self.settings.consistency == Consistency::Sequential;
                 for (number, operation) in numbers.iter().zip(operations(connection, &numbers)) {
                     let call = self.ask(Purpose::Look(id, *number));
-                    self.outputs.push_back(Output::Read { call, operation });
+                    self.outputs.push_back(Output::Read { call, operation, recent });
                 }
             }
         }

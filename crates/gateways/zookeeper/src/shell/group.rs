@@ -12,8 +12,12 @@ pub trait Group: Send + 'static {
         operations: Vec<Bytes>,
     ) -> impl Future<Output = Result<Vec<Bytes>, ClientError>> + Send + 'static;
 
-    /// Has an operation answered that changes nothing: [`Client::read`].
-    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static;
+    /// Has an operation answered that changes nothing: [`Client::read`], or [`Client::read_recent`].
+    fn read(
+        &self,
+        operation: Bytes,
+        recent: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static;
 
     /// [`Group::execute`], with where its time went, as far as the group says.
     fn execute_noting(
@@ -28,8 +32,9 @@ pub trait Group: Send + 'static {
     fn read_noting(
         &self,
         operation: Bytes,
+        recent: bool,
     ) -> impl Future<Output = (Result<Bytes, ClientError>, Course)> + Send + 'static {
-        let answer = self.read(operation);
+        let answer = self.read(operation, recent);
         async move { (answer.await, Course::default()) }
     }
 
@@ -53,9 +58,18 @@ impl Group for Client {
         async move { client.execute_all(operations).await }
     }
 
-    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
+    fn read(
+        &self,
+        operation: Bytes,
+        recent: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
         let client = self.clone();
-        async move { Client::read(&client, operation).await }
+        async move {
+            match recent {
+                true => client.read_recent(operation).await,
+                false => Client::read(&client, operation).await,
+            }
+        }
     }
 
     fn execute_noting(
@@ -69,9 +83,15 @@ impl Group for Client {
     fn read_noting(
         &self,
         operation: Bytes,
+        recent: bool,
     ) -> impl Future<Output = (Result<Bytes, ClientError>, Course)> + Send + 'static {
         let client = self.clone();
-        async move { Client::read_noting(&client, operation).await }
+        async move {
+            match recent {
+                true => client.read_recent_noting(operation).await,
+                false => Client::read_noting(&client, operation).await,
+            }
+        }
     }
 
     async fn name_late_after(&self, micros: u64) {

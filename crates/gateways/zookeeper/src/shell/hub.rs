@@ -305,8 +305,8 @@ impl<G: Group> Hub<G> {
                         (call, results, course)
                     });
                 }
-                Output::Read { call, operation } => {
-                    let answer = self.group.read_noting(operation);
+                Output::Read { call, operation, recent } => {
+                    let answer = self.group.read_noting(operation, recent);
                     self.calls.spawn(async move {
                         let (result, course) = answer.await;
                         (call, result.map(|result| vec![result]), course)

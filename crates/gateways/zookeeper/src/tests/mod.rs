@@ -1,5 +1,6 @@
 mod audits;
 mod bounds;
+mod consistency;
 mod events;
 mod handshakes;
 mod large;

@@ -1,7 +1,7 @@
 //! Any order of requests, executions, events and answers: what each client is shown is the group's history, forwards.
 
 use super::support::{Client, Packet, World, create, data, get, open_settings, ping, request, set};
-use crate::Settings;
+use crate::{Consistency, Settings};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use troth_types::Limits;
@@ -134,9 +134,9 @@ fn check(world: &World, seen: &Seen, history: &History) {
     assert_eq!(world.closed(seen.client), None);
 }
 
-fn run(steps: Vec<Step>, frame_operations: usize) {
+fn run(steps: Vec<Step>, frame_operations: usize, consistency: Consistency) {
     let limits = Limits { frame_operations, ..Limits::DEFAULT };
-    let mut world = World::of(2, &Settings { limits, ..open_settings() });
+    let mut world = World::of(2, &Settings { limits, consistency, ..open_settings() });
     let first = world.open(0);
     for (number, node) in (1..).zip(NODES) {
         world.ask(first, number, opcode::CREATE, &create(node, "", 0));
@@ -157,7 +157,8 @@ fn run(steps: Vec<Step>, frame_operations: usize) {
                 let waiting: Vec<usize> =
                     (0..world.calls.len()).filter(|at| world.calls[*at].answer.is_none()).collect();
                 if !waiting.is_empty() {
-                    world.execute(waiting[which % waiting.len()]);
+                    // What remains says how far behind a read is that may be.
+                    world.execute_behind(waiting[which % waiting.len()], which / waiting.len() % 8);
                 }
             }
             Step::Answer(which) => {
@@ -186,6 +187,11 @@ proptest! {
 
     #[test]
     fn each_client_is_shown_the_groups_history_forwards(steps in steps(), frame_operations in 1..6usize) {
-        run(steps, frame_operations);
+        run(steps, frame_operations, Consistency::Linearizable);
+    }
+
+    #[test]
+    fn so_is_one_whose_reads_may_be_behind(steps in steps(), frame_operations in 1..6usize) {
+        run(steps, frame_operations, Consistency::Sequential);
     }
 }

@@ -64,7 +64,11 @@ impl Group for Local {
         }
     }
 
-    fn read(&self, operation: Bytes) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
+    fn read(
+        &self,
+        operation: Bytes,
+        _: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
         let group = self.clone();
         async move {
             let inner = group.0.lock().expect("nobody panics with it");

@@ -36,8 +36,12 @@ pub struct Call {
     pub call: CallId,
     pub operations: Vec<Bytes>,
     pub reads: bool,
+    /// The batch that a read must show that need not show the present.
+    pub least: Option<u64>,
     /// What came of it, and the events before it.
     pub answer: Option<(Vec<Bytes>, usize)>,
+    /// The batch that it was.
+    batch: u64,
 }
 
 /// A connection of a client to one of the gateways.
@@ -48,9 +52,15 @@ pub struct World {
     pub map: MerkleMap,
     pub now: u64,
     seq: u64,
+    /// The states after each batch from the first.
+    states: Vec<MerkleMap>,
     pub gateways: Vec<Machine>,
     /// All events of each gateway, and how many were handed in.
     events: Vec<(Vec<Bytes>, usize)>,
+    /// The batch of each event of each gateway.
+    caused: Vec<Vec<u64>>,
+    /// The highest batch of which each gateway was told, by answers to what was ordered and by events.
+    shown: Vec<u64>,
     pub calls: VecDeque<Call>,
     pub told: BTreeMap<Client, Told>,
     /// Lines for logs that the gateways made, of all of them.
@@ -75,8 +85,11 @@ impl World {
             map: MerkleMap::with_order(b""),
             now: 1_700_000_000_000_000,
             seq: 0,
+            states: vec![MerkleMap::with_order(b"")],
             gateways: (0..gateways).map(|_| Machine::new(settings.clone())).collect(),
             events: vec![(Vec::new(), 0); gateways],
+            caused: vec![Vec::new(); gateways],
+            shown: vec![0; gateways],
             calls: VecDeque::new(),
             told: BTreeMap::new(),
             lines: Vec::new(),
@@ -176,28 +189,48 @@ impl World {
                         assert_eq!(told.closed.replace(flush), None, "it is closed once");
                     }
                     Output::Execute { call, operations } => {
-                        self.calls.push_back(Call { gateway, call, operations, reads: false, answer: None });
+                        self.ask_group(gateway, call, operations, false, None)
                     }
-                    Output::Read { call, operation } => {
-                        let operations = vec![operation];
-                        self.calls.push_back(Call { gateway, call, operations, reads: true, answer: None });
+                    Output::Read { call, operation, recent } => {
+                        let least = recent.then_some(self.shown[gateway]);
+                        self.ask_group(gateway, call, vec![operation], true, least);
                     }
                 }
             }
         }
     }
 
-    /// Executes a call that is on its way.
+    fn ask_group(
+        &mut self,
+        gateway: usize,
+        call: CallId,
+        operations: Vec<Bytes>,
+        reads: bool,
+        least: Option<u64>,
+    ) {
+        self.calls.push_back(Call { gateway, call, operations, reads, least, answer: None, batch: 0 });
+    }
+
+    /// Executes a call that is on its way; a read in the present.
     pub fn execute(&mut self, at: usize) {
-        let Call { gateway, operations, reads, answer, .. } = self.calls[at].clone();
+        self.execute_behind(at, 0);
+    }
+
+    /// The same, but a read that need not show the present is answered from a state up to so many batches before it.
+    pub fn execute_behind(&mut self, at: usize, behind: usize) {
+        let Call { gateway, operations, reads, least, answer, .. } = self.calls[at].clone();
         assert!(answer.is_none(), "it is executed once");
         let client = ClientId(gateway as u64);
         let mut told = Vec::new();
+        let mut shows = self.seq;
         let results = if reads {
-            let view = StateView::new(&self.map);
+            let behind = u64::try_from(behind).expect("few").min(self.seq - least.unwrap_or(self.seq));
+            shows -= behind;
+            let view = StateView::new(&self.states[usize::try_from(shows).expect("few")]);
             operations.iter().map(|operation| self.service.query(&view, client, operation)).collect()
         } else {
             self.seq += 1;
+            shows = self.seq;
             let (seq, now) = (Seq(self.seq), Time(self.now));
             let run = |operation: &Bytes| {
                 let mut cx = OpContext::new(client, 1, seq, now, Digest::ZERO, &mut told);
@@ -206,12 +239,19 @@ impl World {
             operations.iter().map(run).collect()
         };
         self.tell(told);
-        self.calls[at].answer = Some((results, self.events[gateway].0.len()));
+        if !reads {
+            self.states.push(self.map.clone());
+        }
+        let events = self.caused[gateway].iter().filter(|seq| **seq <= shows).count();
+        self.calls[at].answer = Some((results, events));
+        self.calls[at].batch = if reads { 0 } else { shows };
     }
 
     fn tell(&mut self, told: Vec<(ClientId, Bytes)>) {
         for (to, payload) in told {
-            self.events[usize::try_from(to.0).expect("few")].0.push(payload);
+            let to = usize::try_from(to.0).expect("few");
+            self.events[to].0.push(payload);
+            self.caused[to].push(self.seq);
         }
     }
 
@@ -219,6 +259,8 @@ impl World {
     pub fn hear(&mut self, gateway: usize) -> bool {
         let (events, heard) = &mut self.events[gateway];
         let Some(event) = events.get(*heard).cloned() else { return false };
+        let caused = self.caused[gateway][*heard];
+        self.shown[gateway] = self.shown[gateway].max(caused);
         *heard += 1;
         self.gateways[gateway].event(&event);
         self.collect();
@@ -232,6 +274,7 @@ impl World {
         while self.events[call.gateway].1 < events {
             self.hear(call.gateway);
         }
+        self.shown[call.gateway] = self.shown[call.gateway].max(call.batch);
         let now = self.time();
         self.gateways[call.gateway].answered(now, call.call, Ok(results));
         self.collect();
@@ -296,6 +339,7 @@ impl World {
         let mut cx = OpContext::new(ClientId(0), 0, seq, now, Digest::ZERO, &mut told);
         self.service.on_deadline(&mut State::new(&mut self.map), &mut cx);
         self.tell(told);
+        self.states.push(self.map.clone());
     }
 
     /// Hands in an event that the group's client makes itself: some are lost.

@@ -111,6 +111,17 @@ fn read(client: &mut ClientCore) -> Read {
     sent.expect("it is read fast")
 }
 
+#[test]
+fn a_recent_read_proves_the_present_like_any_other() {
+    about!("A2MPBFTE-E1");
+    let mut client = client(1, 1);
+    client.read_recent(Time(1), Bytes::from_static(b"get")).expect("taken");
+    let Some(Output::Send { message: ToReplica::Read(read), .. }) = client.poll() else {
+        panic!("it is read fast")
+    };
+    assert!(read.nonce.is_some() && read.least.is_none(), "f+1 answers without proof are no proof");
+}
+
 impl Scene {
     fn new() -> Self {
         let mut client = client(1, 1);

@@ -582,7 +582,8 @@ fn no_read_before_it_has_caught_up_with_itself() {
         world.request_all(&frame);
     }
     let answered = |world: &mut World| {
-        let read = Read { client: ClientId(1), number: 1, nonce: None, operation: Default::default() };
+        let read =
+            Read { client: ClientId(1), number: 1, nonce: None, least: None, operation: Default::default() };
         let before = world.node(0).answers.len();
         world.input(r(0), troth_core::Input::Read(read));
         match &world.node(0).answers[before..] {
@@ -606,6 +607,40 @@ fn no_read_before_it_has_caught_up_with_itself() {
     let mut fresh = World::with(3, SMALL, &[0]);
     assert!(answered(&mut fresh));
     assert!(fresh.minbft(0).may_answer_reads());
+}
+
+// MINBFT-R11 (guard) "A recent read, which names a batch, is answered from a state that reflects it, whatever else this
+// replica has committed to …"
+#[test]
+fn a_recent_read_waits_for_the_batch_that_it_names() {
+    covers!("MINBFT-R11");
+    let mut world = World::all(3, SMALL);
+    let ask = |world: &mut World, number, least| {
+        let read = Read {
+            client: ClientId(1),
+            number,
+            nonce: None,
+            least: Some(Seq(least)),
+            operation: Default::default(),
+        };
+        world.input(r(0), troth_core::Input::Read(read));
+    };
+    let answers = |world: &World| -> Vec<u64> {
+        let numbers = world.node(0).answers.iter().filter_map(|answer| match answer {
+            ToClient::ReadReply(reply) => Some(reply.number),
+            _ => None,
+        });
+        numbers.collect()
+    };
+    ask(&mut world, 1, 2);
+    ask(&mut world, 2, 1);
+    ask(&mut world, 3, 0);
+    assert_eq!(answers(&world), [3]);
+    for (number, then) in [(1, &[3, 2][..]), (2, &[3, 2, 1])] {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request_all(&frame);
+        assert_eq!((world.executed(0), &answers(&world)[..]), (number, then));
+    }
 }
 
 /// A crash after the CHECKPOINT of a transferred state and before any commitment: nothing below it is committed

@@ -33,7 +33,8 @@ fn alarms(world: &World, replica: u16) -> Vec<Seq> {
 }
 
 fn read(world: &mut World, at: u16) -> ToClient {
-    let read = Read { client: ClientId(2), number: 1, nonce: None, operation: bytes::Bytes::new() };
+    let read =
+        Read { client: ClientId(2), number: 1, nonce: None, least: None, operation: bytes::Bytes::new() };
     let before = world.node(at).answers.len();
     world.input(r(at), Input::Read(read));
     world.node(at).answers[before..].last().expect("a read is answered or refused").clone()

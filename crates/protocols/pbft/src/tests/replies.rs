@@ -106,7 +106,13 @@ impl One {
     }
 
     fn read(&mut self, number: u64) -> Vec<ToClient> {
-        self.input(Input::Read(Read { client: ClientId(5), number, nonce: None, operation: Bytes::new() }))
+        self.read_of(5, number, None)
+    }
+
+    /// One that need only show the batch `least`, where it names one.
+    fn read_of(&mut self, client: u64, number: u64, least: Option<u64>) -> Vec<ToClient> {
+        let (client, least) = (ClientId(client), least.map(Seq));
+        self.input(Input::Read(Read { client, number, nonce: None, least, operation: Bytes::new() }))
     }
 
     /// The client that is told of every write asks once more for a write of its own.
@@ -218,12 +224,53 @@ fn a_read_waits_for_a_batch_that_prepared_before_those_in_front_of_it() {
 }
 
 #[test]
+fn a_recent_read_waits_for_the_batch_that_it_names_and_for_no_other() {
+    covers!("PBFT-E6");
+    let mut one = One::new();
+    let numbers: Vec<u64> = (0..4).map(designated).collect();
+    assert!(one.prepare(2).is_empty(), "1 has not come");
+    assert_eq!(
+        told(&one.read_of(5, numbers[0], Some(0))),
+        ["="],
+        "what this replica vouched for need not show"
+    );
+    assert!(one.read_of(5, numbers[1], Some(1)).is_empty());
+    assert_eq!(told(&one.prepare(1)), ["t1", "t2"]);
+    assert_eq!(told(&one.commit(1)), ["e1"], "its answer shows 2, which is not final");
+    assert_eq!(told(&one.commit(2)), ["=2", "e2"]);
+    assert_eq!(told(&one.read_of(5, numbers[2], Some(2))), ["=2"]);
+    assert!(one.read_of(5, numbers[3], Some(2 + 1024)).is_empty());
+    assert_eq!(told(&one.read_of(5, 999, Some(2 + 1025))), ["no"], "nobody was told of that");
+    assert_eq!(told(&one.read_of(5, 999, Some(u64::MAX))), ["no"]);
+}
+
+#[test]
+fn recent_reads_share_the_room_with_the_others() {
+    covers!("PBFT-E6");
+    let mut one = One::new();
+    for client in 10..18 {
+        let refused =
+            (1..=600).filter(|number| !one.read_of(client, *number, Some(1 + number % 3)).is_empty());
+        assert_eq!(refused.count(), 600 - 512, "one client has its share");
+    }
+    // All room is taken: the newest of one that holds most gives way, the last that waits for batch 3.
+    let said = one.read_of(50, 1, Some(1));
+    assert!(
+        matches!(&said[..], [ToClient::Refusal(refusal)] if refusal.client == ClientId(17) && refusal.number == 512),
+        "{said:?}"
+    );
+    one.prepare(1);
+    assert_eq!(one.commit(1).len(), 1 + 8 * 170 + 1, "those that wait for batch 1");
+    assert!(one.read_of(51, 1, Some(2)).is_empty());
+}
+
+#[test]
 fn one_client_waits_for_no_more_reads_than_its_share() {
     let mut one = One::new();
     one.prepare(1);
     let refused = (1..=600).filter(|number| !one.read(*number).is_empty()).count();
     assert_eq!(refused, 600 - 512);
-    let other = Read { client: ClientId(6), number: 1, nonce: None, operation: Bytes::new() };
+    let other = Read { client: ClientId(6), number: 1, nonce: None, least: None, operation: Bytes::new() };
     assert!(one.input(Input::Read(other)).is_empty(), "another one has room");
     assert_eq!(one.commit(1).len(), 1 + 512 + 1);
     one.prepare(2);
