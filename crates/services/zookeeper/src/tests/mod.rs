@@ -1,5 +1,6 @@
 mod acls;
 mod bounds;
+mod continued;
 mod messages;
 mod multi;
 mod nodes;
