@@ -149,7 +149,7 @@ impl std::fmt::Display for Stillness {
             Self::Followed(zxid) => write!(
                 f,
                 "The source was in use while both were compared; nodes that changed were compared again, up to transaction {zxid:#x}. \
-                 Changes of access control lists are not told of."
+                 Changes of access control lists are not told of: before clients change over, stop all writers and run this again."
             ),
             Self::Changing => write!(f, "The source changed faster than it could be compared."),
             Self::Unknown => {

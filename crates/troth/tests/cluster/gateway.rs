@@ -15,7 +15,7 @@ use troth_zookeeper::opcode;
 const SERVES: &str = "Serves ZooKeeper's clients on ";
 
 /// Starts a gateway on a free port; where it serves.
-fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
+pub fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
     gateway_saying(dir, arguments, 0)
 }
 
@@ -31,16 +31,16 @@ fn gateway_saying(dir: &Path, arguments: &[&str], before: usize) -> (Running, St
 }
 
 /// A ZooKeeper client's connection.
-struct Connection {
+pub struct Connection {
     stream: TcpStream,
     xid: i32,
 }
 
 /// A session and its password.
-type Known = (i64, Bytes);
+pub type Known = (i64, Bytes);
 
 impl Connection {
-    fn open(place: &str, known: Option<&Known>) -> (Self, Known) {
+    pub fn open(place: &str, known: Option<&Known>) -> (Self, Known) {
         let stream = TcpStream::connect(place).expect("the gateway listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut connection = Self { stream, xid: 0 };
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// Error and record of the answer.
-    fn ask(&mut self, code: i32, record: &[u8]) -> (i32, Bytes) {
+    pub fn ask(&mut self, code: i32, record: &[u8]) -> (i32, Bytes) {
         self.xid += 1;
         let mut out = Output::new();
         out.int(self.xid).int(code);
@@ -83,13 +83,13 @@ impl Connection {
         (error, answer.slice(16..))
     }
 
-    fn create(&mut self, path: &str, data: &[u8], flags: i32) -> i32 {
+    pub fn create(&mut self, path: &str, data: &[u8], flags: i32) -> i32 {
         let mut out = Output::new();
         out.text(path).buffer(data).length(1).int(31).text("world").text("anyone").int(flags);
         self.ask(opcode::CREATE, &out.finish()).0
     }
 
-    fn data(&mut self, path: &str) -> Result<Bytes, i32> {
+    pub fn data(&mut self, path: &str) -> Result<Bytes, i32> {
         let mut out = Output::new();
         out.text(path).boolean(false);
         match self.ask(opcode::GET_DATA, &out.finish()) {

@@ -15,6 +15,7 @@ mod doctor;
 mod durability;
 mod full;
 mod gateway;
+mod import;
 mod killed;
 mod life;
 mod pbft;
