@@ -223,7 +223,9 @@ impl Side {
 
     /// Has the server know all that has happened, and says which transaction was the last.
     pub(super) async fn sync(&self) -> Result<i64, Failure> {
-        let pending = self.connection.send(opcode::SYNC, self.record("/", |_| ()));
+        let mut root = Output::new();
+        root.text("/");
+        let pending = self.connection.send(opcode::SYNC, root.finish());
         let (zxid, outcome) = self.answer(pending).await?;
         outcome.map_err(|wrong| Failure::new(NOT_DONE, format!("{}: sync: {wrong}", self.name)))?;
         Ok(zxid)

@@ -143,6 +143,18 @@ impl<'a> Walk<'a> {
         self.push(Visit::Node { path: path.to_owned(), there, deep });
     }
 
+    /// All that is below a node which the destination alone has, but not the node.
+    pub(super) async fn begin_extra(&mut self, path: &str) -> Result<(), Failure> {
+        match self.target.listed(self.target.list(path)).await? {
+            Ok((names, _)) => self.children(path, Vec::new(), &names.into_iter().collect()),
+            Err(wrong) => {
+                let path = self.target.at(path);
+                self.tally.problem(&path, format_args!("its children there were not listed: {wrong}"));
+            }
+        }
+        Ok(())
+    }
+
     fn pop_if(&mut self, wanted: impl FnOnce(&Visit) -> bool) -> Option<Visit> {
         let visit = self.stack.pop_if(|visit| wanted(visit))?;
         self.waiting -= visit.path().len() + AROUND;

@@ -113,10 +113,10 @@ pub(super) async fn run(
             Ok(())
         }
         (_, 0, problems) => Err(incomplete(problems)),
-        (_, differences, _) => Err(Failure::new(
+        (_, differences, problems) => Err(Failure::new(
             NO,
             format!(
-                "{differences} differences\n  mend: run the same command again; where writers of the source are stopped and only the \
+                "{differences} differences, and {problems} nodes that could not be read or written\n  mend: run the same command again; where writers of the source are stopped and only the \
                  destination has a node, with --delete-extra or --keep-extra"
             ),
         )),
@@ -242,7 +242,12 @@ impl Work<'_> {
                 }
             }
         }
-        walk.begin(&self.plan.path, target, true);
+        if source || !quotas || self.plan.path != "/" {
+            walk.begin(&self.plan.path, target, true);
+        } else {
+            // The servers' own node is none of what only the destination has.
+            walk.begin_extra(&self.plan.path).await?;
+        }
         walk.run(between).await
     }
 

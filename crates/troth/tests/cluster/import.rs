@@ -25,6 +25,14 @@ impl Connection {
         assert_eq!(self.ask(code, &creation(path, data, who, flags)).0, 0, "{path}");
     }
 
+    /// Makes a node that everybody may read, and one user change.
+    fn make_shown(&mut self, path: &str, user: &str) {
+        let mut out = Output::new();
+        out.text(path).buffer(b"").length(2).int(1).text("world").text("anyone");
+        out.int(31).text("digest").text(user).int(0);
+        assert_eq!(self.ask(opcode::CREATE, &out.finish()).0, 0, "{path}");
+    }
+
     fn set(&mut self, path: &str, data: &[u8]) {
         let mut out = Output::new();
         out.text(path).buffer(data).int(-1);
@@ -80,14 +88,15 @@ fn a_tree_comes_whole_and_later_runs_bring_what_changed() {
     source.make("/app/large", &large, world, 0);
     source.make("/app/locks", b"", world, 4);
     source.make("/app/hidden", b"treasure", ("digest", &digest_id("me:mine")), 0);
+    source.make_shown("/app/shown", &digest_id("me:mine"));
     source.make("/app/hidden/deep", b"deeper", world, 0);
     source.make("/zookeeper/quota/app", b"", world, 0);
     source.make("/zookeeper/quota/app/zookeeper_limits", b"count=100,bytes=-1", world, 0);
     source.make("/zookeeper/quota/app/zookeeper_stats", b"", world, 0);
     for number in 0..3 {
-        assert_eq!(source.numbered("/app/q-", 2), format!("/app/q-{:010}", 3 + number));
+        assert_eq!(source.numbered("/app/q-", 2), format!("/app/q-{:010}", 4 + number));
     }
-    source.delete("/app/q-0000000005");
+    source.delete("/app/q-0000000006");
     let lock = source.numbered("/app/locks/l-", 3);
     assert_eq!(lock, "/app/locks/l-0000000000");
 
@@ -106,12 +115,15 @@ fn a_tree_comes_whole_and_later_runs_bring_what_changed() {
     let (code, said) = import(&new, &from);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("/app/hidden: not read from the source: no permission"), "{said}");
+    // Its list is shown without the digest, by which nobody could be known.
+    assert!(said.contains("/app/shown: its access control list is shown without digests"), "{said}");
+    assert_eq!(target.data("/app/shown"), Err(-101));
     assert_eq!(&target.data("/app").expect("it came")[..], b"first");
     assert_eq!(target.data("/app/hidden"), Err(-101));
 
     let (code, said) = import(&new, &superusers);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("Written: 2 created\n") && said.contains("Both trees are equal."), "{said}");
+    assert!(said.contains("Written: 3 created\n") && said.contains("Both trees are equal."), "{said}");
     assert_eq!(target.data("/app/large").expect("it came"), large);
     assert_eq!(&target.data("/app/hidden/deep").expect("it came")[..], b"deeper");
     assert_eq!(target.data(&lock), Err(-101), "its session is not here");
@@ -119,16 +131,16 @@ fn a_tree_comes_whole_and_later_runs_bring_what_changed() {
     assert_eq!(&limits[..], b"count=100,bytes=-1");
     let (mut stranger, _) = Connection::open(&here, None);
     assert_eq!(stranger.data("/app/hidden"), Err(-102), "it is still theirs");
-    // Names that were given there, to nodes that are gone or did not come, are not given again; the second run created one
-    // node more here than there ever were there.
-    assert_eq!(target.numbered("/app/q-", 2), "/app/q-0000000007");
+    // Names that were given there, to nodes that are gone or did not come, are not given again; what the second run created here
+    // is counted, too.
+    assert_eq!(target.numbered("/app/q-", 2), "/app/q-0000000009");
     assert_eq!(target.numbered("/app/locks/l-", 2), "/app/locks/l-0000000001");
 
     source.set("/app", b"second");
-    source.delete("/app/q-0000000003");
+    source.delete("/app/q-0000000004");
     let (code, said) = import(&new, &superusers);
     assert_eq!(code, Some(1), "{said}");
-    for extra in ["/app/q-0000000003", "/app/q-0000000007", "/app/locks/l-0000000001"] {
+    for extra in ["/app/q-0000000004", "/app/q-0000000009", "/app/locks/l-0000000001"] {
         assert!(said.contains(&format!("{extra}: only the destination has it")), "{said}");
     }
     assert!(said.contains("Written: 1 with new data\n") && said.contains("3 differences"), "{said}");
@@ -137,14 +149,23 @@ fn a_tree_comes_whole_and_later_runs_bring_what_changed() {
     let (code, said) = import(&new, &[&superusers[..], &["--to", &here, "--delete-extra"]].concat());
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("Written: 3 removed\n"), "{said}");
-    assert_eq!(target.data("/app/q-0000000007"), Err(-101));
-    assert_eq!(target.numbered("/app/q-", 2), "/app/q-0000000008", "not even then");
+    assert_eq!(target.data("/app/q-0000000009"), Err(-101));
+    assert_eq!(target.numbered("/app/q-", 2), "/app/q-0000000010", "not even then");
 
     // Part of it, as clients with a chroot see it.
     let part = [there.as_str(), "/app"].concat();
     let (code, said) = import(&new, &["--from", &part, "--path", "/locks", "--keep-extra"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(&target.data("/locks").expect("it came")[..], b"");
+    // One without quotas takes those away that are here, and leaves the servers' own node.
+    let part = [there.as_str(), "/app/hidden"].concat();
+    let superusers = ["--from", &part, "--from-digest", file, "--to-digest", file, "--delete-extra"];
+    let (code, said) = import(&new, &superusers);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(&target.data("/deep").expect("it came")[..], b"deeper");
+    assert_eq!(target.data("/app"), Err(-101));
+    assert_eq!(target.data("/zookeeper/quota/app"), Err(-101));
+    assert_eq!(&target.data("/zookeeper/quota").expect("it stays")[..], b"");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod durability;
 mod full;
 mod gateway;
 mod import;
+mod import_strange;
 mod killed;
 mod life;
 mod pbft;
