@@ -19,8 +19,8 @@ impl Walk<'_> {
     /// Writes what is not the same; what is left has the node on both sides.
     pub(super) async fn write(&mut self, read: Vec<Read>) -> Result<Vec<Read>, Failure> {
         let target = self.target;
-        let (mut sent, mut left): (Vec<(usize, What, Result<Pending, Wrong>)>, Vec<Option<Read>>) =
-            (Vec::new(), Vec::new());
+        let mut sent: Vec<(usize, What, Result<Pending, Wrong>)> = Vec::new();
+        let mut left: Vec<Option<Read>> = Vec::new();
         for node in read {
             let (at, path) = (left.len(), node.path.as_str());
             match &node.target {
