@@ -13,6 +13,7 @@ mod claims;
 mod cli;
 mod flood;
 mod fuzz;
+mod import;
 mod kazoo;
 mod lint;
 mod mutants;
@@ -45,6 +46,7 @@ const COMMANDS: &[Command] = &[
     upgrade::COMMAND,
     kazoo::COMMAND,
     zkcli::COMMAND,
+    import::COMMAND,
     claims::COMMAND,
 ];
 

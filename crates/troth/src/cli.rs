@@ -2,6 +2,7 @@
 
 use crate::admin::Admin;
 use crate::gateway::{Gateway, USUAL as GATEWAY};
+use crate::import::Import;
 use crate::init::ZooKeeperSettings;
 use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -92,6 +93,8 @@ Examples:
     Kv(Kv),
     /// Serve the clients of another system, as a client of the group.
     Gateway(Gateway),
+    /// Bring the data of another system into a group.
+    Import(Import),
     /// Check this machine: kernel, permissions, clocks, disks, isolation, and whether the replicas answer.
     #[command(after_help = "\
 One line per finding: ok, warn or fail, with what to do. Exit code 1 where something
@@ -138,6 +141,7 @@ impl Command {
             Self::Up(arguments) => &arguments.dir,
             Self::Kv(arguments) => &arguments.dir,
             Self::Gateway(arguments) => &arguments.dir,
+            Self::Import(arguments) => &arguments.dir,
             Self::Doctor(arguments) => &arguments.dir,
             Self::Backup(arguments) => &arguments.dir,
             Self::Restore(arguments) => &arguments.dir,

@@ -15,6 +15,7 @@ mod failure;
 mod faulty_store;
 mod gateway;
 mod how_to_start;
+mod import;
 mod init;
 mod kv;
 mod mistakes;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Up(arguments) => up::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),

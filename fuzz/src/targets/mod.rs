@@ -21,6 +21,7 @@ mod wire_pbft;
 mod wire_service;
 mod wire_types;
 mod zookeeper;
+mod zookeeper_client;
 mod zookeeper_gateway;
 
 use crate::{Decoder, Target};
@@ -46,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     client::TARGET,
     execute::TARGET,
     zookeeper::TARGET,
+    zookeeper_client::TARGET,
     zookeeper_gateway::TARGET,
     state_transfer::TARGET,
     minbft::TARGET,

@@ -126,6 +126,12 @@ fn requests() -> Vec<(i32, Bytes)> {
                 out.long(0).length(1).text("/a").length(0).length(0);
             }),
         ),
+        (
+            opcode::CONTINUE_SEQUENCE,
+            made(&|out| {
+                out.text("/a").int(41);
+            }),
+        ),
         (opcode::CLOSE_SESSION, Bytes::new()),
     ]
 }

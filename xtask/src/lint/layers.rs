@@ -85,6 +85,12 @@ const LAYERS: &[Layer] = &[
             "x509-cert",
         ],
     },
+    // A client of ZooKeeper's own protocol, for imports; it knows no group.
+    Layer {
+        place: "crates/zookeeper-client",
+        ours: &["troth-zookeeper"],
+        others: &["bytes", "rustls", "thiserror", "tokio", "tokio-rustls"],
+    },
     Layer { place: "crates/sim", ours: ANY, others: &["bytes", "serde_json", "sha2", "thiserror"] },
     Layer { place: "crates/link", ours: &["troth-types"], others: ANY },
     Layer {

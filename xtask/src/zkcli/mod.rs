@@ -1,7 +1,7 @@
 //! `zkcli`: ZooKeeper's own command line against ZooKeeper and against Troth, with what both say compared.
 
-mod compare;
-mod servers;
+pub mod compare;
+pub mod servers;
 
 #[cfg(test)]
 mod tests;
@@ -99,7 +99,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
 }
 
 /// Makes what is asked for between two commands. Servers that have no leader yet do not answer.
-fn mark(classes: &Path, address: &str) -> Result<(), String> {
+pub fn mark(classes: &Path, address: &str) -> Result<(), String> {
     let give_up = Instant::now() + SESSION;
     loop {
         let told = said(classes, address, &[&format!("create {MARK} ======")])?;
@@ -122,7 +122,7 @@ fn print(command: &str, theirs: &Block, ours: &Block) {
 }
 
 /// What the command line prints for these commands in one session, on either stream.
-fn said(classes: &Path, address: &str, commands: &[&str]) -> Result<String, String> {
+pub fn said(classes: &Path, address: &str, commands: &[&str]) -> Result<String, String> {
     let mut program = Program::new("java");
     program.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", classes.display()));
     // What it logs is none of what it says.

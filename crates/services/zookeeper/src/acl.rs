@@ -105,11 +105,16 @@ impl Acl {
         Self { perms, id: Id::new("world", "anyone") }
     }
 
-    pub(crate) fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
+    /// Reads the record `ACL`.
+    ///
+    /// # Errors
+    /// [`BadRecord`]
+    pub fn read(input: &mut Input<'_>) -> Result<Self, BadRecord> {
         Ok(Self { perms: input.int()?, id: Id::read(input)? })
     }
 
-    pub(crate) fn write(&self, out: &mut Output) {
+    /// Writes it.
+    pub fn write(&self, out: &mut Output) {
         out.int(self.perms);
         self.id.write(out);
     }

@@ -15,8 +15,8 @@ const MOST_ENTRY: usize = 256;
 /// One change that a request asks for, under the names of ZooKeeper's audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// `create`, `delete`, `setData`, `setAcl`, `reconfig`, `auth`, `closeSession`; `check` for that part of a transaction,
-    /// which changes nothing.
+    /// `create`, `delete`, `setData`, `setAcl`, `reconfig`, `auth`, `closeSession`; `continueSequence`, which is not
+    /// ZooKeeper's; `check` for that part of a transaction, which changes nothing.
     pub operation: &'static str,
     /// Of which node; cut where it is longer than any node's.
     pub path: Option<String>,
@@ -92,6 +92,7 @@ fn change(write: Write) -> Change {
             Change { acl: Some(list(&acl.unwrap_or_default())), ..Change::at("setAcl", path) }
         }
         Write::Check { path, .. } => Change::at("check", path),
+        Write::ContinueSequence { path, .. } => Change::at("continueSequence", path),
     }
 }
 
@@ -110,6 +111,7 @@ fn name(code: i32) -> Option<&'static str> {
         opcode::DELETE => "delete",
         opcode::SET_DATA => "setData",
         opcode::SET_ACL => "setAcl",
+        opcode::CONTINUE_SEQUENCE => "continueSequence",
         opcode::MULTI => "multiOperation",
         opcode::RECONFIG => "reconfig",
         opcode::AUTH => "auth",

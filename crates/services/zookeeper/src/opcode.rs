@@ -33,5 +33,7 @@ pub const ADD_WATCH: i32 = 106;
 pub const WHO_AM_I: i32 = 107;
 pub const CREATE_SESSION: i32 = -10;
 pub const CLOSE_SESSION: i32 = -11;
+/// Not ZooKeeper's: raises the counter that the names of a node's next sequential children come from, for imports.
+pub const CONTINUE_SEQUENCE: i32 = 10_001;
 /// In the answer to a transaction: an operation that failed, or the end.
 pub const ERROR: i32 = -1;

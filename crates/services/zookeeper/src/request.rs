@@ -40,10 +40,29 @@ pub(crate) enum Lasting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Create(Create),
-    Delete { path: String, version: i32 },
-    SetData { path: String, data: Option<Bytes>, version: i32 },
-    SetAcl { path: String, acl: Option<Vec<Acl>>, version: i32 },
-    Check { path: String, version: i32 },
+    Delete {
+        path: String,
+        version: i32,
+    },
+    SetData {
+        path: String,
+        data: Option<Bytes>,
+        version: i32,
+    },
+    SetAcl {
+        path: String,
+        acl: Option<Vec<Acl>>,
+        version: i32,
+    },
+    /// At least so many children were created below this node, here or where it was imported from.
+    ContinueSequence {
+        path: String,
+        creations: i32,
+    },
+    Check {
+        path: String,
+        version: i32,
+    },
 }
 
 /// One that reads.
@@ -176,6 +195,13 @@ fn write(code: i32, input: &mut Input<'_>) -> Result<Option<Write>, Wrong> {
         }
         opcode::SET_ACL => Write::SetAcl { path: path(input)?, acl: acl(input)?, version: input.int()? },
         opcode::CHECK => Write::Check { path: path(input)?, version: input.int()? },
+        opcode::CONTINUE_SEQUENCE => {
+            let (path, creations) = (path(input)?, input.int()?);
+            if creations < 0 {
+                return Err(Wrong::Code(Code::BadArguments));
+            }
+            Write::ContinueSequence { path, creations }
+        }
         _ => return Ok(None),
     }))
 }
@@ -248,7 +274,7 @@ fn request(code: i32, input: &mut Input<'_>) -> Result<Request, Wrong> {
     Ok(match code {
         opcode::MULTI => {
             let part = |code, input: &mut Input<'_>| match write(code, input)? {
-                None | Some(Write::SetAcl { .. }) => Err(Wrong::Record),
+                None | Some(Write::SetAcl { .. } | Write::ContinueSequence { .. }) => Err(Wrong::Record),
                 Some(write) => Ok(write),
             };
             Request::Multi(operations(input, part)?)

@@ -406,6 +406,7 @@ fn code_of(write: &Write) -> i32 {
         Write::SetData { .. } => opcode::SET_DATA,
         Write::SetAcl { .. } => opcode::SET_ACL,
         Write::Check { .. } => opcode::CHECK,
+        Write::ContinueSequence { .. } => opcode::CONTINUE_SEQUENCE,
     }
 }
 

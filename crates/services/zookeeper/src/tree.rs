@@ -134,6 +134,10 @@ impl Transaction<'_, '_, '_> {
                 self.set_acl(who, path, acl.clone(), *version)?;
                 Ok(Done::Set { stat: stat_of(self.changes, path)? })
             }
+            Write::ContinueSequence { path, creations } => {
+                self.continue_sequence(who, path, *creations)?;
+                Ok(Done::Set { stat: stat_of(self.changes, path)? })
+            }
             Write::Check { path, version } => {
                 path::check(path)?;
                 let node = find(self.changes, path)?;
@@ -241,6 +245,19 @@ impl Transaction<'_, '_, '_> {
         self.keep(path, &node);
         quota::count(self, path, grows, 0);
         self.note(Kind::DataChanged, path, &node.acl);
+        Ok(())
+    }
+
+    /// Names that were given before the node was imported are not given again. No child comes or goes by it, so nobody who
+    /// watches is told, and a container without children does not go because of it.
+    fn continue_sequence(&mut self, who: &[Id], path: &str, creations: i32) -> Result<(), Code> {
+        path::check(path)?;
+        let mut node = find(self.changes, path)?;
+        // Whoever may create children may count one at a time; to leave out all that are left is more than that.
+        self.permitted(&node.acl, perms::ADMIN, who)?;
+        // Never back: those below it may have been given here.
+        node.creations = node.creations.max(creations);
+        self.keep(path, &node);
         Ok(())
     }
 

@@ -170,16 +170,27 @@ pub(crate) fn run(gateway: &Gateway) -> Result<(), Failure> {
     runtime.block_on(serve(asked, &layout, &cluster, settings))
 }
 
+/// Checks that the group is a coordination service.
+pub(crate) fn serves_zookeeper(cluster: &Cluster) -> Result<(), Failure> {
+    if cluster.service == Service::ZooKeeper {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the group serves \"{}\", which ZooKeeper's clients cannot use\n  mend: make one with `troth init --service zookeeper`, or \
+         try one with `troth up --zookeeper`",
+        cluster.service.name()
+    )))
+}
+
+/// The longest packet that fits one frame of this group, in bytes.
+pub(crate) fn most_packet_bytes(cluster: &Cluster) -> usize {
+    cluster.limits.frame_bytes - AROUND.min(cluster.limits.frame_bytes)
+}
+
 /// What the gateway is told, where it can be one of this group.
 fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
-    if cluster.service != Service::ZooKeeper {
-        return Err(Failure::usage(format!(
-            "the group serves \"{}\", which ZooKeeper's clients cannot use\n  mend: make one with `troth init --service zookeeper`, or \
-             try one with `troth up --zookeeper`",
-            cluster.service.name()
-        )));
-    }
-    let most = cluster.limits.frame_bytes - AROUND.min(cluster.limits.frame_bytes);
+    serves_zookeeper(cluster)?;
+    let most = most_packet_bytes(cluster);
     if !(1..=most).contains(&asked.packet_bytes) {
         return Err(Failure::usage(format!(
             "--packet-bytes {} cannot be: it is 1 to {most}, since a packet must fit one frame of this group (frame_bytes in \

@@ -11,7 +11,7 @@ use std::path::Path;
 const MOST: u64 = 1 << 20;
 
 /// Passwords by user.
-pub(super) fn read(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
     let failed = |why| Failure::system(&format!("cannot read {}", path.display()), &why);
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode() & 0o777;

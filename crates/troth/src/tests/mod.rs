@@ -4,6 +4,7 @@ mod backup;
 mod doctor;
 mod help;
 mod how_to_start;
+mod import;
 mod mistakes;
 mod print;
 mod reach;

@@ -16,7 +16,7 @@ use troth_zookeeper::opcode;
 const SERVES: &str = "Serves ZooKeeper's clients on ";
 
 /// Starts a gateway on a free port; where it serves.
-fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
+pub fn gateway(dir: &Path, arguments: &[&str]) -> (Running, String) {
     gateway_saying(dir, arguments, 0)
 }
 

@@ -15,6 +15,8 @@ mod doctor;
 mod durability;
 mod full;
 mod gateway;
+mod import;
+mod import_strange;
 mod killed;
 mod life;
 mod operating;

@@ -1,6 +1,7 @@
 mod acls;
 mod bounds;
 mod changing;
+mod continued;
 mod messages;
 mod multi;
 mod nodes;
