@@ -28,8 +28,8 @@ Steps, in this order; all run, whatever fails before:
   tests         all tests of the workspace
   doctests      all examples in the documentation
   sim-build     the simulator, in release
-  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT, sim-ea-f1, sim-ea-f2 of A2M-PBFT-EA,
-                sim-zk-f1, sim-zk-f2 of the coordination service on MinBFT
+  sim-f1..3     a short search for each f (MinBFT); sim-pbft-f1, sim-pbft-f2 of PBFT, sim-e-f1, sim-e-f2 of A2M-PBFT-E, sim-ea-f1, sim-ea-f2 of
+                A2M-PBFT-EA, sim-zk-f1, sim-zk-f2 of the coordination service on MinBFT
   control       cloned trusted components, outside the fault model: here the checkers must fire
   determinism   three seeds for each f, each run twice: the same hash of all events
 
@@ -86,6 +86,8 @@ const STEPS: &[Step] = &[
     ("sim-f3", 300, |context| search(context, &["minbft"], 3)),
     ("sim-pbft-f1", 300, |context| search(context, &["pbft"], 1)),
     ("sim-pbft-f2", 300, |context| search(context, &["pbft"], 2)),
+    ("sim-e-f1", 300, |context| search(context, &["a2m-pbft-e"], 1)),
+    ("sim-e-f2", 300, |context| search(context, &["a2m-pbft-e"], 2)),
     ("sim-ea-f1", 300, |context| search(context, &["a2m-pbft-ea"], 1)),
     ("sim-ea-f2", 300, |context| search(context, &["a2m-pbft-ea"], 2)),
     ("sim-zk-f1", 300, |context| search(context, ZOOKEEPER, 1)),
