@@ -10,7 +10,8 @@ pub fn is_due(time: Time, clock: Time, clock_bound: u64) -> bool {
 }
 
 /// Whether a batch that is proposed for the first time is not older than a correct primary's can be: its clock is behind
-/// by no more than the bound, and what takes longer than the request time-out on its way has the primary suspected anyway.
+/// by no more than the bound, and it takes no longer than the request time-out on its way. The bound does not grow with the
+/// time-outs of views that failed: a group in which proposals take longer does not go on.
 /// Were old times borne, a faulty primary could hold the agreed time back and then let it jump: what a service promises
 /// for a time would be over at once. All are microseconds.
 #[must_use]

@@ -5,13 +5,17 @@ use crate::answers::refuse;
 use crate::proven_reads::ProvenReads;
 use crate::replica::Outputs;
 use crate::room::{Room, Space};
-use crate::{Agreement, Env, Execution, Output, Replica, rule};
+use crate::{Agreement, Env, Execution, Output, Replica, ReplicaTimer, rule};
 use std::collections::{BTreeMap, VecDeque};
 use troth_types::{ClientId, Read, ReadReply, RefusalReason, Reply, ReplyBody, Seq, ToClient};
 
 /// How many batches a recent read waits for at most: its client knows of none that f+1 replicas have not executed, so one that
 /// is further ahead is made up, or this replica so far behind that others answer long before it does.
 const FURTHEST: u64 = 1024;
+/// Reads that waited and are answered at a time, and bytes of answers with which no further one is: many wait for the same
+/// batch, whoever asks may choose which, and an answer may take long to make.
+const SERVED_AT_ONCE: usize = 8;
+const ANSWERED_AT_ONCE: usize = 256 << 10;
 
 /// What waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -26,7 +30,7 @@ pub(crate) struct HeldReads {
     /// Those whose answers wait for the end of the history.
     pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
-    looked_at: (Seq, Seq, Seq),
+    looked_at: Option<(Seq, Seq, Seq)>,
 }
 
 /// What a read takes of the room.
@@ -93,13 +97,19 @@ impl HeldReads {
         read
     }
 
-    /// Takes out the recent reads that waited for no later batch than this.
-    fn take_recent(&mut self, executed: Seq) -> Vec<Read> {
-        let mut due = Vec::new();
-        while let Some(first) = self.recent.first_entry().filter(|first| *first.key() <= executed) {
-            due.extend(first.remove());
+    /// Takes out a read whose batch is there.
+    fn take_ready(&mut self, executed: Seq, from: Seq) -> Option<Read> {
+        // It may be answered as if it had come now.
+        let ready = |(wanted, _): &(Seq, Read)| executed >= (*wanted).min(from);
+        if let Some(at) = self.questions.iter().position(ready) {
+            return self.questions.remove(at).map(|(_, read)| read);
         }
-        due
+        let mut first = self.recent.first_entry().filter(|first| *first.key() <= executed)?;
+        let read = first.get_mut().pop_front();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        read
     }
 
     /// What shows batches above this one was never so.
@@ -147,12 +157,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// Answers from the present state, now, once it is final or once that is proven.
-    fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) {
+    /// Returns the bytes of the answer, where it was made.
+    fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) -> usize {
         if A::PROVES_REPLIES {
-            return self.on_read_to_prove(read, out);
+            self.on_read_to_prove(read, out);
+            return 0;
         }
         let reply = self.answer_to(read);
-        let shows = self.execution.executed();
+        let (bytes, shows) = (reply.body.size(), self.execution.executed());
         if shows <= self.execution.committed() {
             out.push(Output::Client(ToClient::ReadReply(reply)));
         } else if self.reads.take_room(reply.client, reply.body.size(), out) {
@@ -160,6 +172,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
+        bytes
     }
 
     /// What the present state answers, as this replica sends it.
@@ -179,33 +192,33 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Goes on with the reads that wait, where anything changed for them.
     pub(crate) fn serve_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
-        self.serve_held_reads(out);
+        self.serve_held_reads(env, out);
         self.prove_reads(env, out);
     }
 
-    fn serve_held_reads(&mut self, out: &mut Outputs<A, X>) {
+    fn serve_held_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
         if self.reads.is_empty() {
             return;
         }
         let (executed, committed) = (self.execution.executed(), self.execution.committed());
         let from = self.agreement.reads_from();
-        if std::mem::replace(&mut self.reads.looked_at, (executed, committed, from))
-            == (executed, committed, from)
-        {
+        if self.reads.looked_at.replace((executed, committed, from)) == Some((executed, committed, from)) {
             return;
         }
         while let Some((_, reply)) = self.reads.answers.pop_front_if(|(through, _)| *through <= committed) {
             self.reads.give_back(reply.client, reply.body.size());
             out.push(Output::Client(ToClient::ReadReply(reply)));
         }
-        // A read may be answered as if it had come now.
-        let ready = |wanted: Seq| executed >= wanted.min(from);
-        let (due, wait) = std::mem::take(&mut self.reads.questions).into_iter().partition(|it| ready(it.0));
-        self.reads.questions = wait;
-        let due: VecDeque<(Seq, Read)> = due;
-        for read in due.into_iter().map(|(_, read)| read).chain(self.reads.take_recent(executed)) {
+        let (mut served, mut bytes) = (0, 0);
+        while let Some(read) = self.reads.take_ready(executed, from) {
             self.reads.give_back(read.client, size(&read));
-            self.answer_read(&read, out);
+            bytes += self.answer_read(&read, out);
+            served += 1;
+            if served == SERVED_AT_ONCE || bytes >= ANSWERED_AT_ONCE {
+                // The others have their turn when what came meanwhile was looked at.
+                self.reads.looked_at = None;
+                return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now });
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum ReplicaTimer<T> {
     Protocol(T),
     /// The state transfer has waited long enough.
     Transfer,
-    /// A checkpoint's digest is not finished.
+    /// A checkpoint's digest is not finished, or reads that may be answered wait for their turn.
     Hashing,
 }
 

@@ -328,7 +328,7 @@ impl Options {
     pub fn clock_bound(&self) -> u64 {
         match self.service {
             ServiceKind::Kv => 2_000_000,
-            ServiceKind::ZooKeeper => 50_000,
+            ServiceKind::ZooKeeper => 20_000,
         }
     }
 

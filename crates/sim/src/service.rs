@@ -53,7 +53,7 @@ pub fn coordination() -> ZooKeeper {
     ZooKeeper {
         superuser: Some(troth_zookeeper::acl::digest_id("super:secret")),
         timeouts: (200, 3_000),
-        grace: 220,
+        grace: 240,
         sessions: 12,
         enforces_quotas: true,
         ..ZooKeeper::default()

@@ -142,7 +142,7 @@ impl Timing {
     #[must_use]
     pub fn of(service: Service) -> Self {
         match service {
-            Service::ZooKeeper => Self { clock_bound_ms: 500, ..Self::default() },
+            Service::ZooKeeper => Self { clock_bound_ms: 250, ..Self::default() },
             _ => Self::default(),
         }
     }

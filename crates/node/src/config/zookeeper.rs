@@ -97,8 +97,9 @@ pub(super) fn fits(
     timing: &Timing,
     grace: u32,
 ) -> Result<(), ConfigError> {
-    let ahead = 2 * timing.clock_bound_ms + timing.suspect_after_ms;
-    let least = (4 * ahead).div_ceil(3);
+    // Proposals are held against clocks that may be half the bound off, to either side.
+    let ahead = 3 * timing.clock_bound_ms + timing.suspect_after_ms;
+    let least = 2 * ahead;
     if u64::from(grace) >= least {
         return Ok(());
     }
@@ -110,7 +111,7 @@ pub(super) fn fits(
     Err(checks.0.error(
         given.into_iter().flatten().next().map_or(0..0, Spanned::span),
         format!(
-            "a faulty primary could have the agreed time run ahead by {ahead} ms, twice clock_bound_ms and suspect_after_ms, and end sessions too early"
+            "a faulty primary could have the agreed time run ahead by {ahead} ms, three times clock_bound_ms and suspect_after_ms, and end sessions too early"
         ),
         format!("in a new group set session_grace_ms of [zookeeper] to at least {least}; or lower clock_bound_ms or suspect_after_ms"),
     ))

@@ -17,7 +17,7 @@ fn settings() -> ZooKeeper {
     ZooKeeper {
         superuser: Some(SUPERUSER.to_owned()),
         timeouts: (500, 90_000),
-        grace: 2_667,
+        grace: 3_500,
         sessions: 7,
         enforces_quotas: true,
         ..ZooKeeper::default()
@@ -86,7 +86,7 @@ fn replicas_with_other_settings_are_another_group() {
         format!("superuser = \"{SUPERUSER}\""),
         "min_session_timeout_ms = 4001".to_owned(),
         "max_session_timeout_ms = 40001".to_owned(),
-        "session_grace_ms = 3001".to_owned(),
+        "session_grace_ms = 4001".to_owned(),
         "gateway_sessions = 99999".to_owned(),
         "enforce_quotas = true".to_owned(),
     ];
@@ -109,10 +109,10 @@ fn settings_that_make_no_sense_are_refused() {
         ("min_session_timeout_ms = 50000", "time-out"),
         ("max_session_timeout_ms = 3999", "time-out"),
         ("gateway_sessions = 0", "gateway_sessions"),
-        ("session_grace_ms = 2666", "2000 ms"),
+        ("session_grace_ms = 3499", "1750 ms"),
         ("session_grace_ms = 600001", "session_grace_ms"),
-        ("[timing]\nclock_bound_ms = 626", "2252 ms"),
-        ("[timing]\nsuspect_after_ms = 1251", "2251 ms"),
+        ("[timing]\nclock_bound_ms = 334", "2002 ms"),
+        ("[timing]\nsuspect_after_ms = 1251", "2001 ms"),
         ("session = 1", "session"),
     ];
     for (line, word) in cases {

@@ -220,7 +220,9 @@ impl MinBft {
         rule!("MINBFT-N10");
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
         let Config { clock_bound, request_timeout, .. } = self.config;
-        let fresh = troth_blocks::is_fresh(batch.time, cx.wall(), clock_bound, request_timeout);
+        // One that fills up holds nobody's sign of life, and nobody may ask for another in its place.
+        let fills = batch.frames.is_empty() && seq <= self.filled_up_to();
+        let fresh = fills || troth_blocks::is_fresh(batch.time, cx.wall(), clock_bound, request_timeout);
         fresh && self.timely(cx, batch) && has_reason && small
     }
 

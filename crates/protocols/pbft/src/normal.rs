@@ -320,7 +320,9 @@ impl Pbft {
         rule!("PBFT-N7");
         let (clock, Config { clock_bound, request_timeout, .. }) = (cx.wall(), self.config);
         let timely = troth_blocks::is_due(batch.time, clock, clock_bound);
-        let fresh = troth_blocks::is_fresh(batch.time, clock, clock_bound, request_timeout);
+        // One that fills up holds nobody's sign of life, and nobody may ask for another in its place.
+        let fills = batch.frames.is_empty() && seq <= self.filled;
+        let fresh = fills || troth_blocks::is_fresh(batch.time, clock, clock_bound, request_timeout);
         let due = self.reached.deadline.is_some_and(|deadline| deadline <= batch.time);
         let small = batch.frames.len() <= 1 || self.frames.bytes(&batch.frames) <= self.config.batch_bytes();
         let has_a_reason = due || seq <= self.filled || !batch.frames.is_empty();

@@ -26,8 +26,8 @@ pub struct ZooKeeper {
     pub timeouts: (u32, u32),
     /// Milliseconds that a session lives on after its time-out, because a faulty primary has a say in the agreed time. From
     /// a sign of life to the end it may run ahead of the client's clock by what proposals may be ahead of the replicas'
-    /// clocks and behind them together, which is to be within three quarters of this. A quarter is what it goes on by at
-    /// once for sessions, however long nothing was ordered.
+    /// clocks and behind them together, which is to be within half of this. The other half is what it goes on by at once for
+    /// sessions, however long nothing was ordered.
     pub grace: u32,
     /// The most sessions that one gateway may have.
     pub sessions: u64,
@@ -41,7 +41,7 @@ impl Default for ZooKeeper {
             superuser: None,
             config: Bytes::new(),
             timeouts: (4_000, 40_000),
-            grace: 3_000,
+            grace: 4_000,
             sessions: 100_000,
             enforces_quotas: false,
         }

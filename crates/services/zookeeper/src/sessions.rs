@@ -217,10 +217,10 @@ pub(crate) fn next_deadline(view: &StateView<'_>, counters: &Counters, grace: u3
     next_end(view, counters).map(|(end, _)| end.min(counters.ticked.saturating_add(tick)))
 }
 
-/// Time goes on for sessions, by a quarter of the grace at most. In what passed beyond that nobody could give a sign of
+/// Time goes on for sessions, by half of the grace at most. In what passed beyond that nobody could give a sign of
 /// life: the service stood still, and every session has so much longer.
 pub(crate) fn tick(counters: &mut Counters, lives: Lives) {
-    let (step, most) = (lives.now.saturating_sub(counters.ticked), u64::from(lives.grace) * 1000 / 4);
+    let (step, most) = (lives.now.saturating_sub(counters.ticked), u64::from(lives.grace) * 1000 / 2);
     counters.stood_still = counters.stood_still.saturating_add(step.saturating_sub(most));
     counters.ticked = lives.now;
 }

@@ -326,6 +326,16 @@ impl World {
         self.now = until;
     }
 
+    /// What is due in the group by now happens, without a batch of its own.
+    pub fn pass_deadlines(&mut self) {
+        self.deadline();
+    }
+
+    /// Entries of sessions that the group has.
+    pub fn sessions(&self) -> usize {
+        StateView::new(&self.map).scan(b"s").count()
+    }
+
     pub fn tick(&mut self) {
         let now = self.time();
         self.gateways.iter_mut().for_each(|gateway| gateway.tick(now));

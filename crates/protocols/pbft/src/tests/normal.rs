@@ -208,7 +208,7 @@ fn a_time_ahead_of_the_clock_is_refused_until_one_correct_replica_vouches() {
 #[test]
 fn a_time_behind_the_clock_is_refused_until_one_correct_replica_vouches() {
     covers!("PBFT-N7");
-    let oldest = WALL - SMALL.clock_bound - SMALL.request_timeout;
+    let oldest = WALL + Net::new(1).now - SMALL.clock_bound - SMALL.request_timeout;
     for (time, votes) in [(oldest, 4), (oldest - 1, 0)] {
         let mut net = Net::new(1);
         let one = frame(1, 1);
@@ -220,6 +220,15 @@ fn a_time_behind_the_clock_is_refused_until_one_correct_replica_vouches() {
         net.tell(2, 1, Message::Prepare(vote(0, 1, digest)));
         assert_eq!(net.sent(1, is_prepare), 4, "the primary and another are f+1");
     }
+}
+
+#[test]
+fn a_batch_that_fills_up_may_be_old() {
+    covers!("PBFT-N7");
+    let mut net = Net::new(1);
+    net.node_mut(1).pbft.filled = Seq(1);
+    net.tell(0, 1, proposal(0, 1, Batch { time: Time(WALL - 3_600_000_000), frames: Vec::new() }));
+    assert_eq!(net.sent(1, is_prepare), 4, "nobody may propose another in its place");
 }
 
 #[test]

@@ -56,23 +56,33 @@ impl One {
         one
     }
 
-    /// One input and the replica's own messages that follow, but for its COMMIT; what it tells clients.
+    /// One input and what follows at once: the replica's own messages, but for its COMMIT, and the turns that it wants at
+    /// this time; what it tells clients.
     fn input(&mut self, input: Input<Message, ReplicaTimer<Timer>>) -> Vec<ToClient> {
-        let (mut said, mut inputs) = (Vec::new(), vec![input]);
+        self.turns(input).concat()
+    }
+
+    /// The same, by turns.
+    fn turns(&mut self, input: Input<Message, ReplicaTimer<Timer>>) -> Vec<Vec<ToClient>> {
+        let (mut turns, mut inputs) = (Vec::new(), vec![input]);
         while let Some(input) = inputs.pop() {
-            let mut out = Vec::new();
+            let (mut out, mut said) = (Vec::new(), Vec::new());
             self.0.input(env(), input, &mut out);
             for output in out {
                 match output {
                     Output::Client(message) => said.push(message),
+                    Output::SetTimer { timer: timer @ ReplicaTimer::Hashing, at } if at == env().now => {
+                        inputs.push(Input::Timer(timer));
+                    }
                     Output::Broadcast(message) if !matches!(message, Message::Commit(_)) => {
                         inputs.push(Input::Message(r(1), Verified::made_here(message)));
                     }
                     _ => {}
                 }
             }
+            turns.push(said);
         }
-        said
+        turns
     }
 
     fn hear(&mut self, from: u16, message: Message) -> Vec<ToClient> {
@@ -262,6 +272,23 @@ fn recent_reads_share_the_room_with_the_others() {
     one.prepare(1);
     assert_eq!(one.commit(1).len(), 1 + 8 * 170 + 1, "those that wait for batch 1");
     assert!(one.read_of(51, 1, Some(2)).is_empty());
+}
+
+#[test]
+fn reads_that_waited_for_the_same_batch_are_answered_a_few_at_a_time() {
+    covers!("PBFT-E6");
+    let mut one = One::new();
+    for number in 1..=100 {
+        assert!(one.read_of(5, number, Some(1)).is_empty());
+    }
+    let frame = write_of(1, 1);
+    one.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+    one.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch: batch(&[&frame]) }));
+    // It executes, and makes the answers, which wait for the batch to be final.
+    let turns = one.turns(Input::Message(r(2), Verified::made_here(Message::Prepare(vote(1, 1)))));
+    assert!(turns.len() >= 100 / 8, "{} turns", turns.len());
+    let said = one.commit(1);
+    assert_eq!(said.iter().filter(|it| matches!(it, ToClient::ReadReply(_))).count(), 100);
 }
 
 #[test]

@@ -90,15 +90,15 @@ fn a_session_does_not_end_early() {
     let at = world.open(1);
     // Its time-out and the grace.
     for _ in 0..2 {
-        world.pass(12_900);
+        world.pass(13_900);
         world.well(at, opcode::PING, Bytes::new());
     }
-    world.pass(13_600);
+    world.pass(14_600);
     assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
 }
 
 #[test]
-fn who_could_not_be_heard_while_the_service_stood_still_loses_a_quarter_of_the_grace() {
+fn who_could_not_be_heard_while_the_service_stood_still_loses_half_of_the_grace() {
     let mut world = World::new();
     let at = world.open(1);
     world.create(at, "/mine", "", 1);
@@ -107,14 +107,14 @@ fn who_could_not_be_heard_while_the_service_stood_still_loses_a_quarter_of_the_g
         world.now += 60_000_000;
         world.deadline();
     }
-    world.pass(11_400);
+    world.pass(9_900);
     world.get(at, "/mine").expect("still there");
     // Who is silent now ends after its time; the second session is not the first, so time starts with it.
-    world.pass(13_600);
+    world.pass(14_600);
     assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
     world.now += 60_000_000;
     let next = world.open(1);
-    world.pass(12_900);
+    world.pass(13_900);
     world.well(next, opcode::PING, Bytes::new());
 }
 
@@ -124,9 +124,9 @@ fn time_goes_on_for_sessions_though_nobody_asks_for_anything() {
     let due = |world: &World| world.service.next_deadline(&StateView::new(&world.map)).map(|due| due.0);
     assert_eq!(due(&world), None, "without sessions nothing is due");
     let at = world.open(1);
-    assert_eq!(due(&world), Some(world.now + 375_000));
-    world.pass(2_000);
-    assert_eq!(due(&world), Some(world.now + 250_000));
+    assert_eq!(due(&world), Some(world.now + 500_000));
+    world.pass(2_200);
+    assert_eq!(due(&world), Some(world.now + 300_000));
     world.well(at, opcode::CLOSE_SESSION, Bytes::new());
     assert_eq!(due(&world), None);
 }

@@ -4,6 +4,7 @@ use super::support::{World, put_acl, set, versioned, world};
 use crate::jute::Output;
 use crate::{Code, opcode};
 use bytes::Bytes;
+use troth_exec::{Application as _, StateView};
 
 fn with_ttl(path: &str, flags: i32, millis: i64) -> Bytes {
     let mut out = Output::new();
@@ -43,6 +44,8 @@ fn one_with_children_stays_until_they_are_gone() {
     world.pass(5_000);
     world.stat(at, "/a").expect("it has a child");
     world.well(at, opcode::DELETE, versioned("/a/b", -1));
+    let due = world.service.next_deadline(&StateView::new(&world.map)).expect("it is over");
+    assert_eq!(due.0, world.now + 1, "no clock comes to what is due already");
     world.pass(1);
     assert_eq!(world.stat(at, "/a"), Err(Code::NoNode.number()));
 }

@@ -196,7 +196,7 @@ impl Model {
             return;
         }
         if !self.sessions.is_empty() {
-            let (passed, at_once) = (now.saturating_sub(self.beat), u64::from(self.settings.grace) * 250);
+            let (passed, at_once) = (now.saturating_sub(self.beat), u64::from(self.settings.grace) * 500);
             if passed > at_once {
                 // Nobody could be heard for long: everybody gets that time.
                 self.count("standstills");

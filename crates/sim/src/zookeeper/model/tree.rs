@@ -77,7 +77,7 @@ impl Node {
         match self.kind {
             _ if children > 0 => None,
             Kind::Container if self.next_child != 0 => Some(now + CONTAINER_PATIENCE),
-            Kind::Ttl(millis) => Some(now.max((self.modified + millis).cast_unsigned() * 1000)),
+            Kind::Ttl(millis) => Some((now + 1).max((self.modified + millis).cast_unsigned() * 1000)),
             _ => None,
         }
     }
