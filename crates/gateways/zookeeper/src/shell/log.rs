@@ -17,6 +17,8 @@ use tokio::sync::oneshot;
 const LINES: usize = 16 << 10;
 /// Their bytes.
 const BYTES: usize = 16 << 20;
+/// The share of both that lines may fill that go first where there is no room: one in so many parts.
+const IDLE: usize = 2;
 /// How long the last lines may take when the gateway ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,8 +29,17 @@ pub(crate) struct LogCounts {
     pub(crate) written: Count,
     /// Lines that were not.
     pub(crate) lost: Count,
-    /// Bytes that wait.
+    /// Bytes that wait, and lines.
     waiting: AtomicUsize,
+    waiting_lines: AtomicUsize,
+}
+
+impl LogCounts {
+    /// A line waits no longer.
+    fn done(&self, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.waiting_lines.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Where lines are handed in.
@@ -65,37 +76,61 @@ impl Writer {
 
     /// Hands in a line, if there is room for it.
     pub(crate) fn write(&self, line: String) {
+        self.write_within(line, 1);
+    }
+
+    /// The same with a line that leaves room for others.
+    pub(crate) fn write_if_idle(&self, line: String) {
+        rule!("ZKG-W5");
+        self.write_within(line, IDLE);
+    }
+
+    fn write_within(&self, line: String, share: usize) {
         let bytes = line.len();
         rule!("ZKG-W4");
         let waiting = self.counts.waiting.fetch_add(bytes, Ordering::Relaxed);
-        if waiting + bytes > BYTES || self.lines.try_send(line).is_err() {
-            self.counts.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        let lines = self.counts.waiting_lines.fetch_add(1, Ordering::Relaxed);
+        let fits = waiting + bytes <= BYTES / share && lines < LINES / share;
+        if !fits || self.lines.try_send(line).is_err() {
+            self.counts.done(bytes);
             self.counts.lost.add(1);
         }
+    }
+
+    /// Counts lines that nobody handed in.
+    pub(crate) fn lose(&self, lines: u64) {
+        self.counts.lost.add(lines);
     }
 
     pub(crate) fn counts(&self) -> Arc<LogCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Lets what waits be written; not for long.
+    /// Lets what waits be written; not for long. What waits then is counted as lost.
     pub(crate) async fn end(self) {
         drop(self.lines);
-        let _ = tokio::time::timeout(PATIENCE, self.ended).await;
+        if tokio::time::timeout(PATIENCE, self.ended).await.is_err() {
+            let left = self.counts.waiting_lines.load(Ordering::Relaxed);
+            self.counts.lost.add(left as u64);
+        }
     }
 }
 
 fn write_all(lines: &Receiver<String>, mut sink: Box<dyn Sink>, counts: &LogCounts) {
     let mut told = 0;
     while let Ok(line) = lines.recv() {
-        counts.waiting.fetch_sub(line.len(), Ordering::Relaxed);
         let lost = counts.lost.get();
         if lost > told && sink.write_line(&format!("{{\"lost_lines\":{}}}", lost - told)).is_ok() {
             told = lost;
         }
         // Behind lines that are missing nothing stands before it is said that they are.
         let written = lost == told && sink.write_line(&line).is_ok();
-        if written { counts.written.add(1) } else { counts.lost.add(1) }
+        if written {
+            counts.written.add(1)
+        } else {
+            counts.lost.add(1)
+        }
+        counts.done(line.len());
     }
     let lost = counts.lost.get();
     if lost > told {

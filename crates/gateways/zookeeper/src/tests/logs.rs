@@ -141,3 +141,39 @@ async fn a_reader_that_does_not_read_stops_nobody() {
         assert_eq!(counts.written.get() + counts.lost.get(), lines);
     }
 }
+
+#[tokio::test]
+async fn what_was_not_done_leaves_room_for_what_was() {
+    covers!("ZKG-W5");
+    for (length, lines) in [(1, 20_000), (1 << 20, 40)] {
+        let (writer, how, written) = told();
+        let counts = writer.counts();
+        for _ in 0..lines {
+            writer.write_if_idle("x".repeat(length));
+        }
+        let lost = counts.lost.get();
+        assert!(lost > lines / 2, "{lost}");
+        for _ in 0..4 {
+            writer.write("done".to_owned());
+        }
+        assert_eq!(counts.lost.get(), lost);
+        writer.lose(3);
+        drop(how);
+        writer.end().await;
+        assert_eq!(counts.lost.get(), lost + 3);
+        assert_eq!(written.iter().filter(|line| line == "done").count(), 4);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_when_the_gateway_ends_is_counted_as_lost() {
+    covers!("ZKG-W4");
+    let (writer, how, _written) = told();
+    let counts = writer.counts();
+    for _ in 0..3 {
+        writer.write("x".to_owned());
+    }
+    writer.end().await;
+    assert_eq!((counts.written.get(), counts.lost.get()), (0, 3));
+    drop(how);
+}
