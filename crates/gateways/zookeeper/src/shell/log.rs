@@ -5,9 +5,11 @@ use super::counts::Count;
 use crate::{Log, Place};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -173,7 +175,13 @@ impl Files {
         let file = begin(path)?;
         let bytes = file.metadata()?.len();
         // The process before may have ended within a line.
-        Ok(Self { path: path.to_owned(), file, bytes, most_bytes, files, torn: bytes > 0 })
+        let own = Self { path: path.to_owned(), file, bytes, most_bytes, files, torn: bytes > 0 };
+        // Or while it put a file aside.
+        let apart = own.aside(0);
+        if files > 1 && std::fs::symlink_metadata(&apart).is_ok_and(|meta| meta.is_file()) {
+            own.shift(&apart)?;
+        }
+        Ok(own)
     }
 
     fn aside(&self, number: u32) -> PathBuf {
@@ -202,9 +210,11 @@ impl Files {
         Ok(())
     }
 
-    /// Gives each file that was put aside the next number, and this one the first.
+    /// Gives each file that was put aside the next number, up to one that is free, and this one the first.
     fn shift(&self, newest: &Path) -> io::Result<()> {
-        for number in (1..self.files - 1).rev() {
+        let is_free = |number: &u32| std::fs::symlink_metadata(self.aside(*number)).is_err();
+        let last = (1..self.files - 1).find(is_free).unwrap_or(self.files - 1);
+        for number in (1..last).rev() {
             moved(&self.aside(number), &self.aside(number + 1))?;
         }
         moved(newest, &self.aside(1)).map(drop)
@@ -220,8 +230,29 @@ fn moved(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// Opens a file of our own that nobody else may read or write, and makes it where there is none. Another one is refused: lines
+/// that only an operator may read would go where somebody else wants them.
 fn begin(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    // A pipe that nobody reads would have this wait.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let meta = file.metadata()?;
+    rule!("ZKG-W6");
+    let wrong = if !meta.is_file() {
+        "it is no regular file"
+    } else if meta.uid() != geteuid().as_raw() {
+        "it is another user's"
+    } else if meta.mode() & 0o077 != 0 {
+        "others than its user may read or write it (chmod 600)"
+    } else {
+        return Ok(file);
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, wrong))
 }
 
 impl Sink for Files {
