@@ -2,22 +2,17 @@
 //! request rests on its call, not on its connection: a client that goes away before the answer is told of all the same.
 
 use super::connection::{Connection, Stage};
+use super::identities::{fingerprint, remember, who};
 use super::line::What;
 use super::record::{Record, hexadecimal, line, moment};
 use super::{CallId, ConnectionId, Machine};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use troth_client::ClientError;
-use troth_types::{Hasher, Time, Wire};
-use troth_zookeeper::acl::Id;
+use troth_types::{Time, Wire};
 use troth_zookeeper::jute::{BadRecord, Input};
 use troth_zookeeper::{Answer, Change, Code, Operation, changes, may_change, opcode, without_secret};
 
-/// The most identities that are remembered of a connection; the newest.
-const MOST_WHO: usize = 64;
-/// The most bytes of them in a line, and of one of them, as they stand there.
-const WHO_BYTES: usize = 1024;
-const NAME_BYTES: usize = 256;
 /// The most lines of the parts of transactions of one call, and their bytes.
 const PARTS: usize = 4096;
 const PARTS_BYTES: usize = 2 << 20;
@@ -194,40 +189,6 @@ fn made(code: i32, answer: &Answer) -> Option<String> {
     if creates.contains(&code) { Input::new(body).text().ok()? } else { None }
 }
 
-fn shown(id: &Id) -> String {
-    without_secret(&id.scheme, &id.id)
-}
-
-/// The bytes that a sign has in a line.
-fn width(sign: char) -> usize {
-    match sign {
-        '"' | '\\' => 2,
-        ' '..='~' => 1,
-        _ => 6 * sign.len_utf16(),
-    }
-}
-
-/// As much of a name as has its place in a line, and its bytes there.
-fn bounded(name: &str) -> (String, usize) {
-    let (mut text, mut bytes) = (String::new(), 0);
-    for sign in name.chars() {
-        if bytes + width(sign) > NAME_BYTES {
-            break;
-        }
-        bytes += width(sign);
-        text.push(sign);
-    }
-    (text, bytes)
-}
-
-/// What tells two identities apart that have one name. Who does not know the key learns nothing about a password by it.
-fn fingerprint(key: &[u8; 32], identity: &str) -> String {
-    let mut hasher = Hasher::new("troth-zookeeper-audit-identity");
-    hasher.fixed(key).bytes(identity.as_bytes());
-    let digest = hasher.finish().0;
-    format!("#{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
-}
-
 impl Machine {
     /// Has identities of `digest` told with what tells those of one name apart, by a key that nobody knows.
     pub fn fingerprint_with(&mut self, key: [u8; 32]) {
@@ -329,12 +290,7 @@ impl Machine {
         if outcome == Outcome::Success
             && let Some(connection) = self.connections.get_mut(&audited.connection)
         {
-            connection.proven.retain(|known| known != who);
-            connection.proven.push(who.to_owned());
-            if connection.proven.len() > MOST_WHO {
-                connection.proven.remove(0);
-                connection.proven_before += 1;
-            }
+            remember(connection, who);
         }
     }
 
@@ -505,25 +461,6 @@ fn text(
         put("zxid", json!(hexadecimal(zxid)));
     }
     line(fields)
-}
-
-/// Who a connection's client is, and how many more: what the gateway saw, and then the newest of what it proved.
-fn who(connection: &Connection) -> (Vec<String>, usize) {
-    let (mut seen, mut proven, mut left) = (Vec::new(), Vec::new(), WHO_BYTES);
-    for id in &connection.who {
-        let (name, bytes) = bounded(&shown(id));
-        left = left.saturating_sub(bytes);
-        seen.push(name);
-    }
-    for name in connection.proven.iter().rev() {
-        let (name, bytes) = bounded(name);
-        let Some(rest) = left.checked_sub(bytes) else { break };
-        left = rest;
-        proven.push(name);
-    }
-    let more = connection.proven.len() - proven.len() + connection.proven_before;
-    seen.extend(proven.into_iter().rev());
-    (seen, more)
 }
 
 fn audited(id: ConnectionId, connection: &Connection, asked: Vec<Asked>) -> Audited {

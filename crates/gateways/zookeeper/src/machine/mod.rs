@@ -5,6 +5,7 @@ mod audit;
 mod connection;
 mod frames;
 mod handshake;
+mod identities;
 mod line;
 mod liveness;
 mod measures;
