@@ -77,6 +77,8 @@ pub(crate) struct Flight {
     pub(crate) results: Option<Vec<Bytes>>,
     words: Ballot<Word>,
     bodies: Vec<Option<Body>>,
+    /// Who gave another number of results than there are operations, whatever else it said.
+    miscounted: Vec<bool>,
     refusals: Ballot<RefusalReason>,
     /// Whether a full reply was asked for at once because the designated replica failed to give
     /// it; a liar gets one such haste per frame out of us.
@@ -108,6 +110,7 @@ impl Flight {
             results: None,
             words: Ballot::new(group.n()),
             bodies: vec![None; group.n()],
+            miscounted: vec![false; group.n()],
             refusals: Ballot::new(group.n()),
             hastened: false,
             one_was_asked: false,
@@ -129,7 +132,10 @@ impl Flight {
         }
         let (digest, body) = match reply.body {
             // A correct reply has one result per operation.
-            ReplyBody::Full(results) if results.len() != self.frame.operations().len() => return,
+            ReplyBody::Full(results) if results.len() != self.frame.operations().len() => {
+                self.miscounted[usize::from(from.0)] = true;
+                return;
+            }
             ReplyBody::Full(results) => (Reply::results_digest(&results), Some(results)),
             ReplyBody::Digest(digest) => (digest, None),
         };
@@ -179,6 +185,7 @@ impl Flight {
         standings.settle(self.frame.number(), agreed.said);
         for replica in group.all() {
             match self.words.word(replica) {
+                _ if self.miscounted[usize::from(replica.0)] => standings.judge(replica, false),
                 Some(word) if word.vote == agreed.vote => standings.judge(replica, true),
                 Some(word) if word.tentative.is_none() => standings.judge(replica, false),
                 _ => {}

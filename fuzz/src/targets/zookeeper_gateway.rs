@@ -131,7 +131,7 @@ impl World {
 
     fn collect(&mut self) {
         while let Some(line) = self.machine.poll_record() {
-            let (Line::Audit(line) | Line::Slow(line)) = line;
+            let (Line::Audit(line) | Line::Refused(line) | Line::Slow(line)) = line else { continue };
             assert!(line.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "it has a line's end: {line}");
         }
         while let Some(output) = self.machine.poll() {

@@ -77,6 +77,7 @@ const LAYERS: &[Layer] = &[
             "getrandom",
             "md-5",
             "prometheus-client",
+            "rustix",
             "rustls",
             "serde_json",
             "thiserror",

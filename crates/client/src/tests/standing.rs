@@ -142,3 +142,21 @@ fn a_read_is_fast_or_falls_back_because_of_somebody() {
     let unanswered: Vec<u64> = (0..3).map(|one| standing(&scene, one).unanswered_reads).collect();
     assert_eq!(unanswered, [0, 0, 1]);
 }
+
+#[test]
+fn who_gives_another_number_of_results_answers_otherwise_and_is_judged_once() {
+    let mut scene = Scene::new(3);
+    for (number, lie) in [(1, &["5", "6"][..]), (2, &[])] {
+        scene.submit(&["get"]);
+        scene.drain();
+        scene.say(2, full(number, lie));
+        // What it says besides makes it no better.
+        scene.say(2, digest(number, &["5"]));
+        scene.say(2, full(number, lie));
+        scene.say(0, full(number, &["5"]));
+        scene.say(1, full(number, &["5"]));
+        let expected = Standing { connected: true, mismatching: number, ..Standing::default() };
+        assert_eq!(standing(&scene, 2), expected);
+    }
+    assert_eq!((standing(&scene, 0).matching, standing(&scene, 0).mismatching), (2, 0));
+}

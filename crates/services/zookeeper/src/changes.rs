@@ -1,6 +1,6 @@
 //! What a request would change, in words: for those who write down who asked for what. Secrets are left out.
 
-use crate::acl::Acl;
+use crate::acl::{Acl, digest_id};
 use crate::opcode;
 use crate::path::MAX_PATH;
 use crate::request::{Lasting, Look, Mode, Request, Write, read};
@@ -22,16 +22,18 @@ pub struct Change {
     pub path: Option<String>,
     /// Of what kind a new node shall be.
     pub kind: Option<&'static str>,
-    /// Who shall be allowed what (`setAcl`), as `scheme:id:cdrwa` with commas between. Of `digest` the user's name alone.
+    /// Who shall be allowed what (`setAcl`), as `scheme:id:cdrwa` with commas between, each as [`without_secret`] tells it.
     pub acl: Option<String>,
     /// Who the client says that it is (`auth`), as `scheme:id`. Of `digest` the user's name alone; of other schemes, whose
     /// credentials nobody here knows, nothing.
     pub who: Option<String>,
+    /// The identity of `digest` that the group would keep of the client (`auth`), with what proves it: never to be told.
+    pub identity: Option<String>,
 }
 
 impl Change {
     fn of(operation: &'static str) -> Self {
-        Self { operation, path: None, kind: None, acl: None, who: None }
+        Self { operation, path: None, kind: None, acl: None, who: None, identity: None }
     }
 
     fn at(operation: &'static str, path: String) -> Self {
@@ -61,11 +63,15 @@ fn kind(mode: &Mode) -> &'static str {
 }
 
 /// An identity as `scheme:id`, without what proves it: from what stands behind the name of a user of `digest` the password can
-/// be guessed, and what has no colon may be the password.
+/// be guessed, and what has no colon may be the password. Of schemes that are not known to have no secrets the name alone is
+/// told: `auth` takes what clients wrongly send with it, and one that is mistyped may be any.
 #[must_use]
 pub fn without_secret(scheme: &str, id: &str) -> String {
-    let user = || id.split_once(':').map_or("", |(user, _)| user);
-    let id = if scheme == "digest" { user() } else { id };
+    let id = match scheme {
+        "world" | "ip" | "x509" | "sasl" => id,
+        "digest" => id.split_once(':').map_or("", |(user, _)| user),
+        _ => "",
+    };
     cut(format!("{scheme}:{id}"), MOST_ENTRY)
 }
 
@@ -97,11 +103,12 @@ fn change(write: Write) -> Change {
 }
 
 fn auth(scheme: &str, credentials: &[u8]) -> Change {
-    let who = match scheme {
-        "digest" => without_secret(scheme, &String::from_utf8_lossy(credentials)),
-        _ => without_secret(scheme, ""),
+    let credentials = String::from_utf8_lossy(credentials);
+    let (shown, identity) = match scheme {
+        "digest" => (&*credentials, Some(digest_id(&credentials))),
+        _ => ("", None),
     };
-    Change { who: Some(who), ..Change::of("auth") }
+    Change { who: Some(without_secret(scheme, shown)), identity, ..Change::of("auth") }
 }
 
 /// How a request is called whose record cannot be read.

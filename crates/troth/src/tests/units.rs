@@ -38,7 +38,9 @@ fn units_start_the_program_with_options_that_it_has() {
         }
         // Configuration that is wrong is not mended by another start.
         assert!(text.contains("\nRestartPreventExitStatus=2"), "{}", path.display());
-        assert!(text.contains("\nNoNewPrivileges=yes\n") && text.contains("\nProtectSystem=strict\n"));
+        for line in ["NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectProc=invisible", "UMask=0077"] {
+            assert!(text.contains(&format!("\n{line}\n")), "{}: {line}", path.display());
+        }
     }
     let other = [PROGRAM, "replica", "--id", "0", "--no-such-option"].map(str::to_owned);
     assert!(parses(&other).is_err());

@@ -2,6 +2,7 @@
 //! request rests on its call, not on its connection: a client that goes away before the answer is told of all the same.
 
 use super::connection::{Connection, Stage};
+use super::identities::{fingerprint, remember, who};
 use super::line::What;
 use super::record::{Record, hexadecimal, line, moment};
 use super::{CallId, ConnectionId, Machine};
@@ -9,12 +10,16 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
-use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::{BadRecord, Input};
 use troth_zookeeper::{Answer, Change, Code, Operation, changes, may_change, opcode, without_secret};
 
-/// The most identities that are told of a session.
-const MOST_WHO: usize = 64;
+/// The most lines of the parts of transactions of one call, and their bytes.
+const PARTS: usize = 4096;
+const PARTS_BYTES: usize = 2 << 20;
+/// The most lines of a second of what was not done: clients make as many of them as they like.
+const FAILURES: u32 = 200;
+/// That second, in microseconds.
+const WINDOW: u64 = 1_000_000;
 /// The bytes of a node's stat in an answer.
 const STAT: usize = 68;
 
@@ -36,7 +41,29 @@ pub(super) struct Audited {
     session: Option<i64>,
     address: String,
     who: Vec<String>,
+    /// How many more it is.
+    who_more: usize,
     asked: Vec<Asked>,
+    /// The parts of transactions, and their bytes, of which there may be lines yet.
+    room: (usize, usize),
+}
+
+/// How many lines there were lately of what was not done.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    since: Time,
+    lines: u32,
+}
+
+impl Failures {
+    /// Whether there may be one now.
+    fn allows(&mut self, now: Time) -> bool {
+        if self.since.after(WINDOW) <= now {
+            (self.since, self.lines) = (now, 0);
+        }
+        self.lines = self.lines.saturating_add(1);
+        self.lines <= FAILURES
+    }
 }
 
 /// What came of a change.
@@ -49,6 +76,13 @@ enum Outcome {
     NotExecuted,
     /// It may have been executed.
     Unknown,
+}
+
+impl Outcome {
+    /// Whether nothing was changed, for certain.
+    fn is_nothing(self) -> bool {
+        matches!(self, Self::Failure(_) | Self::NotExecuted)
+    }
 }
 
 /// What the group says of a call's operations.
@@ -101,6 +135,19 @@ enum Part {
     Failed(i32),
 }
 
+impl Part {
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    fn made(&self) -> Option<String> {
+        match self {
+            Self::Done(path) => path.clone(),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
 /// What an answer says of the parts of a transaction.
 fn read_parts(body: &Bytes) -> Result<Vec<Part>, BadRecord> {
     let mut input = Input::new(body);
@@ -142,11 +189,30 @@ fn made(code: i32, answer: &Answer) -> Option<String> {
     if creates.contains(&code) { Input::new(body).text().ok()? } else { None }
 }
 
-fn shown(id: &Id) -> String {
-    without_secret(&id.scheme, &id.id)
-}
-
 impl Machine {
+    /// Has identities of `digest` told with what tells those of one name apart, by a key that nobody knows.
+    pub fn fingerprint_with(&mut self, key: [u8; 32]) {
+        self.fingerprints = Some(key);
+    }
+
+    /// Gives up waiting for the answer to one call, and writes down that nobody knows what came of it; whether there was one.
+    /// For the end, when no answer is taken any more.
+    pub fn give_up_one(&mut self, now: Time) -> bool {
+        let Some(call) = self.audits.keys().next().copied() else { return false };
+        self.audit(now, call, &Err(ClientError::Closed { sent: true }));
+        true
+    }
+
+    /// Writes down that the proof of who a client is did not hold, and who it said that it is.
+    pub(super) fn audit_disproved(&mut self, now: Time, id: ConnectionId, user: &str) {
+        let Some(connection) = self.connections.get(&id).filter(|_| self.settings.audit.is_some()) else {
+            return;
+        };
+        let audited = audited(id, connection, Vec::new());
+        let who = without_secret("sasl", user);
+        self.audit_who(now, &audited, &who, (Outcome::Failure(Code::AuthFailed.number()), None));
+    }
+
     /// Remembers what a call asks for, where somebody writes it down.
     pub(super) fn audit_requests(&mut self, call: CallId, id: ConnectionId, numbers: &[u64]) {
         if self.settings.audit.is_none() {
@@ -192,7 +258,7 @@ impl Machine {
             match asked {
                 Asked::Session(session) => self.audit_entry(now, &audited, session, &said),
                 Asked::Request { at, code, body } => {
-                    self.audit_changes(now, &audited, (at, code, &body), &said)
+                    self.audit_changes(now, &mut audited, (at, code, &body), &said)
                 }
                 Asked::Identify { at, user } => {
                     let who = without_secret("sasl", &user);
@@ -223,52 +289,106 @@ impl Machine {
         self.tell(now, audited, audited.session, fields, "auth", (outcome, zxid));
         if outcome == Outcome::Success
             && let Some(connection) = self.connections.get_mut(&audited.connection)
-            && connection.proven.len() < MOST_WHO
-            && !connection.proven.iter().any(|known| known == who)
         {
-            connection.proven.push(who.to_owned());
+            remember(connection, who);
         }
     }
 
     fn audit_changes(
         &mut self,
         now: Time,
-        audited: &Audited,
+        audited: &mut Audited,
         (at, code, body): (usize, i32, &Bytes),
         said: &Said<'_>,
     ) {
-        let (outcome, zxid) = said.outcome(at);
-        let parts = match said.answer(at) {
-            Some(Answer::Reply { error: 0, body, .. }) if code == opcode::MULTI => read_parts(body).ok(),
-            _ => None,
-        };
-        let mut path = said.answer(at).and_then(|answer| made(code, answer));
-        for (number, change) in changes(code, body).into_iter().enumerate() {
-            let (outcome, made) = match &parts {
-                Some(parts) => match parts.get(number) {
-                    Some(Part::Done(path)) => (Outcome::Success, path.clone()),
-                    Some(Part::Failed(error)) => (Outcome::Failure(*error), None),
-                    None => (Outcome::Unknown, None),
-                },
-                None => (outcome, path.take()),
-            };
-            let Change { operation, path: asked, kind, acl, who } = change;
-            match (operation, who) {
-                // That part of a transaction changes nothing.
-                ("check", _) => {}
-                (_, Some(who)) => self.audit_who(now, audited, &who, (outcome, zxid)),
-                (operation, None) => {
-                    let mut fields = Map::new();
-                    let mut put = |name: &str, value: Option<Value>| {
-                        value.map(|value| fields.insert(name.to_owned(), value))
-                    };
-                    put("path", made.or(asked).map(Value::from));
-                    put("kind", kind.map(Value::from));
-                    put("acl", acl.map(Value::from));
-                    put("multi", (code == opcode::MULTI).then_some(Value::Bool(true)));
-                    self.tell(now, audited, audited.session, fields, operation, (outcome, zxid));
+        let came = said.outcome(at);
+        let all = changes(code, body);
+        if code == opcode::MULTI {
+            return self.audit_transaction(now, audited, all, (said.answer(at), came));
+        }
+        let made = said.answer(at).and_then(|answer| made(code, answer));
+        for change in all {
+            match &change.who {
+                Some(who) => {
+                    let print = self
+                        .fingerprints
+                        .as_ref()
+                        .zip(change.identity.as_deref())
+                        .map(|(key, of)| fingerprint(key, of));
+                    let who = format!("{who}{}", print.unwrap_or_default());
+                    self.audit_who(now, audited, &who, came);
+                }
+                None => {
+                    let operation = change.operation;
+                    let fields = fields(change, made.clone());
+                    self.tell(now, audited, audited.session, fields, operation, came);
                 }
             }
+        }
+    }
+
+    /// One line of a transaction that came to nothing, and else one of each part that changes something; of so many of them that
+    /// nobody can fill the log with one.
+    fn audit_transaction(
+        &mut self,
+        now: Time,
+        audited: &mut Audited,
+        all: Vec<Change>,
+        (answer, (outcome, zxid)): (Option<&Answer>, (Outcome, Option<i64>)),
+    ) {
+        rule!("ZKG-W5");
+        let parts = match answer {
+            Some(Answer::Reply { error: 0, body, .. }) => read_parts(body).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        // That part of a transaction changes nothing.
+        let changing = |change: &Change| change.operation != "check";
+        if !all.iter().any(changing) {
+            return;
+        }
+        let number = all.len();
+        let failed = |of: &Part| matches!(of, Part::Failed(error) if *error != 0);
+        let failing = parts.iter().position(failed).or_else(|| parts.iter().position(|part| !part.is_done()));
+        if failing.is_some() || outcome.is_nothing() {
+            let outcome = match failing.and_then(|at| parts.get(at)) {
+                Some(Part::Failed(error)) => Outcome::Failure(*error),
+                _ => outcome,
+            };
+            let mut fields = Map::new();
+            fields.insert("parts".to_owned(), json!(number));
+            if let Some((at, change)) = failing.and_then(|at| Some((at, all.get(at)?))) {
+                fields.insert("part".to_owned(), json!(at));
+                fields.insert("part_operation".to_owned(), json!(change.operation));
+                fields.insert("path".to_owned(), json!(change.path));
+            }
+            return self.tell(now, audited, audited.session, fields, "multiOperation", (outcome, zxid));
+        }
+        let mut untold = 0;
+        for (at, change) in all.into_iter().enumerate().filter(|(_, change)| changing(change)) {
+            let made = parts.get(at).and_then(Part::made);
+            let outcome = if !parts.is_empty() && at >= parts.len() { Outcome::Unknown } else { outcome };
+            let text = (audited.room.0 > 0).then(|| {
+                let operation = change.operation;
+                let mut fields = fields(change, made);
+                fields.insert("multi".to_owned(), Value::Bool(true));
+                text(now, audited, audited.session, fields, operation, (outcome, zxid))
+            });
+            match text.filter(|text| text.len() <= audited.room.1) {
+                Some(text) => {
+                    audited.room = (audited.room.0 - 1, audited.room.1 - text.len());
+                    self.records.0.push_back(Record::Audit(text));
+                }
+                None => {
+                    audited.room.0 = 0;
+                    untold += 1;
+                }
+            }
+        }
+        if untold > 0 {
+            let fields = [("parts", json!(number)), ("parts_untold", json!(untold))];
+            let fields = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+            self.tell(now, audited, audited.session, fields, "multiOperation", (outcome, zxid));
+            self.records.lose(untold);
         }
     }
 
@@ -277,30 +397,17 @@ impl Machine {
         now: Time,
         audited: &Audited,
         session: Option<i64>,
-        mut fields: Map<String, Value>,
+        fields: Map<String, Value>,
         operation: &str,
-        (outcome, zxid): (Outcome, Option<i64>),
+        came: (Outcome, Option<i64>),
     ) {
-        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        put("time", json!(moment(now)));
-        put("session", json!(session.map(hexadecimal)));
-        put("client", json!(audited.address));
-        put("who", json!(audited.who));
-        put("operation", json!(operation));
-        let result = match outcome {
-            Outcome::Success => "success",
-            Outcome::Failure(_) => "failure",
-            Outcome::NotExecuted => "not executed",
-            Outcome::Unknown => "unknown",
-        };
-        put("result", json!(result));
-        if let Outcome::Failure(error) = outcome {
-            put("error", json!(error));
+        rule!("ZKG-W5");
+        let nothing = came.0.is_nothing();
+        if nothing && !self.failures.allows(now) {
+            return self.records.lose(1);
         }
-        if let Some(zxid) = zxid {
-            put("zxid", json!(hexadecimal(zxid)));
-        }
-        self.records.0.push_back(Record::Audit(line(fields)));
+        let text = text(now, audited, session, fields, operation, came);
+        self.records.0.push_back(if nothing { Record::Refused(text) } else { Record::Audit(text) });
     }
 
     /// The session that a connection has.
@@ -312,11 +419,55 @@ impl Machine {
     }
 }
 
+/// What a line says of a change by itself.
+fn fields(change: Change, made: Option<String>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Option<Value>| value.map(|value| fields.insert(name.to_owned(), value));
+    put("path", made.or(change.path).map(Value::from));
+    put("kind", change.kind.map(Value::from));
+    put("acl", change.acl.map(Value::from));
+    fields
+}
+
+/// A line, of who asked for something and what came of it.
+fn text(
+    now: Time,
+    audited: &Audited,
+    session: Option<i64>,
+    mut fields: Map<String, Value>,
+    operation: &str,
+    (outcome, zxid): (Outcome, Option<i64>),
+) -> String {
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    put("time", json!(moment(now)));
+    put("session", json!(session.map(hexadecimal)));
+    put("client", json!(audited.address));
+    put("who", json!(audited.who));
+    if audited.who_more > 0 {
+        put("who_more", json!(audited.who_more));
+    }
+    put("operation", json!(operation));
+    let result = match outcome {
+        Outcome::Success => "success",
+        Outcome::Failure(_) => "failure",
+        Outcome::NotExecuted => "not executed",
+        Outcome::Unknown => "unknown",
+    };
+    put("result", json!(result));
+    if let Outcome::Failure(error) = outcome {
+        put("error", json!(error));
+    }
+    if let Some(zxid) = zxid {
+        put("zxid", json!(hexadecimal(zxid)));
+    }
+    line(fields)
+}
+
 fn audited(id: ConnectionId, connection: &Connection, asked: Vec<Asked>) -> Audited {
     let session = match &connection.stage {
         Stage::Attached(session) => Some(session.at.session),
         Stage::New | Stage::Entering(_) => None,
     };
-    let who = connection.who.iter().map(shown).chain(connection.proven.iter().cloned()).collect();
-    Audited { connection: id, session, address: connection.address.to_string(), who, asked }
+    let (address, (who, who_more)) = (connection.address.to_string(), who(connection));
+    Audited { connection: id, session, address, who, who_more, asked, room: (PARTS, PARTS_BYTES) }
 }

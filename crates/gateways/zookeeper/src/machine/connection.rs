@@ -21,6 +21,8 @@ pub(super) struct Connection {
     pub(super) who: Vec<Id>,
     /// Who it has proved to be since; kept only where somebody writes down who does what.
     pub(super) proven: Vec<String>,
+    /// How many it proved to be before those.
+    pub(super) proven_before: usize,
     pub(super) random: [u8; 32],
     pub(super) opened: Time,
     /// When the last packet came.
@@ -97,6 +99,7 @@ impl Connection {
             address: peer.address,
             who,
             proven: Vec::new(),
+            proven_before: 0,
             random: peer.random,
             opened: now,
             heard: now,

@@ -5,6 +5,7 @@ mod audit;
 mod connection;
 mod frames;
 mod handshake;
+mod identities;
 mod line;
 mod liveness;
 mod measures;
@@ -146,6 +147,9 @@ pub struct Machine {
     slow: slow::Pace,
     /// What is written down when calls are answered; empty where nobody writes it down.
     audits: BTreeMap<CallId, Audited>,
+    failures: audit::Failures,
+    /// The key of what tells identities of one name apart.
+    fingerprints: Option<[u8; 32]>,
     records: Records,
     outputs: VecDeque<Output>,
 }
@@ -170,6 +174,8 @@ impl Machine {
             measures: Measures::default(),
             slow: slow::Pace::default(),
             audits: BTreeMap::new(),
+            failures: audit::Failures::default(),
+            fingerprints: None,
             records: Records::default(),
             outputs: VecDeque::new(),
         }

@@ -8,8 +8,12 @@ use troth_types::Time;
 /// A line of a log, without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// Of who asked for which change, and what came of it.
+    /// Of who asked for which change, which was done or may have been.
     Audit(String),
+    /// Of one that was not done: where there is no room for all lines, these go first.
+    Refused(String),
+    /// So many lines of the audit log that were not made, because one client made too many.
+    Lost(u64),
     /// Of a request that took long.
     Slow(String),
 }
@@ -17,6 +21,16 @@ pub enum Record {
 /// Lines that are to be written.
 #[derive(Debug, Default)]
 pub(super) struct Records(pub(super) VecDeque<Record>);
+
+impl Records {
+    /// Counts lines of the audit log that are not made.
+    pub(super) fn lose(&mut self, lines: u64) {
+        match self.0.back_mut() {
+            Some(Record::Lost(lost)) => *lost += lines,
+            _ => self.0.push_back(Record::Lost(lines)),
+        }
+    }
+}
 
 /// One line: an object in which everything but the printable signs of ASCII is escaped.
 pub(super) fn line(fields: Map<String, Value>) -> String {

@@ -144,6 +144,7 @@ impl Machine {
             (What::Identify(Bytes::new()), Bytes::new(), State::Settled(reply))
         };
         let (what, operation, state);
+        let mut disproved = None;
         match (stage, token.unwrap_or_default()) {
             (Sasl::Begins, token) if token.is_empty() && !self.settings.users.is_empty() => {
                 connection.sasl = Sasl::Challenged;
@@ -160,6 +161,8 @@ impl Machine {
                         state = State::Waiting;
                     }
                     None => {
+                        let said = read_fields(&token).and_then(|mut fields| fields.remove("username"));
+                        disproved = Some(said.unwrap_or_default());
                         let error = Code::AuthFailed.number();
                         (what, operation, state) = settled(no_token(), error, true);
                     }
@@ -181,5 +184,8 @@ impl Machine {
             state,
         };
         connection.line.push(pending);
+        if let Some(user) = disproved {
+            self.audit_disproved(now, id, &user);
+        }
     }
 }

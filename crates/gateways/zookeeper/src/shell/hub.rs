@@ -138,8 +138,14 @@ impl<G: Group> Hub<G> {
         if let Some(listener) = doors.pages {
             listeners.spawn(admin::serve(listener, inbound.clone()));
         }
+        let mut machine = Machine::new(settings.clone());
+        let mut key = [0; 32];
+        // Without a key that nobody knows nothing is told by it.
+        if getrandom::fill(&mut key).is_ok() {
+            machine.fingerprint_with(key);
+        }
         Self {
-            machine: Machine::new(settings.clone()),
+            machine,
             settings,
             group,
             events,
@@ -269,12 +275,12 @@ impl<G: Group> Hub<G> {
 
     fn write_records(&mut self) {
         while let Some(record) = self.machine.poll_record() {
-            let (log, line) = match record {
-                Record::Audit(line) => (&self.logs.audit, line),
-                Record::Slow(line) => (&self.logs.slow, line),
-            };
-            if let Some(log) = log {
-                log.write(line);
+            let log = if let Record::Slow(_) = record { &self.logs.slow } else { &self.logs.audit };
+            let Some(log) = log else { continue };
+            match record {
+                Record::Audit(line) | Record::Slow(line) => log.write(line),
+                Record::Refused(line) => log.write_if_idle(line),
+                Record::Lost(lines) => log.lose(lines),
             }
         }
     }
@@ -319,6 +325,15 @@ impl<G: Group> Hub<G> {
     async fn go_down(mut self) {
         self.listeners.abort_all();
         self.machine.stop();
+        // What is answered already is told as what it is, and of all else nobody will know what came of it.
+        while let Some(Ok((call, results, course))) = self.calls.try_join_next() {
+            self.machine.answered_on(self.clock.now(), call, results, &course);
+            self.write_records();
+        }
+        rule!("ZKG-W2");
+        while self.machine.give_up_one(self.clock.now()) {
+            self.write_records();
+        }
         self.hand_out();
         // They say when they end; nobody listens any more.
         self.inbox.close();

@@ -5,9 +5,11 @@ use super::counts::Count;
 use crate::{Log, Place};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,6 +19,8 @@ use tokio::sync::oneshot;
 const LINES: usize = 16 << 10;
 /// Their bytes.
 const BYTES: usize = 16 << 20;
+/// The share of both that lines may fill that go first where there is no room: one in so many parts.
+const IDLE: usize = 2;
 /// How long the last lines may take when the gateway ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,8 +31,17 @@ pub(crate) struct LogCounts {
     pub(crate) written: Count,
     /// Lines that were not.
     pub(crate) lost: Count,
-    /// Bytes that wait.
+    /// Bytes that wait, and lines.
     waiting: AtomicUsize,
+    waiting_lines: AtomicUsize,
+}
+
+impl LogCounts {
+    /// A line waits no longer.
+    fn done(&self, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.waiting_lines.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Where lines are handed in.
@@ -65,37 +78,61 @@ impl Writer {
 
     /// Hands in a line, if there is room for it.
     pub(crate) fn write(&self, line: String) {
+        self.write_within(line, 1);
+    }
+
+    /// The same with a line that leaves room for others.
+    pub(crate) fn write_if_idle(&self, line: String) {
+        rule!("ZKG-W5");
+        self.write_within(line, IDLE);
+    }
+
+    fn write_within(&self, line: String, share: usize) {
         let bytes = line.len();
         rule!("ZKG-W4");
         let waiting = self.counts.waiting.fetch_add(bytes, Ordering::Relaxed);
-        if waiting + bytes > BYTES || self.lines.try_send(line).is_err() {
-            self.counts.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        let lines = self.counts.waiting_lines.fetch_add(1, Ordering::Relaxed);
+        let fits = waiting + bytes <= BYTES / share && lines < LINES / share;
+        if !fits || self.lines.try_send(line).is_err() {
+            self.counts.done(bytes);
             self.counts.lost.add(1);
         }
+    }
+
+    /// Counts lines that nobody handed in.
+    pub(crate) fn lose(&self, lines: u64) {
+        self.counts.lost.add(lines);
     }
 
     pub(crate) fn counts(&self) -> Arc<LogCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Lets what waits be written; not for long.
+    /// Lets what waits be written; not for long. What waits then is counted as lost.
     pub(crate) async fn end(self) {
         drop(self.lines);
-        let _ = tokio::time::timeout(PATIENCE, self.ended).await;
+        if tokio::time::timeout(PATIENCE, self.ended).await.is_err() {
+            let left = self.counts.waiting_lines.load(Ordering::Relaxed);
+            self.counts.lost.add(left as u64);
+        }
     }
 }
 
 fn write_all(lines: &Receiver<String>, mut sink: Box<dyn Sink>, counts: &LogCounts) {
     let mut told = 0;
     while let Ok(line) = lines.recv() {
-        counts.waiting.fetch_sub(line.len(), Ordering::Relaxed);
         let lost = counts.lost.get();
         if lost > told && sink.write_line(&format!("{{\"lost_lines\":{}}}", lost - told)).is_ok() {
             told = lost;
         }
         // Behind lines that are missing nothing stands before it is said that they are.
         let written = lost == told && sink.write_line(&line).is_ok();
-        if written { counts.written.add(1) } else { counts.lost.add(1) }
+        if written {
+            counts.written.add(1)
+        } else {
+            counts.lost.add(1)
+        }
+        counts.done(line.len());
     }
     let lost = counts.lost.get();
     if lost > told {
@@ -138,7 +175,13 @@ impl Files {
         let file = begin(path)?;
         let bytes = file.metadata()?.len();
         // The process before may have ended within a line.
-        Ok(Self { path: path.to_owned(), file, bytes, most_bytes, files, torn: bytes > 0 })
+        let own = Self { path: path.to_owned(), file, bytes, most_bytes, files, torn: bytes > 0 };
+        // Or while it put a file aside.
+        let apart = own.aside(0);
+        if files > 1 && std::fs::symlink_metadata(&apart).is_ok_and(|meta| meta.is_file()) {
+            own.shift(&apart)?;
+        }
+        Ok(own)
     }
 
     fn aside(&self, number: u32) -> PathBuf {
@@ -167,9 +210,11 @@ impl Files {
         Ok(())
     }
 
-    /// Gives each file that was put aside the next number, and this one the first.
+    /// Gives each file that was put aside the next number, up to one that is free, and this one the first.
     fn shift(&self, newest: &Path) -> io::Result<()> {
-        for number in (1..self.files - 1).rev() {
+        let is_free = |number: &u32| std::fs::symlink_metadata(self.aside(*number)).is_err();
+        let last = (1..self.files - 1).find(is_free).unwrap_or(self.files - 1);
+        for number in (1..last).rev() {
             moved(&self.aside(number), &self.aside(number + 1))?;
         }
         moved(newest, &self.aside(1)).map(drop)
@@ -185,8 +230,29 @@ fn moved(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// Opens a file of our own that nobody else may read or write, and makes it where there is none. Another one is refused: lines
+/// that only an operator may read would go where somebody else wants them.
 fn begin(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    // A pipe that nobody reads would have this wait.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let meta = file.metadata()?;
+    rule!("ZKG-W6");
+    let wrong = if !meta.is_file() {
+        "it is no regular file"
+    } else if meta.uid() != geteuid().as_raw() {
+        "it is another user's"
+    } else if meta.mode() & 0o077 != 0 {
+        "others than its user may read or write it (chmod 600)"
+    } else {
+        return Ok(file);
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, wrong))
 }
 
 impl Sink for Files {

@@ -23,7 +23,7 @@ fn opened() -> (World, Client) {
 /// The lines since the last time, each one object.
 fn lines(world: &mut World) -> Vec<Value> {
     let text = |line: Record| match line {
-        Record::Audit(text) => text,
+        Record::Audit(text) | Record::Refused(text) => text,
         other => panic!("of another log: {other:?}"),
     };
     let all: Vec<String> = std::mem::take(&mut world.lines).into_iter().map(text).collect();
@@ -122,7 +122,7 @@ fn no_text_of_a_client_makes_a_line_of_its_own() {
 }
 
 #[test]
-fn of_a_transaction_every_part_is_told() {
+fn of_a_transaction_that_was_done_every_part_is_told() {
     let (mut world, client) = opened();
     let part = |out: &mut troth_zookeeper::jute::Output, code: i32| {
         out.int(code).boolean(false).int(-1);
@@ -154,8 +154,18 @@ fn of_a_transaction_every_part_is_told() {
     let of = |line: &Value| {
         (line["result"].as_str().map(str::to_owned), line["error"].as_i64(), line["multi"].as_bool())
     };
-    let failure = |error| (Some("failure".to_owned()), Some(error), Some(true));
-    assert_eq!(told.iter().map(of).collect::<Vec<_>>(), [failure(0), failure(0), failure(-101)]);
+    assert_eq!(told.iter().map(of).collect::<Vec<_>>(), [(Some("failure".to_owned()), Some(-101), None)]);
+    let part = |line: &Value| ["parts", "part", "part_operation", "path"].map(|name| line[name].clone());
+    assert_eq!(
+        part(&told[0]),
+        [Value::from(4), 3.into(), "delete".into(), "/gone".into()],
+        "one for all of it"
+    );
+    world.send(client, 4, opcode::MULTI, &transaction("/gone"));
+    world.fail(0, ClientError::TimedOut);
+    let unknown =
+        [row("create", "/a-", "unknown"), row("setData", "/", "unknown"), row("delete", "/gone", "unknown")];
+    assert_eq!(brief(&mut world), unknown);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::marks::covers;
 use crate::shell::{Files, Sink, Writer};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tempfile::tempdir;
@@ -65,10 +67,54 @@ fn a_line_that_was_cut_off_ends_before_the_next() {
     let directory = tempdir().expect("a directory");
     let path = directory.path().join("audit.log");
     std::fs::write(&path, "{\"half").expect("our own");
+    allow(&path, 0o600);
     let mut files = Files::open(&path, 1000, 3).expect("a file");
     files.write_line("whole").expect("room");
     files.write_line("more").expect("room");
     assert_eq!(text(&path), "{\"half\nwhole\nmore\n");
+}
+
+fn allow(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own");
+}
+
+#[test]
+fn nothing_is_written_where_others_read_or_say_so() {
+    covers!("ZKG-W6");
+    let directory = tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    for mode in [0o640, 0o604, 0o620, 0o602] {
+        std::fs::write(at("open"), "").expect("our own");
+        allow(&at("open"), mode);
+        assert!(Files::open(&at("open"), 100, 3).is_err(), "{mode:o}");
+    }
+    allow(&at("open"), 0o600);
+    assert!(Files::open(&at("open"), 100, 3).is_ok());
+    std::os::unix::fs::symlink(at("open"), at("link")).expect("our own");
+    assert!(Files::open(&at("link"), 100, 3).is_err());
+    // Nobody reads it, or somebody does.
+    let pipe = at("pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).expect("our own");
+    assert!(Files::open(&pipe, 100, 3).is_err());
+    let _reader = std::fs::File::options().read(true).write(true).open(&pipe).expect("our own");
+    assert!(Files::open(&pipe, 100, 3).is_err());
+}
+
+#[test]
+fn a_file_that_was_being_put_aside_is_put_aside_and_none_is_lost() {
+    covers!("ZKG-W6");
+    let directory = tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    for (name, text) in [("log.0", "c\n"), ("log.2", "b\n"), ("log.3", "a\n")] {
+        std::fs::write(at(name), text).expect("our own");
+    }
+    drop(Files::open(&at("log"), 4, 4).expect("a file"));
+    assert_eq!(["log.1", "log.2", "log.3"].map(|name| text(&at(name))), ["c\n", "b\n", "a\n"]);
+    assert!(!at("log.0").exists());
+    // Where none is free the oldest goes.
+    std::fs::rename(at("log.3"), at("log.0")).expect("our own");
+    drop(Files::open(&at("log"), 4, 3).expect("a file"));
+    assert_eq!(["log.1", "log.2"].map(|name| text(&at(name))), ["a\n", "c\n"]);
 }
 
 #[test]
@@ -140,4 +186,40 @@ async fn a_reader_that_does_not_read_stops_nobody() {
         assert_eq!(told.sum::<u64>(), counts.lost.get());
         assert_eq!(counts.written.get() + counts.lost.get(), lines);
     }
+}
+
+#[tokio::test]
+async fn what_was_not_done_leaves_room_for_what_was() {
+    covers!("ZKG-W5");
+    for (length, lines) in [(1, 20_000), (1 << 20, 40)] {
+        let (writer, how, written) = told();
+        let counts = writer.counts();
+        for _ in 0..lines {
+            writer.write_if_idle("x".repeat(length));
+        }
+        let lost = counts.lost.get();
+        assert!(lost > lines / 2, "{lost}");
+        for _ in 0..4 {
+            writer.write("done".to_owned());
+        }
+        assert_eq!(counts.lost.get(), lost);
+        writer.lose(3);
+        drop(how);
+        writer.end().await;
+        assert_eq!(counts.lost.get(), lost + 3);
+        assert_eq!(written.iter().filter(|line| line == "done").count(), 4);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_when_the_gateway_ends_is_counted_as_lost() {
+    covers!("ZKG-W4");
+    let (writer, how, _written) = told();
+    let counts = writer.counts();
+    for _ in 0..3 {
+        writer.write("x".to_owned());
+    }
+    writer.end().await;
+    assert_eq!((counts.written.get(), counts.lost.get()), (0, 3));
+    drop(how);
 }

@@ -1,3 +1,4 @@
+mod audit_bounds;
 mod audits;
 mod bounds;
 mod consistency;

@@ -250,3 +250,47 @@ async fn the_admin_pages_are_served_over_http() {
         assert!(page.split("\r\n\r\n").nth(1).is_some_and(|body| body.contains(said)), "{page}");
     }
 }
+
+/// A group that answers once, and then nothing more.
+struct Once(Local, std::sync::atomic::AtomicBool);
+
+impl Group for Once {
+    fn execute(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = Result<Vec<Bytes>, ClientError>> + Send + 'static {
+        let over = self.1.swap(true, std::sync::atomic::Ordering::Relaxed);
+        let answer = self.0.execute(operations);
+        async move { if over { core::future::pending().await } else { answer.await } }
+    }
+
+    fn read(
+        &self,
+        operation: Bytes,
+        recent: bool,
+    ) -> impl Future<Output = Result<Bytes, ClientError>> + Send + 'static {
+        self.0.read(operation, recent)
+    }
+}
+
+#[tokio::test]
+async fn what_is_under_way_when_the_gateway_stops_is_written_down_as_unknown() {
+    covers!("ZKG-W2");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("audit.log");
+    let (group, events) = Local::new();
+    let group = Once(group, false.into());
+    let audit = Some(crate::Log::at(crate::Place::File(path.clone())));
+    let settings =
+        Settings { listen: vec!["127.0.0.1:0".parse().expect("an address")], audit, ..Settings::default() };
+    let gateway = Gateway::over(settings, group, events).await.expect("it starts");
+    let mut client = Raw::open(gateway.addresses()[0]).await;
+    // The gateway answers the sign of life after it has taken what stands before it.
+    client.send(&request(1, opcode::CREATE, &create("/a", "", 0))).await;
+    client.send(&request(-2, opcode::PING, &Bytes::new())).await;
+    assert_eq!(client.receive().await[..4], (-2i32).to_be_bytes());
+    timeout(PATIENCE, gateway.stop()).await.expect("it ends");
+    let text = std::fs::read_to_string(&path).expect("a log");
+    let last = text.lines().last().expect("a line");
+    assert!(last.contains("\"path\":\"/a\"") && last.contains("\"result\":\"unknown\""), "{text}");
+}

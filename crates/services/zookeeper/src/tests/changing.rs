@@ -20,6 +20,22 @@ fn changes_are_told_with_their_paths_and_without_secrets() {
     let told = changes(opcode::SET_ACL, &out.finish());
     assert_eq!(told[0].acl.as_deref(), Some("digest:me:cr,ip:::1:cdrwa"));
 
+    let mut out = Output::new();
+    let entries = [
+        ("auth", "me:secret"),
+        ("Digest", "me:hash"),
+        ("diggest", "me:hash"),
+        ("world", "anyone"),
+        ("sasl", "me@a"),
+    ];
+    out.text("/a").length(entries.len());
+    for (scheme, id) in entries {
+        out.int(1).text(scheme).text(id);
+    }
+    out.int(-1);
+    let told = changes(opcode::SET_ACL, &out.finish());
+    assert_eq!(told[0].acl.as_deref(), Some("auth::r,Digest::r,diggest::r,world:anyone:r,sasl:me@a:r"));
+
     let auth = |scheme: &str, credentials: &[u8]| {
         let mut out = Output::new();
         out.int(0).text(scheme).buffer(credentials);
