@@ -91,6 +91,11 @@ pub(super) fn below(parent: &str, name: &str) -> String {
     if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
 }
 
+/// Whether this is a place that the servers keep for themselves.
+pub(super) fn is_systems(path: &str) -> bool {
+    path == "/zookeeper" || path.starts_with("/zookeeper/")
+}
+
 fn is_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
@@ -221,6 +226,8 @@ impl<'a> Walk<'a> {
         let mut asked = Vec::new();
         for visit in visits {
             let Visit::Node { path, there, deep } = visit else { continue };
+            // What the group has there is its own, and compared with nothing.
+            let there = there && !self.is_kept(&path);
             let own = source.fetch(&path);
             let other = there.then(|| target.fetch(&path));
             asked.push((path, deep, own, other));
@@ -259,6 +266,11 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
+            if self.is_kept(&path) {
+                let wrong = "the group keeps this place for itself; with what is below, it cannot come";
+                self.tally.problem(&source.at(&path), format_args!("{wrong}"));
+                continue;
+            }
             if deep {
                 self.tally.nodes += 1;
                 self.tally.bytes += copy.data.as_ref().map_or(0, |data| data.len() as u64);
@@ -282,6 +294,11 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(read)
+    }
+
+    /// Whether the destination has a node of its own there: with a chroot the source may have one that is a client's.
+    fn is_kept(&self, path: &str) -> bool {
+        !self.quotas && is_systems(path)
     }
 
     /// Whether what a node holds is not compared: the quota's own root, and what the servers count.
@@ -370,11 +387,11 @@ impl<'a> Walk<'a> {
     }
 
     fn children(&mut self, path: &str, names: Vec<String>, there: &BTreeSet<String>) {
-        // What the service keeps about itself is nobody's to carry.
-        let is_systems = |name: &str| !self.quotas && path == "/" && name == "zookeeper";
-        let own: BTreeSet<String> = names.into_iter().filter(|name| !is_systems(name)).collect();
+        // What either service keeps about itself is nobody's to carry.
+        let is_own = |side: &Side, name: &str| !self.quotas && is_systems(&side.at(&below(path, name)));
+        let own: BTreeSet<String> = names.into_iter().filter(|name| !is_own(self.source, name)).collect();
         let extra: Vec<&String> =
-            there.iter().filter(|name| !is_systems(name) && !own.contains(*name)).collect();
+            there.iter().filter(|name| !is_own(self.target, name) && !own.contains(*name)).collect();
         for name in extra {
             self.push(Visit::Extra { path: below(path, name) });
         }

@@ -3,7 +3,7 @@
 use super::place::Told;
 use super::side::Side;
 use super::tally::Tally;
-use super::walk::{Extra, Mode, Walk, below};
+use super::walk::{Extra, Mode, Walk, below, is_systems};
 use crate::failure::{Failure, NO, NOT_DONE};
 use crate::print::{foreign, note, say};
 use std::collections::BTreeSet;
@@ -335,7 +335,8 @@ impl Work<'_> {
             let start = self.plan.path.as_str();
             path == start || path.starts_with(&below(start, ""))
         };
-        let is_systems = part == 0 && (path == "/zookeeper" || path.starts_with("/zookeeper/"));
+        // Not what a client has there below a chroot.
+        let is_systems = part == 0 && self.parts[part].source.is_empty() && is_systems(path);
         if !own.starts_with('/') || !is_within(own) || is_systems {
             return None;
         }

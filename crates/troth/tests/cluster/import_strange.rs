@@ -22,6 +22,8 @@ enum Like {
     Old,
     /// A node changes right after it was compared, of which the server tells.
     Changing,
+    /// Below what clients take for the root there is a node with the name of the servers' own.
+    Namesake,
 }
 
 struct Server {
@@ -53,6 +55,9 @@ impl Server {
             (Like::Hostile, "/") => Some(&["", ".", "..", "a/b", "long", "ok"]),
             (Like::Hostile, "/long") => Some(&["any"]),
             (Like::Hostile, "/ok") => Some(&[]),
+            (Like::Namesake, "/app") => Some(&["zookeeper", "ok"]),
+            (Like::Namesake, "/app/zookeeper") => Some(&["n"]),
+            (Like::Namesake, "/app/ok" | "/app/zookeeper/n") => Some(&[]),
             (_, "/") => Some(&["n"]),
             (_, "/n") => Some(&[]),
             _ => None,
@@ -123,7 +128,7 @@ fn serve(mut stream: TcpStream, server: &Mutex<Server>) -> Option<()> {
         let (xid, code) = (input.int().ok()?, input.int().ok()?);
         let path = input.text().ok().flatten().unwrap_or_default();
         let mut server = server.lock().expect("no server panics");
-        if server.like != Like::Hostile {
+        if matches!(server.like, Like::Old | Like::Changing) {
             server.zxid += 1;
         }
         watches |= code == opcode::ADD_WATCH;
@@ -161,9 +166,14 @@ impl Group {
 
     /// Imports from a server; the exit code, and what is said.
     fn import(&self, like: Like) -> (Option<i32>, String) {
-        let from = Server::start(like);
+        self.import_from(&Server::start(like), &[])
+    }
+
+    /// The same, with more options.
+    fn import_from(&self, from: &str, more: &[&str]) -> (Option<i32>, String) {
         let dir = &self._scratch.0;
-        let output = run(dir, &["import", "zookeeper", "--from", &from, "--to", &self.gateway]);
+        let all = ["import", "zookeeper", "--from", from, "--to", &self.gateway];
+        let output = run(dir, &[&all[..], more].concat());
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
@@ -205,4 +215,21 @@ fn what_changes_after_it_was_compared_is_compared_again() {
     let (code, said) = group.import(Like::Changing);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("/n: its data are others\n") && said.contains("1 differences"), "{said}");
+}
+
+#[test]
+fn a_node_where_the_group_keeps_its_own_is_named_and_never_taken_for_equal() {
+    let group = Group::new("import-namesake");
+    let from = [&Server::start(Like::Namesake), "/app"].concat();
+    // Delete-extra takes nothing away there.
+    for more in [&["--dry-run"][..], &["--delete-extra"], &["--compare-only"]] {
+        let (code, said) = group.import_from(&from, more);
+        assert_eq!(code, Some(1), "{more:?}: {said}");
+        let named = "/app/zookeeper: the group keeps this place for itself";
+        assert!(said.contains(named) && !said.contains("trees are equal"), "{more:?}: {said}");
+    }
+    let (mut client, _) = Connection::open(&group.gateway, None);
+    assert_eq!(&client.data("/ok").expect("it came")[..], b"old");
+    assert_eq!(client.data("/zookeeper/n"), Err(-101));
+    assert!(client.data("/zookeeper/quota").is_ok());
 }
