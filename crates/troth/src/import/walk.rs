@@ -378,7 +378,13 @@ impl<'a> Walk<'a> {
                 }
             };
             let creations = stat.creations().max(node.source.stat.creations());
-            if self.applies() && !self.quotas && creations > 0 {
+            // Nobody created the servers' own node below the root.
+            let created = stat.children.saturating_sub(i32::from(self.source.at(path) == "/"));
+            if !self.quotas && creations < created {
+                let wrong = "the counter of its sequential children is past 2^31-1 and cannot be told; names of children could be \
+                             given once more";
+                self.tally.problem(&self.source.at(path), format_args!("{wrong}"));
+            } else if self.applies() && !self.quotas && creations > 0 {
                 self.push(Visit::Counter { path: node.path.clone(), creations });
             }
             self.children(&node.path, names, &other);

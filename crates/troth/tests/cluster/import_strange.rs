@@ -24,6 +24,8 @@ enum Like {
     Changing,
     /// Below what clients take for the root there is a node with the name of the servers' own.
     Namesake,
+    /// A counter of sequential children has wrapped.
+    Wrapped,
 }
 
 struct Server {
@@ -58,6 +60,8 @@ impl Server {
             (Like::Namesake, "/app") => Some(&["zookeeper", "ok"]),
             (Like::Namesake, "/app/zookeeper") => Some(&["n"]),
             (Like::Namesake, "/app/ok" | "/app/zookeeper/n") => Some(&[]),
+            (Like::Wrapped, "/n") => Some(&["a", "b"]),
+            (Like::Wrapped, "/n/a" | "/n/b") => Some(&[]),
             (_, "/") => Some(&["n"]),
             (_, "/n") => Some(&[]),
             _ => None,
@@ -97,7 +101,9 @@ impl Server {
             _ => {}
         }
         let count = i32::try_from(children.len()).expect("few");
-        out.long(1).long(1).long(0).long(0).int(0).int(count).int(0).long(0).int(3).int(count).long(1);
+        // Twice 2^31 created, less those that are there.
+        let changes = if self.like == Like::Wrapped && path == "/n" { -count } else { count };
+        out.long(1).long(1).long(0).long(0).int(0).int(changes).int(0).long(0).int(3).int(count).long(1);
         (0, out)
     }
 }
@@ -232,4 +238,15 @@ fn a_node_where_the_group_keeps_its_own_is_named_and_never_taken_for_equal() {
     assert_eq!(&client.data("/ok").expect("it came")[..], b"old");
     assert_eq!(client.data("/zookeeper/n"), Err(-101));
     assert!(client.data("/zookeeper/quota").is_ok());
+}
+
+#[test]
+fn a_counter_that_cannot_be_told_is_named_and_not_continued() {
+    let group = Group::new("import-wrapped");
+    for more in [&["--dry-run"][..], &[], &["--compare-only"]] {
+        let (code, said) = group.import_from(&Server::start(Like::Wrapped), more);
+        assert_eq!(code, Some(1), "{more:?}: {said}");
+        assert!(said.contains("  /n: the counter of its sequential children is past"), "{more:?}: {said}");
+        assert!(!said.contains("trees are equal"), "{more:?}: {said}");
+    }
 }
