@@ -11,7 +11,7 @@ use troth_zookeeper::{Code, MAX_PATH};
 use troth_zookeeper_client::wire::{Kind, Stat};
 
 /// Nodes that are on their way together.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 /// Bytes of paths that may wait to be looked at: of a tree that has them there is no end.
 const MOST_WAITING: usize = 256 << 20;
 /// What a path that waits takes beside its own bytes.
@@ -138,14 +138,25 @@ impl<'a> Walk<'a> {
         self.mode == Mode::Apply
     }
 
-    pub(super) fn push(&mut self, visit: Visit) {
+    /// Has this wait; ends the walk where too much does, before there is more of it.
+    pub(super) fn push(&mut self, visit: Visit) -> Result<(), Failure> {
+        self.put_back(visit);
+        if self.waiting <= MOST_WAITING {
+            return Ok(());
+        }
+        let problem =
+            format!("the {} has more nodes side by side than can be kept in mind", self.source.name);
+        Err(Failure::new(NOT_DONE, problem))
+    }
+
+    fn put_back(&mut self, visit: Visit) {
         self.waiting += visit.path().len() + AROUND;
         self.stack.push(visit);
     }
 
     /// A node, and what is below it.
-    pub(super) fn begin(&mut self, path: &str, there: bool, deep: bool) {
-        self.push(Visit::Node { path: path.to_owned(), there, deep });
+    pub(super) fn begin(&mut self, path: &str, there: bool, deep: bool) -> Result<(), Failure> {
+        self.push(Visit::Node { path: path.to_owned(), there, deep })
     }
 
     /// All that is below a node which the destination alone has, but not the node.
@@ -155,9 +166,9 @@ impl<'a> Walk<'a> {
             Err(wrong) => {
                 let path = self.target.at(path);
                 self.tally.problem(&path, format_args!("its children there were not listed: {wrong}"));
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn pop_if(&mut self, wanted: impl FnOnce(&Visit) -> bool) -> Option<Visit> {
@@ -180,7 +191,7 @@ impl<'a> Walk<'a> {
         {
             if kind(&visit) == of { taken.push(visit) } else { passed.push(visit) }
         }
-        passed.into_iter().rev().for_each(|visit| self.push(visit));
+        passed.into_iter().rev().for_each(|visit| self.put_back(visit));
         taken
     }
 
@@ -199,11 +210,6 @@ impl<'a> Walk<'a> {
                 }
                 Some(Visit::Extra { .. }) => self.extras(visits).await?,
                 Some(Visit::Remove { .. }) => self.removals(visits).await?,
-            }
-            if self.waiting > MOST_WAITING {
-                let problem =
-                    format!("the {} has more nodes side by side than can be kept in mind", self.source.name);
-                return Err(Failure::new(NOT_DONE, problem));
             }
             self.tally.progress();
             between();
@@ -244,7 +250,7 @@ impl<'a> Walk<'a> {
                 // It went since its name was read.
                 Err(wrong) if wrong.is(Code::NoNode) => {
                     if there {
-                        self.push(Visit::Extra { path });
+                        self.push(Visit::Extra { path })?;
                     }
                     continue;
                 }
@@ -262,7 +268,7 @@ impl<'a> Walk<'a> {
             if copy.stat.kind() == Kind::Ephemeral {
                 self.tally.ephemerals += u64::from(deep);
                 if there {
-                    self.push(Visit::Extra { path });
+                    self.push(Visit::Extra { path })?;
                 }
                 continue;
             }
@@ -385,21 +391,21 @@ impl<'a> Walk<'a> {
                              given once more";
                 self.tally.problem(&self.source.at(path), format_args!("{wrong}"));
             } else if self.applies() && !self.quotas && creations > 0 {
-                self.push(Visit::Counter { path: node.path.clone(), creations });
+                self.push(Visit::Counter { path: node.path.clone(), creations })?;
             }
-            self.children(&node.path, names, &other);
+            self.children(&node.path, names, &other)?;
         }
         Ok(())
     }
 
-    fn children(&mut self, path: &str, names: Vec<String>, there: &BTreeSet<String>) {
+    fn children(&mut self, path: &str, names: Vec<String>, there: &BTreeSet<String>) -> Result<(), Failure> {
         // What either service keeps about itself is nobody's to carry.
         let is_own = |side: &Side, name: &str| !self.quotas && is_systems(&side.at(&below(path, name)));
         let own: BTreeSet<String> = names.into_iter().filter(|name| !is_own(self.source, name)).collect();
         let extra: Vec<&String> =
             there.iter().filter(|name| !is_own(self.target, name) && !own.contains(*name)).collect();
         for name in extra {
-            self.push(Visit::Extra { path: below(path, name) });
+            self.push(Visit::Extra { path: below(path, name) })?;
         }
         for name in own {
             let child = below(path, &name);
@@ -408,7 +414,8 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let there = there.contains(&name);
-            self.push(Visit::Node { path: child, there, deep: true });
+            self.push(Visit::Node { path: child, there, deep: true })?;
         }
+        Ok(())
     }
 }

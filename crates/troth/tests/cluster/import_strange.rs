@@ -2,16 +2,23 @@
 
 use crate::gateway::{Connection, gateway};
 use crate::killed::all;
-use crate::support::{Running, Scratch, init_with, run};
+use crate::support::{Running, Scratch, init_with, run, troth};
 use bytes::Bytes;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use troth_zookeeper::jute::{Input, Output};
 use troth_zookeeper::opcode;
 
 /// Bytes of a list that is longer than what is taken.
 const TOO_LONG: usize = 3 << 20;
+
+/// Bytes of a name, and children of that node: their names fit a packet, their paths no memory.
+const LONG_NAME: usize = 3900;
+const CHILDREN: usize = 220_000;
+/// KiB that an import may take in all, far less than those paths do.
+const MEMORY: u64 = 700_000;
 
 /// What a server is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +33,8 @@ enum Like {
     Namesake,
     /// A counter of sequential children has wrapped.
     Wrapped,
+    /// A node with a long name has very many children.
+    Wide,
 }
 
 struct Server {
@@ -62,6 +71,7 @@ impl Server {
             (Like::Namesake, "/app/ok" | "/app/zookeeper/n") => Some(&[]),
             (Like::Wrapped, "/n") => Some(&["a", "b"]),
             (Like::Wrapped, "/n/a" | "/n/b") => Some(&[]),
+            (Like::Wide, _) => Some(&["n"]),
             (_, "/") => Some(&["n"]),
             (_, "/n") => Some(&[]),
             _ => None,
@@ -91,6 +101,15 @@ impl Server {
             }
             opcode::GET_CHILDREN2 if path == "/long" => {
                 out.buffer(&vec![0; TOO_LONG]);
+            }
+            opcode::GET_CHILDREN2 if self.like == Like::Wide && path == "/" => {
+                out.length(1).text(&"w".repeat(LONG_NAME));
+            }
+            opcode::GET_CHILDREN2 if self.like == Like::Wide => {
+                out.length(CHILDREN);
+                (0..CHILDREN).for_each(|number| {
+                    out.text(&format!("{number:x}"));
+                });
             }
             opcode::GET_CHILDREN2 => {
                 out.length(children.len());
@@ -249,4 +268,22 @@ fn a_counter_that_cannot_be_told_is_named_and_not_continued() {
         assert!(said.contains("  /n: the counter of its sequential children is past"), "{more:?}: {said}");
         assert!(!said.contains("trees are equal"), "{more:?}: {said}");
     }
+}
+
+#[test]
+fn names_are_counted_as_they_come_and_not_when_all_are_there() {
+    let group = Group::new("import-wide");
+    let from = Server::start(Like::Wide);
+    let dir = &group._scratch.0;
+    let import = troth(dir);
+    // Under a bound on memory, which is the shell's to set.
+    let mut bounded = Command::new("sh");
+    bounded.env("TROTH_DIR", dir);
+    bounded.args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\"")]).arg(import.get_program());
+    bounded.args(["import", "zookeeper", "--dry-run", "--from", &from]);
+    bounded.args(["--to", &group.gateway]);
+    let output = bounded.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("more nodes side by side than can be kept in mind"), "{said}");
 }
