@@ -26,8 +26,9 @@ pub(super) enum Mode {
     Apply,
     /// It is looked what is not the same.
     Look,
-    /// The same after an import: what goes by itself may have gone.
-    Verify,
+    /// The same, where it counts. What goes by itself may have gone if an import of this run brought it or found it there:
+    /// if the source had it before, as of this transaction.
+    Verify { imported: Option<i64> },
 }
 
 /// What is done with nodes that only the destination has.
@@ -317,8 +318,11 @@ impl<'a> Walk<'a> {
         for Read { path, source, target, .. } in read {
             let shown = &self.target.at(path);
             let Some(target) = target else {
+                // With children it goes nowhere; those that the source has besides are differences themselves.
                 let goes = matches!(source.stat.kind(), Kind::Container | Kind::Ttl(_));
-                if self.mode == Mode::Verify && goes {
+                let was_here =
+                    matches!(self.mode, Mode::Verify { imported: Some(zxid) } if source.stat.created <= zxid);
+                if was_here && goes {
                     self.tally.gone += 1;
                 } else {
                     self.tally.difference(shown, "only the source has it");

@@ -94,9 +94,9 @@ pub(super) async fn run(
         Part { quotas: true, source: format!("{QUOTA}{}", source.prefix), target: QUOTA.to_owned() },
     ];
     let mut work = Work { plan, source, target, parts };
-    work.source.sync().await?;
+    let before = work.source.sync().await?;
     work.present().await?;
-    let mut problems = 0;
+    let (mut problems, mut imported) = (0, None);
     if !plan.dry_run && !plan.compare_only {
         let mut tally = Tally::new("Imported");
         note!("Importing from the {}", work.source.name);
@@ -104,7 +104,7 @@ pub(super) async fn run(
             work.walk(part, Mode::Apply, &mut tally, &mut || ()).await?;
         }
         say!("Written: {}", tally.written());
-        problems = tally.problems;
+        (problems, imported) = (tally.problems, Some(before));
     }
     let mut tally = Tally::new("Compared");
     if plan.dry_run {
@@ -115,7 +115,7 @@ pub(super) async fn run(
         say!("Nothing was written; {} differences.", tally.differences);
         return if tally.problems > 0 { Err(incomplete(tally.problems)) } else { Ok(()) };
     }
-    let still = work.verify(watcher, &mut tally).await?;
+    let still = work.verify(watcher, imported, &mut tally).await?;
     describe(&work.source, &tally);
     say!("{still}");
     let differences = tally.differences;
@@ -269,7 +269,13 @@ impl Work<'_> {
     }
 
     /// Compares both, and once more what changed meanwhile.
-    async fn verify(&mut self, watcher: &Watcher<'_>, tally: &mut Tally) -> Result<Stillness, Failure> {
+    async fn verify(
+        &mut self,
+        watcher: &Watcher<'_>,
+        imported: Option<i64>,
+        tally: &mut Tally,
+    ) -> Result<Stillness, Failure> {
+        let mode = Mode::Verify { imported };
         let mut watching = self.watch(watcher).await?;
         let before = self.source.sync().await?;
         let mut touched = Touched::default();
@@ -279,7 +285,7 @@ impl Work<'_> {
                     touched.take(side);
                 }
             };
-            self.walk(part, Mode::Verify, tally, &mut between).await?;
+            self.walk(part, mode, tally, &mut between).await?;
         }
         for _ in 0..ROUNDS {
             let mut after = self.source.sync().await?;
@@ -298,7 +304,7 @@ impl Work<'_> {
             }
             // The server that is read has to know of it, too.
             self.source.sync().await?;
-            self.again(&touched.take_paths(), tally).await?;
+            self.again(&touched.take_paths(), mode, tally).await?;
         }
         Ok(Stillness::Changing)
     }
@@ -320,7 +326,12 @@ impl Work<'_> {
     }
 
     /// Compares these nodes, of the source's paths, and those above them: the counter of their children may have changed.
-    async fn again(&mut self, paths: &BTreeSet<String>, tally: &mut Tally) -> Result<(), Failure> {
+    async fn again(
+        &mut self,
+        paths: &BTreeSet<String>,
+        mode: Mode,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
         for part in 0..self.parts.len() {
             self.enter(part);
             let mut own = BTreeSet::new();
@@ -328,7 +339,7 @@ impl Work<'_> {
                 own.extend(self.of_part(part, path).into_iter().flatten());
             }
             let (sides, quotas) = ((&self.source, &self.target), self.parts[part].quotas);
-            let mut walk = Walk::new(sides, Mode::Verify, self.plan, quotas, tally);
+            let mut walk = Walk::new(sides, mode, self.plan, quotas, tally);
             let mut own = own.into_iter();
             loop {
                 let some: Vec<String> = own.by_ref().take(AT_ONCE).collect();

@@ -35,6 +35,8 @@ enum Like {
     Wrapped,
     /// A node with a long name has very many children.
     Wide,
+    /// It has what goes by itself: a container, with a node that stays, and a node with a time to live.
+    Fading,
 }
 
 struct Server {
@@ -69,6 +71,9 @@ impl Server {
             (Like::Namesake, "/app") => Some(&["zookeeper", "ok"]),
             (Like::Namesake, "/app/zookeeper") => Some(&["n"]),
             (Like::Namesake, "/app/ok" | "/app/zookeeper/n") => Some(&[]),
+            (Like::Fading, "/") => Some(&["box", "full", "hot"]),
+            (Like::Fading, "/full") => Some(&["n"]),
+            (Like::Fading, "/box" | "/hot" | "/full/n") => Some(&[]),
             (Like::Wrapped, "/n") => Some(&["a", "b"]),
             (Like::Wrapped, "/n/a" | "/n/b") => Some(&[]),
             (Like::Wide, _) => Some(&["n"]),
@@ -120,9 +125,14 @@ impl Server {
             _ => {}
         }
         let count = i32::try_from(children.len()).expect("few");
+        let owner = match path {
+            "/box" | "/full" => i64::MIN,
+            "/hot" => (0xff << 56) | (1 << 39),
+            _ => 0,
+        };
         // Twice 2^31 created, less those that are there.
         let changes = if self.like == Like::Wrapped && path == "/n" { -count } else { count };
-        out.long(1).long(1).long(0).long(0).int(0).int(changes).int(0).long(0).int(3).int(count).long(1);
+        out.long(1).long(1).long(0).long(0).int(0).int(changes).int(0).long(owner).int(3).int(count).long(1);
         (0, out)
     }
 }
@@ -286,4 +296,19 @@ fn names_are_counted_as_they_come_and_not_when_all_are_there() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert!(said.contains("more nodes side by side than can be kept in mind"), "{said}");
+}
+
+#[test]
+fn what_goes_by_itself_is_missed_where_it_never_was() {
+    let group = Group::new("import-fading");
+    let from = Server::start(Like::Fading);
+    let (code, said) = group.import_from(&from, &["--compare-only"]);
+    assert_eq!(code, Some(1), "{said}");
+    for path in ["/box", "/full", "/full/n", "/hot"] {
+        assert!(said.contains(&format!("  {path}: only the source has it")), "{path}: {said}");
+    }
+    let (code, said) = group.import_from(&from, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = group.import_from(&from, &["--compare-only"]);
+    assert_eq!(code, Some(0), "{said}");
 }
