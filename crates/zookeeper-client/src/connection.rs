@@ -3,6 +3,7 @@
 use crate::Tls;
 use crate::wire::{self, Frame, Frames, Packet};
 use bytes::{Buf, Bytes, BytesMut};
+use core::net::SocketAddr;
 use core::time::Duration;
 use rustls::pki_types::ServerName;
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsConnector;
@@ -107,8 +108,31 @@ impl Connection {
     /// # Errors
     /// Where there is no connection, or no session is given.
     pub async fn open(address: &str, tls: Option<&Tls>, most: usize, events: usize) -> Result<Self, Lost> {
+        Self::open_over(TcpStream::connect(address), address, tls, most, events).await
+    }
+
+    /// The same without TLS, from this socket.
+    ///
+    /// # Errors
+    /// As for [`Connection::open`].
+    pub async fn open_from(
+        socket: TcpSocket,
+        address: SocketAddr,
+        most: usize,
+        events: usize,
+    ) -> Result<Self, Lost> {
+        Self::open_over(socket.connect(address), "", None, most, events).await
+    }
+
+    async fn open_over(
+        connecting: impl Future<Output = io::Result<TcpStream>>,
+        address: &str,
+        tls: Option<&Tls>,
+        most: usize,
+        events: usize,
+    ) -> Result<Self, Lost> {
         let opening = async {
-            let stream = TcpStream::connect(address).await?;
+            let stream = connecting.await?;
             stream.set_nodelay(true)?;
             let mut stream: Box<dyn Stream> = match tls {
                 None => Box::new(stream),
