@@ -3,6 +3,7 @@
 use crate::Tls;
 use crate::wire::{self, Frame, Frames, Packet};
 use bytes::{Buf, Bytes, BytesMut};
+use core::net::SocketAddr;
 use core::time::Duration;
 use rustls::pki_types::ServerName;
 use std::collections::VecDeque;
@@ -10,10 +11,11 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsConnector;
+use troth_zookeeper::MAX_PATH;
 
 /// Milliseconds of silence that a session asks for.
 const SESSION: i32 = 30_000;
@@ -21,6 +23,8 @@ const SESSION: i32 = 30_000;
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// The longest answer to the first packet.
 const FIRST: usize = 4096;
+/// How long the request whose turn it is may go without an answer, whatever else the server says.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// The connection is no more, or never was.
 #[derive(Clone, Debug, Error)]
@@ -74,13 +78,22 @@ impl Pending {
     }
 }
 
+/// Something happened that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What (`Watcher.Event.EventType`).
+    pub kind: i32,
+    /// Where; nothing where that is longer than [`MAX_PATH`], which no node of Troth's is.
+    pub path: Option<String>,
+}
+
 /// A session. Its requests are carried out in the order in which they are sent. It is given up when this is dropped, and
 /// ends by itself some time later, unless it was closed.
 #[derive(Debug)]
 pub struct Connection {
     asks: mpsc::UnboundedSender<Ask>,
     lost: Arc<OnceLock<Lost>>,
-    events: mpsc::Receiver<(i32, String)>,
+    events: mpsc::Receiver<Event>,
 }
 
 /// What is read from and written to.
@@ -89,13 +102,37 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Connection {
     /// Connects to `host:port` and opens a session. An answer has at most `most` bytes; at most `events` of them wait to be
-    /// taken, and with one more the connection is lost.
+    /// taken, and with one more the connection is lost. So it is where the request whose turn it is has no answer for a
+    /// minute.
     ///
     /// # Errors
     /// Where there is no connection, or no session is given.
     pub async fn open(address: &str, tls: Option<&Tls>, most: usize, events: usize) -> Result<Self, Lost> {
+        Self::open_over(TcpStream::connect(address), address, tls, most, events).await
+    }
+
+    /// The same without TLS, from this socket.
+    ///
+    /// # Errors
+    /// As for [`Connection::open`].
+    pub async fn open_from(
+        socket: TcpSocket,
+        address: SocketAddr,
+        most: usize,
+        events: usize,
+    ) -> Result<Self, Lost> {
+        Self::open_over(socket.connect(address), "", None, most, events).await
+    }
+
+    async fn open_over(
+        connecting: impl Future<Output = io::Result<TcpStream>>,
+        address: &str,
+        tls: Option<&Tls>,
+        most: usize,
+        events: usize,
+    ) -> Result<Self, Lost> {
         let opening = async {
-            let stream = TcpStream::connect(address).await?;
+            let stream = connecting.await?;
             stream.set_nodelay(true)?;
             let mut stream: Box<dyn Stream> = match tls {
                 None => Box::new(stream),
@@ -139,7 +176,7 @@ impl Connection {
             told,
             frames: Frames::new(most),
             out: BytesMut::new(),
-            pending: VecDeque::new(),
+            pending: Requests::default(),
             xid: 0,
             silence: Duration::from_millis(millis),
         };
@@ -170,20 +207,53 @@ impl Connection {
         self.send(code, record).wait().await
     }
 
-    /// An event that has come: what happened, and where. All that happened before a request was answered are there when
+    /// An event that has come. All that happened before a request was answered are there when
     /// that is known.
-    pub fn event(&mut self) -> Option<(i32, String)> {
+    pub fn event(&mut self) -> Option<Event> {
         self.events.try_recv().ok()
+    }
+}
+
+/// Requests without an answer, in their order.
+struct Requests {
+    waiting: VecDeque<(i32, oneshot::Sender<Reply>)>,
+    /// Since when it is the first one's turn.
+    since: Instant,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), since: Instant::now() }
+    }
+}
+
+impl Requests {
+    fn push(&mut self, xid: i32, answer: oneshot::Sender<Reply>) {
+        if self.waiting.is_empty() {
+            self.since = Instant::now();
+        }
+        self.waiting.push_back((xid, answer));
+    }
+
+    /// The first one, if it has this number.
+    fn take(&mut self, xid: i32) -> Option<oneshot::Sender<Reply>> {
+        self.since = Instant::now();
+        self.waiting.pop_front().filter(|(own, _)| *own == xid).map(|(_, answer)| answer)
+    }
+
+    /// Whether the server lets the first one wait for too long.
+    fn is_late(&self) -> bool {
+        !self.waiting.is_empty() && self.since.elapsed() > ANSWER
     }
 }
 
 struct Task {
     stream: Box<dyn Stream>,
     asked: mpsc::UnboundedReceiver<Ask>,
-    told: mpsc::Sender<(i32, String)>,
+    told: mpsc::Sender<Event>,
     frames: Frames,
     out: BytesMut,
-    pending: VecDeque<(i32, oneshot::Sender<Reply>)>,
+    pending: Requests,
     xid: i32,
     silence: Duration,
 }
@@ -207,7 +277,7 @@ impl Task {
                     let Some(Ask { code, record, answer }) = ask else { return Lost::new("it was closed") };
                     self.xid = self.xid.wrapping_add(1).max(1);
                     self.out.extend_from_slice(&wire::request(self.xid, code, &record));
-                    self.pending.push_back((self.xid, answer));
+                    self.pending.push(self.xid, answer);
                     said = Instant::now();
                 }
                 pushed = push(&mut writer, &self.out), if unflushed || !self.out.is_empty() => match pushed {
@@ -228,6 +298,9 @@ impl Task {
                     }
                 }
                 _ = looks.tick() => {
+                    if self.pending.is_late() {
+                        return Lost::new(format!("the server gives no answer for {} s", ANSWER.as_secs()));
+                    }
                     if heard.elapsed() > self.silence * 2 / 3 {
                         return Lost::new(format!("the server says nothing for {} s", heard.elapsed().as_secs()));
                     }
@@ -254,11 +327,7 @@ async fn push(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<us
 }
 
 /// Hands on whatever has come whole.
-fn packets(
-    frames: &mut Frames,
-    pending: &mut VecDeque<(i32, oneshot::Sender<Reply>)>,
-    told: &mpsc::Sender<(i32, String)>,
-) -> Result<(), Lost> {
+fn packets(frames: &mut Frames, pending: &mut Requests, told: &mpsc::Sender<Event>) -> Result<(), Lost> {
     let strange = |_| Lost::new("the server says what is no packet of ZooKeeper's");
     while let Some(frame) = frames.take_next().map_err(strange)? {
         let (packet, too_long) = match frame {
@@ -268,7 +337,9 @@ fn packets(
         let (of, reply) = match wire::read_packet(&packet).map_err(strange)? {
             Packet::Pong => continue,
             Packet::Event { kind, path } => {
-                told.try_send((kind, path)).map_err(|_| Lost::new("more changes than are waited for"))?;
+                let path = (path.len() <= MAX_PATH).then_some(path);
+                told.try_send(Event { kind, path })
+                    .map_err(|_| Lost::new("more changes than are waited for"))?;
                 continue;
             }
             Packet::Reply { xid, zxid, error, body } => {
@@ -280,8 +351,7 @@ fn packets(
                 (xid, Reply { zxid, outcome })
             }
         };
-        let expected = pending.pop_front().filter(|(xid, _)| *xid == of);
-        let Some((_, answer)) = expected else {
+        let Some(answer) = pending.take(of) else {
             return Err(Lost::new("the server answers what was not asked"));
         };
         // Whoever asked may not want to know any more.

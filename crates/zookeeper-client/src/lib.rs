@@ -8,7 +8,7 @@ mod connection;
 mod tls;
 pub mod wire;
 
-pub use connection::{Connection, Lost, Pending, Refusal, Reply};
+pub use connection::{Connection, Event, Lost, Pending, Refusal, Reply};
 pub use tls::{Identity, Tls};
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The longest packet of a client, in bytes behind its length (`jute.maxbuffer`). Who sends a longer one is closed.
     pub packet_bytes: usize,
+    /// The one address from which clients are taken, others being closed at once; any where there is none.
+    pub only: Option<SocketAddr>,
     /// Connections in all. More are closed at once.
     pub connections: usize,
     /// Connections of one address (`maxClientCnxns`); 0 for any number.
@@ -123,6 +125,7 @@ impl Default for Settings {
             admin: None,
             limits: Limits::DEFAULT,
             packet_bytes: 0xf_ffff,
+            only: None,
             connections: 10_000,
             connections_per_address: 60,
             outstanding_requests: 4096,

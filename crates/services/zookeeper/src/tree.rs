@@ -255,8 +255,9 @@ impl Transaction<'_, '_, '_> {
         let mut node = find(self.changes, path)?;
         // Whoever may create children may count one at a time; to leave out all that are left is more than that.
         self.permitted(&node.acl, perms::ADMIN, who)?;
-        // Never back: those below it may have been given here.
-        node.creations = node.creations.max(creations);
+        // Never back: those below it may have been given here. Behind the highest number come those with a minus sign.
+        let furthest = node.creations.cast_unsigned().max(creations.cast_unsigned());
+        node.creations = furthest.cast_signed();
         self.keep(path, &node);
         Ok(())
     }

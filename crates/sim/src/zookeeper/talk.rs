@@ -304,6 +304,7 @@ impl Talk {
                 let steps: Vec<Asked> = (0..rng.range(1, 3)).map(|_| self.step(rng)).collect();
                 (opcode::MULTI, together(&steps))
             }
+            87 if rng.one_in(2) => self.go_on(rng),
             87..89 => (opcode::CHECK, numbered(&self.path(rng), Self::version(rng))),
             89..91 => (opcode::SYNC, read(&self.path(rng), false)),
             91..94 => self.set_acl(rng),
@@ -323,6 +324,14 @@ impl Talk {
             97 => self.quota(rng),
             _ => self.nonsense(rng),
         }
+    }
+
+    /// Sequential names go on from elsewhere, now and then from the last number that has no minus sign.
+    fn go_on(&self, rng: &mut Rng) -> Asked {
+        let number = rng.pick(&[-1, 0, 1, 2, 5, 9, i32::MAX, i32::MAX]);
+        // Mostly where it was so before.
+        let path = if rng.one_in(4) { self.path(rng) } else { "/n0".to_owned() };
+        (opcode::CONTINUE_SEQUENCE, numbered(&path, number))
     }
 
     fn set_acl(&self, rng: &mut Rng) -> Asked {

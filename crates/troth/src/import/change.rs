@@ -27,7 +27,7 @@ impl Walk<'_> {
                 None => sent.push((at, What::Created, target.create(path, &node.source))),
                 Some(_) if self.is_of_servers(path) => {}
                 Some(there) if differ(node.source.stat.kind(), there.stat.kind()) => {
-                    self.replace(node);
+                    self.replace(node)?;
                     continue;
                 }
                 Some(there) => {
@@ -66,15 +66,15 @@ impl Walk<'_> {
     }
 
     /// A node of another kind is another node: it goes with what is below it, and is made anew.
-    fn replace(&mut self, node: Read) {
+    fn replace(&mut self, node: Read) -> Result<(), Failure> {
         if self.extra != Extra::Delete || node.path == "/" {
             let path = self.target.at(&node.path);
             self.tally
                 .problem(&path, format_args!("it is of another kind there; --delete-extra replaces it"));
-            return;
+            return Ok(());
         }
-        self.push(Visit::Node { path: node.path.clone(), there: false, deep: node.deep });
-        self.push(Visit::Extra { path: node.path });
+        self.push(Visit::Node { path: node.path.clone(), there: false, deep: node.deep })?;
+        self.push(Visit::Extra { path: node.path })
     }
 
     /// Raises the counters that are ready.
@@ -137,7 +137,7 @@ impl Walk<'_> {
                 continue;
             }
             match (self.applies(), self.extra) {
-                (true, _) => self.push(Visit::Remove { path: path.clone() }),
+                (true, _) => self.push(Visit::Remove { path: path.clone() })?,
                 (false, Extra::Keep) => {
                     self.tally.kept += 1;
                     continue;
@@ -145,7 +145,7 @@ impl Walk<'_> {
                 (false, _) => self.tally.difference(&self.target.at(&path), "only the destination has it"),
             }
             for name in names {
-                self.push(Visit::Extra { path: below(&path, &name) });
+                self.push(Visit::Extra { path: below(&path, &name) })?;
             }
         }
         Ok(())

@@ -23,8 +23,10 @@ use crate::session::{self, Patience, Session};
 use clap::{Args, Subcommand};
 use place::{Place, Told};
 use side::Side;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::net::TcpSocket;
 use troth_node::config::Layout;
 use troth_types::ClientId;
 use troth_zookeeper_client::{Identity, Tls};
@@ -92,7 +94,7 @@ struct ZooKeeper {
     /// (super:…) all nodes are readable, whoever they belong to.
     #[arg(long, value_name = "FILE")]
     from_digest: Option<PathBuf>,
-    /// The same for the group; its superuser may write all nodes.
+    /// The same for the group, not for a gateway (--to) on another machine, where it would go in clear; its superuser may write all nodes.
     #[arg(long, value_name = "FILE")]
     to_digest: Option<PathBuf>,
     /// Connect to the ensemble with TLS: the authorities of its servers' certificates, as PEM.
@@ -173,6 +175,15 @@ async fn bring(asked: &ZooKeeper, dir: &Path) -> Result<(), Failure> {
             "--to: {chroot} is not for a destination; nodes keep their paths"
         )));
     }
+    if let Some(Place { servers, .. }) = &asked.to
+        && let Some(far) = servers.iter().find(|server| !place::is_here(server))
+        && !here.is_empty()
+    {
+        return Err(Failure::usage(format!(
+            "--to-digest: whoever is on the way to {far} would read the password, since --to goes without TLS\n  mend: leave --to \
+             out and be a client of the group (--dir), or run the import where a gateway is, with its address on the loopback"
+        )));
+    }
     let from = &asked.from;
     let mut source = Side::open("source", &from.servers, tls.as_ref(), &there, 1).await?;
     source.prefix.clone_from(&from.chroot);
@@ -186,9 +197,18 @@ async fn bring(asked: &ZooKeeper, dir: &Path) -> Result<(), Failure> {
     let cluster = session::present(&layout)?;
     gateway::serves_zookeeper(&cluster)?;
     let packet_bytes = gateway::most_packet_bytes(&cluster);
-    // A gateway of our own, for nobody else: it takes one connection.
+    // A gateway of our own, for nobody else: it takes one connection, from a socket that is bound before.
+    let here_only = SocketAddr::from(([127, 0, 0, 1], 0));
+    let bound = || {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(here_only)?;
+        let own = socket.local_addr()?;
+        Ok((socket, own))
+    };
+    let (socket, own) = bound().map_err(|why: std::io::Error| Failure::system("cannot connect", &why))?;
     let settings = Settings {
-        listen: vec![([127, 0, 0, 1], 0).into()],
+        listen: vec![here_only],
+        only: Some(own),
         limits: cluster.limits,
         packet_bytes,
         connections: 1,
@@ -196,14 +216,13 @@ async fn bring(asked: &ZooKeeper, dir: &Path) -> Result<(), Failure> {
     };
     let session =
         Session::open(&layout, &cluster, asked.client.map(ClientId), Patience::for_answers(ANSWER)).await?;
-    let own = troth_zookeeper_gateway::Gateway::start(settings, session.client.clone()).await;
-    let own = own.map_err(|why| Failure::new(NOT_DONE, why.to_string()))?;
-    let addresses: Vec<String> = own.addresses().iter().map(ToString::to_string).collect();
-    let mut target = Side::open("destination", &addresses, None, &here, 1).await?;
-    "destination".clone_into(&mut target.name);
+    let gateway = troth_zookeeper_gateway::Gateway::start(settings, session.client.clone()).await;
+    let gateway = gateway.map_err(|why| Failure::new(NOT_DONE, why.to_string()))?;
+    let address = gateway.addresses().first().copied().unwrap_or(here_only);
+    let mut target = Side::open_own("destination", socket, address, &here).await?;
     target.packet_bytes = packet_bytes;
     let done = work::run(&plan, source, target, &watcher).await;
-    own.stop().await;
+    gateway.stop().await;
     session.client.close().await;
     done
 }

@@ -1,5 +1,7 @@
 //! Where an ensemble is, as ZooKeeper's clients write it.
 
+use std::net::IpAddr;
+
 /// Servers, and the node that is the root of what is seen of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -44,6 +46,13 @@ fn server(text: &str) -> Result<String, String> {
     let host =
         if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
     if host.is_empty() { Err(format!("{text}: no host")) } else { Ok(format!("{host}:{port}")) }
+}
+
+/// Whether a server, `host:port`, is surely on this machine: by an address, since a name is whatever its resolver says.
+pub(crate) fn is_here(server: &str) -> bool {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// A connection string: servers with commas between, and a path behind the last where not all of the tree is meant.

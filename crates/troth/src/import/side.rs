@@ -2,6 +2,8 @@
 
 use crate::failure::{Failure, NOT_DONE};
 use bytes::Bytes;
+use std::net::SocketAddr;
+use tokio::net::TcpSocket;
 use troth_zookeeper::acl::Acl;
 use troth_zookeeper::jute::{BadRecord, Output};
 use troth_zookeeper::{Code, opcode};
@@ -111,21 +113,38 @@ impl Side {
                     continue;
                 }
             };
-            let name = format!("{what} ({address})");
-            let side = Self { name, connection, prefix: String::new(), packet_bytes: 0xf_ffff };
-            for digest in digests {
-                let mut record = Output::new();
-                record.int(0).text("digest").buffer(digest.as_bytes());
-                let reply = side.connection.ask(opcode::AUTH, record.finish()).await;
-                let reply = reply.map_err(|lost| side.lost(&lost))?;
-                if reply.outcome.is_err() {
-                    let user = digest.split(':').next().unwrap_or_default();
-                    return Err(Failure::usage(format!("{} refuses the credentials of {user}", side.name)));
-                }
-            }
-            return Ok(side);
+            return Self::prove(format!("{what} ({address})"), connection, digests).await;
         }
         Err(Failure::new(NOT_DONE, format!("no session with the {what}: {}", why.join("; "))))
+    }
+
+    /// The same with a gateway of our own, from a socket that it knows.
+    pub(super) async fn open_own(
+        what: &str,
+        socket: TcpSocket,
+        address: SocketAddr,
+        digests: &[String],
+    ) -> Result<Self, Failure> {
+        let connection = Connection::open_from(socket, address, LONGEST, 1).await;
+        let connection = connection.map_err(|lost| {
+            Failure::new(NOT_DONE, format!("no session with the {what}: {address}: {lost}"))
+        })?;
+        Self::prove(what.to_owned(), connection, digests).await
+    }
+
+    async fn prove(name: String, connection: Connection, digests: &[String]) -> Result<Self, Failure> {
+        let side = Self { name, connection, prefix: String::new(), packet_bytes: 0xf_ffff };
+        for digest in digests {
+            let mut record = Output::new();
+            record.int(0).text("digest").buffer(digest.as_bytes());
+            let reply = side.connection.ask(opcode::AUTH, record.finish()).await;
+            let reply = reply.map_err(|lost| side.lost(&lost))?;
+            if reply.outcome.is_err() {
+                let user = digest.split(':').next().unwrap_or_default();
+                return Err(Failure::usage(format!("{} refuses the credentials of {user}", side.name)));
+            }
+        }
+        Ok(side)
     }
 
     pub(super) fn lost(&self, lost: &Lost) -> Failure {

@@ -11,7 +11,7 @@ use troth_zookeeper::{Code, MAX_PATH};
 use troth_zookeeper_client::wire::{Kind, Stat};
 
 /// Nodes that are on their way together.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 /// Bytes of paths that may wait to be looked at: of a tree that has them there is no end.
 const MOST_WAITING: usize = 256 << 20;
 /// What a path that waits takes beside its own bytes.
@@ -26,8 +26,9 @@ pub(super) enum Mode {
     Apply,
     /// It is looked what is not the same.
     Look,
-    /// The same after an import: what goes by itself may have gone.
-    Verify,
+    /// The same, where it counts. What goes by itself may have gone if an import of this run brought it or found it there:
+    /// if the source had it before, as of this transaction.
+    Verify { imported: Option<i64> },
 }
 
 /// What is done with nodes that only the destination has.
@@ -91,6 +92,11 @@ pub(super) fn below(parent: &str, name: &str) -> String {
     if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
 }
 
+/// Whether this is a place that the servers keep for themselves.
+pub(super) fn is_systems(path: &str) -> bool {
+    path == "/zookeeper" || path.starts_with("/zookeeper/")
+}
+
 fn is_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
@@ -133,14 +139,25 @@ impl<'a> Walk<'a> {
         self.mode == Mode::Apply
     }
 
-    pub(super) fn push(&mut self, visit: Visit) {
+    /// Has this wait; ends the walk where too much does, before there is more of it.
+    pub(super) fn push(&mut self, visit: Visit) -> Result<(), Failure> {
+        self.put_back(visit);
+        if self.waiting <= MOST_WAITING {
+            return Ok(());
+        }
+        let problem =
+            format!("the {} has more nodes side by side than can be kept in mind", self.source.name);
+        Err(Failure::new(NOT_DONE, problem))
+    }
+
+    fn put_back(&mut self, visit: Visit) {
         self.waiting += visit.path().len() + AROUND;
         self.stack.push(visit);
     }
 
     /// A node, and what is below it.
-    pub(super) fn begin(&mut self, path: &str, there: bool, deep: bool) {
-        self.push(Visit::Node { path: path.to_owned(), there, deep });
+    pub(super) fn begin(&mut self, path: &str, there: bool, deep: bool) -> Result<(), Failure> {
+        self.push(Visit::Node { path: path.to_owned(), there, deep })
     }
 
     /// All that is below a node which the destination alone has, but not the node.
@@ -150,9 +167,9 @@ impl<'a> Walk<'a> {
             Err(wrong) => {
                 let path = self.target.at(path);
                 self.tally.problem(&path, format_args!("its children there were not listed: {wrong}"));
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn pop_if(&mut self, wanted: impl FnOnce(&Visit) -> bool) -> Option<Visit> {
@@ -175,7 +192,7 @@ impl<'a> Walk<'a> {
         {
             if kind(&visit) == of { taken.push(visit) } else { passed.push(visit) }
         }
-        passed.into_iter().rev().for_each(|visit| self.push(visit));
+        passed.into_iter().rev().for_each(|visit| self.put_back(visit));
         taken
     }
 
@@ -194,11 +211,6 @@ impl<'a> Walk<'a> {
                 }
                 Some(Visit::Extra { .. }) => self.extras(visits).await?,
                 Some(Visit::Remove { .. }) => self.removals(visits).await?,
-            }
-            if self.waiting > MOST_WAITING {
-                let problem =
-                    format!("the {} has more nodes side by side than can be kept in mind", self.source.name);
-                return Err(Failure::new(NOT_DONE, problem));
             }
             self.tally.progress();
             between();
@@ -221,6 +233,8 @@ impl<'a> Walk<'a> {
         let mut asked = Vec::new();
         for visit in visits {
             let Visit::Node { path, there, deep } = visit else { continue };
+            // What the group has there is its own, and compared with nothing.
+            let there = there && !self.is_kept(&path);
             let own = source.fetch(&path);
             let other = there.then(|| target.fetch(&path));
             asked.push((path, deep, own, other));
@@ -237,7 +251,7 @@ impl<'a> Walk<'a> {
                 // It went since its name was read.
                 Err(wrong) if wrong.is(Code::NoNode) => {
                     if there {
-                        self.push(Visit::Extra { path });
+                        self.push(Visit::Extra { path })?;
                     }
                     continue;
                 }
@@ -255,8 +269,13 @@ impl<'a> Walk<'a> {
             if copy.stat.kind() == Kind::Ephemeral {
                 self.tally.ephemerals += u64::from(deep);
                 if there {
-                    self.push(Visit::Extra { path });
+                    self.push(Visit::Extra { path })?;
                 }
+                continue;
+            }
+            if self.is_kept(&path) {
+                let wrong = "the group keeps this place for itself; with what is below, it cannot come";
+                self.tally.problem(&source.at(&path), format_args!("{wrong}"));
                 continue;
             }
             if deep {
@@ -284,6 +303,11 @@ impl<'a> Walk<'a> {
         Ok(read)
     }
 
+    /// Whether the destination has a node of its own there: with a chroot the source may have one that is a client's.
+    fn is_kept(&self, path: &str) -> bool {
+        !self.quotas && is_systems(path)
+    }
+
     /// Whether what a node holds is not compared: the quota's own root, and what the servers count.
     pub(super) fn is_of_servers(&self, path: &str) -> bool {
         self.quotas && (path == "/" || path.ends_with("/zookeeper_stats"))
@@ -294,8 +318,11 @@ impl<'a> Walk<'a> {
         for Read { path, source, target, .. } in read {
             let shown = &self.target.at(path);
             let Some(target) = target else {
+                // With children it goes nowhere; those that the source has besides are differences themselves.
                 let goes = matches!(source.stat.kind(), Kind::Container | Kind::Ttl(_));
-                if self.mode == Mode::Verify && goes {
+                let was_here =
+                    matches!(self.mode, Mode::Verify { imported: Some(zxid) } if source.stat.created <= zxid);
+                if was_here && goes {
                     self.tally.gone += 1;
                 } else {
                     self.tally.difference(shown, "only the source has it");
@@ -361,22 +388,28 @@ impl<'a> Walk<'a> {
                 }
             };
             let creations = stat.creations().max(node.source.stat.creations());
-            if self.applies() && !self.quotas && creations > 0 {
-                self.push(Visit::Counter { path: node.path.clone(), creations });
+            // Nobody created the servers' own node below the root.
+            let created = stat.children.saturating_sub(i32::from(self.source.at(path) == "/"));
+            if !self.quotas && creations < created {
+                let wrong = "the counter of its sequential children is past 2^31-1 and cannot be told; names of children could be \
+                             given once more";
+                self.tally.problem(&self.source.at(path), format_args!("{wrong}"));
+            } else if self.applies() && !self.quotas && creations > 0 {
+                self.push(Visit::Counter { path: node.path.clone(), creations })?;
             }
-            self.children(&node.path, names, &other);
+            self.children(&node.path, names, &other)?;
         }
         Ok(())
     }
 
-    fn children(&mut self, path: &str, names: Vec<String>, there: &BTreeSet<String>) {
-        // What the service keeps about itself is nobody's to carry.
-        let is_systems = |name: &str| !self.quotas && path == "/" && name == "zookeeper";
-        let own: BTreeSet<String> = names.into_iter().filter(|name| !is_systems(name)).collect();
+    fn children(&mut self, path: &str, names: Vec<String>, there: &BTreeSet<String>) -> Result<(), Failure> {
+        // What either service keeps about itself is nobody's to carry.
+        let is_own = |side: &Side, name: &str| !self.quotas && is_systems(&side.at(&below(path, name)));
+        let own: BTreeSet<String> = names.into_iter().filter(|name| !is_own(self.source, name)).collect();
         let extra: Vec<&String> =
-            there.iter().filter(|name| !is_systems(name) && !own.contains(*name)).collect();
+            there.iter().filter(|name| !is_own(self.target, name) && !own.contains(*name)).collect();
         for name in extra {
-            self.push(Visit::Extra { path: below(path, name) });
+            self.push(Visit::Extra { path: below(path, name) })?;
         }
         for name in own {
             let child = below(path, &name);
@@ -385,7 +418,8 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let there = there.contains(&name);
-            self.push(Visit::Node { path: child, there, deep: true });
+            self.push(Visit::Node { path: child, there, deep: true })?;
         }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::place::Told;
 use super::side::Side;
 use super::tally::Tally;
-use super::walk::{Extra, Mode, Walk, below};
+use super::walk::{AT_ONCE, Extra, Mode, Walk, below, is_systems};
 use crate::failure::{Failure, NO, NOT_DONE};
 use crate::print::{foreign, note, say};
 use std::collections::BTreeSet;
@@ -15,8 +15,9 @@ use troth_zookeeper_client::Tls;
 const QUOTA: &str = "/zookeeper/quota";
 /// The most changes that wait to be looked at.
 const EVENTS: usize = 16_384;
-/// The most changed nodes that are compared once more.
+/// The most changed nodes that are compared once more, and the bytes of their paths.
 const MOST_TOUCHED: usize = 100_000;
+const MOST_TOUCHED_BYTES: usize = 64 << 20;
 /// How often that is done before the source is said to change all the time.
 const ROUNDS: usize = 10;
 /// `AddWatchMode.PERSISTENT_RECURSIVE`.
@@ -50,18 +51,34 @@ struct Part {
 #[derive(Debug, Default)]
 struct Touched {
     paths: BTreeSet<String>,
-    /// There were more.
+    bytes: usize,
+    /// There were more, or such as have longer paths than are taken.
     over: bool,
 }
 
 impl Touched {
     fn take(&mut self, from: &mut Side) {
-        while let Some((_, path)) = from.connection.event() {
-            self.over |= self.paths.len() >= MOST_TOUCHED;
-            if !self.over {
-                self.paths.insert(path);
-            }
+        while let Some(event) = from.connection.event() {
+            self.note(event.path);
         }
+    }
+
+    fn note(&mut self, path: Option<String>) {
+        let room = MOST_TOUCHED_BYTES - self.bytes;
+        let path = path.filter(|path| self.paths.len() < MOST_TOUCHED && path.len() <= room);
+        let Some(path) = path.filter(|_| !self.over) else {
+            self.over = true;
+            return;
+        };
+        let bytes = path.len();
+        if self.paths.insert(path) {
+            self.bytes += bytes;
+        }
+    }
+
+    fn take_paths(&mut self) -> BTreeSet<String> {
+        self.bytes = 0;
+        std::mem::take(&mut self.paths)
     }
 }
 
@@ -77,9 +94,9 @@ pub(super) async fn run(
         Part { quotas: true, source: format!("{QUOTA}{}", source.prefix), target: QUOTA.to_owned() },
     ];
     let mut work = Work { plan, source, target, parts };
-    work.source.sync().await?;
+    let before = work.source.sync().await?;
     work.present().await?;
-    let mut problems = 0;
+    let (mut problems, mut imported) = (0, None);
     if !plan.dry_run && !plan.compare_only {
         let mut tally = Tally::new("Imported");
         note!("Importing from the {}", work.source.name);
@@ -87,7 +104,7 @@ pub(super) async fn run(
             work.walk(part, Mode::Apply, &mut tally, &mut || ()).await?;
         }
         say!("Written: {}", tally.written());
-        problems = tally.problems;
+        (problems, imported) = (tally.problems, Some(before));
     }
     let mut tally = Tally::new("Compared");
     if plan.dry_run {
@@ -98,7 +115,7 @@ pub(super) async fn run(
         say!("Nothing was written; {} differences.", tally.differences);
         return if tally.problems > 0 { Err(incomplete(tally.problems)) } else { Ok(()) };
     }
-    let still = work.verify(watcher, &mut tally).await?;
+    let still = work.verify(watcher, imported, &mut tally).await?;
     describe(&work.source, &tally);
     say!("{still}");
     let differences = tally.differences;
@@ -237,13 +254,13 @@ impl Work<'_> {
             for path in above.into_iter().filter(|path| !path.is_empty()) {
                 let there = self.target.looked_at(self.target.look_at(path)).await?;
                 if there == Ok(None) {
-                    walk.begin(path, false, false);
+                    walk.begin(path, false, false)?;
                     walk.run(&mut *between).await?;
                 }
             }
         }
         if source || !quotas || self.plan.path != "/" {
-            walk.begin(&self.plan.path, target, true);
+            walk.begin(&self.plan.path, target, true)?;
         } else {
             // The servers' own node is none of what only the destination has.
             walk.begin_extra(&self.plan.path).await?;
@@ -252,7 +269,13 @@ impl Work<'_> {
     }
 
     /// Compares both, and once more what changed meanwhile.
-    async fn verify(&mut self, watcher: &Watcher<'_>, tally: &mut Tally) -> Result<Stillness, Failure> {
+    async fn verify(
+        &mut self,
+        watcher: &Watcher<'_>,
+        imported: Option<i64>,
+        tally: &mut Tally,
+    ) -> Result<Stillness, Failure> {
+        let mode = Mode::Verify { imported };
         let mut watching = self.watch(watcher).await?;
         let before = self.source.sync().await?;
         let mut touched = Touched::default();
@@ -262,7 +285,7 @@ impl Work<'_> {
                     touched.take(side);
                 }
             };
-            self.walk(part, Mode::Verify, tally, &mut between).await?;
+            self.walk(part, mode, tally, &mut between).await?;
         }
         for _ in 0..ROUNDS {
             let mut after = self.source.sync().await?;
@@ -281,8 +304,7 @@ impl Work<'_> {
             }
             // The server that is read has to know of it, too.
             self.source.sync().await?;
-            let paths = std::mem::take(&mut touched.paths);
-            self.again(&paths, tally).await?;
+            self.again(&touched.take_paths(), mode, tally).await?;
         }
         Ok(Stillness::Changing)
     }
@@ -304,25 +326,33 @@ impl Work<'_> {
     }
 
     /// Compares these nodes, of the source's paths, and those above them: the counter of their children may have changed.
-    async fn again(&mut self, paths: &BTreeSet<String>, tally: &mut Tally) -> Result<(), Failure> {
+    async fn again(
+        &mut self,
+        paths: &BTreeSet<String>,
+        mode: Mode,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
         for part in 0..self.parts.len() {
             self.enter(part);
             let mut own = BTreeSet::new();
             for path in paths {
                 own.extend(self.of_part(part, path).into_iter().flatten());
             }
-            let mut asked = Vec::new();
-            for path in own {
-                let pending = self.target.look_at(&path);
-                asked.push((path, pending));
-            }
             let (sides, quotas) = ((&self.source, &self.target), self.parts[part].quotas);
-            let mut walk = Walk::new(sides, Mode::Verify, self.plan, quotas, tally);
-            for (path, pending) in asked {
-                let there = matches!(self.target.looked_at(pending).await?, Ok(Some(_)));
-                walk.begin(&path, there, false);
+            let mut walk = Walk::new(sides, mode, self.plan, quotas, tally);
+            let mut own = own.into_iter();
+            loop {
+                let some: Vec<String> = own.by_ref().take(AT_ONCE).collect();
+                if some.is_empty() {
+                    break;
+                }
+                let asked: Vec<_> = some.iter().map(|path| self.target.look_at(path)).collect();
+                for (path, pending) in some.iter().zip(asked) {
+                    let there = matches!(self.target.looked_at(pending).await?, Ok(Some(_)));
+                    walk.begin(path, there, false)?;
+                }
+                walk.run(|| ()).await?;
             }
-            walk.run(|| ()).await?;
         }
         Ok(())
     }
@@ -335,7 +365,8 @@ impl Work<'_> {
             let start = self.plan.path.as_str();
             path == start || path.starts_with(&below(start, ""))
         };
-        let is_systems = part == 0 && (path == "/zookeeper" || path.starts_with("/zookeeper/"));
+        // Not what a client has there below a chroot.
+        let is_systems = part == 0 && self.parts[part].source.is_empty() && is_systems(path);
         if !own.starts_with('/') || !is_within(own) || is_systems {
             return None;
         }
@@ -345,5 +376,30 @@ impl Work<'_> {
         };
         let parent = if is_within(parent) { parent } else { own };
         Some([own.to_owned(), parent.to_owned()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_TOUCHED, MOST_TOUCHED_BYTES, Touched};
+
+    #[test]
+    fn changed_paths_are_kept_up_to_a_number_and_to_their_bytes() {
+        let mut touched = Touched::default();
+        touched.note(Some("/a".to_owned()));
+        touched.note(Some("/a".to_owned()));
+        assert_eq!((touched.bytes, touched.over), (2, false));
+        touched.note(None);
+        assert!(touched.over, "one without a path may be any");
+        for (of, most) in [(1 << 15, MOST_TOUCHED_BYTES >> 15), (8, MOST_TOUCHED)] {
+            let mut touched = Touched::default();
+            for number in 0..=most {
+                assert!(!touched.over, "{number} of {most}");
+                touched.note(Some(format!("{number:of$}")));
+            }
+            assert!(touched.over && touched.paths.len() == most && touched.bytes == of * most);
+            assert_eq!(touched.take_paths().len(), most);
+            assert_eq!(touched.bytes, 0);
+        }
     }
 }

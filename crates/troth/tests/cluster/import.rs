@@ -172,11 +172,20 @@ fn a_tree_comes_whole_and_later_runs_bring_what_changed() {
 fn what_cannot_be_imported_is_refused_with_what_to_do() {
     let scratch = Scratch::new("import-refused");
     let dir = scratch.0.as_path();
+    std::fs::create_dir_all(dir).expect("a directory");
     let (code, said) = import(dir, &["--from", "127.0.0.1:1"]);
     assert_eq!(code, Some(5), "{said}");
     assert!(said.contains("no session with the source: 127.0.0.1:1"), "{said}");
+    let secret = dir.join("secret");
+    std::fs::write(&secret, format!("{SUPERUSER}\n")).expect("our own");
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).expect("our own");
+    let file = secret.to_str().expect("plain");
     for (arguments, why) in [
-        (&["--from", "zk1:port"][..], "no port"),
+        (
+            &["--from", "zk1", "--to", "127.0.0.1,gw1", "--to-digest", file][..],
+            "the way to gw1:2181 would read",
+        ),
+        (&["--from", "zk1:port"], "no port"),
         (&["--from", "zk1", "--path", "/zookeeper"], "quotas"),
         (&["--from", "zk1", "--kind", "/a=ttl:0"], "MILLISECONDS"),
         (&["--from", "zk1", "--delete-extra", "--keep-extra"], "cannot be used with"),

@@ -2,16 +2,23 @@
 
 use crate::gateway::{Connection, gateway};
 use crate::killed::all;
-use crate::support::{Running, Scratch, init_with, run};
+use crate::support::{Running, Scratch, init_with, run, troth};
 use bytes::Bytes;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use troth_zookeeper::jute::{Input, Output};
 use troth_zookeeper::opcode;
 
 /// Bytes of a list that is longer than what is taken.
 const TOO_LONG: usize = 3 << 20;
+
+/// Bytes of a name, and children of that node: their names fit a packet, their paths no memory.
+const LONG_NAME: usize = 3900;
+const CHILDREN: usize = 220_000;
+/// KiB that an import may take in all, far less than those paths do.
+const MEMORY: u64 = 700_000;
 
 /// What a server is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +29,14 @@ enum Like {
     Old,
     /// A node changes right after it was compared, of which the server tells.
     Changing,
+    /// Below what clients take for the root there is a node with the name of the servers' own.
+    Namesake,
+    /// A counter of sequential children has wrapped.
+    Wrapped,
+    /// A node with a long name has very many children.
+    Wide,
+    /// It has what goes by itself: a container, with a node that stays, and a node with a time to live.
+    Fading,
 }
 
 struct Server {
@@ -53,6 +68,15 @@ impl Server {
             (Like::Hostile, "/") => Some(&["", ".", "..", "a/b", "long", "ok"]),
             (Like::Hostile, "/long") => Some(&["any"]),
             (Like::Hostile, "/ok") => Some(&[]),
+            (Like::Namesake, "/app") => Some(&["zookeeper", "ok"]),
+            (Like::Namesake, "/app/zookeeper") => Some(&["n"]),
+            (Like::Namesake, "/app/ok" | "/app/zookeeper/n") => Some(&[]),
+            (Like::Fading, "/") => Some(&["box", "full", "hot"]),
+            (Like::Fading, "/full") => Some(&["n"]),
+            (Like::Fading, "/box" | "/hot" | "/full/n") => Some(&[]),
+            (Like::Wrapped, "/n") => Some(&["a", "b"]),
+            (Like::Wrapped, "/n/a" | "/n/b") => Some(&[]),
+            (Like::Wide, _) => Some(&["n"]),
             (_, "/") => Some(&["n"]),
             (_, "/n") => Some(&[]),
             _ => None,
@@ -83,6 +107,15 @@ impl Server {
             opcode::GET_CHILDREN2 if path == "/long" => {
                 out.buffer(&vec![0; TOO_LONG]);
             }
+            opcode::GET_CHILDREN2 if self.like == Like::Wide && path == "/" => {
+                out.length(1).text(&"w".repeat(LONG_NAME));
+            }
+            opcode::GET_CHILDREN2 if self.like == Like::Wide => {
+                out.length(CHILDREN);
+                (0..CHILDREN).for_each(|number| {
+                    out.text(&format!("{number:x}"));
+                });
+            }
             opcode::GET_CHILDREN2 => {
                 out.length(children.len());
                 for name in children {
@@ -92,7 +125,14 @@ impl Server {
             _ => {}
         }
         let count = i32::try_from(children.len()).expect("few");
-        out.long(1).long(1).long(0).long(0).int(0).int(count).int(0).long(0).int(3).int(count).long(1);
+        let owner = match path {
+            "/box" | "/full" => i64::MIN,
+            "/hot" => (0xff << 56) | (1 << 39),
+            _ => 0,
+        };
+        // Twice 2^31 created, less those that are there.
+        let changes = if self.like == Like::Wrapped && path == "/n" { -count } else { count };
+        out.long(1).long(1).long(0).long(0).int(0).int(changes).int(0).long(owner).int(3).int(count).long(1);
         (0, out)
     }
 }
@@ -123,7 +163,7 @@ fn serve(mut stream: TcpStream, server: &Mutex<Server>) -> Option<()> {
         let (xid, code) = (input.int().ok()?, input.int().ok()?);
         let path = input.text().ok().flatten().unwrap_or_default();
         let mut server = server.lock().expect("no server panics");
-        if server.like != Like::Hostile {
+        if matches!(server.like, Like::Old | Like::Changing) {
             server.zxid += 1;
         }
         watches |= code == opcode::ADD_WATCH;
@@ -161,9 +201,14 @@ impl Group {
 
     /// Imports from a server; the exit code, and what is said.
     fn import(&self, like: Like) -> (Option<i32>, String) {
-        let from = Server::start(like);
+        self.import_from(&Server::start(like), &[])
+    }
+
+    /// The same, with more options.
+    fn import_from(&self, from: &str, more: &[&str]) -> (Option<i32>, String) {
         let dir = &self._scratch.0;
-        let output = run(dir, &["import", "zookeeper", "--from", &from, "--to", &self.gateway]);
+        let all = ["import", "zookeeper", "--from", from, "--to", &self.gateway];
+        let output = run(dir, &[&all[..], more].concat());
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
@@ -205,4 +250,65 @@ fn what_changes_after_it_was_compared_is_compared_again() {
     let (code, said) = group.import(Like::Changing);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("/n: its data are others\n") && said.contains("1 differences"), "{said}");
+}
+
+#[test]
+fn a_node_where_the_group_keeps_its_own_is_named_and_never_taken_for_equal() {
+    let group = Group::new("import-namesake");
+    let from = [&Server::start(Like::Namesake), "/app"].concat();
+    // Delete-extra takes nothing away there.
+    for more in [&["--dry-run"][..], &["--delete-extra"], &["--compare-only"]] {
+        let (code, said) = group.import_from(&from, more);
+        assert_eq!(code, Some(1), "{more:?}: {said}");
+        let named = "/app/zookeeper: the group keeps this place for itself";
+        assert!(said.contains(named) && !said.contains("trees are equal"), "{more:?}: {said}");
+    }
+    let (mut client, _) = Connection::open(&group.gateway, None);
+    assert_eq!(&client.data("/ok").expect("it came")[..], b"old");
+    assert_eq!(client.data("/zookeeper/n"), Err(-101));
+    assert!(client.data("/zookeeper/quota").is_ok());
+}
+
+#[test]
+fn a_counter_that_cannot_be_told_is_named_and_not_continued() {
+    let group = Group::new("import-wrapped");
+    for more in [&["--dry-run"][..], &[], &["--compare-only"]] {
+        let (code, said) = group.import_from(&Server::start(Like::Wrapped), more);
+        assert_eq!(code, Some(1), "{more:?}: {said}");
+        assert!(said.contains("  /n: the counter of its sequential children is past"), "{more:?}: {said}");
+        assert!(!said.contains("trees are equal"), "{more:?}: {said}");
+    }
+}
+
+#[test]
+fn names_are_counted_as_they_come_and_not_when_all_are_there() {
+    let group = Group::new("import-wide");
+    let from = Server::start(Like::Wide);
+    let dir = &group._scratch.0;
+    let import = troth(dir);
+    // Under a bound on memory, which is the shell's to set.
+    let mut bounded = Command::new("sh");
+    bounded.env("TROTH_DIR", dir);
+    bounded.args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\"")]).arg(import.get_program());
+    bounded.args(["import", "zookeeper", "--dry-run", "--from", &from]);
+    bounded.args(["--to", &group.gateway]);
+    let output = bounded.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("more nodes side by side than can be kept in mind"), "{said}");
+}
+
+#[test]
+fn what_goes_by_itself_is_missed_where_it_never_was() {
+    let group = Group::new("import-fading");
+    let from = Server::start(Like::Fading);
+    let (code, said) = group.import_from(&from, &["--compare-only"]);
+    assert_eq!(code, Some(1), "{said}");
+    for path in ["/box", "/full", "/full/n", "/hot"] {
+        assert!(said.contains(&format!("  {path}: only the source has it")), "{path}: {said}");
+    }
+    let (code, said) = group.import_from(&from, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = group.import_from(&from, &["--compare-only"]);
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -1,11 +1,12 @@
 //! Connections to servers that are none.
 
-use crate::{Connection, Refusal, wire};
+use crate::{Connection, Event, Refusal, wire};
 use bytes::Bytes;
+use core::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::opcode;
+use troth_zookeeper::{MAX_PATH, opcode};
 
 /// A server that gives a session, then answers requests with these packets, whatever they are, and hangs up after the last.
 async fn server(answers: Vec<Bytes>) -> String {
@@ -73,7 +74,11 @@ fn requests_are_answered_in_order_and_what_is_too_long_is_said_so() {
             Ok(Bytes::from("four")),
         ];
         assert_eq!(outcomes, expected);
-        assert_eq!(connection.event(), Some((3, "/a".to_owned())), "told before the answer");
+        assert_eq!(
+            connection.event(),
+            Some(Event { kind: 3, path: Some("/a".to_owned()) }),
+            "told before the answer"
+        );
         let lost = connection.ask(opcode::EXISTS, Bytes::new()).await.expect_err("it hung up");
         assert!(lost.to_string().contains("closed"), "{lost}");
     });
@@ -94,4 +99,48 @@ fn servers_that_say_anything_else_are_left() {
             assert!(lost.to_string().contains(why), "{lost}");
         });
     }
+}
+
+#[test]
+fn of_a_path_that_no_node_has_only_an_event_is_kept() {
+    run(async {
+        let long = "/".repeat(MAX_PATH + 1);
+        let answer = Bytes::from([event(&long), event(&long[1..]), reply(1, 0, b"")].concat());
+        let address = server(vec![answer]).await;
+        let mut connection = Connection::open(&address, None, 10_000, 2).await.expect("a session");
+        connection.ask(opcode::EXISTS, Bytes::new()).await.expect("an answer");
+        assert_eq!(connection.event(), Some(Event { kind: 3, path: None }));
+        assert_eq!(connection.event(), Some(Event { kind: 3, path: Some(long[1..].to_owned()) }));
+    });
+}
+
+#[test]
+fn a_server_that_only_gives_signs_of_life_is_left() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            take(&mut stream).await;
+            let mut out = Output::new();
+            out.int(0).int(30_000).long(7).buffer(&[1; 16]).boolean(false);
+            stream.write_all(&wire::framed(&out.finish())).await.expect("written");
+            // The first request has its answer, later packets that of a sign of life.
+            take(&mut stream).await;
+            stream.write_all(&reply(1, 0, b"")).await.expect("written");
+            loop {
+                take(&mut stream).await;
+                let _ = stream.write_all(&reply(-2, 0, b"")).await;
+            }
+        });
+        let connection = Connection::open(&address, None, 1000, 1).await.expect("a session");
+        tokio::time::pause();
+        connection.ask(opcode::EXISTS, Bytes::new()).await.expect("an answer");
+        // Nothing is asked meanwhile, which is no fault of the server's.
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let asked = connection.ask(opcode::EXISTS, Bytes::new());
+        let lost = tokio::time::timeout(Duration::from_secs(600), asked).await.expect("it is given up");
+        let lost = lost.expect_err("no answer").to_string();
+        assert!(lost.contains("no answer for 60 s"), "{lost}");
+    });
 }

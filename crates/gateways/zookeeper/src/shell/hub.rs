@@ -131,7 +131,7 @@ impl<G: Group> Hub<G> {
         for (listener, tls) in doors.listeners {
             let (inbound, counts) = (inbound.clone(), Arc::clone(&counts));
             match tls {
-                None => listeners.spawn(accept_all(listener, inbound, counts)),
+                None => listeners.spawn(accept_all(listener, settings.only, inbound, counts)),
                 Some(tls) => listeners.spawn(accept_secure(listener, tls, settings.clone(), inbound, counts)),
             };
         }

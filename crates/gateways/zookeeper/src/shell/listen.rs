@@ -28,9 +28,15 @@ pub(super) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
 }
 
 /// Hands all who connect to the machine's task, until that is gone.
-pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbound>, counts: Arc<Counts>) {
+pub(super) async fn accept_all(
+    listener: TcpListener,
+    only: Option<SocketAddr>,
+    inbound: mpsc::Sender<Inbound>,
+    counts: Arc<Counts>,
+) {
     loop {
         match listener.accept().await {
+            Ok((_, address)) if is_other(only, address) => {}
             Ok((stream, address)) => {
                 // Where it cannot be had, replies only come later.
                 let _ = stream.set_nodelay(true);
@@ -44,6 +50,10 @@ pub(super) async fn accept_all(listener: TcpListener, inbound: mpsc::Sender<Inbo
             }
         }
     }
+}
+
+fn is_other(only: Option<SocketAddr>, address: SocketAddr) -> bool {
+    only.is_some_and(|only| only != address)
 }
 
 /// Clients on their way through TLS, the oldest first.
@@ -89,6 +99,7 @@ pub(super) async fn accept_secure(
     let mut handshakes = Handshakes::default();
     loop {
         match listener.accept().await {
+            Ok((_, address)) if is_other(settings.only, address) => {}
             Ok((stream, address)) => {
                 let ip = address.ip().to_canonical();
                 if !handshakes.make_room(ip, of_address) {

@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use troth_client::ClientError;
@@ -293,4 +293,15 @@ async fn what_is_under_way_when_the_gateway_stops_is_written_down_as_unknown() {
     let text = std::fs::read_to_string(&path).expect("a log");
     let last = text.lines().last().expect("a line");
     assert!(last.contains("\"path\":\"/a\"") && last.contains("\"result\":\"unknown\""), "{text}");
+}
+
+#[tokio::test]
+async fn where_one_address_is_named_nobody_else_takes_its_place() {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+    let only = Some(socket.local_addr().expect("bound"));
+    let (_gateway, address) = gateway(Settings { only, connections: 1, ..Settings::default() }).await;
+    assert!(!Raw::connect(address).await.try_open().await, "a stranger");
+    let stream = socket.connect(address).await.expect("somebody listens");
+    assert!(Raw(stream).try_open().await, "the one that is meant");
 }

@@ -41,6 +41,13 @@ fn they_never_go_back() {
     world.well(at, opcode::CONTINUE_SEQUENCE, continued("/q", 1));
     world.well(at, opcode::CONTINUE_SEQUENCE, continued("/q", 0));
     assert_eq!(world.create(at, "/q/n-", "", 2), "/q/n-0000000003", "it was given here");
+    // Not even past the highest number, where names have a minus sign.
+    world.well(at, opcode::CONTINUE_SEQUENCE, continued("/q", i32::MAX));
+    assert_eq!(world.create(at, "/q/n-", "", 2), "/q/n-2147483647");
+    for lower in [0, 4, i32::MAX] {
+        world.well(at, opcode::CONTINUE_SEQUENCE, continued("/q", lower));
+    }
+    assert_eq!(world.create(at, "/q/n-", "", 2), "/q/n--2147483648");
 }
 
 #[test]

@@ -21,11 +21,37 @@ pub enum Kind {
 /// A step of a transaction, or all of it.
 #[derive(Clone, Debug)]
 pub enum Write {
-    Create { path: String, data: Bytes, acl: Vec<Acl>, kind: Kind, numbered: bool, wants_stat: bool },
-    Delete { path: String, version: i32 },
-    SetData { path: String, data: Bytes, version: i32 },
-    SetAcl { path: String, acl: Vec<Acl>, version: i32 },
-    Check { path: String, version: i32 },
+    Create {
+        path: String,
+        data: Bytes,
+        acl: Vec<Acl>,
+        kind: Kind,
+        numbered: bool,
+        wants_stat: bool,
+    },
+    Delete {
+        path: String,
+        version: i32,
+    },
+    SetData {
+        path: String,
+        data: Bytes,
+        version: i32,
+    },
+    SetAcl {
+        path: String,
+        acl: Vec<Acl>,
+        version: i32,
+    },
+    Check {
+        path: String,
+        version: i32,
+    },
+    /// Sequential children go on at this number, if they are not past it.
+    GoOn {
+        path: String,
+        number: i32,
+    },
 }
 
 /// A read.
@@ -144,6 +170,13 @@ fn write(code: i32, input: &mut Input<'_>) -> Option<Read<Write>> {
             }
             opcode::SET_ACL => Write::SetAcl { path: text(input)?, acl: acl(input)?, version: int(input)? },
             opcode::CHECK => Write::Check { path: text(input)?, version: int(input)? },
+            opcode::CONTINUE_SEQUENCE => {
+                let (path, number) = (text(input)?, int(input)?);
+                if number.is_negative() {
+                    return Err(Code::BadArguments);
+                }
+                Write::GoOn { path, number }
+            }
             _ => create(code, input)?,
         })
     };
@@ -157,6 +190,7 @@ fn write(code: i32, input: &mut Input<'_>) -> Option<Read<Write>> {
             | opcode::SET_DATA
             | opcode::SET_ACL
             | opcode::CHECK
+            | opcode::CONTINUE_SEQUENCE
     )
     .then(|| run(input))
 }
@@ -216,7 +250,7 @@ pub fn read(code: i32, body: &Bytes) -> Read<Ask> {
     }
     Ok(match code {
         opcode::MULTI => Ask::Multi(steps(input, |code, input| match write(code, input) {
-            Some(Ok(Write::SetAcl { .. })) | None => Err(Code::MarshallingError),
+            Some(Ok(Write::SetAcl { .. } | Write::GoOn { .. })) | None => Err(Code::MarshallingError),
             Some(step) => step,
         })?),
         opcode::MULTI_READ => Ask::MultiRead(steps(input, |code, input| match look(code, input) {

@@ -76,7 +76,7 @@ impl Node {
     fn goes_at(&self, children: usize, now: u64) -> Option<u64> {
         match self.kind {
             _ if children > 0 => None,
-            Kind::Container if self.next_child != 0 => Some(now + CONTAINER_PATIENCE),
+            Kind::Container if self.next_child > 0 => Some(now + CONTAINER_PATIENCE),
             Kind::Ttl(millis) => Some((now + 1).max((self.modified + millis).cast_unsigned() * 1000)),
             _ => None,
         }
@@ -217,6 +217,23 @@ impl Model {
                 expect(self.node(path)?.version, *version)?;
                 Ok(Bytes::new())
             }
+            Write::GoOn { path, number } => {
+                check_path(path)?;
+                self.node(path)?;
+                self.allowed(session, path, perms::ADMIN)?;
+                let children = self.children(path).len();
+                let node = self.node_mut(path)?;
+                // Numbers below zero were given after all others.
+                let is_ahead = node.next_child >= 0 && node.next_child < *number;
+                if is_ahead {
+                    let left_out = number - node.next_child;
+                    node.next_child = *number;
+                    node.child_version = node.child_version.wrapping_add(left_out.wrapping_mul(2));
+                }
+                let stat = node.stat(children);
+                self.count(if is_ahead { "sequences that go on" } else { "sequences that are past it" });
+                Ok(stat)
+            }
         }
     }
 
@@ -309,6 +326,7 @@ impl Model {
                     Write::SetData { .. } => opcode::SET_DATA,
                     Write::SetAcl { .. } => opcode::SET_ACL,
                     Write::Check { .. } => opcode::CHECK,
+                    Write::GoOn { .. } => opcode::CONTINUE_SEQUENCE,
                 };
                 let body = model.write(id, now, write, changes)?;
                 model.tell(changes);
