@@ -68,7 +68,8 @@ pub struct Node<P: Protocol> {
     pub clock: Option<OwnClock>,
 }
 
-/// A wall clock that a faulty replica sets as it likes: it is off by this for a while, and by that for the next.
+/// A wall clock that a faulty replica sets as it likes: it is off by this for a while and by that for the next, or goes
+/// slowly for a while and then fast.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnClock {
     seed: u64,
@@ -85,6 +86,11 @@ impl OwnClock {
     }
 
     fn shows(&self, wall: u64, now: u64) -> u64 {
+        if self.seed.is_multiple_of(2) {
+            // It falls behind and catches up, without a jump.
+            let (phase, turn) = (now % (2 * self.period), self.period);
+            return wall.saturating_sub(self.most * phase.min(2 * turn - phase) / turn);
+        }
         let mut rng = Rng::stream(self.seed, "clock", now / self.period);
         let off = rng.below(self.most);
         if rng.one_in(3) { wall.saturating_add(off) } else { wall.saturating_sub(off) }

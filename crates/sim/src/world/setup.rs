@@ -240,7 +240,7 @@ impl<P: Protocol> World<P> {
         let mut node = Node::new(replica, adversary, component, local_start, skew);
         // Only sessions care for the time.
         if adversary.is_some() && self.options.service == ServiceKind::ZooKeeper {
-            node.clock = Some(OwnClock::new(&mut rng, 5 * self.options.clock_bound()));
+            node.clock = Some(OwnClock::new(&mut rng, 20 * self.options.clock_bound()));
         }
         let room = P::log_room(&self.options).filter(|_| adversary.is_none());
         node.logs = room.map(|room| logs_of(&self.blueprint.group, replica, FIRST_EPOCH, room));
