@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A file system in memory, of 48 MiB.
-struct Mounted(PathBuf);
+pub struct Mounted(pub PathBuf);
 
 impl Mounted {
-    fn on(path: PathBuf) -> Self {
+    pub fn on(path: PathBuf) -> Self {
         std::fs::create_dir_all(&path).expect("our own directory");
         let options = ["-t", "tmpfs", "-o", "size=48m,mode=700", "tmpfs"];
         let mounted = Command::new("mount").args(options).arg(&path).status().expect("mount runs");
@@ -21,7 +21,7 @@ impl Mounted {
     }
 
     /// Leaves no space.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut file = File::create(self.filler()).expect("there is space for a name");
         while file.write_all(&[0; 4096]).is_ok() {}
     }

@@ -6,7 +6,6 @@ use crate::Settings;
 use bytes::Bytes;
 use core::time::Duration;
 use troth_client::ClientError;
-use troth_exec::{Application, StateView};
 use troth_types::{Limits, Wire};
 use troth_zookeeper::{Operation, opcode};
 
