@@ -68,6 +68,9 @@ impl Outcome {
 
 type Step = (&'static str, u64, fn(&Context) -> Result<Outcome, String>);
 
+/// Lines of what a failed test said that are shown.
+const SAID_BY_A_TEST: usize = 12;
+
 /// Name, time limit in seconds, and what it does.
 const STEPS: &[Step] = &[
     ("format", 60, format),
@@ -292,7 +295,25 @@ fn count_tests(ran: &Ran) -> Outcome {
     } else {
         format!("failed: {}\n", counts.names.join(", "))
     };
-    Outcome { passed: counts.passed, failed, note, details: format!("{names}{}", ran.tail(120)) }
+    let said: String = failed_tests_said(&ran.stdout).into_iter().map(|line| format!("{line}\n")).collect();
+    Outcome { passed: counts.passed, failed, note, details: format!("{names}{said}{}", ran.tail(120)) }
+}
+
+/// The first lines of what each failed test said: the programs that run after its own push them out of the tail.
+pub fn failed_tests_said(lines: &[String]) -> Vec<&str> {
+    let (mut said, mut left) = (Vec::new(), 0);
+    for line in lines {
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            left = SAID_BY_A_TEST;
+        } else if line == "failures:" {
+            left = 0;
+        }
+        if left > 0 {
+            said.push(line.as_str());
+            left -= 1;
+        }
+    }
+    said
 }
 
 /// What test programs printed.

@@ -1,6 +1,6 @@
 //! Options, tables and the reading of test results.
 
-use crate::check::test_counts;
+use crate::check::{failed_tests_said, test_counts};
 use crate::cli::{Arguments, shorten, table};
 
 fn parse(words: &[&str]) -> Result<Arguments, String> {
@@ -36,6 +36,19 @@ fn test_results_add_up() {
     let counts = test_counts(&lines.map(str::to_string));
     assert_eq!((counts.passed, counts.failed, counts.ignored), (42, 1, 2));
     assert_eq!(counts.names, ["a::c"]);
+}
+
+#[test]
+fn what_a_failed_test_said_is_told_apart_from_what_came_after_it() {
+    let said = ["---- a::c stdout ----", "", "panicked at x.rs:1:1:", "left != right"];
+    let mut lines = vec!["test a::c ... FAILED", "failures:", ""];
+    lines.extend(said);
+    lines.extend(["failures:", "    a::c", "test d::e ... ok", "---- f::g stdout ----"]);
+    lines.extend(["1"; 50]);
+    let lines: Vec<String> = lines.into_iter().map(str::to_string).collect();
+    let shown = failed_tests_said(&lines);
+    assert_eq!(shown[..4], said);
+    assert_eq!((shown[4], shown.len()), ("---- f::g stdout ----", 4 + 12));
 }
 
 #[test]
