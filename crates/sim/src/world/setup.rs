@@ -77,10 +77,13 @@ impl Keys {
     }
 }
 
-fn strategy<P: Protocol>(options: &Options, kind: FaultyKind) -> Box<dyn Strategy<P>> {
+fn strategy<P: Protocol>(options: &Options, kind: FaultyKind, me: ReplicaId) -> Box<dyn Strategy<P>> {
     match kind {
         FaultyKind::Proxy => Box::new(Proxy::new(options.view_timeout * 2)),
         FaultyKind::Twin => Box::new(Twin::new(options.view_timeout * 2)),
+        FaultyKind::Amnesia if Rng::stream(options.seed, "amnesia", u64::from(me.0)).one_in(2) => {
+            Box::new(Amnesia::at_changes(options.view_timeout / 2))
+        }
         FaultyKind::Amnesia => Box::new(Amnesia::new(options.view_timeout * 3)),
         FaultyKind::Written(index) => (P::strategies()[index].1)(),
     }
@@ -203,7 +206,7 @@ impl<P: Protocol> World<P> {
                 continue;
             };
             let index = self.adversaries.len();
-            let strategy = strategy::<P>(&self.options, faulty.kind);
+            let strategy = strategy::<P>(&self.options, faulty.kind, replica);
             let hosts = strategy.hosts();
             let signer = keys.replicas[usize::from(replica.0)].clone();
             let nodes = (0..hosts).map(|host| self.add_node(replica, Some((index, host)))).collect();
