@@ -27,6 +27,18 @@ pub const NOT_RUN: &str = "not run";
 pub const BAR: usize = 97;
 /// So many of them pass on ZooKeeper where nothing is wrong with the machine or the set-up.
 pub const EXPECTED: usize = 240;
+/// So many of any one module.
+const EXPECTED_EACH: usize = 20;
+
+/// How many must pass on ZooKeeper: of these modules, or of all where none are named.
+pub fn expected(modules: &[String]) -> usize {
+    if modules.is_empty() { EXPECTED } else { EXPECTED_EACH * modules.len() }
+}
+
+/// Whether a test is in one of these modules, or in any with servers where none are named.
+fn is_wanted(test: &str, modules: &[String]) -> bool {
+    has_servers(test) && (modules.is_empty() || modules.iter().any(|wanted| module(test) == wanted))
+}
 
 /// The module of a test.
 pub fn module(test: &str) -> &str {
@@ -51,17 +63,18 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Compares.
-    pub fn of(zookeeper: &Outcomes, troth: &Outcomes) -> Self {
+    /// Compares these modules; all where none are named.
+    pub fn of(zookeeper: &Outcomes, troth: &Outcomes, modules: &[String]) -> Self {
         let wanted: Vec<&String> = zookeeper
             .iter()
-            .filter(|(test, outcome)| has_servers(test) && **outcome == Outcome::Passed)
+            .filter(|(test, outcome)| is_wanted(test, modules) && **outcome == Outcome::Passed)
             .map(|(test, _)| test)
             .collect();
         let passed = wanted.iter().filter(|test| troth.get(**test) == Some(&Outcome::Passed)).count();
         let mut names: Vec<&String> = zookeeper.keys().chain(troth.keys()).collect();
         names.sort();
         names.dedup();
+        names.retain(|test| modules.is_empty() || is_wanted(test, modules));
         let good = |outcome: Option<&Outcome>| outcome == Some(&Outcome::Passed);
         let others = names
             .into_iter()
@@ -101,9 +114,9 @@ fn one_line(text: &str) -> String {
 }
 
 /// How many tests of the modules with servers passed, failed and were skipped.
-pub fn counted(outcomes: &Outcomes) -> (usize, usize, usize) {
-    let with_servers = outcomes.iter().filter(|(test, _)| has_servers(test));
-    with_servers.fold((0, 0, 0), |(passed, failed, skipped), (_, outcome)| match outcome {
+pub fn counted(outcomes: &Outcomes, modules: &[String]) -> (usize, usize, usize) {
+    let wanted = outcomes.iter().filter(|(test, _)| is_wanted(test, modules));
+    wanted.fold((0, 0, 0), |(passed, failed, skipped), (_, outcome)| match outcome {
         Outcome::Passed => (passed + 1, failed, skipped),
         Outcome::Failed(_) => (passed, failed + 1, skipped),
         Outcome::Skipped(_) => (passed, failed, skipped + 1),

@@ -3,7 +3,7 @@
 use crate::kazoo::ensemble::Wanted;
 use crate::kazoo::given::{Given, configuration, users};
 use crate::kazoo::junit::{Outcome, Outcomes, read};
-use crate::kazoo::verdict::{NOT_RUN, Verdict, counted, has_servers, module};
+use crate::kazoo::verdict::{NOT_RUN, Verdict, counted, expected, has_servers, module};
 
 const FILE: &str = r#"<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest" tests="6">
 <testcase classname="kazoo.tests.test_client.TestClient" name="test_create" time="0.1" />
@@ -29,7 +29,8 @@ fn outcomes_are_read_with_their_reasons_and_the_worse_of_two_counts() {
     let why = "failed on teardown".to_string();
     assert_eq!(outcomes[&name("test_lock.TestLock", "test_lock")], Outcome::Failed(why));
     // Those without servers do not count.
-    assert_eq!(counted(&outcomes), (1, 2, 1));
+    assert_eq!(counted(&outcomes, &[]), (1, 2, 1));
+    assert_eq!(counted(&outcomes, &["test_client".to_string()]), (1, 1, 0));
 }
 
 #[test]
@@ -45,6 +46,26 @@ fn tests_are_told_apart_by_their_modules() {
     assert_eq!(module("kazoo.tests.test_client.TestClient::test_create"), "test_client");
     assert!(has_servers("kazoo.tests.test_client.TestClient::test_create"));
     assert!(!has_servers("kazoo.tests.test_client_unit.TestClient::test_create"));
+}
+
+#[test]
+fn of_some_modules_only_their_tests_count() {
+    let modules = ["test_watchers".to_string()];
+    let both = |client: Outcome, watchers: Outcome| {
+        let of = |class: &str, outcome: &Outcome| {
+            (0..30).map(|number| (name(class, &format!("t{number}")), outcome.clone())).collect::<Vec<_>>()
+        };
+        let all = [of("test_client.C", &client), of("test_watchers.W", &watchers)];
+        all.concat().into_iter().collect::<Outcomes>()
+    };
+    let failed = || Outcome::Failed("why".to_string());
+    let zookeeper = both(Outcome::Passed, Outcome::Passed);
+    let verdict = Verdict::of(&zookeeper, &both(failed(), Outcome::Passed), &modules);
+    assert_eq!((verdict.wanted, verdict.passed, verdict.others.len()), (30, 30, 0));
+    assert!(verdict.holds() && verdict.wanted >= expected(&modules));
+    assert!(!Verdict::of(&zookeeper, &both(Outcome::Passed, failed()), &modules).holds());
+    // A run that was broken off has too few.
+    assert!(expected(&modules) >= 20 && expected(&[]) > expected(&modules));
 }
 
 /// So many tests with servers that end like this.
@@ -63,7 +84,7 @@ fn it_holds_at_97_percent_of_what_passes_on_zookeeper_and_not_below() {
                 None => drop(troth.remove(test)),
             }
         }
-        Verdict::of(&zookeeper, &troth)
+        Verdict::of(&zookeeper, &troth, &[])
     };
     let ends = [
         Some(Outcome::Failed("x".to_string())),
@@ -77,7 +98,7 @@ fn it_holds_at_97_percent_of_what_passes_on_zookeeper_and_not_below() {
         assert!(!below.holds());
         assert_eq!((below.passed, below.wanted, below.others.len()), (193, 200, 7));
     }
-    assert!(!Verdict::of(&Outcomes::new(), &zookeeper).holds(), "nothing to hold it against");
+    assert!(!Verdict::of(&Outcomes::new(), &zookeeper, &[]).holds(), "nothing to hold it against");
 }
 
 #[test]
@@ -92,7 +113,7 @@ fn what_does_not_pass_on_zookeeper_is_not_wanted_and_still_listed() {
     there(&mut zookeeper, "other", Outcome::Failed("flaky".to_string()));
     // One that needs no server counts for nothing, and is listed where it does not pass.
     zookeeper.insert(name("test_utils.U", "t"), Outcome::Passed);
-    let verdict = Verdict::of(&zookeeper, &troth);
+    let verdict = Verdict::of(&zookeeper, &troth, &[]);
     assert_eq!((verdict.passed, verdict.wanted), (3, 3));
     let listed: Vec<_> =
         verdict.others.iter().map(|(test, _, here)| (test.as_str(), here.as_str())).collect();
