@@ -9,7 +9,7 @@ use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Answer, Attachment, Notice, Operation, ZooKeeper, fuzzing, opcode, sealed};
+use troth_zookeeper::{Answer, Attachment, Notice, Operation, Said, ZooKeeper, fuzzing, opcode, sealed};
 
 pub(super) const WIRE: Target = Target {
     name: "wire-zookeeper",
@@ -20,6 +20,7 @@ pub(super) const WIRE: Target = Target {
 };
 
 pub(super) const GROUP: &[Decoder] = &[
+    of::<Said>(),
     of::<Operation>(),
     of::<Answer>(),
     of::<Notice>(),
@@ -136,18 +137,24 @@ fn requests() -> Vec<(i32, Bytes)> {
     ]
 }
 
+/// Long ago.
+fn said(operation: Operation) -> Said {
+    Said { when: Time(1), operation }
+}
+
 fn wire_seeds() -> Vec<Vec<u8>> {
     let who = vec![Id::new("ip", "::1")];
     let mut seeds: Vec<Vec<u8>> = requests()
         .into_iter()
-        .map(|(code, body)| seed(GROUP, &Operation::Request { at: AT, code, body }))
+        .map(|(code, body)| seed(GROUP, &said(Operation::Request { at: AT, code, body })))
         .collect();
     seeds.extend([
-        seed(GROUP, &Operation::Open { timeout: 9, password: sealed(&PASSWORD), who: who.clone() }),
-        seed(GROUP, &Operation::Attach { session: 7, password: PASSWORD, timeout: 9, who }),
-        seed(GROUP, &Operation::Identify { at: AT, id: Id::new("sasl", "me") }),
-        seed(GROUP, &Operation::Touch(vec![AT])),
+        seed(GROUP, &said(Operation::Open { timeout: 9, password: sealed(&PASSWORD), who: who.clone() })),
+        seed(GROUP, &said(Operation::Attach { session: 7, password: PASSWORD, timeout: 9, who })),
+        seed(GROUP, &said(Operation::Identify { at: AT, id: Id::new("sasl", "me") })),
+        seed(GROUP, &said(Operation::Touch(vec![AT]))),
         seed(GROUP, &Answer::Attached { at: AT, timeout: 9 }),
+        seed(GROUP, &Answer::Ahead(Time(7))),
         seed(GROUP, &Answer::Reply { zxid: 1, error: -101, body: Bytes::new() }),
         seed(GROUP, &Notice::Fired { at: AT, kind: 1, path: "/a".to_owned(), zxid: 3 }),
         seed(GROUP, &Notice::Over(AT)),
@@ -203,12 +210,15 @@ fn run(input: &[u8]) {
         other.due(at, now);
         let operation = match what % 4 {
             0 => Bytes::copy_from_slice(steps.chunk()),
-            1 => Operation::Open { timeout: 4_000, password: sealed(&PASSWORD), who: Vec::new() }.to_wire(),
+            1 => said(Operation::Open { timeout: 4_000, password: sealed(&PASSWORD), who: Vec::new() })
+                .to_wire(),
             _ => {
                 let at = steps.one_of(&one.open).copied().unwrap_or(AT);
                 let codes = requests();
                 let code = codes[steps.below(codes.len())].0;
-                Operation::Request { at, code, body: Bytes::copy_from_slice(steps.chunk()) }.to_wire()
+                let when = Time(now + 1_000_000 * u64::from(what / 64));
+                let body = Bytes::copy_from_slice(steps.chunk());
+                Said { when, operation: Operation::Request { at, code, body } }.to_wire()
             }
         };
         let answer = one.run(at, now, client, &operation);

@@ -83,6 +83,7 @@ const LAYERS: &[Layer] = &[
             "thiserror",
             "tokio",
             "tokio-rustls",
+            "tracing",
             "x509-cert",
         ],
     },

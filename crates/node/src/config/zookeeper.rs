@@ -141,11 +141,14 @@ fn user(checks: &Checks<'_>, value: &Spanned<String>) -> Result<String, ConfigEr
     if is_user(text) { Ok(text.clone()) } else { Err(checks.0.error(value.span(), NO_USER, USER)) }
 }
 
+/// What operations and state of the service look like, and mean: groups of builds in which that differs are none.
+const FORM: u64 = 2;
+
 /// What of it names the group: all that its replicas must have alike.
 pub(super) fn name(settings: &ZooKeeper, hasher: &mut Hasher) {
     // Taken apart, so that what is added is not forgotten here. The text follows from the rest of the group.
     let ZooKeeper { superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
-    hasher.bytes(b"zookeeper").bytes(superuser.as_deref().unwrap_or_default().as_bytes());
+    hasher.bytes(b"zookeeper").number(FORM).bytes(superuser.as_deref().unwrap_or_default().as_bytes());
     hasher.number(timeouts.0.into()).number(timeouts.1.into()).number((*grace).into());
     hasher.number(*sessions).number(u64::from(*enforces_quotas));
 }

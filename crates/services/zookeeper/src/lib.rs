@@ -32,7 +32,7 @@ mod watches;
 pub use changes::{Change, changes, may_change, path_of, without_secret};
 pub use code::Code;
 pub use message::{
-    Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, sealed,
+    Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, Said, sealed,
 };
 pub use path::MAX_PATH;
 pub use request::only_reads;

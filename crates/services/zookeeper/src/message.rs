@@ -3,7 +3,7 @@
 use crate::acl::{Id, MAX_ID};
 use crate::path::MAX_PATH;
 use bytes::Bytes;
-use troth_types::{Digest, Hasher, Malformed, Reader, Wire, put_bytes, put_list};
+use troth_types::{Digest, Hasher, Malformed, Reader, Time, Wire, put_bytes, put_list};
 
 /// The longest body of a request or a reply, in bytes: ZooKeeper's own packet limit is half of it.
 pub const MAX_BODY: usize = 2 << 20;
@@ -89,6 +89,30 @@ pub enum Operation {
     Touch(Vec<Attachment>),
 }
 
+/// What a gateway asks for as it is sent to the group: with the gateway's time of day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// When it is sent. The group does nothing of what comes from its future by more than half of the grace of sessions:
+    /// a primary may date a batch back, and nobody's sign of life with it.
+    pub when: Time,
+    /// What.
+    pub operation: Operation,
+}
+
+impl Said {
+    /// The bytes that [`Said::wire`] adds to those of an operation.
+    pub const OVERHEAD: usize = 8;
+
+    /// An operation's bytes as they are sent at this time.
+    #[must_use]
+    pub fn wire(when: Time, operation: &[u8]) -> Bytes {
+        let mut out = Vec::with_capacity(Self::OVERHEAD + operation.len());
+        when.encode(&mut out);
+        out.extend_from_slice(operation);
+        Bytes::from(out)
+    }
+}
+
 /// What it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -110,6 +134,20 @@ pub enum Answer {
     },
     /// Those of the touched that are over: ended, or attached anew.
     Over(Vec<Attachment>),
+    /// Nothing was done: what was said is ahead of the agreed time, which this is, by more than can be borne. The gateway's
+    /// clock is wrong, or a faulty primary has dated the batch back.
+    Ahead(Time),
+}
+
+impl Answer {
+    /// The agreed time, where nothing was done because of it.
+    #[must_use]
+    pub fn is_ahead_of(&self) -> Option<Time> {
+        match self {
+            Self::Ahead(agreed) => Some(*agreed),
+            Self::Attached { .. } | Self::Reply { .. } | Self::Over(_) => None,
+        }
+    }
 }
 
 /// What it says of its own accord.
@@ -194,6 +232,17 @@ impl Wire for Operation {
     }
 }
 
+impl Wire for Said {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.when.encode(out);
+        self.operation.encode(out);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { when: Wire::decode(reader)?, operation: Wire::decode(reader)? })
+    }
+}
+
 impl Wire for Answer {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -212,6 +261,10 @@ impl Wire for Answer {
                 out.push(2);
                 put_list(out, sessions);
             }
+            Self::Ahead(agreed) => {
+                out.push(3);
+                agreed.encode(out);
+            }
         }
     }
 
@@ -224,6 +277,7 @@ impl Wire for Answer {
                 body: reader.bytes("a response", 2 * MAX_BODY)?,
             },
             2 => Self::Over(reader.list("sessions that are over", MAX_TOUCHED)?),
+            3 => Self::Ahead(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("an answer", u64::from(other))),
         })
     }

@@ -32,13 +32,21 @@ pub(crate) enum Stay {
 }
 
 impl Stay {
-    /// As `ephemeralOwner` says it.
-    pub(crate) fn owner(self) -> i64 {
+    /// As it is kept.
+    fn owner(self) -> i64 {
         match self {
             Self::Persistent => 0,
             Self::Ephemeral(session) => session,
             Self::Container => CONTAINER,
             Self::Ttl(millis) => TTL_MARK | millis,
+        }
+    }
+
+    /// As `ephemeralOwner` says it to clients: ZooKeeper tells them of no other nodes how long they stay.
+    fn shown_owner(self) -> i64 {
+        match self {
+            Self::Ephemeral(session) => session,
+            Self::Persistent | Self::Container | Self::Ttl(_) => 0,
         }
     }
 
@@ -123,7 +131,7 @@ impl Node {
         // Both creations and deletions change it: twice those created less those that are there.
         let child_version = self.creations.wrapping_mul(2).wrapping_sub(children);
         out.long(self.created_zxid).long(self.modified_zxid).long(self.created).long(self.modified);
-        out.int(self.version).int(child_version).int(self.acl_version).long(self.stay.owner());
+        out.int(self.version).int(child_version).int(self.acl_version).long(self.stay.shown_owner());
         out.int(i32::try_from(self.data.length()).unwrap_or(i32::MAX)).int(children).long(self.children_zxid);
     }
 

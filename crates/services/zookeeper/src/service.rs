@@ -4,7 +4,7 @@ use crate::acl::{Id, digest_id};
 use crate::counters::Counters;
 use crate::events::{Events, MAX_MISSED};
 use crate::jute::Output;
-use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::message::{Answer, Attachment, Notice, Operation, Said};
 use crate::request::{self, Look as Reading, Request, Write};
 use crate::sessions::{self, Lives, Opening, Session};
 use crate::store::Changes;
@@ -110,6 +110,13 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 Err(why)
             }
         }
+    }
+
+    /// Whether something was said so far ahead of the agreed time that nothing can be made of it. What an honest primary
+    /// proposes it received before, so only its clock and the gateway's are between the two. Were more borne, a session
+    /// that was heard of could end before its time-out has passed.
+    fn is_ahead(&self, said: Time) -> bool {
+        said.0 > self.now.saturating_add(u64::from(self.service.grace) * 1000 / 2)
     }
 
     fn lives(&self) -> Lives {
@@ -415,8 +422,9 @@ impl Application for ZooKeeper {
 
     fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
         let mut work = Work::begin(self, state, cx);
-        let answer = match Operation::from_wire(operation) {
-            Ok(operation) => work.operation(operation),
+        let answer = match Said::from_wire(operation) {
+            Ok(said) if work.is_ahead(said.when) => Answer::Ahead(Time(work.now)),
+            Ok(said) => work.operation(said.operation),
             Err(_) => refused(&work.counters, Code::MarshallingError),
         };
         answer.to_wire()
@@ -425,7 +433,10 @@ impl Application for ZooKeeper {
     fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
         let counters = Counters::of(&mut &*state).unwrap_or_default();
         let answer = || {
-            let Ok(Operation::Request { at, code, body }) = Operation::from_wire(operation) else {
+            // A read is no sign of life, so it does not matter when it was said.
+            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
+                Said::from_wire(operation)
+            else {
                 return Err(Code::MarshallingError);
             };
             let session = Session::attached(&mut &*state, at, client)?;

@@ -17,7 +17,7 @@ use troth_types::{ClientId, Digest, FrameDraft, GroupId, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::events::MAX_MISSED;
 use troth_zookeeper::jute::{Input, Output};
-use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, ZooKeeper, opcode, sealed};
+use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, Said, ZooKeeper, opcode, sealed};
 
 /// The service and its model, one operation after the other.
 struct Beside {
@@ -62,6 +62,12 @@ impl Beside {
     }
 
     fn execute(&mut self, client: ClientId, operation: &Bytes) -> Answer {
+        self.execute_said(client, self.now, operation)
+    }
+
+    /// Of what a gateway says at this time by its clock.
+    fn execute_said(&mut self, client: ClientId, when: u64, operation: &Bytes) -> Answer {
+        let operation = &Said::wire(Time(when), operation);
         self.seq += 1;
         let (seq, now) = (Seq(self.seq), Time(self.now));
         let mut events = Vec::new();
@@ -77,7 +83,7 @@ impl Beside {
             expected,
             "operation {}: {:?} is answered {decoded:?}, by the model {:?}",
             self.seq,
-            Operation::from_wire(operation),
+            Said::from_wire(operation),
             Answer::from_wire(&expected)
         );
         self.same_events(&events, told);
@@ -86,8 +92,9 @@ impl Beside {
     }
 
     fn query(&self, client: ClientId, operation: &Bytes) {
+        let operation = &Said::wire(Time(u64::MAX), operation);
         let answer = self.service.query(&StateView::new(&self.map), client, operation);
-        assert_eq!(answer, self.model.query(client, operation), "{:?}", Operation::from_wire(operation));
+        assert_eq!(answer, self.model.query(client, operation), "{:?}", Said::from_wire(operation));
     }
 }
 
@@ -183,7 +190,9 @@ fn compare(seed: u64, steps: u64) -> (BTreeMap<&'static str, u64>, usize) {
         }
         beside.pass(pause);
         let (gateway, operation) = crowd.operation();
-        let answer = beside.execute(ClientId(gateway), &operation);
+        let (off, far) = (crowd.rng.below(4_000_000), crowd.rng.one_in(12));
+        let when = if far { beside.now + off } else { beside.now - off };
+        let answer = beside.execute_said(ClientId(gateway), when, &operation);
         crowd.learn(gateway, &operation, &answer);
         beside.query(ClientId(gateway), &operation);
         if step % 50 == 0 {
@@ -215,6 +224,7 @@ fn the_service_is_what_its_model_is() {
         "transactions undone",
         "watch events",
         "quotas",
+        "said ahead of the agreed time",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count >= 10), "{what}: {counts:?}");
     }
@@ -360,7 +370,7 @@ fn batch(seq: u64, operations: &[Operation]) -> Ordered {
             client: ClientId(1),
             number: 10 * seq + at as u64,
             events_seen: 0,
-            operations: vec![operation.to_wire()],
+            operations: vec![Said::wire(Time(0), &operation.to_wire())],
         };
         let signature = ModelSigner::new(1).sign(&draft.signing_digest());
         Verified::made_here(Arc::new(draft.sign(signature)))
@@ -396,7 +406,7 @@ fn fast_reads_trip_on_what_was_never_so_and_on_what_is_no_longer_or_not_yet() {
     model.apply(&batch(4, &[]), 0);
     let mut body = Output::new();
     body.text("/a").boolean(false);
-    let read = request(opcode::GET_DATA, body).to_wire();
+    let read = Said::wire(Time(0), &request(opcode::GET_DATA, body).to_wire());
     let at_place = |seq| replies.model.coordination(Seq(seq)).expect("applied").query(ClientId(1), &read);
     let judge = |answer: Bytes, since, until, events| {
         let (client, operation) = (ClientId(1), read.clone());

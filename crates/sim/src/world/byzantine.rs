@@ -10,7 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
-use troth_types::{ClientId, Digest, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, ToReplica, Wire};
+use troth_types::{
+    ClientId, Digest, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Time, ToReplica, Wire,
+};
+use troth_zookeeper::Said;
 
 /// So many clients spoil the tags of a part of the replicas each: no part is more than f, all together are everybody.
 pub const SPOILERS: usize = 4;
@@ -109,7 +112,9 @@ impl ByzantineClient {
 
     fn operation(&mut self) -> Bytes {
         if let Some((town, talk)) = &mut self.among {
-            return nuisance(&mut self.rng, &town.borrow(), talk);
+            let nuisance = nuisance(&mut self.rng, &town.borrow(), talk);
+            // Its clock says what it wants.
+            return Said::wire(Time(self.rng.pick(&[0, 1, u64::MAX])), &nuisance);
         }
         // Keys of its own: what it does to itself is its own matter.
         let key = Bytes::from(format!("z{}", self.rng.below(3)));

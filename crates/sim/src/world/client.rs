@@ -161,9 +161,9 @@ impl Client {
             let read = !self.healed && self.rng.below(100) < self.reads_share;
             let count = if self.rng.one_in(10) { 2 } else { 1 };
             let operations = if read {
-                vec![self.workload.read(&mut self.rng)]
+                vec![self.workload.read(now, &mut self.rng)]
             } else {
-                self.workload.operations(&mut self.rng, count)
+                self.workload.operations(now, &mut self.rng, count)
             };
             let taken = if read {
                 self.ask(now, operations[0].clone())
@@ -195,7 +195,7 @@ impl Client {
 
     /// Submits a fast read beside the workload.
     pub fn read(&mut self, now: u64, since: Seq) {
-        let operation = self.workload.read(&mut self.rng);
+        let operation = self.workload.read(now, &mut self.rng);
         if let Ok(ticket) = self.ask(now, operation.clone()) {
             let (operations, since) = (vec![operation], self.must_show(since, true));
             let submission = Submission { operations, invoked: now, since, read: true, fresh: false };

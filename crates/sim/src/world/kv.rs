@@ -82,11 +82,11 @@ impl KvWorkload {
 }
 
 impl Workload for KvWorkload {
-    fn operations(&mut self, rng: &mut Rng, count: usize) -> Vec<Bytes> {
+    fn operations(&mut self, _: u64, rng: &mut Rng, count: usize) -> Vec<Bytes> {
         (0..count).map(|_| self.operation(rng).to_wire()).collect()
     }
 
-    fn read(&mut self, rng: &mut Rng) -> Bytes {
+    fn read(&mut self, _: u64, rng: &mut Rng) -> Bytes {
         Operation::Get { key: self.key(rng) }.to_wire()
     }
 

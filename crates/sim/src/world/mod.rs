@@ -21,6 +21,7 @@ pub use event::Agenda;
 pub(crate) use losses::MOST_EPOCHS;
 pub use network::Network;
 pub use node::Machine;
+pub(crate) use node::WALL_START;
 pub(crate) use setup::limits;
 pub(crate) use workload::{Called, Workload};
 

@@ -24,7 +24,7 @@ use crate::storage::Storage;
 pub type Machine<P> = Replica<<P as Protocol>::Agreement, Watched<Executor<Service>>>;
 
 /// The wall clock at virtual time 0: microseconds since the Unix epoch.
-const WALL_START: u64 = 1_700_000_000_000_000;
+pub(crate) const WALL_START: u64 = 1_700_000_000_000_000;
 
 /// A host and what belongs to it.
 pub struct Node<P: Protocol> {

@@ -7,10 +7,10 @@ use troth_types::{ClientId, Event, Seq};
 
 /// What a client does with a service.
 pub trait Workload {
-    /// So many operations, to be ordered together.
-    fn operations(&mut self, rng: &mut Rng, count: usize) -> Vec<Bytes>;
+    /// So many operations, to be ordered together. `now` is virtual microseconds.
+    fn operations(&mut self, now: u64, rng: &mut Rng, count: usize) -> Vec<Bytes>;
     /// One that only reads.
-    fn read(&mut self, rng: &mut Rng) -> Bytes;
+    fn read(&mut self, now: u64, rng: &mut Rng) -> Bytes;
     /// What was asked has an outcome, or will have none that the client learns.
     fn done(&mut self, call: &Called<'_>, checks: &mut Checks);
     /// An event was delivered.

@@ -3,9 +3,9 @@
 use super::Model;
 use bytes::Bytes;
 use troth_exec::{Application, StateView};
-use troth_types::Wire;
+use troth_types::{Time, Wire};
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Operation, opcode};
+use troth_zookeeper::{Operation, Said, opcode};
 
 /// Paths that come and go: where the model has none, the replica must have none.
 const OFTEN_GONE: [&str; 4] = ["/n0", "/n1", "/n0/c0", "/n1/c1"];
@@ -19,7 +19,8 @@ pub fn audit<A: Application>(service: &A, state: &StateView<'_>, model: &Model) 
     let mut ask = |session: &super::Session, code: i32, path: &str| {
         let mut body = Output::new();
         body.text(path).boolean(false);
-        let operation = Operation::Request { at: session.at, code, body: body.finish() }.to_wire();
+        let operation = Operation::Request { at: session.at, code, body: body.finish() };
+        let operation = Said { when: Time(0), operation }.to_wire();
         let answer: Bytes = service.query(state, session.gateway, &operation);
         let expected = model.query(session.gateway, &operation);
         asked += 1;

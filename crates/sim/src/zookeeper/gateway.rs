@@ -2,16 +2,16 @@
 
 use super::talk::{Talk, is_over};
 use crate::checks::{Checks, FastRead};
-use crate::world::{Called, Workload};
+use crate::world::{Called, WALL_START, Workload};
 use crate::{Options, Rng};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use troth_types::{ClientId, Digest, Event, Wire};
+use troth_types::{ClientId, Digest, Event, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Input;
-use troth_zookeeper::{Answer, Attachment, Notice, Operation, Password, opcode, sealed};
+use troth_zookeeper::{Answer, Attachment, Notice, Operation, Password, Said, opcode, sealed};
 
 /// The sessions of a gateway that its clients use.
 const SESSIONS: usize = 3;
@@ -62,6 +62,8 @@ pub struct Gateway {
     passwords: BTreeMap<Digest, Password>,
     asked: u64,
     id: ClientId,
+    /// Its clock is ahead by so much, as those of replicas are.
+    skew: u64,
 }
 
 impl Gateway {
@@ -69,7 +71,15 @@ impl Gateway {
     #[must_use]
     pub fn new(options: &Options, id: ClientId, town: Rc<RefCell<Town>>) -> Self {
         let talk = Talk::new(id.0, options.keys);
-        Self { talk, town, held: Vec::new(), passwords: BTreeMap::new(), asked: 0, id }
+        let skew = match options.skew {
+            0 => 0,
+            skew => Rng::stream(options.seed, "gateway's clock", id.0).below(skew),
+        };
+        Self { talk, town, held: Vec::new(), passwords: BTreeMap::new(), asked: 0, id, skew }
+    }
+
+    fn said(&self, now: u64, operation: Operation) -> Bytes {
+        Said { when: Time(WALL_START + now + self.skew), operation }.to_wire()
     }
 
     fn timeout(rng: &mut Rng) -> u32 {
@@ -195,16 +205,17 @@ impl Gateway {
 }
 
 impl Workload for Gateway {
-    fn operations(&mut self, rng: &mut Rng, count: usize) -> Vec<Bytes> {
+    fn operations(&mut self, now: u64, rng: &mut Rng, count: usize) -> Vec<Bytes> {
         if rng.one_in(60) {
             // It crashes. It keeps nothing; its clients know their sessions and passwords.
             self.held.clear();
             self.passwords.clear();
         }
-        (0..count).map(|_| self.operation(rng).to_wire()).collect()
+        let operations: Vec<Operation> = (0..count).map(|_| self.operation(rng)).collect();
+        operations.into_iter().map(|operation| self.said(now, operation)).collect()
     }
 
-    fn read(&mut self, rng: &mut Rng) -> Bytes {
+    fn read(&mut self, now: u64, rng: &mut Rng) -> Bytes {
         let own: Vec<Attachment> = self.held.iter().map(|held| held.at).collect();
         let at = match self.town.borrow().any(rng) {
             // Sometimes somebody else's.
@@ -213,7 +224,7 @@ impl Workload for Gateway {
             _ => rng.pick(&own),
         };
         let (code, body) = self.talk.look(rng);
-        Operation::Request { at, code, body }.to_wire()
+        self.said(now, Operation::Request { at, code, body })
     }
 
     fn done(&mut self, call: &Called<'_>, checks: &mut Checks) {
@@ -229,9 +240,9 @@ impl Workload for Gateway {
             checks.reads.reveal(done.unwrap_or_default());
         }
         for (operation, result) in call.operations.iter().zip(results) {
-            let (operation, answer) = (Operation::from_wire(operation), Answer::from_wire(result));
-            if let (Ok(operation), Ok(answer)) = (operation, answer) {
-                self.learn(&operation, answer);
+            let (said, answer) = (Said::from_wire(operation), Answer::from_wire(result));
+            if let (Ok(said), Ok(answer)) = (said, answer) {
+                self.learn(&said.operation, answer);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Town;
 use super::talk::Talk;
 use crate::Rng;
 use bytes::Bytes;
-use troth_types::Wire;
+use troth_types::{Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, sealed};
 
@@ -29,7 +29,8 @@ pub fn lie_about(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
             }
             Answer::Over(all)
         }
-        Answer::Reply { zxid, error, body } => match rng.below(5) {
+        Answer::Ahead(agreed) => Answer::Ahead(Time(agreed.0 + 1)),
+        Answer::Reply { zxid, error, body } => match rng.below(6) {
             0 => Answer::Reply { zxid: zxid + 1 + rng.below(3) as i64, error, body },
             1 => {
                 let error =
@@ -37,6 +38,7 @@ pub fn lie_about(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
                 Answer::Reply { zxid, error: error.number(), body: Bytes::new() }
             }
             2 => Answer::Reply { zxid, error: 0, body: Bytes::new() },
+            3 => Answer::Ahead(Time(rng.below(9))),
             _ => {
                 // Somewhere in the data, or in the versions behind them.
                 let mut body = body.to_vec();

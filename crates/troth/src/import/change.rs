@@ -65,12 +65,11 @@ impl Walk<'_> {
         Ok(left.into_iter().flatten().collect())
     }
 
-    /// A node of another kind is another node: it goes with what is below it, and is made anew.
+    /// An ephemeral node is another node: it goes with what is below it, and is made anew.
     fn replace(&mut self, node: Read) -> Result<(), Failure> {
         if self.extra != Extra::Delete || node.path == "/" {
             let path = self.target.at(&node.path);
-            self.tally
-                .problem(&path, format_args!("it is of another kind there; --delete-extra replaces it"));
+            self.tally.problem(&path, format_args!("it is ephemeral there; --delete-extra replaces it"));
             return Ok(());
         }
         self.push(Visit::Node { path: node.path.clone(), there: false, deep: node.deep })?;

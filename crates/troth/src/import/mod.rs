@@ -106,14 +106,15 @@ struct ZooKeeper {
     /// Its private key, as PEM.
     #[arg(long, value_name = "FILE", requires = "from_tls_certificates")]
     from_tls_key: Option<PathBuf>,
-    /// Remove nodes of the group that the ensemble does not have, below --path, and make those anew that are of another kind.
+    /// Remove nodes of the group that the ensemble does not have, below --path, and make those anew that are ephemeral here.
     #[arg(long)]
     delete_extra: bool,
     /// Let nodes be that only the group has, and take them for no difference.
     #[arg(long, conflicts_with = "delete_extra")]
     keep_extra: bool,
     /// What a node is that stays in the ensemble for all that its servers tell; they hide containers and times to live. PATH as
-    /// clients see it; with /* at its end, all children of the node before that. Others come to stay.
+    /// clients see it; with /* at its end, all children of the node before that. Others come to stay. The group does not tell either:
+    /// what is there already stays what it is, and is counted.
     #[arg(long = "kind", value_name = "PATH=container|ttl:MS", value_parser = place::told)]
     kinds: Vec<Told>,
     /// Write nothing, and say what is not equal.

@@ -27,6 +27,8 @@ pub(super) struct Tally {
     pub(super) live: u64,
     /// Containers and nodes with a time to live that have gone by themselves at the destination.
     pub(super) gone: u64,
+    /// Nodes on both sides that the command line says are containers or have a time to live: nobody tells whether they are.
+    pub(super) told: u64,
     /// Entries of access control lists whose digests are not SHA-1: nobody can prove to be them.
     pub(super) unprovable: u64,
     /// What could not be read or written.
@@ -54,6 +56,7 @@ impl Tally {
             kept: 0,
             live: 0,
             gone: 0,
+            told: 0,
             unprovable: 0,
             problems: 0,
             differences: 0,

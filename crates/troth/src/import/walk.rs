@@ -107,10 +107,10 @@ pub(super) fn same(one: &[Acl], other: &[Acl]) -> bool {
     one == other || set(one) == set(other)
 }
 
-/// Whether nodes are of different kinds for all that is known: ZooKeeper's servers tell of a container, and of a node with a
-/// time to live, what they tell of one that stays.
+/// Whether nodes are of different kinds for all that is known: both sides tell of a container, and of a node with a time to
+/// live, what they tell of one that stays.
 pub(super) fn differ(source: Kind, target: Kind) -> bool {
-    source != target && !(source == Kind::Persistent && matches!(target, Kind::Container | Kind::Ttl(_)))
+    (source == Kind::Ephemeral) != (target == Kind::Ephemeral)
 }
 
 /// Whether the server hid a digest from who may not change the list.
@@ -332,8 +332,9 @@ impl<'a> Walk<'a> {
             if self.is_of_servers(path) {
                 continue;
             }
+            self.tally.told += u64::from(matches!(source.stat.kind(), Kind::Container | Kind::Ttl(_)));
             if differ(source.stat.kind(), target.stat.kind()) {
-                self.tally.difference(shown, "it is of another kind (persistent, container, time to live)");
+                self.tally.difference(shown, "one of them is ephemeral");
             }
             if source.data != target.data {
                 self.tally.difference(shown, "its data are others");

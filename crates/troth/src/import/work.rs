@@ -183,6 +183,10 @@ fn describe(source: &Side, tally: &Tally) {
         (tally.ephemerals, "ephemeral nodes of the source are left out: their sessions are not here"),
         (tally.live, "ephemeral nodes of the destination were let be: clients use it already"),
         (tally.kept, "nodes, with what is below them, are only at the destination"),
+        (
+            tally.told,
+            "nodes that --kind names are on both sides; those that an earlier run brought stay what they were made",
+        ),
         (tally.gone, "containers or nodes with a time to live have gone by themselves at the destination"),
         (
             tally.unprovable,

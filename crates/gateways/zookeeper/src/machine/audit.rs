@@ -118,6 +118,7 @@ impl Said<'_> {
             Some(Answer::Reply { zxid, error, .. }) => (Outcome::Failure(*error), Some(*zxid)),
             Some(Answer::Attached { .. }) => (Outcome::Success, None),
             Some(Answer::Over(_)) => (Outcome::Unknown, None),
+            Some(Answer::Ahead(_)) => (Outcome::NotExecuted, None),
             None => match self {
                 Said::Error(error) if !error.outcome_unknown() => (Outcome::NotExecuted, None),
                 _ => (Outcome::Unknown, None),

@@ -70,10 +70,7 @@ impl Machine {
                 self.ask_for_session(now, id)
             }
             // What it has seen was of another group, or is lost; or nobody answers.
-            _ => {
-                self.measures.entered[FAILED] += 1;
-                self.end(id, false, Ended::Unanswered);
-            }
+            other => self.keep_out(id, other.as_ref()),
         }
     }
 
@@ -138,11 +135,16 @@ impl Machine {
                     self.end(id, false, Ended::Unanswered);
                 }
             }
-            _ => {
-                self.measures.entered[FAILED] += 1;
-                self.end(id, false, Ended::Unanswered);
-            }
+            other => self.keep_out(id, other.as_ref()),
         }
+    }
+
+    /// A client has no session through this gateway now, for what the group answered.
+    fn keep_out(&mut self, id: ConnectionId, answer: Option<&Answer>) {
+        self.measures.entered[FAILED] += 1;
+        let ahead = answer.and_then(Answer::is_ahead_of);
+        self.behind = ahead.or(self.behind);
+        self.end(id, false, if ahead.is_some() { Ended::Ahead } else { Ended::Unanswered });
     }
 
     /// There is no such session.

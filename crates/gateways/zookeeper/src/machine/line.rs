@@ -4,10 +4,11 @@ use super::measures::Times;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::{Limits, Time};
+use troth_zookeeper::Said;
 
-/// The bytes of a frame beside its operations, and those of an operation's length in it.
+/// The bytes of a frame beside its operations, and those of an operation's length in it and of when it is said.
 const FRAME_OVERHEAD: usize = 128;
-const OPERATION_OVERHEAD: usize = 4;
+const OPERATION_OVERHEAD: usize = 4 + Said::OVERHEAD;
 /// Reads of one connection on their way together: what comes of those behind the first waits for it.
 const MOST_ASKED: usize = 64;
 

@@ -27,6 +27,8 @@ pub(super) struct Liveness {
     touch_at: Option<Time>,
     /// Whether signs of life are on their way.
     touching: bool,
+    /// Whether the group did nothing of the last ones, because this machine's clock is ahead of its.
+    ahead: bool,
 }
 
 impl Session {
@@ -102,7 +104,9 @@ impl Machine {
                 Stage::New | Stage::Entering(_) => {
                     (connection.opened.after(handshake) <= now, Ended::Handshake)
                 }
-                Stage::Attached(session) if session.is_unconfirmed(now) => (true, Ended::Unconfirmed),
+                Stage::Attached(session) if session.is_unconfirmed(now) => {
+                    (true, if self.liveness.ahead { Ended::Ahead } else { Ended::Unconfirmed })
+                }
                 // From one that is not read because of its bounds nothing can be heard.
                 Stage::Attached(_) if self.is_full(connection) => (false, Ended::Silent),
                 Stage::Attached(session) => (connection.heard.after(session.timeout) <= now, Ended::Silent),
@@ -172,7 +176,12 @@ impl Machine {
         results: Result<Vec<Bytes>, ClientError>,
     ) {
         self.liveness.touching = self.calls.values().any(|purpose| matches!(purpose, Purpose::Touch(..)));
-        if let Some(Answer::Over(over)) = only(results) {
+        let answer = only(results);
+        rule!("ZKG-L5");
+        let ahead = answer.as_ref().and_then(Answer::is_ahead_of);
+        self.liveness.ahead = ahead.is_some();
+        self.behind = ahead.or(self.behind);
+        if let Some(Answer::Over(over)) = answer {
             for at in over {
                 self.over(at);
             }

@@ -94,10 +94,12 @@ pub(super) enum Ended {
     Over,
     /// The group did not answer, or not in a way that can be passed on.
     Unanswered,
+    /// The group's time is behind this machine's clock by more than it bears.
+    Ahead,
 }
 
 /// The names of [`Ended`], in order.
-pub(crate) const ENDED: [&str; 10] = [
+pub(crate) const ENDED: [&str; 11] = [
     "malformed",
     "outstanding",
     "unread",
@@ -108,6 +110,7 @@ pub(crate) const ENDED: [&str; 10] = [
     "events_lost",
     "session_over",
     "unanswered",
+    "clock_ahead",
 ];
 
 /// Why a packet was refused.

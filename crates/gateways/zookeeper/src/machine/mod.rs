@@ -142,6 +142,8 @@ pub struct Machine {
     /// The bytes that what a read shows may have, as far as the last answers tell.
     expected: usize,
     liveness: Liveness,
+    /// The agreed time of which the group said that it is far behind this machine's.
+    behind: Option<Time>,
     statistics: Statistics,
     measures: Measures,
     slow: slow::Pace,
@@ -170,6 +172,7 @@ impl Machine {
             known: 0,
             expected: 0,
             liveness: Liveness::default(),
+            behind: None,
             statistics: Statistics::default(),
             measures: Measures::default(),
             slow: slow::Pace::default(),
@@ -190,6 +193,12 @@ impl Machine {
     /// for them.
     pub fn poll_record(&mut self) -> Option<Record> {
         self.records.0.pop_front()
+    }
+
+    /// The agreed time, if the group has said since the last call of this that what it was asked was ahead of it by more than
+    /// it bears (ZKG-L5).
+    pub fn take_behind(&mut self) -> Option<Time> {
+        self.behind.take()
     }
 
     /// Connections now.

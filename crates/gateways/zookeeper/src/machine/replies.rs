@@ -69,6 +69,12 @@ impl Machine {
         let Some(answers) = answers.filter(|answers| answers.len() == numbers.len()) else {
             return self.end(id, true, Ended::Unanswered);
         };
+        rule!("ZKG-L5");
+        let ahead = answers.iter().flatten().find_map(Answer::is_ahead_of);
+        if ahead.is_some() {
+            self.behind = ahead;
+            return self.end(id, true, Ended::Ahead);
+        }
         // Replies that are marks say nothing: perhaps none was executed.
         if answers.iter().any(Option::is_some)
             && let Some(session) = connection.session()
@@ -129,6 +135,10 @@ impl Machine {
                 Some(answer) if is_mark(&answer) => {
                     connection.line.settled(number, too_large());
                     return self.advance(now, id);
+                }
+                Some(Answer::Ahead(agreed)) => {
+                    self.behind = Some(agreed);
+                    return self.end(id, true, Ended::Ahead);
                 }
                 answer => {
                     shown = answer.as_ref().map_or(0, shown_bytes);

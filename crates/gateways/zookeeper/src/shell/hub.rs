@@ -23,9 +23,12 @@ use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 use troth_client::{ClientError, Course};
 use troth_types::{Event, Time};
+use troth_zookeeper::Said;
 
 /// Messages taken per turn.
 const TURN: usize = 256;
+/// The least time between two warnings of the clock.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 /// How long connections may take to end when the gateway does.
 const GOING: Duration = Duration::from_secs(3);
 
@@ -84,6 +87,8 @@ pub(super) struct Hub<G> {
     logs: Logs,
     /// Pages that wait for what the group's client says.
     pages: JoinSet<()>,
+    /// When it was last said that the clock is ahead.
+    warned: Option<Instant>,
 }
 
 /// The time of day when the gateway began, and how long ago that is.
@@ -93,12 +98,16 @@ struct Clock {
     since: Instant,
 }
 
+/// What the system's clock says, which may have been set since the gateway began.
+#[expect(clippy::disallowed_methods, reason = "the shell tells the machine and the group the time")]
+fn time_of_day() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
 impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "the shell tells the machine the time")]
     fn new() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let began = Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
-        Self { began, since: Instant::now() }
+        Self { began: time_of_day(), since: Instant::now() }
     }
 
     fn now(self) -> Time {
@@ -160,6 +169,7 @@ impl<G: Group> Hub<G> {
             counts,
             logs,
             pages: JoinSet::new(),
+            warned: None,
         }
     }
 
@@ -188,6 +198,9 @@ impl<G: Group> Hub<G> {
                 _ = &mut stopped => break,
             }
             self.hand_out();
+            if let Some(agreed) = self.machine.take_behind() {
+                self.warn_of_the_clock(agreed);
+            }
             while self.connections.try_join_next().is_some() {}
             while self.pages.try_join_next().is_some() {}
         }
@@ -285,6 +298,19 @@ impl<G: Group> Hub<G> {
         }
     }
 
+    /// Who runs the gateway must learn why nobody is served.
+    fn warn_of_the_clock(&mut self, agreed: Time) {
+        if self.warned.is_some_and(|warned| warned.elapsed() < BETWEEN_WARNINGS) {
+            return;
+        }
+        self.warned = Some(Instant::now());
+        let seconds = time_of_day().0.saturating_sub(agreed.0) as f64 / 1e6;
+        tracing::warn!(
+            "this machine's clock is {seconds:.1} s ahead of the group's, which does nothing of what it says so early: set it, \
+             or look for a replica that proposes old times"
+        );
+    }
+
     fn hand_out(&mut self) {
         self.write_records();
         while let Some(output) = self.machine.poll() {
@@ -305,14 +331,19 @@ impl<G: Group> Hub<G> {
                     }
                 }
                 Output::Execute { call, operations } => {
-                    let answer = self.group.execute_noting(operations);
+                    rule!("ZKG-L5");
+                    let now = time_of_day();
+                    let said = operations.iter().map(|operation| Said::wire(now, operation)).collect();
+                    let answer = self.group.execute_noting(said);
                     self.calls.spawn(async move {
                         let (results, course) = answer.await;
                         (call, results, course)
                     });
                 }
                 Output::Read { call, operation, recent } => {
-                    let answer = self.group.read_noting(operation, recent);
+                    // It may have to be ordered.
+                    let said = Said::wire(time_of_day(), &operation);
+                    let answer = self.group.read_noting(said, recent);
                     self.calls.spawn(async move {
                         let (result, course) = answer.await;
                         (call, result.map(|result| vec![result]), course)

@@ -6,7 +6,7 @@ use crate::Settings;
 use bytes::Bytes;
 use core::time::Duration;
 use troth_client::ClientError;
-use troth_types::{Limits, Wire};
+use troth_types::{Limits, Time, Wire};
 use troth_zookeeper::{Operation, opcode};
 
 fn with_timeout(world: &mut World, millis: i32) -> Client {
@@ -102,6 +102,55 @@ fn signs_of_life_that_do_not_arrive_are_given_again() {
     world.now += 300_000;
     world.tick();
     assert_eq!(world.calls.len(), 1);
+}
+
+#[test]
+fn what_the_group_takes_for_the_future_ends_the_connection() {
+    covers!("ZKG-L5");
+    let mut world = World::new();
+    let ahead = |world: &mut World, at: usize| {
+        world.calls[at].said = Time(world.now + 2_000_001);
+        world.execute(at);
+        world.answer(at);
+    };
+    // A request, which was not executed.
+    let client = world.open(0);
+    world.send(client, 1, opcode::CREATE, &create("/a", "", 0));
+    ahead(&mut world, 0);
+    assert_eq!((world.closed(client), world.take(client)), (Some(true), vec![]));
+    // A session.
+    let client = world.connect(0);
+    world.packet(client, hello(0, 10_000, 0, &[]));
+    ahead(&mut world, 0);
+    assert_eq!((world.closed(client), world.take(client)), (Some(false), vec![]));
+    // A read that had to be ordered.
+    let client = world.open(0);
+    world.send(client, 1, opcode::EXISTS, &get("/a", false));
+    let answer = troth_zookeeper::Answer::Ahead(world.time()).to_wire();
+    world.calls[0].answer = Some((vec![answer], 0));
+    world.answer(0);
+    assert_eq!((world.closed(client), world.take(client)), (Some(true), vec![]));
+    // A sign of life, which counts for nothing: in the end the client is told that it is not heard of.
+    let client = with_timeout(&mut world, 2_000);
+    for _ in 0..4 {
+        world.packet(client, ping());
+        world.now += 300_000;
+        world.tick();
+        while !world.calls.is_empty() {
+            ahead(&mut world, 0);
+        }
+    }
+    assert_eq!(world.closed(client), None);
+    world.now += 200_000;
+    world.tick();
+    assert_eq!(world.closed(client), Some(true));
+    assert!(world.gateways[0].take_behind().is_some(), "whoever runs it learns of it");
+    assert_eq!(world.gateways[0].take_behind(), None);
+    // Once more there is a group: nothing was done.
+    let client = world.open(0);
+    world.send(client, 1, opcode::CREATE, &create("/a", "", 0));
+    world.settle();
+    assert!(matches!(world.take(client)[..], [Packet::Reply { xid: 1, error: 0, .. }]));
 }
 
 #[test]

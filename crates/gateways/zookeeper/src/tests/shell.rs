@@ -7,6 +7,7 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -24,7 +25,15 @@ struct Inner {
     service: ZooKeeper,
     map: MerkleMap,
     seq: u64,
+    /// Microseconds by which the agreed time is behind.
+    behind: u64,
     events: mpsc::Sender<Event>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the group has a clock, as its gateways have")]
+fn time_of_day() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    Time(u64::try_from(since.as_micros()).expect("before the end of time"))
 }
 
 /// One replica that everybody believes.
@@ -35,7 +44,16 @@ impl Local {
     fn new() -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(1024);
         let map = MerkleMap::with_order(b"");
-        (Self(Arc::new(Mutex::new(Inner { service: ZooKeeper::default(), map, seq: 0, events }))), receiver)
+        (
+            Self(Arc::new(Mutex::new(Inner {
+                service: ZooKeeper::default(),
+                map,
+                seq: 0,
+                behind: 0,
+                events,
+            }))),
+            receiver,
+        )
     }
 }
 
@@ -47,11 +65,11 @@ impl Group for Local {
         let group = self.clone();
         async move {
             let mut inner = group.0.lock().expect("nobody panics with it");
-            let Inner { service, map, seq, events } = &mut *inner;
+            let Inner { service, map, seq, behind, events } = &mut *inner;
             *seq += 1;
             let mut told = Vec::new();
             let run = |operation: &Bytes| {
-                let now = Time(1_700_000_000_000_000 + *seq);
+                let now = Time(time_of_day().0 - *behind);
                 let mut cx = OpContext::new(GATEWAY, *seq, Seq(*seq), now, Digest::ZERO, &mut told);
                 service.execute(&mut State::new(map), &mut cx, operation)
             };
@@ -173,6 +191,27 @@ async fn clients_are_served_over_sockets() {
     gateway.stop().await;
     assert!(other.rest().await.is_empty());
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn what_is_said_has_the_time_of_day() {
+    covers!("ZKG-L5");
+    let (group, events) = Local::new();
+    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let settings = Settings { listen, ..Settings::default() };
+    let gateway = Gateway::over(settings, group.clone(), events).await.expect("it starts");
+    let address = gateway.addresses()[0];
+    let mut client = Raw::open(address).await;
+    // A group whose time is an hour ago, and a client with a session and one without.
+    group.0.lock().expect("nobody panics with it").behind = 3_600_000_000;
+    client.send(&request(1, opcode::CREATE, &create("/a", "", 0))).await;
+    assert!(client.rest().await.is_empty());
+    assert!(!Raw::connect(address).await.try_open().await);
+    // Where it is ahead, what is said is old.
+    group.0.lock().expect("nobody panics with it").behind = 0;
+    let mut client = Raw::open(address).await;
+    client.send(&request(1, opcode::CREATE, &create("/a", "", 0))).await;
+    assert_eq!(client.next().await, (1, 0));
 }
 
 #[tokio::test]

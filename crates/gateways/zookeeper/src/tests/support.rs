@@ -8,7 +8,7 @@ use troth_client::{ClientError, Course};
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time, Wire};
 use troth_zookeeper::jute::{Input, Output as Record};
-use troth_zookeeper::{Notice, ZooKeeper, opcode};
+use troth_zookeeper::{Notice, Said, ZooKeeper, opcode};
 
 /// A client's view of its connection.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Call {
     pub gateway: usize,
     pub call: CallId,
     pub operations: Vec<Bytes>,
+    /// The gateway's time of day when it was sent.
+    pub said: Time,
     pub reads: bool,
     /// The batch that a read must show that need not show the present.
     pub least: Option<u64>,
@@ -208,7 +210,8 @@ impl World {
         reads: bool,
         least: Option<u64>,
     ) {
-        self.calls.push_back(Call { gateway, call, operations, reads, least, answer: None, batch: 0 });
+        let said = self.time();
+        self.calls.push_back(Call { gateway, call, operations, said, reads, least, answer: None, batch: 0 });
     }
 
     /// Executes a call that is on its way; a read in the present.
@@ -218,8 +221,10 @@ impl World {
 
     /// The same, but a read that need not show the present is answered from a state up to so many batches before it.
     pub fn execute_behind(&mut self, at: usize, behind: usize) {
-        let Call { gateway, operations, reads, least, answer, .. } = self.calls[at].clone();
+        let Call { gateway, operations, said, reads, least, answer, .. } = self.calls[at].clone();
         assert!(answer.is_none(), "it is executed once");
+        // As the shell does.
+        let operations: Vec<Bytes> = operations.iter().map(|operation| Said::wire(said, operation)).collect();
         let client = ClientId(gateway as u64);
         let mut told = Vec::new();
         let mut shows = self.seq;

@@ -3,11 +3,11 @@
 use super::support::{World, create};
 use crate::acl::{Id, MAX_ID};
 use crate::jute::Output;
-use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::message::{Answer, Attachment, Notice, Operation, Said};
 use crate::{Code, opcode};
 use bytes::Bytes;
 use proptest::prelude::*;
-use troth_types::{Digest, Wire};
+use troth_types::{Digest, Time, Wire};
 
 #[test]
 fn messages_have_one_encoding() {
@@ -20,12 +20,16 @@ fn messages_have_one_encoding() {
         Operation::Request { at, code: -11, body: Bytes::from_static(b"body") },
         Operation::Touch(vec![at, at]),
     ] {
-        assert_eq!(Operation::from_wire(&operation.to_wire()), Ok(operation));
+        assert_eq!(Operation::from_wire(&operation.to_wire()), Ok(operation.clone()));
+        let said = Said { when: Time(9), operation };
+        assert_eq!(Said::wire(said.when, &said.operation.to_wire()), said.to_wire());
+        assert_eq!(Said::from_wire(&said.to_wire()), Ok(said));
     }
     for answer in [
         Answer::Attached { at, timeout: 3 },
         Answer::Reply { zxid: 1 << 40, error: -101, body: Bytes::new() },
         Answer::Over(vec![at]),
+        Answer::Ahead(Time(5)),
     ] {
         assert_eq!(Answer::from_wire(&answer.to_wire()), Ok(answer));
     }
@@ -38,7 +42,7 @@ fn messages_have_one_encoding() {
 fn what_is_no_operation_is_answered_all_the_same() {
     let mut world = World::new();
     let refused = Code::MarshallingError.number();
-    for bytes in [&b""[..], b"\x09", b"\x03\0\0"] {
+    for bytes in [&b""[..], b"\x09", b"\0\0\0\0\0\0\0\0\x09", b"\0\0\0\0\0\0\0\0\x03\0\0"] {
         let answer = world.raw(1, &Bytes::copy_from_slice(bytes));
         assert!(matches!(answer, Answer::Reply { error, .. } if error == refused));
     }

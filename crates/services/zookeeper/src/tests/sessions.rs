@@ -5,6 +5,7 @@ use crate::message::{Answer, Attachment, Notice, Operation, sealed};
 use crate::{Code, ZooKeeper, opcode};
 use bytes::Bytes;
 use troth_exec::{Application, State, StateView};
+use troth_types::Time;
 
 fn attach(world: &mut World, gateway: u64, session: i64, password: [u8; 16]) -> Result<Attachment, i32> {
     match world.run(gateway, &Operation::Attach { session, password, timeout: 10_000, who: Vec::new() }) {
@@ -94,6 +95,64 @@ fn a_session_does_not_end_early() {
         world.well(at, opcode::PING, Bytes::new());
     }
     world.pass(14_600);
+    assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
+}
+
+#[test]
+fn nothing_is_done_of_what_is_said_long_after_the_time_of_its_batch() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let (agreed, bound) = (world.now, 2_000_000);
+    let open = || Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let attach =
+        || Operation::Attach { session: at.session, password: secret(1), timeout: 10_000, who: Vec::new() };
+    let ask = || Operation::Request { at, code: opcode::CREATE, body: create("/mine", "", 1) };
+    let identify = || Operation::Identify { at, id: crate::acl::Id::new("sasl", "me") };
+    let all = [open(), attach(), ask(), identify(), Operation::Touch(vec![at])];
+    let before = world.map.tree_now().digest();
+    for operation in &all {
+        assert_eq!(world.run_said(1, agreed + bound + 1, operation), Answer::Ahead(Time(agreed)));
+        assert_eq!(world.run_said(1, u64::MAX, operation), Answer::Ahead(Time(agreed)));
+    }
+    assert_eq!(world.map.tree_now().digest(), before);
+    // The clocks may be so far apart, and what waited is as good as what is new.
+    assert!(matches!(world.run_said(1, agreed + bound, &ask()), Answer::Reply { error: 0, .. }));
+    assert_eq!(world.run_said(1, 0, &Operation::Touch(vec![at])), Answer::Over(vec![]));
+}
+
+#[test]
+fn who_is_heard_as_early_as_may_be_lives_for_its_time_out() {
+    let mut world = World::new();
+    world.service.timeouts = (4_000, 40_000);
+    let at = world.open(1);
+    // The batch is dated back as far as the service bears; then come steps that are not taken for a standstill.
+    let said = world.now + 2_000_000;
+    assert_eq!(world.run_said(1, said, &Operation::Touch(vec![at])), Answer::Over(vec![]));
+    // The clocks of replicas that vote, and the gateway's, are apart by so much.
+    let apart = 375_000;
+    let promised = said + 10_000_000;
+    while world.now < promised + apart {
+        world.now = (promised + apart).min(world.now + 2_000_000);
+        world.deadline();
+    }
+    world.well(at, opcode::PING, Bytes::new());
+}
+
+/// A primary certifies what came after a standstill at the time of the last batch before it, and behind it, in steps that are
+/// not taken for a standstill, batches up to the present. So it cannot end a session whose client gave a sign of life meanwhile.
+#[test]
+fn signs_of_life_are_not_dated_back() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/mine", "", 1);
+    let before = world.now;
+    let present = before + 60_000_000;
+    assert!(matches!(world.run_said(1, present, &Operation::Touch(vec![at])), Answer::Ahead(_)));
+    while world.now < present {
+        world.now = present.min(world.now + 2_000_000);
+        world.deadline();
+    }
+    // It was told nothing that is not so: the sign of life was not answered.
     assert_eq!(world.ask(1, at, opcode::PING, Bytes::new()).0, Code::SessionExpired.number());
 }
 

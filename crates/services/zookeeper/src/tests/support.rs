@@ -2,7 +2,7 @@
 
 use crate::acl::{Acl, Id, perms};
 use crate::jute::{Input, Output};
-use crate::message::{Answer, Attachment, Notice, Operation, sealed};
+use crate::message::{Answer, Attachment, Notice, Operation, Said, sealed};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
@@ -136,7 +136,12 @@ impl World {
     }
 
     pub fn run(&mut self, gateway: u64, operation: &Operation) -> Answer {
-        self.raw(gateway, &operation.to_wire())
+        self.run_said(gateway, self.now, operation)
+    }
+
+    /// What is said at this time, microseconds.
+    pub fn run_said(&mut self, gateway: u64, when: u64, operation: &Operation) -> Answer {
+        self.raw(gateway, &Said::wire(Time(when), &operation.to_wire()))
     }
 
     pub fn open(&mut self, gateway: u64) -> Attachment {
@@ -188,7 +193,7 @@ impl World {
         let gateway = self.gateway(at);
         let (error, answer) = self.ask(gateway, at, code, body.clone());
         let before = self.map.tree_now().digest();
-        let query = Operation::Request { at, code, body }.to_wire();
+        let query = Said::wire(Time(self.now), &Operation::Request { at, code, body }.to_wire());
         let queried = self.service.query(&StateView::new(&self.map), ClientId(gateway), &query);
         assert_eq!(self.map.tree_now().digest(), before, "a read changes nothing");
         let Answer::Reply { error: other, body, .. } = Answer::from_wire(&queried).expect("answers decode")

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use request::Ask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use troth_types::{ClientId, Digest, Wire};
+use troth_types::{ClientId, Digest, Time, Wire};
 use troth_zookeeper::acl::{Acl, Id, perms};
-use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, ZooKeeper};
+use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, Said, ZooKeeper};
 use watches::Manner;
 
 pub use tree::Node;
@@ -124,11 +124,20 @@ impl Model {
 
     /// Executes an operation.
     pub fn execute(&mut self, turn: Turn<'_>, operation: &Bytes, told: &mut Told) -> Bytes {
-        let answer = match Operation::from_wire(operation) {
-            Ok(operation) => self.operation(turn, operation, told),
+        let answer = match Said::from_wire(operation) {
+            Ok(Said { when, .. }) if self.is_ahead(turn, when) => {
+                self.count("said ahead of the agreed time");
+                Ok(Answer::Ahead(Time(turn.now)))
+            }
+            Ok(said) => self.operation(turn, said.operation, told),
             Err(_) => Err(Code::MarshallingError),
         };
         self.answer(answer)
+    }
+
+    /// Whether nothing is done of it: the clock of who said it is ahead by more than half of the grace.
+    fn is_ahead(&self, turn: Turn<'_>, when: Time) -> bool {
+        when.0.saturating_sub(turn.now) > u64::from(self.settings.grace) * 500
     }
 
     fn answer(&mut self, answer: Result<Answer, Code>) -> Bytes {
@@ -264,7 +273,9 @@ impl Model {
     #[must_use]
     pub fn query(&self, client: ClientId, operation: &Bytes) -> Bytes {
         let answer = || {
-            let Ok(Operation::Request { at, code, body }) = Operation::from_wire(operation) else {
+            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
+                Said::from_wire(operation)
+            else {
                 return Err(Code::MarshallingError);
             };
             self.attached(client, at)?;

@@ -49,12 +49,8 @@ impl Node {
     }
 
     fn shown_owner(&self) -> i64 {
-        match self.kind {
-            Kind::Persistent => 0,
-            Kind::Ephemeral => self.owner,
-            Kind::Container => i64::MIN,
-            Kind::Ttl(millis) => -0x0100_0000_0000_0000 | millis,
-        }
+        // Of the others clients are not told how long they stay.
+        self.session().unwrap_or(0)
     }
 
     /// The record of its stat, with so many children.
