@@ -14,10 +14,11 @@ use crate::protocol::Agreed;
 use crate::report::median;
 use bytes::Bytes;
 use serde_json::json;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 use troth_auth::Ed25519Signer;
-use troth_node::config::{Auth, ClientSecret, Cluster, Durability};
+use troth_node::config::{Auth, ClientSecret, Cluster, TrustedHome};
 use troth_types::{ClientId, ReplicaId};
 
 /// The share of the throughput without an attacker that the project claims, for all clients and for each.
@@ -39,23 +40,29 @@ struct Run {
     view: u64,
     /// Seconds without any outcome, at most.
     silence: f64,
+    /// Whether the attacker did what the attack needs it not to: it served with the older state of its component.
+    served: bool,
 }
 
 /// Measures, prints, and tells whether the claim holds.
 pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
-    let possible = |kind: &Attack| kind.auth() == Auth::Signed || plan.protocol.takes_authenticators();
+    let has_components = Agreed::in_process(plan.protocol, 1).home != TrustedHome::Nowhere;
+    let possible = |kind: &Attack| match kind {
+        Attack::Reboot => has_components,
+        kind => kind.auth() == Auth::Signed || plan.protocol.takes_authenticators(),
+    };
     if let Some(kind) = plan.kind.iter().find(|kind| !possible(kind)) {
-        return Err(
-            format!("{} takes no authenticators: there is no '{}'", plan.protocol, kind.name()).into()
-        );
+        let lacks =
+            if *kind == Attack::Reboot { "has no trusted components" } else { "takes no authenticators" };
+        return Err(format!("{} {lacks}: there is no '{}'", plan.protocol, kind.name()).into());
     }
     let all = || Attack::ALL.into_iter().filter(possible).collect();
     let kinds = if plan.kind.is_empty() { all() } else { plan.kind.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limit = Duration::from_secs(plan.seconds) + DRAIN + OVERHEAD;
-    let once = |auth, attack| {
+    let once = |kind, attacked: bool| {
         LocalSet::new().block_on(&runtime, async {
-            tokio::time::timeout(limit, measure(plan, auth, attack))
+            tokio::time::timeout(limit, measure(plan, kind, attacked.then_some(kind)))
                 .await
                 .unwrap_or_else(|_| Err(format!("not done after {} s", limit.as_secs()).into()))
         })
@@ -64,13 +71,14 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
     for kind in kinds {
         let (mut fair, mut attacked) = (Vec::new(), Vec::new());
         for _ in 0..plan.rounds {
-            fair.push(once(kind.auth(), None)?);
-            attacked.push(once(kind.auth(), Some(kind))?);
+            fair.push(once(kind, false)?);
+            attacked.push(once(kind, true)?);
         }
         let middle = |runs: &[Run], of: fn(&Run) -> f64| median(runs.iter().map(of));
         let of_all = middle(&attacked, |run| run.rate) / middle(&fair, |run| run.rate);
         let of_least = middle(&attacked, |run| run.least) / middle(&fair, |run| run.least);
-        let held = of_all >= CLAIM && of_least >= CLAIM;
+        let served = attacked.iter().any(|run| run.served);
+        let held = of_all >= CLAIM && of_least >= CLAIM && !served;
         good &= held;
         let views: Vec<u64> = attacked.iter().map(|run| run.view).collect();
         let silence = attacked.iter().map(|run| run.silence).fold(0.0, f64::max);
@@ -83,6 +91,9 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
             of_all,
             of_least,
         );
+        if served {
+            println!("{:<12} the replica served with the older state of its component", kind.name());
+        }
         rows.push(json!({
             "attack": kind.name(),
             "operations_per_second": middle(&attacked, |run| run.rate),
@@ -91,6 +102,7 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
             "ratio_of_the_least_served_client": of_least,
             "views": views,
             "longest_silence_s": silence,
+            "served_with_an_older_state": served,
             "ok": held,
         }));
     }
@@ -116,9 +128,9 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
 }
 
 /// One group from its start on, loaded for so long.
-async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Result<Run, Failure> {
-    let agreed = Agreed::in_process(plan.protocol, 1).with_auth(auth);
-    let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
+async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Result<Run, Failure> {
+    let agreed = Agreed::in_process(plan.protocol, 1).with_auth(kind.auth());
+    let scratch = Scratch::new(agreed, plan.clients.connections + 1, kind.durability())?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let dir = scratch.layout.root().to_string_lossy().into_owned();
     let (mut replicas, mut others) = (Vec::new(), Vec::new());
@@ -129,17 +141,22 @@ async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Resul
             others.push(silent_server(&scratch, id, &entry.address, "silent").await?);
             continue;
         }
-        let http = entry.http.clone().expect("made with one");
-        let (number, tyranny) = (id.0.to_string(), attack.and_then(Attack::tyranny));
-        let mut words = vec!["replica", "--dir", &dir, "--id", &number];
-        if let Some(tyranny) = tyranny.filter(|_| id == PRIMARY) {
-            words.extend(["--tyranny", tyranny]);
-        }
-        replicas.push(Server::start(&words, &scratch.layout.replica(id), &http)?);
+        let tyranny = attack.and_then(Attack::tyranny).filter(|_| id == PRIMARY);
+        replicas.push(start(&scratch, &cluster, id, tyranny)?);
     }
     let peers = replicas.len() - 1;
     for server in &mut replicas {
         server.wait(|snapshot| snapshot.peers.len() >= peers).await?;
+    }
+    let old = scratch.layout.root().join("before");
+    if attack == Some(Attack::Reboot) {
+        replicas.remove(0).kill();
+        for place in scratch.layout.component(PRIMARY, agreed.home) {
+            copy(&place, &old.join(place.file_name().expect("a directory of its own")))?;
+        }
+        let mut server = start(&scratch, &cluster, PRIMARY, None)?;
+        server.wait(|snapshot| snapshot.peers.len() >= peers).await?;
+        replicas.insert(0, server);
     }
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|id| (cluster.replica(id).address.clone(), id)).collect();
@@ -163,14 +180,58 @@ async fn measure(plan: &AttackPlan, auth: Auth, attack: Option<Attack>) -> Resul
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         others.push(Server::start(&words, &directory, "")?);
     }
-    let (done, silence) = loaded(&mut load, plan).await?;
+    let mut attacker = (attack == Some(Attack::Reboot)).then(|| replicas.remove(0));
+    let reboots = async {
+        if let Some(server) = attacker.take() {
+            tokio::time::sleep(Duration::from_secs(plan.seconds) / 3).await;
+            server.kill();
+            for place in scratch.layout.component(PRIMARY, agreed.home) {
+                std::fs::remove_dir_all(&place)?;
+                copy(&old.join(place.file_name().expect("a directory of its own")), &place)?;
+            }
+            attacker = Some(start(&scratch, &cluster, PRIMARY, None)?);
+        }
+        Ok(())
+    };
+    let ((done, silence), ()) = tokio::try_join!(loaded(&mut load, plan), reboots)?;
+    // It must have ended by itself, and said why.
+    let served = attacker.is_some_and(|mut server| server.check().is_ok());
     let seconds = plan.seconds as f64;
     let mut view = 0;
-    for server in replicas.iter().skip(usize::from(attack.is_some() && !fetches)) {
+    let first = usize::from(attack.is_some_and(|attack| attack != Attack::Reboot) && !fetches);
+    for server in replicas.iter().skip(first) {
         view = view.max(ask(&server.http).await?.view);
     }
     let least = done.iter().min().copied().unwrap_or(0) as f64 / seconds;
-    Ok(Run { rate: done.iter().sum::<u64>() as f64 / seconds, least, view, silence })
+    Ok(Run { rate: done.iter().sum::<u64>() as f64 / seconds, least, view, silence, served })
+}
+
+fn start(
+    scratch: &Scratch,
+    cluster: &Cluster,
+    id: ReplicaId,
+    tyranny: Option<&str>,
+) -> Result<Server, Failure> {
+    let http = cluster.replica(id).http.clone().expect("made with one");
+    let (dir, number) = (scratch.layout.root().to_string_lossy(), id.0.to_string());
+    let mut words = vec!["replica", "--dir", &dir, "--id", &number];
+    words.extend(tyranny.iter().flat_map(|tyranny| ["--tyranny", tyranny]));
+    Server::start(&words, &scratch.layout.replica(id), &http)
+}
+
+/// Copies a directory of files and such directories.
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
 }
 
 /// What each client got done in so many seconds from its first request on, and the longest time without an outcome.

@@ -121,6 +121,13 @@ impl Server {
         Ok(Self { child, directory: directory.to_owned(), http: http.to_owned() })
     }
 
+    /// Ends it at once, with SIGKILL.
+    pub(crate) fn kill(mut self) {
+        // Either may fail only where it has ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// What it has printed so far.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.directory.join(LOG)).unwrap_or_default()

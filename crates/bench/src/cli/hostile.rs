@@ -3,7 +3,7 @@
 use super::{Clients, DurabilityName};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use troth_node::config::{Auth, Protocol};
+use troth_node::config::{Auth, Durability, Protocol};
 
 /// How a group is flooded, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -83,12 +83,22 @@ pub(crate) enum Attack {
     /// whoever is the primary proposes what no backup can tell for the client's. Everybody's frames have
     /// authenticators then.
     Partial,
+    /// A primary that is killed and comes back with its trusted component as it was before the load: the component's files
+    /// are put back, those of its own log are not. Everything is on disk before it leaves then.
+    Reboot,
 }
 
 impl Attack {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Slow, Self::Unfair, Self::Withholding, Self::Forger, Self::Fetcher, Self::Partial];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Slow,
+        Self::Unfair,
+        Self::Withholding,
+        Self::Forger,
+        Self::Fetcher,
+        Self::Partial,
+        Self::Reboot,
+    ];
 
     /// Its name on the command line and in the result.
     pub(crate) fn name(self) -> &'static str {
@@ -99,7 +109,13 @@ impl Attack {
             Self::Forger => "forger",
             Self::Fetcher => "fetcher",
             Self::Partial => "partial",
+            Self::Reboot => "reboot",
         }
+    }
+
+    /// What the group keeps, with the attacker and without.
+    pub(crate) fn durability(self) -> Durability {
+        if self == Self::Reboot { Durability::Always } else { Durability::Memory }
     }
 
     /// By what the frames of the group's clients show whose they are.

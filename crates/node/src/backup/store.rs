@@ -154,7 +154,9 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     let config = from.join(CLUSTER);
     let cluster = Cluster::load(&config).map_err(|why| damaged(&config, why.to_string()))?;
     if hex::encode(&cluster.group.id().0) != manifest.group {
-        return Err(damaged(&config, "it is another group's".to_owned()));
+        // What a service looks like is part of its group's name.
+        let what = "it is another group's, or of a build in which the service had another form";
+        return Err(damaged(&config, what.to_owned()));
     }
     let configuration = if manifest.format == FORMAT_AS_BEGUN {
         cluster.configuration()
