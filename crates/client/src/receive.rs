@@ -245,11 +245,21 @@ impl ClientCore {
             // True of replicas that are behind; they accept the frame when they have caught up.
             Some(RefusalReason::WindowFull | RefusalReason::NotReady) => return,
         };
+        if error == ClientError::TooOld {
+            self.overtake();
+        }
         let Some(mut flight) = self.flights.remove(&refusal.number) else { return };
         flight.drop_bodies(&group, &mut self.budget);
         for share in flight.shares {
             self.finish(share.ticket, Err(error.clone()), Course::default());
         }
+    }
+
+    /// Goes on with numbers that nobody has used yet. Another session of this client began later, and was given numbers by
+    /// the clock, as this one was when it began: nothing that this one sends would ever be executed again.
+    fn overtake(&mut self) {
+        let by_the_clock = self.config.first_number.saturating_add(self.now.0);
+        self.next_number = self.next_number.max(by_the_clock);
     }
 
     /// Hands out events that f+1 replicas confirm, and the outcomes that waited for them.

@@ -26,7 +26,7 @@ pub enum RunError {
     Genesis(#[from] GenesisError),
     /// An address cannot be listened on.
     #[error(
-        "cannot listen on {0}: {1}\n  mend: stop what listens there, or change the address in cluster.toml \
+        "cannot listen on {0}: {1}\n  mend: see whether this replica runs already (`troth status`); else stop what listens there, or change the address in cluster.toml \
          (everywhere: the file is the same for all)"
     )]
     Listen(String, io::Error),

@@ -59,6 +59,11 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     if arguments.to.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(arguments.to.clone()).into());
     }
+    let parent = arguments.to.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        let place = parent.display();
+        return Err(Failure::usage(format!("{place} is no directory\n  mend: mkdir -p {place}")));
+    }
     let give_up = Instant::now() + Duration::from_secs(arguments.wait);
     let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
     let socket = layout.backup_socket(replica);

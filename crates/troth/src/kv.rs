@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use troth_client::front::Client;
 use troth_kv::{Answer, Change, Entry, Operation, Watch};
-use troth_node::config::Layout;
+use troth_node::config::{Layout, Service};
 use troth_types::{ClientId, Wire};
 
 /// How long the group may take to end the watch of somebody who wants to leave.
@@ -20,6 +20,18 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(crate) fn run(kv: &Kv) -> Result<(), Failure> {
     let layout = Layout::new(&kv.dir.dir);
     let cluster = session::present(&layout)?;
+    if cluster.service != Service::Kv {
+        let (serves, way) = (
+            cluster.service.name(),
+            match cluster.service {
+                Service::ZooKeeper => "; its clients are ZooKeeper's, through `troth gateway zookeeper`",
+                Service::Kv | Service::Null => "",
+            },
+        );
+        return Err(Failure::usage(format!(
+            "the group serves {serves}, not kv (`service` in cluster.toml){way}"
+        )));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

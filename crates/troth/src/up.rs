@@ -254,8 +254,14 @@ fn again(cluster: &Cluster, replica: ReplicaId) -> String {
         Durability::Memory if cluster.trusted_home == TrustedHome::Process => {
             format!("{command} starts it again where its `troth trusted` was started apart and runs on.")
         }
-        Durability::Memory if cluster.protocol.has_components() => {
+        Durability::Memory if cluster.protocol.has_components() && cluster.protocol != Protocol::MinBft => {
             "It kept everything in its process and cannot be started again.".to_owned()
+        }
+        Durability::Memory if cluster.protocol.has_components() => {
+            format!(
+                "It kept everything in its process: `troth admin readmit --replica {}` and then {command} bring it back.",
+                replica.0
+            )
         }
         Durability::Memory | Durability::Interval(_) => {
             format!("{command} starts it again, unless the machine starts anew before that.")

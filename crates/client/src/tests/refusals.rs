@@ -23,6 +23,31 @@ fn f_plus_one_replicas_with_one_reason_end_a_frame() {
 }
 
 #[test]
+fn a_session_that_was_overtaken_goes_on_with_numbers_by_the_clock() {
+    let mut scene = Scene::new(3);
+    scene.wait(5_000_000);
+    scene.submit(&["a"]);
+    scene.drain();
+    for replica in [0, 1] {
+        scene.say(replica, refusal(1, false, TooOld));
+    }
+    assert!(matches!(scene.drain().done[..], [(_, Err(ClientError::TooOld))]));
+    scene.submit(&["b"]);
+    scene.drain();
+    let number = scene.core.next_number - 1;
+    assert!(number >= 5_000_000, "another session that began within this time is behind: {number}");
+    for replica in [0, 1] {
+        scene.say(replica, full(number, &["B"]));
+    }
+    assert_eq!(scene.drain().done[0].1, Ok(texts(&["B"])));
+    // One faulty replica moves nothing.
+    scene.submit(&["c"]);
+    scene.say(2, refusal(number + 1, false, TooOld));
+    scene.drain();
+    assert_eq!(scene.core.next_number, number + 2);
+}
+
+#[test]
 fn refusals_that_pass_end_nothing() {
     for reason in [WindowFull, NotReady] {
         let mut scene = Scene::new(3);

@@ -279,7 +279,8 @@ async fn serve(
 fn not_started(why: &StartError) -> Failure {
     let mend = match why {
         StartError::Listen { .. } => {
-            "\n  mend: give another --listen, or end what listens there (another gateway, a ZooKeeper server)"
+            "\n  mend: give another address (--listen, --tls-listen or --admin, whichever names this one), or end what listens there \
+             (another gateway, a ZooKeeper server)"
         }
         StartError::Tls(_) => {
             "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read"

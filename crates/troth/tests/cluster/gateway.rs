@@ -1,7 +1,7 @@
 //! The gateway as a process, spoken to in ZooKeeper's protocol.
 
 use crate::killed::all;
-use crate::pbft_reads::executed;
+use crate::pbft_reads::{executed, runtime, session_of};
 use crate::support::{PATIENCE, Running, Scratch, init, init_with, run, troth, up_printing};
 use bytes::Bytes;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
+use troth_types::ClientId;
 use troth_zookeeper::jute::{Input, Output};
 use troth_zookeeper::opcode;
 
@@ -147,6 +148,51 @@ fn a_session_goes_on_through_another_gateway_when_the_first_is_killed() {
 
     second.signal("TERM");
     assert_eq!(second.ends(), Some(0));
+}
+
+/// Whether a client gets a session there, and makes a node.
+fn is_served(place: &str, path: &str) -> bool {
+    let served = || -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(place)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (mut hello, mut create) = (Output::new(), Output::new());
+        hello.int(0).long(0).int(30_000).long(0).buffer(&[0; 16]).boolean(false);
+        create.int(1).int(opcode::CREATE);
+        create.text(path).buffer(b"").length(1).int(31).text("world").text("anyone").int(0);
+        for (packet, behind) in [(hello.finish(), None), (create.finish(), Some(12))] {
+            let length = u32::try_from(packet.len()).expect("short").to_be_bytes();
+            stream.write_all(&[&length[..], &packet].concat())?;
+            let mut length = [0; 4];
+            stream.read_exact(&mut length)?;
+            let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+            stream.read_exact(&mut answer)?;
+            if let Some(at) = behind {
+                assert_eq!(answer[at..at + 4], [0; 4], "the node is made");
+            }
+        }
+        Ok(())
+    };
+    served().is_ok()
+}
+
+#[test]
+fn a_gateway_whose_keys_another_process_used_serves_again() {
+    let scratch = Scratch::new("gateway-twice");
+    init_with(&scratch.0, &["--service", "zookeeper"]);
+    let _replicas = all(&scratch.0);
+    let (_gateway, place) = gateway(&scratch.0, &["--client", "1"]);
+    assert!(is_served(&place, "/before"));
+    runtime().block_on(async {
+        let other = session_of(&scratch.0, ClientId(1)).await;
+        for _ in 0..3 {
+            // What is ordered, whatever is answered.
+            other.execute(Bytes::from_static(b"nothing")).await.expect("it is ordered");
+        }
+        other.close().await;
+    });
+    // What was on its way when it found out is lost, as with any connection that ends.
+    assert!((0..10).any(|_| is_served(&place, "/after")));
+    assert!(is_served(&place, "/then"));
 }
 
 #[test]

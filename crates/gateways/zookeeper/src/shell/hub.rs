@@ -27,7 +27,7 @@ use troth_zookeeper::Said;
 
 /// Messages taken per turn.
 const TURN: usize = 256;
-/// The least time between two warnings of the clock.
+/// The least time between two warnings.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 /// How long connections may take to end when the gateway does.
 const GOING: Duration = Duration::from_secs(3);
@@ -87,7 +87,7 @@ pub(super) struct Hub<G> {
     logs: Logs,
     /// Pages that wait for what the group's client says.
     pages: JoinSet<()>,
-    /// When it was last said that the clock is ahead.
+    /// When it was last said why clients are not served.
     warned: Option<Instant>,
 }
 
@@ -220,6 +220,12 @@ impl<G: Group> Hub<G> {
         for answer in answers {
             // No call panics; one that did would leave its connection without an answer.
             let Ok((call, results, course)) = answer else { return false };
+            if matches!(results, Err(ClientError::TooOld)) && self.may_warn() {
+                tracing::warn!(
+                    "another process uses the keys of this gateway's client of the group, and was heard after it: each ends the \
+                     other's connections; give every process keys of its own (`troth admin add-client`)"
+                );
+            }
             self.machine.answered_on(now, call, results, &course);
             // One answer may be about many changes.
             self.write_records();
@@ -298,12 +304,20 @@ impl<G: Group> Hub<G> {
         }
     }
 
+    /// Whether it is long enough ago that something was said.
+    fn may_warn(&mut self) -> bool {
+        let may = self.warned.is_none_or(|warned| warned.elapsed() >= BETWEEN_WARNINGS);
+        if may {
+            self.warned = Some(Instant::now());
+        }
+        may
+    }
+
     /// Who runs the gateway must learn why nobody is served.
     fn warn_of_the_clock(&mut self, agreed: Time) {
-        if self.warned.is_some_and(|warned| warned.elapsed() < BETWEEN_WARNINGS) {
+        if !self.may_warn() {
             return;
         }
-        self.warned = Some(Instant::now());
         let seconds = time_of_day().0.saturating_sub(agreed.0) as f64 / 1e6;
         tracing::warn!(
             "this machine's clock is {seconds:.1} s ahead of the group's, which does nothing of what it says so early: set it, \
