@@ -130,6 +130,7 @@ fn what_the_group_takes_for_the_future_ends_the_connection() {
     world.calls[0].answer = Some((vec![answer], 0));
     world.answer(0);
     assert_eq!((world.closed(client), world.take(client)), (Some(true), vec![]));
+    assert!(world.gateways[0].take_behind().is_some());
     // A sign of life, which counts for nothing: in the end the client is told that it is not heard of.
     let client = with_timeout(&mut world, 2_000);
     for _ in 0..4 {
