@@ -18,8 +18,8 @@ honest clients that load them, in turns without and with one attacker, each time
   withholding   a primary that leaves f backups out when it proposes, and answers no client
   forger        a client that sends nothing but frames that it did not sign
   fetcher       a replica, in the place of the one that the group bears, that asks for the state without end
-  reboot        a primary that is killed and comes back with its trusted component as it was before the load, where
-                the protocol has any; everything is on disk before it leaves. It must refuse to serve
+  reboot        with minbft and a2m-pbft-ea: a primary that is killed and comes back with its trusted component as it
+                was before the load; everything is on disk before it leaves. It must refuse to serve
   partial       with pbft, all frames with authenticators: a client whose tags are right for one replica alone
 
 It holds where honest clients, all of them together and the one that is served least, get at least half of the

@@ -88,6 +88,8 @@ pub(crate) struct Load<C> {
     writes: u64,
     /// Clients whose bytes no socket has taken yet.
     behind: BTreeSet<usize>,
+    /// The server whose connections may end.
+    spared: Option<usize>,
 }
 
 impl<C: Caller> Load<C> {
@@ -111,7 +113,14 @@ impl<C: Caller> Load<C> {
             bytes_out: 0,
             writes: 0,
             behind: BTreeSet::new(),
+            spared: None,
         }
+    }
+
+    /// Goes on though the connections to this server end, without it from then on. After the clients were added.
+    pub(crate) fn spare(&mut self, server: usize) {
+        self.spared = Some(server);
+        self.hub.spare(server, self.servers);
     }
 
     /// How many clients there are.
@@ -239,7 +248,12 @@ impl<C: Caller> Load<C> {
             self.frames += std::mem::take(&mut wants.frames);
             let client = &mut self.clients[index];
             for (server, bytes) in wants.sends.drain(..) {
-                client.writers[server].queue(&bytes)?;
+                // What does not reach a server that may go reaches nobody.
+                if let Err(why) = client.writers[server].queue(&bytes)
+                    && self.spared != Some(server)
+                {
+                    return Err(why.into());
+                }
                 client.dirty[server] = true;
             }
             if wants.done.is_empty() {
@@ -255,10 +269,13 @@ impl<C: Caller> Load<C> {
             }
         }
         let client = &mut self.clients[index];
-        for (writer, dirty) in client.writers.iter_mut().zip(&mut client.dirty) {
+        for (server, (writer, dirty)) in client.writers.iter_mut().zip(&mut client.dirty).enumerate() {
             if *dirty {
                 let before = writer.counters();
-                *dirty = flush(writer)?;
+                *dirty = match flush(writer) {
+                    Err(_) if self.spared == Some(server) => false,
+                    flushed => flushed?,
+                };
                 let after = writer.counters();
                 self.bytes_out += after.bytes - before.bytes;
                 self.writes += after.calls - before.calls;
