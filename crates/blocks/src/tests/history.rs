@@ -5,10 +5,11 @@ use crate::HistoryLog;
 use troth_auth::HISTORY_LOG;
 use troth_core::ReplyProof;
 use troth_trusted::a2m::{
-    Answer, Attestation, Claim, Content, Operation, Request, Slot, chained, slot_nonce,
+    A2m, Answer, Attestation, Claim, Content, LOGS, Operation, Request, Slot, chained, slot_nonce,
 };
-use troth_trusted::{Epoch, Proof};
+use troth_trusted::{Certifier, Epoch, Identity, MacKey, Proof, VolatileStore};
 use troth_trusted_host::repetition::can_be_answered_later;
+use troth_trusted_host::{LogRoom, log_room};
 use troth_types::{Batch, Digest, GroupId, Seq, Time};
 
 fn said(request: Request, slot: Slot, content: Content) -> Answer {
@@ -160,4 +161,56 @@ fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
     let (ticket, _) = log.attest_end(Seq(1), nonce).expect("again");
     assert!(log.answered(ticket, vec![said(Request::End, at(2), filled(2))]).is_err(), "somebody else wrote");
     assert_eq!(log.end_attested(), None);
+}
+
+/// An empty component of one replica.
+fn component() -> A2m<LogRoom, VolatileStore> {
+    let identity = Identity { group: *b"tests-of-blocks-", replica: 1, epoch: Epoch(1) };
+    A2m::start(identity, Certifier::Mac(MacKey::new(&[3; 32])), VolatileStore, log_room([64; LOGS]))
+}
+
+/// Lets the component do whatever the account asks for.
+fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>) {
+    while let Some((ticket, operations)) = log.calls() {
+        let mut answers = Vec::new();
+        component.call(&operations, |answer| answers.push(answer)).expect("room for it");
+        log.answered(ticket, answers).expect("the history of this replica");
+    }
+}
+
+/// A replica that begins with what its own log says it executed, beside a component that may know less.
+fn restarted(executed: u64, component: &mut A2m<LogRoom, VolatileStore>) -> HistoryLog {
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (ticket, operations) = log.start(Seq(0), Seq(executed));
+    let mut answers = Vec::new();
+    component.call(&operations, |answer| answers.push(answer)).expect("it only asks");
+    log.answered(ticket, answers).expect("the history of this replica");
+    for number in 1..=executed {
+        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+    }
+    obey(&mut log, component);
+    log
+}
+
+/// A component that comes back with an older state could be made to fill its slots with something else. Its replica fills
+/// them with what they held: whoever was shown an attestation from before is shown the same content again.
+#[test]
+fn a_component_that_was_set_back_is_given_again_what_it_held() {
+    let mut whole = component();
+    let before = restarted(9, &mut whole);
+    let mut set_back = component();
+    restarted(4, &mut set_back);
+    assert_eq!(set_back.logs().get(HISTORY_LOG).map(|log| log.high()), Some(at(4)));
+    let after = restarted(9, &mut set_back);
+    for number in 1..=9 {
+        let held = |log: &HistoryLog| log.held(Seq(number)).map(|held| (held.digest, held.attestation.claim));
+        assert!(held(&before).is_some());
+        assert_eq!(held(&after), held(&before), "slot {number}");
+    }
+    // The other way round, where the replica's log is what was set back, it must not go on.
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let (ticket, operations) = log.start(Seq(0), Seq(8));
+    let mut answers = Vec::new();
+    whole.call(&operations, |answer| answers.push(answer)).expect("it only asks");
+    assert!(log.answered(ticket, answers).is_err());
 }
