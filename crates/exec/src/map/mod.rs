@@ -206,8 +206,9 @@ impl MerkleMap {
     pub fn insert(&mut self, key: &[u8], value: Bytes) {
         assert!(key.len() <= MAX_KEY_BYTES, "a key is bounded where it enters");
         assert!(value.len() <= MAX_VALUE_BYTES, "a value is bounded where it enters");
-        self.write(key, Written::Value(value));
-        if let Some(order) = &mut self.order {
+        let was_there = self.write(key, Written::Value(value));
+        // What the layer had a value for is in the index.
+        if let Some(order) = self.order.as_mut().filter(|_| !was_there) {
             order.insert(key);
         }
     }
@@ -220,11 +221,14 @@ impl MerkleMap {
         }
     }
 
-    fn write(&mut self, key: &[u8], written: Written) {
+    /// Whether the newest layer had a value for it before.
+    fn write(&mut self, key: &[u8], written: Written) -> bool {
         let change = Arc::make_mut(&mut self.current).write(Position::of(key), key, written);
+        let had_value = matches!(change.1, Written::Value(_));
         if self.marked {
             self.undo.push(change);
         }
+        had_value
     }
 
     /// The entries from `from` on, in key order, among those with the index's prefix.

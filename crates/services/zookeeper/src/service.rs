@@ -52,7 +52,10 @@ impl Default for ZooKeeper {
 struct Work<'w, 'a, 's, 'e> {
     service: &'w ZooKeeper,
     changes: Changes<'a, 's>,
+    /// As they are now; the state has them again after [`Work::finish`].
     counters: Counters,
+    /// As the state has them.
+    written: Counters,
     now: u64,
     cx: &'w mut OpContext<'e>,
 }
@@ -72,12 +75,20 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             changes.apply();
             counters
         });
-        Self { service, changes, counters, now: cx.time.0, cx }
+        Self { service, changes, counters, written: counters, now: cx.time.0, cx }
     }
 
-    /// What was changed happens.
+    /// What was changed happens. The counters are not written yet: one operation may change them more than once.
     fn keep(&mut self) {
-        self.counters.keep(&mut self.changes);
+        self.changes.apply();
+    }
+
+    /// The end of the execution: nobody reads the counters from the state before.
+    fn finish(&mut self) {
+        if self.counters != self.written {
+            self.counters.keep(&mut self.changes);
+            self.written = self.counters;
+        }
         self.changes.apply();
     }
 
@@ -169,7 +180,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }),
             Operation::Touch(touched) => Answer::Over(self.touch(touched)),
         };
-        self.keep();
+        self.finish();
         answer
     }
 
@@ -397,6 +408,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             });
             debug_assert!(looked.is_ok());
         }
+        self.finish();
     }
 }
 

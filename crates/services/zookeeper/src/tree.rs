@@ -65,9 +65,13 @@ pub(crate) fn data_of(store: &mut impl Look, path: &str, node: &Node) -> Option<
 
 /// A node's stat, as a record.
 pub(crate) fn stat_of(store: &mut impl Look, path: &str) -> Result<Bytes, Code> {
+    find(store, path).map(|node| stat(&node))
+}
+
+fn stat(node: &Node) -> Bytes {
     let mut out = Output::new();
-    find(store, path)?.stat(&mut out);
-    Ok(out.finish())
+    node.stat(&mut out);
+    out.finish()
 }
 
 fn length(data: Option<&Bytes>) -> usize {
@@ -127,8 +131,10 @@ impl Transaction<'_, '_, '_> {
             }
             Write::Delete { path, version } => self.delete(who, path, *version).map(|()| Done::Deleted),
             Write::SetData { path, data, version } => {
-                self.set_data(who, path, data, *version)?;
-                Ok(Done::Set { stat: stat_of(self.changes, path)? })
+                let node = self.set_data(who, path, data, *version)?;
+                // Where there are quotas, this may be the node in which one counts, which has changed once more.
+                let stat = if self.counters.quotas == 0 { stat(&node) } else { stat_of(self.changes, path)? };
+                Ok(Done::Set { stat })
             }
             Write::SetAcl { path, acl, version } => {
                 self.set_acl(who, path, acl.clone(), *version)?;
@@ -230,7 +236,7 @@ impl Transaction<'_, '_, '_> {
         Ok(())
     }
 
-    fn set_data(&mut self, who: &[Id], path: &str, data: &Option<Bytes>, version: i32) -> Result<(), Code> {
+    fn set_data(&mut self, who: &[Id], path: &str, data: &Option<Bytes>, version: i32) -> Result<Node, Code> {
         path::check(path)?;
         let mut node = find(self.changes, path)?;
         self.permitted(&node.acl, perms::WRITE, who)?;
@@ -245,7 +251,7 @@ impl Transaction<'_, '_, '_> {
         self.keep(path, &node);
         quota::count(self, path, grows, 0);
         self.note(Kind::DataChanged, path, &node.acl);
-        Ok(())
+        Ok(node)
     }
 
     /// Names that were given before the node was imported are not given again. No child comes or goes by it, so nobody who

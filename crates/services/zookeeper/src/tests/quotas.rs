@@ -1,7 +1,7 @@
 //! Quotas, as ZooKeeper's command line sets them.
 
-use super::support::{World, create, put_acl, set, versioned};
-use crate::jute::Output;
+use super::support::{Stat, World, create, put_acl, set, versioned};
+use crate::jute::{Input, Output};
 use crate::{Code, ZooKeeper, opcode};
 
 fn with_quota(world: &mut World, limits: &str) -> crate::Attachment {
@@ -92,4 +92,19 @@ fn hard_limits_hold_where_they_are_enforced() {
     for name in ["/a/c", "/a/d", "/a/e"] {
         world.create(at, name, "12345", 0);
     }
+}
+
+#[test]
+fn data_set_where_a_quota_counts_itself_have_the_length_that_the_answer_says() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let own = "/zookeeper/quota/zookeeper";
+    world.create(at, own, "", 0);
+    world.create(at, &format!("{own}/zookeeper_limits"), "count=9,bytes=-1", 0);
+    world.create(at, &format!("{own}/zookeeper_stats"), "count=0,bytes=0", 0);
+    let stats = format!("{own}/zookeeper_stats");
+    let answer = world.well(at, opcode::SET_DATA, set(&stats, "count=0,bytes=0", -1));
+    let (data, stat) = world.get(at, &stats).expect("stats");
+    assert_ne!(data, "count=0,bytes=0", "it counts what was set");
+    assert_eq!(Stat::read(&mut Input::new(&answer)), stat, "the answer is of the node as it is now");
 }
