@@ -1,6 +1,6 @@
 //! What a service implements.
 
-use crate::{State, StateView};
+use crate::{FrameOperations, State, StateView};
 use bytes::Bytes;
 use core::fmt::Debug;
 use troth_types::{ClientId, Digest, Hasher, Seq, Time};
@@ -19,6 +19,16 @@ pub trait Application: Clone + Debug {
     /// and the operation. The operation is whatever a client sent; anything the service cannot make
     /// sense of has an answer of its own and never a panic.
     fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes;
+
+    /// Executes the operations of a frame, one after the other and each of them. As if
+    /// [`Application::execute`] were called for each: a service that writes something with every operation may
+    /// write it here once, since nobody sees the state between them.
+    fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
+        while let Some((mut cx, operation)) = operations.next() {
+            let result = self.execute(state, &mut cx, operation);
+            operations.answer(result);
+        }
+    }
 
     /// Answers an operation that only reads, from the current state.
     fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes;

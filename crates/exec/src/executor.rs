@@ -1,5 +1,6 @@
 //! The executor: batches in, replies, events and checkpoints out.
 
+use crate::frame::{FrameOperations, Within, passes_over};
 use crate::install::{Install, Progress};
 use crate::map::Discarded;
 use crate::place::{piece, state_digest};
@@ -233,17 +234,6 @@ impl<A: Application> Executor<A> {
         result
     }
 
-    /// Whether an operation is not executed because its frame made that much already: a frame of a few bytes per
-    /// read must not make work without end for results that are thrown away. Writes are executed all the same:
-    /// their effect is what was asked for.
-    pub(crate) fn passes_over(&self, client: ClientId, operation: &Bytes, made_bytes: usize) -> bool {
-        let only_reads = || match client {
-            OPERATOR => configuration::only_reads(operation),
-            _ => self.app.only_reads(operation),
-        };
-        made_bytes > self.limits.client_bytes && only_reads()
-    }
-
     fn run_frame(&mut self, frame: &VerifiedFrame, seed: Digest, outcome: &mut Outcome) {
         let (client, number) = (frame.client(), frame.number());
         outcome.done.push((client, number));
@@ -257,32 +247,19 @@ impl<A: Application> Executor<A> {
         // First, so that the events it causes find the room it made.
         let mut record = clients::record(&self.map, client);
         let made_room = clients::acknowledge(&mut self.map, &mut record, client, frame.events_seen());
-        let mut events = Vec::new();
-        let mut results = Vec::with_capacity(frame.operations().len());
-        let mut result_bytes = 0;
-        // What the operations have made, shown or not. The same at every replica, like all that decides
-        // here: results and their order are.
-        let mut made_bytes = 0;
-        for (index, operation) in frame.operations().iter().enumerate() {
-            if self.passes_over(client, operation, made_bytes) {
-                results.push(self.app.too_large());
-                continue;
+        let within = Within { seq: self.executed, time: self.time, seed };
+        let (app, limits) = (self.app.clone(), self.limits);
+        let passes_over = |operation: &Bytes, made| passes_over(&app, &limits, client, operation, made);
+        let too_large = || app.too_large();
+        let mut operations = FrameOperations::new(frame, within, &limits, &passes_over, &too_large);
+        if client == OPERATOR {
+            while let Some((_, operation)) = operations.next() {
+                operations.answer(self.configure(operation, outcome));
             }
-            let mut cx = OpContext::new(client, number, self.executed, self.time, seed, &mut events);
-            cx.index = index;
-            let result = match client {
-                OPERATOR => self.configure(operation, outcome),
-                _ => self.app.execute(&mut State::new(&mut self.map), &mut cx, operation),
-            };
-            made_bytes = made_bytes.saturating_add(result.len());
-            results.push(match clients::fits(&self.limits, result_bytes, &result) {
-                Some(total) => {
-                    result_bytes = total;
-                    result
-                }
-                None => self.app.too_large(),
-            });
+        } else {
+            app.execute_frame(&mut State::new(&mut self.map), &mut operations);
         }
+        let (results, events) = operations.finish();
         if !events.is_empty() {
             if made_room {
                 clients::set_record(&mut self.map, client, &record);

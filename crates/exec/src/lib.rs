@@ -12,6 +12,7 @@ mod configuration;
 mod content;
 mod delta;
 mod executor;
+mod frame;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;
 mod gathering;
@@ -24,6 +25,7 @@ mod state;
 pub use application::{Application, MAX_EVENT_BYTES, OpContext};
 pub use clients::MAX_CLIENT_BYTES;
 pub use executor::Executor;
+pub use frame::FrameOperations;
 pub use gathering::Gathering;
 pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, Tree};
 pub use snapshot::{PartError, Parts, Snapshot};

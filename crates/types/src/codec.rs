@@ -3,6 +3,7 @@
 //! out-of-range tags, lengths beyond a bound. What decodes is therefore safe to hash and sign.
 
 use bytes::Bytes;
+use core::cell::Cell;
 use core::fmt;
 
 /// Why bytes were rejected.
@@ -104,6 +105,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The most bytes of a buffer that a thread keeps.
+const MAX_SCRATCH: usize = 64 << 10;
+
+std::thread_local! {
+    /// Where values are encoded, empty between calls: to be copied once costs less than a vector that grows. An encoding
+    /// within an encoding begins with a vector of its own.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// A value with one canonical encoding.
 pub trait Wire: Sized {
     /// Appends the encoding to `out`.
@@ -112,11 +122,17 @@ pub trait Wire: Sized {
     /// Reads one value; rejects what `encode` would never have written.
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed>;
 
-    /// The encoding as a fresh buffer.
+    /// The encoding as a buffer of its own, which holds no more bytes than it has.
     fn to_wire(&self) -> Bytes {
-        let mut out = Vec::new();
+        let mut out = SCRATCH.take();
         self.encode(&mut out);
-        Bytes::from(out)
+        if out.capacity() > MAX_SCRATCH {
+            return Bytes::from(out);
+        }
+        let bytes = Bytes::copy_from_slice(&out);
+        out.clear();
+        SCRATCH.set(out);
+        bytes
     }
 
     /// The value that `bytes` encode, all of them.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+mod application;
 mod changes;
 mod code;
 mod counters;

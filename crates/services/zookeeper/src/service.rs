@@ -10,10 +10,10 @@ use crate::sessions::{self, Lives, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
-use crate::{Code, acl, goes, keys, opcode, path, reads};
+use crate::{Code, acl, goes, opcode, path, reads};
 use bytes::Bytes;
-use troth_exec::{Application, OpContext, State, StateView};
-use troth_types::{ClientId, Time, Wire};
+use troth_exec::{OpContext, State};
+use troth_types::{Time, Wire};
 
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +48,29 @@ impl Default for ZooKeeper {
     }
 }
 
+/// The counters between the operations of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count {
+    /// As they are now; the state has them again after [`Count::finish`].
+    now: Counters,
+    /// As the state has them.
+    written: Counters,
+}
+
+impl Count {
+    /// The end of the frame: nobody reads the counters from the state before.
+    pub(crate) fn finish(self, changes: &mut Changes<'_, '_>) {
+        if self.now != self.written {
+            self.now.keep(changes);
+        }
+        changes.apply();
+    }
+}
+
 /// One execution: the state as it is being changed, and what is told to whom.
-struct Work<'w, 'a, 's, 'e> {
+pub(crate) struct Work<'w, 'a, 's, 'e> {
     service: &'w ZooKeeper,
     changes: Changes<'a, 's>,
-    /// As they are now; the state has them again after [`Work::finish`].
     counters: Counters,
     /// As the state has them.
     written: Counters,
@@ -60,13 +78,22 @@ struct Work<'w, 'a, 's, 'e> {
     cx: &'w mut OpContext<'e>,
 }
 
-fn refused(counters: &Counters, why: Code) -> Answer {
+pub(crate) fn refused(counters: &Counters, why: Code) -> Answer {
     Answer::Reply { zxid: counters.zxid, error: why.number(), body: Bytes::new() }
 }
 
 impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
-    fn begin(service: &'w ZooKeeper, state: &'a mut State<'s>, cx: &'w mut OpContext<'e>) -> Self {
+    /// The next operation of a frame, with the counters that the one before left; of the first there is none.
+    pub(crate) fn begin(
+        service: &'w ZooKeeper,
+        state: &'a mut State<'s>,
+        cx: &'w mut OpContext<'e>,
+        before: Option<Count>,
+    ) -> Self {
         let mut changes = Changes::over(state);
+        if let Some(Count { now: counters, written }) = before {
+            return Self { service, changes, counters, written, now: cx.time.0, cx };
+        }
         let counters = Counters::of(&mut changes).unwrap_or_else(|| {
             let counters = Counters::default();
             plant(&mut changes, &service.config);
@@ -83,13 +110,18 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         self.changes.apply();
     }
 
-    /// The end of the execution: nobody reads the counters from the state before.
-    fn finish(&mut self) {
-        if self.counters != self.written {
-            self.counters.keep(&mut self.changes);
-            self.written = self.counters;
+    /// The counters as the operation left them, for the next one.
+    pub(crate) fn count(&self) -> Count {
+        Count { now: self.counters, written: self.written }
+    }
+
+    /// Executes what a gateway says.
+    pub(crate) fn execute(&mut self, operation: &Bytes) -> Answer {
+        match Said::from_wire(operation) {
+            Ok(said) if self.is_ahead(said.when) => Answer::Ahead(Time(self.now)),
+            Ok(said) => self.operation(said.operation),
+            Err(_) => refused(&self.counters, Code::MarshallingError),
         }
-        self.changes.apply();
     }
 
     /// Runs a transaction, which happens as a whole, with everything that it has to tell, or not at all.
@@ -180,7 +212,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }),
             Operation::Touch(touched) => Answer::Over(self.touch(touched)),
         };
-        self.finish();
+        self.keep();
         answer
     }
 
@@ -380,7 +412,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     /// Ends what is over, and removes what goes.
-    fn deadlines(&mut self) {
+    pub(crate) fn deadlines(&mut self) {
         if sessions::next_end(&self.changes.state(), &self.counters).is_some() {
             let lives = self.lives();
             sessions::tick(&mut self.counters, lives);
@@ -408,7 +440,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             });
             debug_assert!(looked.is_ok());
         }
-        self.finish();
+        self.count().finish(&mut self.changes);
     }
 }
 
@@ -426,72 +458,5 @@ fn code_of(write: &Write) -> i32 {
         Write::SetAcl { .. } => opcode::SET_ACL,
         Write::Check { .. } => opcode::CHECK,
         Write::ContinueSequence { .. } => opcode::CONTINUE_SEQUENCE,
-    }
-}
-
-impl Application for ZooKeeper {
-    const SCANS: bool = true;
-
-    fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
-        let mut work = Work::begin(self, state, cx);
-        let answer = match Said::from_wire(operation) {
-            Ok(said) if work.is_ahead(said.when) => Answer::Ahead(Time(work.now)),
-            Ok(said) => work.operation(said.operation),
-            Err(_) => refused(&work.counters, Code::MarshallingError),
-        };
-        answer.to_wire()
-    }
-
-    fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
-        let counters = Counters::of(&mut &*state).unwrap_or_default();
-        let answer = || {
-            // A read is no sign of life, so it does not matter when it was said.
-            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
-                Said::from_wire(operation)
-            else {
-                return Err(Code::MarshallingError);
-            };
-            let session = Session::attached(&mut &*state, at, client)?;
-            let reader = reads::Reader { session: session.id, who: &session.who };
-            match request::read(code, &body)? {
-                Request::Look { look, watch: false } => reads::look(state, &reader, &look),
-                Request::MultiRead(looks) => reads::looks(state, &reader, &looks),
-                Request::Ping => Ok(Bytes::new()),
-                // It must be ordered.
-                _ => Err(Code::BadArguments),
-            }
-        };
-        match answer() {
-            Ok(body) => Answer::Reply { zxid: counters.zxid, error: 0, body },
-            Err(why) => refused(&counters, why),
-        }
-        .to_wire()
-    }
-
-    /// That a session asks is a sign of life, so what reads in the order changes when it ends.
-    fn only_reads(&self, _: &Bytes) -> bool {
-        false
-    }
-
-    fn too_large(&self) -> Bytes {
-        Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }.to_wire()
-    }
-
-    /// Sessions outlive the gateways of a group: their clients attach them to those of the next.
-    fn outlives_clients(&self, key: &[u8]) -> bool {
-        !keys::is_of_a_gateway(key)
-    }
-
-    fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
-        let counters = Counters::of(&mut &*state)?;
-        sessions::next_deadline(state, &counters, self.grace)
-            .into_iter()
-            .chain(goes::next(state))
-            .min()
-            .map(Time)
-    }
-
-    fn on_deadline(&self, state: &mut State<'_>, cx: &mut OpContext<'_>) {
-        Work::begin(self, state, cx).deadlines();
     }
 }

@@ -1,0 +1,90 @@
+//! The service as the executor calls it.
+
+use crate::counters::Counters;
+use crate::message::{Answer, Operation, Said};
+use crate::request::{self, Request};
+use crate::service::{Work, refused};
+use crate::sessions::{self, Session};
+use crate::store::Changes;
+use crate::{Code, ZooKeeper, goes, keys, reads};
+use bytes::Bytes;
+use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
+use troth_types::{ClientId, Time, Wire};
+
+impl Application for ZooKeeper {
+    const SCANS: bool = true;
+
+    fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
+        let mut work = Work::begin(self, state, cx, None);
+        let (answer, count) = (work.execute(operation), work.count());
+        count.finish(&mut Changes::over(state));
+        answer.to_wire()
+    }
+
+    /// The counters, which nearly every operation changes, are read once and written once.
+    fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
+        let mut count = None;
+        while let Some((mut cx, operation)) = operations.next() {
+            let mut work = Work::begin(self, state, &mut cx, count);
+            let answer = work.execute(operation);
+            count = Some(work.count());
+            operations.answer(answer.to_wire());
+        }
+        if let Some(count) = count {
+            count.finish(&mut Changes::over(state));
+        }
+    }
+
+    fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
+        let counters = Counters::of(&mut &*state).unwrap_or_default();
+        let answer = || {
+            // A read is no sign of life, so it does not matter when it was said.
+            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
+                Said::from_wire(operation)
+            else {
+                return Err(Code::MarshallingError);
+            };
+            let session = Session::attached(&mut &*state, at, client)?;
+            let reader = reads::Reader { session: session.id, who: &session.who };
+            match request::read(code, &body)? {
+                Request::Look { look, watch: false } => reads::look(state, &reader, &look),
+                Request::MultiRead(looks) => reads::looks(state, &reader, &looks),
+                Request::Ping => Ok(Bytes::new()),
+                // It must be ordered.
+                _ => Err(Code::BadArguments),
+            }
+        };
+        match answer() {
+            Ok(body) => Answer::Reply { zxid: counters.zxid, error: 0, body },
+            Err(why) => refused(&counters, why),
+        }
+        .to_wire()
+    }
+
+    /// That a session asks is a sign of life, so what reads in the order changes when it ends.
+    fn only_reads(&self, _: &Bytes) -> bool {
+        false
+    }
+
+    fn too_large(&self) -> Bytes {
+        Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }.to_wire()
+    }
+
+    /// Sessions outlive the gateways of a group: their clients attach them to those of the next.
+    fn outlives_clients(&self, key: &[u8]) -> bool {
+        !keys::is_of_a_gateway(key)
+    }
+
+    fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
+        let counters = Counters::of(&mut &*state)?;
+        sessions::next_deadline(state, &counters, self.grace)
+            .into_iter()
+            .chain(goes::next(state))
+            .min()
+            .map(Time)
+    }
+
+    fn on_deadline(&self, state: &mut State<'_>, cx: &mut OpContext<'_>) {
+        Work::begin(self, state, cx, None).deadlines();
+    }
+}
