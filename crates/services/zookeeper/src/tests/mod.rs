@@ -2,6 +2,7 @@ mod acls;
 mod bounds;
 mod changing;
 mod continued;
+mod frames;
 mod messages;
 mod multi;
 mod nodes;

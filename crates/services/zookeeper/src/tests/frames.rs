@@ -1,0 +1,96 @@
+//! Operations of one frame are executed as if each had a frame of its own.
+
+use super::support::{create, secret, set, watching};
+use crate::message::{Answer, Attachment, Operation, Said, sealed};
+use crate::{ZooKeeper, opcode};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
+use troth_core::{Execution, Ordered, Outcome, VerifiedFrame};
+use troth_exec::Executor;
+use troth_types::{ClientId, Digest, Event, FrameDraft, GroupId, Limits, ReplyBody, Seq, Time, Wire};
+
+const NOW: Time = Time(1_700_000_000_000_000);
+const GATEWAY: ClientId = ClientId(1);
+
+fn frame(number: u64, operations: &[Operation]) -> VerifiedFrame {
+    let group = GroupId([1; 16]);
+    let signer = ModelSigner::new(GATEWAY.0);
+    let mut scheme = ModelScheme::default();
+    scheme.register(&signer);
+    let directory = Directory::of_clients(group, [(GATEWAY, signer.public_key())]);
+    let operations = operations.iter().map(|operation| Said::wire(NOW, &operation.to_wire())).collect();
+    let draft = FrameDraft { group, client: GATEWAY, number, events_seen: 0, operations };
+    let signature = signer.sign(&draft.signing_digest());
+    let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(scheme), Limits::DEFAULT);
+    verifier.verify(Arc::new(draft.sign(signature))).expect("signed above")
+}
+
+fn run(executor: &mut Executor<ZooKeeper>, frames: Vec<VerifiedFrame>) -> Outcome {
+    let seq = executor.executed().next();
+    executor.execute(&Ordered { seq, time: NOW, seed: Digest([9; 32]), frames })
+}
+
+/// A service with one session.
+fn opened() -> (Executor<ZooKeeper>, Attachment) {
+    let mut executor = Executor::new(ZooKeeper::default(), Limits::DEFAULT);
+    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let outcome = run(&mut executor, vec![frame(1, &[open])]);
+    match answers(&outcome).remove(0) {
+        Answer::Attached { at, .. } => (executor, at),
+        other => panic!("opening was answered with {other:?}"),
+    }
+}
+
+fn answers(outcome: &Outcome) -> Vec<Answer> {
+    let results = outcome.replies.iter().flat_map(|reply| match &reply.body {
+        ReplyBody::Full(results) => results.clone(),
+        ReplyBody::Digest(_) => panic!("replies are whole here"),
+    });
+    results.map(|result| Answer::from_wire(&result).expect("answers decode")).collect()
+}
+
+fn content(executor: &Executor<ZooKeeper>) -> Vec<(Vec<u8>, Bytes)> {
+    executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect()
+}
+
+fn payloads(events: &[Event]) -> Vec<Bytes> {
+    events.iter().map(|event| event.payload.clone()).collect()
+}
+
+#[test]
+fn operations_of_one_frame_are_as_if_each_had_its_own() {
+    let (mut together, at) = opened();
+    let (mut apart, _) = opened();
+    let requests = [
+        (opcode::EXISTS, watching("/a", true)),
+        (opcode::CREATE, create("/a", "1", 0)),
+        // It is there already: no transaction.
+        (opcode::CREATE, create("/a", "2", 0)),
+        (opcode::SET_DATA, set("/a", "3", 0)),
+        // The version is another: none either.
+        (opcode::SET_DATA, set("/a", "4", 0)),
+        (opcode::CREATE, create("/a/n-", "", 2)),
+        (opcode::CREATE, create("/a/n-", "", 2)),
+        (opcode::GET_DATA, watching("/a", true)),
+        (opcode::SET_DATA, set("/a", "5", -1)),
+        (opcode::CREATE, create("/e", "", 1)),
+    ];
+    let operations = requests.map(|(code, body)| Operation::Request { at, code, body });
+    let one = run(&mut together, vec![frame(2, &operations)]);
+    let frames = (2..).zip(&operations).map(|(number, operation)| frame(number, &[operation.clone()]));
+    let many = run(&mut apart, frames.collect());
+
+    let told = answers(&one);
+    assert_eq!(told, answers(&many));
+    let zxids = |answer: &Answer| match answer {
+        Answer::Reply { zxid, .. } => *zxid,
+        other => panic!("a request was answered with {other:?}"),
+    };
+    let zxids: Vec<_> = told.iter().map(zxids).collect();
+    assert_eq!(zxids[9] - zxids[0], 6, "each transaction has a number of its own: {zxids:?}");
+    assert_eq!(payloads(&one.events), payloads(&many.events));
+    assert!(!one.events.is_empty(), "watches fired");
+    assert_eq!(content(&together), content(&apart));
+    assert_eq!(together.executed(), Seq(2));
+}
