@@ -78,7 +78,8 @@ fn operations_of_one_frame_are_as_if_each_had_its_own() {
     ];
     let operations = requests.map(|(code, body)| Operation::Request { at, code, body });
     let one = run(&mut together, vec![frame(2, &operations)]);
-    let frames = (2..).zip(&operations).map(|(number, operation)| frame(number, &[operation.clone()]));
+    let frames =
+        (2..).zip(&operations).map(|(number, operation)| frame(number, std::slice::from_ref(operation)));
     let many = run(&mut apart, frames.collect());
 
     let told = answers(&one);
