@@ -27,7 +27,7 @@ pub use clients::MAX_CLIENT_BYTES;
 pub use executor::Executor;
 pub use frame::FrameOperations;
 pub use gathering::Gathering;
-pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, Tree};
+pub use map::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Mark, MerkleMap, SealId, StoreId, Tree};
 pub use snapshot::{PartError, Parts, Snapshot};
 pub use state::{State, StateView};
 

@@ -1,11 +1,11 @@
 //! A kept checkpoint that can leave the executor: held in memory at the price of what later states do
 //! not share with it, encoded as a whole (`version ‖ seq ‖ time ‖ entries ‖ (key ‖ value)…`, entries in
 //! the order of the tree, so that equal states have equal bytes), or in parts, of which a later snapshot
-//! needs only those that an earlier one has not.
+//! needs only those that the store lacks.
 
 use crate::map::{
-    Body, Children, MAX_DEPTH, MAX_KEY_BYTES, MAX_VALUE_BYTES, Node, Page, check_blob, check_branch, entries,
-    node_digest,
+    Body, Children, MAX_DEPTH, MAX_KEY_BYTES, MAX_VALUE_BYTES, Node, Page, StoreId, check_blob, check_branch,
+    entries, node_digest,
 };
 use crate::place::state_digest;
 use crate::{MerkleMap, Tree};
@@ -51,7 +51,9 @@ impl Snapshot {
         Self { seq, time, tree }
     }
 
-    pub(crate) fn tree(&self) -> &Tree {
+    /// The content.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
@@ -121,13 +123,22 @@ impl Snapshot {
         (tree.entries() == entries).then_some(Self { seq, time, tree })
     }
 
-    /// The parts that `older` does not have, each with the digest that names it; all where there is no
-    /// older one. Parts that moved within the tree come again: what a reader keeps by digest is right
-    /// either way.
+    /// All parts, each with the digest that names it.
     #[must_use]
-    pub fn parts_beyond(&self, older: Option<&Self>) -> Parts {
-        let older = older.map(|older| older.tree.root().clone());
-        Parts { nodes: vec![(self.tree.root().clone(), older)], blobs: Vec::new() }
+    pub fn parts(&self) -> Parts {
+        Parts { store: None, nodes: vec![self.tree.root().clone()], blobs: Vec::new() }
+    }
+
+    /// The parts that a store does not have, as far as [`Snapshot::put_in`] was told. One that was replaced and then
+    /// became again what it was comes again: what a reader keeps by digest is right either way.
+    #[must_use]
+    pub fn parts_not_in(&self, store: StoreId) -> Parts {
+        Parts { store: Some(store), ..self.parts() }
+    }
+
+    /// Says that a store has all parts of this snapshot, and will have them for as long as it has this number.
+    pub fn put_in(&self, store: StoreId) {
+        self.tree.root().put_in(store);
     }
 
     /// The snapshot whose tree has this root, from its parts by digest. Every part is verified, so the
@@ -145,11 +156,13 @@ impl Snapshot {
     }
 }
 
-/// See [`Snapshot::parts_beyond`]. Holds the snapshot's tree, and may be walked on any thread.
+/// See [`Snapshot::parts`]. Holds the snapshot's tree, and may be walked on any thread.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Nodes to come, each with what stands in its place in the older tree.
-    nodes: Vec<(Arc<Node>, Option<Arc<Node>>)>,
+    /// What is there already.
+    store: Option<StoreId>,
+    /// Nodes to come.
+    nodes: Vec<Arc<Node>>,
     /// Large values to come.
     blobs: Vec<(Digest, Bytes)>,
 }
@@ -162,41 +175,19 @@ impl Iterator for Parts {
             return Some(blob);
         }
         loop {
-            let (node, older) = self.nodes.pop()?;
-            let same = |older: &Arc<Node>| Arc::ptr_eq(older, &node) || older.digest() == node.digest();
-            if older.as_ref().is_some_and(same) {
+            let node = self.nodes.pop()?;
+            if self.store.is_some_and(|store| node.is_in(store)) {
                 continue;
             }
             match node.body() {
                 Body::Page(page) => {
-                    for entry in page.entries() {
-                        let Some(value) = entry.blob.and_then(|index| page.blob(index)) else { continue };
-                        let digest = entry.blob_digest();
-                        if !older.as_ref().is_some_and(|older| has_blob(older, &digest)) {
-                            self.blobs.push((digest, value.clone()));
-                        }
-                    }
+                    let lacking = page.blobs_not_in(self.store);
+                    self.blobs.extend(lacking.map(|(digest, value)| (digest, value.clone())));
                 }
-                Body::Branch(_, children) => {
-                    for (nibble, child) in (0_u8..).zip(children.iter()) {
-                        let Some(child) = child else { continue };
-                        let older = older.as_ref().and_then(|older| older.at(&[nibble]));
-                        self.nodes.push((child.clone(), older.cloned()));
-                    }
-                }
+                Body::Branch(_, children) => self.nodes.extend(children.iter().flatten().cloned()),
             }
             return Some((node.digest(), Bytes::from(node.encoding())));
         }
-    }
-}
-
-/// Whether a page holds a large value with this digest.
-fn has_blob(node: &Node, digest: &Digest) -> bool {
-    match node.body() {
-        Body::Page(page) => {
-            page.entries().any(|entry| entry.blob.is_some() && entry.blob_digest() == *digest)
-        }
-        Body::Branch(..) => false,
     }
 }
 

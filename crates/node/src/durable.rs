@@ -266,14 +266,14 @@ fn go_on<D: Disk + Sync>(
             "cut what was being written when the replica stopped"
         );
     }
-    let keeper = Keeper::open(disk.clone(), owner, held.base)?;
+    let mut keeper = Keeper::open(disk.clone(), owner, held.base)?;
     // The component holds them until the log does: they are appended with whatever comes first.
     let base = Seq(held.base.unwrap_or(0));
     let blobs = home.as_mut().map(|home| std::mem::take(&mut home.blobs)).unwrap_or_default();
     let behind = behind(base, &held.records, blobs).map_err(DurableError::Blobs)?;
     held.records.extend(behind.iter().cloned());
     let since_base = held.records.iter().map(Bytes::len).sum();
-    let snapshot = keeper.newest().cloned();
+    let snapshot = keeper.take_start();
     // The operator gave it another component: that one has not forgotten what the log says, for it never did it.
     let succeeds = before < secret.epoch;
     if succeeds && home.as_ref().is_some_and(|home| !home.is_unused()) {

@@ -1,8 +1,10 @@
 //! Snapshots on a replica's disk, each written as what the one before does not have.
 
 use bytes::Bytes;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use troth_disk::{About, Disk, Identity, Nodes, SnapshotError, Snapshots};
-use troth_exec::{Gathering, PartError, Snapshot};
+use troth_exec::{Gathering, PartError, Snapshot, StoreId};
 use troth_types::{Digest, Seq, Time};
 
 /// What a thread beside the loop does with snapshots.
@@ -16,8 +18,32 @@ pub(crate) trait Keep {
 /// The snapshots of a replica.
 pub(crate) struct Keeper<D: Disk> {
     store: Snapshots<D>,
-    /// The newest one that is on the disk, which the next is compared with.
-    newest: Option<Snapshot>,
+    /// The newest one that is on the disk, and what its parts are marked with there.
+    newest: Option<Newest>,
+    /// The same, until somebody starts from it.
+    start: Option<Snapshot>,
+}
+
+#[derive(Clone, Copy)]
+struct Newest {
+    seq: Seq,
+    digest: Digest,
+    parts: StoreId,
+}
+
+impl Newest {
+    /// Of a snapshot that the disk has.
+    fn of(snapshot: &Snapshot, parts: StoreId) -> Self {
+        snapshot.put_in(parts);
+        Self { seq: snapshot.seq(), digest: snapshot.digest(), parts }
+    }
+}
+
+/// One that nobody else in this process has.
+fn fresh() -> StoreId {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let last = LAST.fetch_add(1, Ordering::Relaxed);
+    StoreId(NonZeroU32::new(last.wrapping_add(1)).expect("fewer than 2^32 full snapshots in one process"))
 }
 
 impl<D: Disk> Keeper<D> {
@@ -57,36 +83,38 @@ impl<D: Disk> Keeper<D> {
             tracing::warn!(seq, "goes on from an earlier state and the log since");
             store.set_aside(seq)?;
         }
-        Ok(Self { store, newest })
+        Ok(Self { store, newest: newest.as_ref().map(|newest| Newest::of(newest, fresh())), start: newest })
     }
 
-    /// The newest snapshot: what to start from.
-    pub(crate) fn newest(&self) -> Option<&Snapshot> {
-        self.newest.as_ref()
+    /// The newest snapshot when it was opened: what to start from. It is given once, since it would hold in memory
+    /// what is replaced later.
+    pub(crate) fn take_start(&mut self) -> Option<Snapshot> {
+        self.start.take()
     }
 }
 
 impl<D: Disk> Keep for Keeper<D> {
     fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        if self.newest.as_ref() == Some(snapshot) {
+        let same = |newest: &Newest| (newest.seq, newest.digest) == (snapshot.seq(), snapshot.digest());
+        if self.newest.as_ref().is_some_and(same) {
             return Ok(());
         }
-        if self.store.wants_full() {
-            // Nothing is compared with it, and while everything is written, which takes long, it would hold in memory
-            // what all writes since have replaced.
-            self.newest = None;
-        }
-        let older = self.newest.as_ref();
-        let nodes = older.map_or(Nodes::Full, |older| Nodes::Since(older.seq().0));
+        // Packs of earlier ones go with them, so a full one has everything.
+        let older = self.newest.filter(|_| !self.store.wants_full());
+        let (nodes, parts) = match older {
+            Some(older) => (Nodes::Since(older.seq.0), older.parts),
+            None => (Nodes::Full, fresh()),
+        };
         let about = About {
             seq: snapshot.seq().0,
             time: snapshot.time().0,
             root: snapshot.root().0,
             extra: Bytes::new(),
         };
-        let parts = snapshot.parts_beyond(older).map(|(digest, bytes)| (digest.0, bytes));
-        self.store.write(about, nodes, parts)?;
-        self.newest = Some(snapshot.clone());
+        let lacking = snapshot.parts_not_in(parts).map(|(digest, bytes)| (digest.0, bytes));
+        self.store.write(about, nodes, lacking)?;
+        // Only now: what a failed attempt wrote is taken back.
+        self.newest = Some(Newest::of(snapshot, parts));
         Ok(())
     }
 

@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes are written in pieces of at least so many bytes.
 const PIECE: usize = 1 << 20;
+/// Bytes of a pack that wait to be synced. A pack of gigabytes that is synced at its end has the disk write all of it
+/// at once, and a sync of the log that comes meanwhile waits for a second.
+const UNSYNCED: u64 = 8 << 20;
 
 /// What the nodes of a new snapshot are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +237,7 @@ impl<D: Disk> Snapshots<D> {
     ) -> Result<u64, SnapshotError> {
         let mut file = self.disk.create(&pack_name(pack))?;
         let mut piece = encode_pack_header(self.identity, pack);
-        let mut written = 0;
+        let (mut written, mut synced) = (0, 0);
         for (index, (digest, bytes)) in all.into_iter().enumerate() {
             if bytes.len() > MAX_NODE {
                 return Err(SnapshotError::TooLarge(bytes.len()));
@@ -244,6 +247,10 @@ impl<D: Disk> Snapshots<D> {
                 file.write_at(written, &piece)?;
                 written += piece.len() as u64;
                 piece.clear();
+                if written - synced >= UNSYNCED {
+                    file.sync_data()?;
+                    synced = written;
+                }
             }
         }
         file.write_at(written, &piece)?;

@@ -17,11 +17,13 @@ mod ordered;
 mod overlay;
 mod page;
 mod position;
+mod stored;
 mod tree;
 
 pub(crate) use discarded::Discarded;
 pub(crate) use node::{BRANCH_TAG, Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
 pub(crate) use page::{Page, entries, entry_at, page_of_entries};
+pub use stored::StoreId;
 pub use tree::Tree;
 
 use bytes::Bytes;

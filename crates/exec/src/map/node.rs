@@ -8,6 +8,7 @@
 
 use super::page::{Page, blob_digest};
 use super::position::{MAX_DEPTH, Position};
+use super::stored::{StoreId, Stored};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -23,11 +24,20 @@ pub(crate) const BRANCH_TAG: u8 = 0;
 pub(crate) type Children = [Option<Arc<Node>>; WIDTH];
 
 /// A node of the trie.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Node {
     /// Filled by hashing, which may come long after the write; emptied by every write below.
     digest: OnceLock<Digest>,
+    /// Where it is stored with everything below it.
+    stored: Stored,
     body: Body,
+}
+
+/// A copy is made to be written.
+impl Clone for Node {
+    fn clone(&self) -> Self {
+        Self { digest: self.digest.clone(), stored: Stored::default(), body: self.body.clone() }
+    }
 }
 
 /// What a node is.
@@ -49,12 +59,40 @@ pub(crate) fn node_digest(encoding: &[u8]) -> Digest {
 impl Node {
     /// A node whose digest is not known yet.
     pub(crate) fn new(body: Body) -> Self {
-        Self { digest: OnceLock::new(), body }
+        Self { digest: OnceLock::new(), stored: Stored::default(), body }
     }
 
     /// A node that was verified against this digest.
     pub(crate) fn verified(body: Body, digest: Digest) -> Self {
-        Self { digest: OnceLock::from(digest), body }
+        Self { digest: OnceLock::from(digest), stored: Stored::default(), body }
+    }
+
+    /// The body, which is written: neither the digest nor where it is stored is that of what follows.
+    fn body_to_write(&mut self) -> &mut Body {
+        self.digest = OnceLock::new();
+        self.stored = Stored::default();
+        &mut self.body
+    }
+
+    /// Whether a store has this node and everything below it.
+    pub(crate) fn is_in(&self, store: StoreId) -> bool {
+        self.stored.is_in(store)
+    }
+
+    /// Says of this node and everything below it that a store has it.
+    pub(crate) fn put_in(&self, store: StoreId) {
+        if self.is_in(store) {
+            return;
+        }
+        match &self.body {
+            Body::Page(page) => page.put_in(store),
+            Body::Branch(_, children) => {
+                for child in children.iter().flatten() {
+                    child.put_in(store);
+                }
+            }
+        }
+        self.stored.put_in(store);
     }
 
     pub(crate) fn body(&self) -> &Body {
@@ -218,9 +256,8 @@ fn write_below(node: &mut Arc<Node>, depth: usize, position: &Position, key: &[u
         replace(node, body);
         return;
     }
-    let inner = Arc::make_mut(node);
-    inner.digest = OnceLock::new();
-    let Body::Branch(entries, children) = &mut inner.body else { unreachable!("pages returned above") };
+    let body = Arc::make_mut(node).body_to_write();
+    let Body::Branch(entries, children) = body else { unreachable!("pages returned above") };
     let slot = &mut children[position.nibble(depth)];
     let before = slot.as_ref().map_or(0, |child| child.entries());
     let child = slot.get_or_insert_with(|| Arc::new(Node::new(Body::Page(Page::empty()))));
@@ -231,8 +268,7 @@ fn write_below(node: &mut Arc<Node>, depth: usize, position: &Position, key: &[u
     }
     *entries = *entries + after - before;
     if *entries <= PAGE_ENTRIES as u64 {
-        let page = collapse(children);
-        inner.body = Body::Page(page);
+        *body = Body::Page(collapse(children));
     }
 }
 

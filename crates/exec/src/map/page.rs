@@ -5,8 +5,10 @@
 //! its place stand `length: u32 ‖ digest`; the bytes are kept beside the page, so that rewriting
 //! a page never rehashes a large value.
 
+use super::stored::{StoreId, Stored};
 use super::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use bytes::Bytes;
+use std::sync::Arc;
 use troth_types::{Digest, Hasher};
 
 /// Values up to this many bytes stand in the page.
@@ -30,7 +32,29 @@ pub(crate) fn blob_digest(value: &[u8]) -> Digest {
 pub(crate) struct Page {
     bytes: Box<[u8]>,
     /// The large values, in the order of their entries.
-    blobs: Vec<Bytes>,
+    blobs: Vec<Arc<Blob>>,
+}
+
+/// A large value, which pages that follow each other share: where one of them is stored it is for all.
+#[derive(Debug)]
+struct Blob {
+    value: Bytes,
+    stored: Stored,
+}
+
+/// Where it is stored is no part of what it is.
+impl PartialEq for Blob {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Blob {}
+
+impl Blob {
+    fn new(value: Bytes) -> Arc<Self> {
+        Arc::new(Self { value, stored: Stored::default() })
+    }
 }
 
 /// An entry as it stands in a page.
@@ -116,7 +140,21 @@ impl Page {
 
     /// A large value, by its number.
     pub(crate) fn blob(&self, index: usize) -> Option<&Bytes> {
-        self.blobs.get(index)
+        self.blobs.get(index).map(|blob| &blob.value)
+    }
+
+    /// The large values that a store lacks, each with the digest that names it.
+    pub(crate) fn blobs_not_in(&self, store: Option<StoreId>) -> impl Iterator<Item = (Digest, &Bytes)> {
+        self.entries().filter_map(move |entry| {
+            let blob = &self.blobs[entry.blob?];
+            let is_there = store.is_some_and(|store| blob.stored.is_in(store));
+            (!is_there).then(|| (entry.blob_digest(), &blob.value))
+        })
+    }
+
+    /// Says of the large values that a store has them.
+    pub(crate) fn put_in(&self, store: StoreId) {
+        self.blobs.iter().for_each(|blob| blob.stored.put_in(store));
     }
 
     /// The entries in key order.
@@ -132,7 +170,7 @@ impl Page {
     /// The value of an entry of this page.
     pub(crate) fn value(&self, entry: &Entry<'_>) -> Bytes {
         match entry.blob {
-            Some(index) => self.blobs[index].clone(),
+            Some(index) => self.blobs[index].value.clone(),
             None => Bytes::copy_from_slice(entry.value),
         }
     }
@@ -159,7 +197,7 @@ impl Page {
         match (self.find(key), value) {
             (Err(_), None) => true,
             (Ok(entry), Some(value)) => match entry.blob {
-                Some(index) => self.blobs[index] == *value,
+                Some(index) => self.blobs[index].value == *value,
                 None => entry.value == &value[..],
             },
             _ => false,
@@ -180,7 +218,7 @@ impl Page {
         let mut blobs = self.blobs.clone();
         // A copy: the value may be a slice of a frame or of a transferred piece, which the state would
         // otherwise hold in memory whole.
-        let new_blob = value.filter(|_| is_blob).map(|value| Bytes::copy_from_slice(value));
+        let new_blob = value.filter(|_| is_blob).map(|value| Blob::new(Bytes::copy_from_slice(value)));
         blobs.splice(blob_at..blob_at + usize::from(old_blob), new_blob);
         let added =
             value.map_or(0, |value| 4 + key.len() + if is_blob { BLOB_REFERENCE } else { value.len() });
@@ -235,7 +273,7 @@ impl Page {
 
     /// A page from checked bytes and the large values its references name, in order.
     pub(crate) fn from_parts(bytes: impl Into<Box<[u8]>>, blobs: Vec<Bytes>) -> Self {
-        Self { bytes: bytes.into(), blobs }
+        Self { bytes: bytes.into(), blobs: blobs.into_iter().map(Blob::new).collect() }
     }
 }
 

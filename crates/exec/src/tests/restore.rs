@@ -1,8 +1,9 @@
 //! Snapshots and kept checkpoints.
 
 use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
-use crate::{Executor, Gathering, PartError, Snapshot};
+use crate::{Executor, Gathering, MerkleMap, PartError, Snapshot, StoreId};
 use bytes::Bytes;
+use core::num::NonZeroU32;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -110,9 +111,19 @@ proptest! {
     }
 }
 
-/// All parts of a snapshot that an older one does not have.
-fn parts(snapshot: &Snapshot, older: Option<&Snapshot>) -> BTreeMap<Digest, Bytes> {
-    snapshot.parts_beyond(older).collect()
+const STORE: StoreId = StoreId(NonZeroU32::MIN);
+const OTHER: StoreId = StoreId(NonZeroU32::MAX);
+
+/// All parts of a snapshot.
+fn parts(snapshot: &Snapshot) -> BTreeMap<Digest, Bytes> {
+    snapshot.parts().collect()
+}
+
+/// Those that the store lacks, which has them from now on.
+fn stored(snapshot: &Snapshot) -> BTreeMap<Digest, Bytes> {
+    let lacking = snapshot.parts_not_in(STORE).collect();
+    snapshot.put_in(STORE);
+    lacking
 }
 
 fn assembled(snapshot: &Snapshot, parts: &BTreeMap<Digest, Bytes>) -> Result<Snapshot, PartError> {
@@ -140,7 +151,7 @@ fn gathered(snapshot: &Snapshot, parts: &BTreeMap<Digest, Bytes>) -> Result<Snap
 fn parts_in_the_order_of_a_disk_are_gathered_in_one_round() {
     let mut executor = busy(Limits::default());
     let mut packs = Vec::new();
-    let mut older: Option<Snapshot> = None;
+    let mut last = None;
     for round in 0..5 {
         let large = format!("set large{} {}", round % 2, "x".repeat(9_000 + round % 3));
         let removed = format!("del key{round}");
@@ -151,10 +162,11 @@ fn parts_in_the_order_of_a_disk_are_gathered_in_one_round() {
         );
         let (seq, _) = checkpoint(&mut executor);
         let snapshot = executor.snapshot(seq).expect("kept");
-        packs.push(snapshot.parts_beyond(older.as_ref()).collect::<Vec<_>>());
-        older = Some(snapshot);
+        packs.push(snapshot.parts_not_in(STORE).collect::<Vec<_>>());
+        snapshot.put_in(STORE);
+        last = Some(snapshot);
     }
-    let snapshot = older.expect("five were made");
+    let snapshot: Snapshot = last.expect("five were made");
     let mut gathering = Gathering::new(snapshot.seq(), snapshot.time(), snapshot.root());
     for (digest, bytes) in packs.iter().rev().flatten() {
         gathering.offer(*digest, bytes).expect("good");
@@ -174,16 +186,18 @@ fn a_later_snapshot_needs_only_the_parts_that_are_new() {
     let (second, digest) = checkpoint(&mut executor);
     let second = executor.snapshot(second).expect("kept");
 
-    let mut held = parts(&first, None);
+    let mut held = stored(&first);
+    assert_eq!(held, parts(&first), "it had nothing");
     assert_eq!(assembled(&first, &held).as_ref(), Ok(&first));
     assert!(assembled(&second, &held).is_err(), "it needs what changed");
-    let new = parts(&second, Some(&first));
+    assert_eq!(second.parts_not_in(OTHER).collect::<BTreeMap<_, _>>(), parts(&second), "it has none of them");
+    let new = stored(&second);
     assert!(new.len() < held.len() / 2, "{} of {} parts", new.len(), held.len());
     assert!(!new.values().any(|part| part.len() > 8_000), "the large value was there before");
     held.extend(new);
     let again = assembled(&second, &held).expect("all parts are there");
     assert_eq!((again.digest(), again.encode()), (digest, second.encode()));
-    assert!(parts(&second, Some(&second)).is_empty());
+    assert!(stored(&second).is_empty() && stored(&first).is_empty());
     let mut restored = Executor::new(Script::default(), Limits::default());
     assert_eq!(restored.restore(again), (second.seq(), digest));
     assert_eq!(scan(&restored), scan(&executor));
@@ -195,7 +209,7 @@ fn a_part_that_is_missing_or_damaged_is_named() {
     run(&mut executor, &[frame(3, 1, &[&format!("set large {}", "x".repeat(9_000))])]);
     let (seq, _) = checkpoint(&mut executor);
     let snapshot = executor.snapshot(seq).expect("kept");
-    let whole = parts(&snapshot, None);
+    let whole = parts(&snapshot);
     for (digest, bytes) in &whole {
         let mut without = whole.clone();
         without.remove(digest);
@@ -213,7 +227,7 @@ fn parts_that_name_one_node_many_times_are_no_tree() {
     let mut executor = Executor::new(Script::default(), SMALL);
     run(&mut executor, &[frame(1, 1, &["set key value"])]);
     let (seq, _) = checkpoint(&mut executor);
-    let mut parts = parts(&executor.snapshot(seq).expect("kept"), None);
+    let mut parts = parts(&executor.snapshot(seq).expect("kept"));
     let mut root = *parts.keys().next().expect("a page");
     for _ in 0..4 {
         let branch = [&[0, 255, 255][..], &root.0.repeat(16)].concat();
@@ -227,4 +241,42 @@ fn parts_that_name_one_node_many_times_are_no_tree() {
     });
     assert!(matches!(built, Err(PartError::Damaged(_))), "{built:?}");
     assert!(asked.get() <= parts.len() + 1, "{} parts were asked for, of {}", asked.get(), parts.len());
+}
+
+proptest! {
+    /// Whatever is written, removed, kept and forgotten between: what a store was given is all that each snapshot needs.
+    #[test]
+    fn a_store_is_given_all_that_it_needs(
+        rounds in proptest::collection::vec(proptest::collection::vec((0_u8..60, 0_u16..3), 0..40), 1..8),
+    ) {
+        let mut map = MerkleMap::new();
+        // Of versions that are kept nothing is changed in place, of others it is.
+        let (mut held, mut kept) = (BTreeMap::new(), Vec::new());
+        for (round, writes) in (1..).zip(&rounds) {
+            for (key, kind) in writes {
+                let name = format!("key {key}");
+                match kind {
+                    0 => map.remove(name.as_bytes()),
+                    // Large ones come again with the same bytes, too.
+                    1 => map.insert(name.as_bytes(), Bytes::from(vec![*key; 600])),
+                    _ => map.insert(name.as_bytes(), Bytes::from(format!("{round} {key}"))),
+                }
+            }
+            map.seal();
+            let mut unbounded = usize::MAX;
+            let (_, tree) = map.poll(&mut unbounded).expect("an unbounded budget finishes a seal");
+            let snapshot = Snapshot::of(Seq(round), Time(round), tree);
+            // One that is not told of fails, and what it was given is gone.
+            if writes.len() % 3 == 1 {
+                drop(snapshot.parts_not_in(STORE).collect::<Vec<_>>());
+                continue;
+            }
+            held.extend(stored(&snapshot));
+            let assembled = assembled(&snapshot, &held);
+            prop_assert_eq!(assembled.as_ref(), Ok(&snapshot));
+            if round % 2 == 0 {
+                kept.push(snapshot);
+            }
+        }
+    }
 }

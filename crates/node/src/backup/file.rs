@@ -38,7 +38,7 @@ pub(crate) fn write(path: &Path, state: &State) -> Result<u64, BackupError> {
         out.write_all(&state.time().0.to_le_bytes())?;
         out.write_all(&state.root().0)?;
         let mut parts = 0_u64;
-        for (digest, bytes) in state.parts_beyond(None) {
+        for (digest, bytes) in state.parts() {
             let length = u32::try_from(bytes.len()).map_err(|_| std::io::Error::other("a part too long"))?;
             out.write_all(&digest.0)?;
             out.write_all(&length.to_le_bytes())?;

@@ -17,8 +17,12 @@ const OWNER: Identity = Identity { group: [4; 32], replica: 1 };
 
 /// A state of so many keys.
 fn state(seq: u64, keys: u64) -> Snapshot {
-    let mut map = MerkleMap::new();
-    for key in 0..keys {
+    state_after(MerkleMap::new(), seq, 0..keys)
+}
+
+/// What another became when these keys were written.
+fn state_after(mut map: MerkleMap, seq: u64, keys: std::ops::Range<u64>) -> Snapshot {
+    for key in keys {
         map.insert(&key.to_be_bytes(), Bytes::from(vec![7; 300]));
     }
     map.insert(b"seq", Bytes::copy_from_slice(&seq.to_be_bytes()));
@@ -42,8 +46,8 @@ fn open(directory: &Path) -> Result<(Home, Held), SnapshotError> {
     std::fs::create_dir_all(directory).expect("a scratch directory");
     let disk = RealDisk::open(directory).expect("nobody else has it");
     let (log, held) = Log::open(disk.clone(), OWNER, LogOptions::new(1)).expect("the log is whole");
-    let keeper = Keeper::open(disk, OWNER, held.base)?;
-    let newest = keeper.newest().cloned();
+    let mut keeper = Keeper::open(disk, OWNER, held.base)?;
+    let newest = keeper.take_start();
     let desk = Desk::default();
     let journal = DiskJournal::start(log, Seq(0), 0, keeper, desk.clone(), None).expect("threads start");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -107,12 +111,13 @@ fn the_log_stands_on_a_snapshot_once_both_are_durable() {
     drop(home);
     let (mut home, held) = open(&scratch.0).expect("all is whole");
     assert_eq!(held, (Some(64), Some(first), records(5..8)));
+    let start = held.1.expect("as above");
 
     // The next one is written as what is new, and the earlier one goes.
-    let second = state(128, 2_001);
+    let second = state_after(MerkleMap::from_tree(start.tree(), None), 128, 2_000..2_001);
     home.rebase(&second);
     home.append_and_sync(8..9);
-    let third = state(192, 2_002);
+    let third = state_after(MerkleMap::from_tree(second.tree(), None), 192, 2_001..2_002);
     home.rebase(&third);
     home.append_and_sync(9..10);
     drop(home);

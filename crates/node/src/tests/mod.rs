@@ -17,6 +17,7 @@ mod pbft;
 mod places;
 mod remembered;
 mod set_back;
+mod snapshots;
 mod standing;
 mod timers;
 mod trusted_config;
