@@ -74,7 +74,7 @@ pub(crate) fn frame_of(client: u64, number: u64, operations: Vec<Bytes>) -> Arc<
 
 /// One with an authenticator in the place of its signature.
 pub(crate) fn tagged_frame() -> Arc<Frame> {
-    let draft = frame(1, 1).draft().clone();
+    let draft = frame(1, 1).draft();
     Arc::new(draft.prove(FrameProof::Authenticator([Tag([1; 16]), Tag([2; 16])].into())))
 }
 

@@ -33,7 +33,7 @@ impl ClientCore {
     /// none suspects a primary that leaves it out.
     pub(crate) fn sign_flight(&mut self, number: u64) {
         let unsigned = self.flights.get(&number).filter(|flight| !flight.frame.is_signed());
-        let Some(draft) = unsigned.map(|flight| flight.frame.draft().clone()) else { return };
+        let Some(draft) = unsigned.map(|flight| flight.frame.draft()) else { return };
         let signed = Arc::new(self.sign(draft));
         self.sign_for_a_while();
         if let Some(flight) = self.flights.get_mut(&number) {

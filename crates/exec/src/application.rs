@@ -25,7 +25,7 @@ pub trait Application: Clone + Debug {
     /// write it here once, since nobody sees the state between them.
     fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
         while let Some((mut cx, operation)) = operations.next() {
-            let result = self.execute(state, &mut cx, operation);
+            let result = self.execute(state, &mut cx, &operation);
             operations.answer(result);
         }
     }

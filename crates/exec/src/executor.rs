@@ -254,7 +254,7 @@ impl<A: Application> Executor<A> {
         let mut operations = FrameOperations::new(frame, within, &limits, &passes_over, &too_large);
         if client == OPERATOR {
             while let Some((_, operation)) = operations.next() {
-                operations.answer(self.configure(operation, outcome));
+                operations.answer(self.configure(&operation, outcome));
             }
         } else {
             app.execute_frame(&mut State::new(&mut self.map), &mut operations);

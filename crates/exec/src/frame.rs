@@ -4,7 +4,7 @@ use crate::{Application, OpContext, clients, configuration};
 use bytes::Bytes;
 use core::fmt;
 use troth_core::VerifiedFrame;
-use troth_types::{ClientId, Digest, Limits, OPERATOR, Seq, Time};
+use troth_types::{ClientId, Digest, Limits, OPERATOR, OperationsIter, Seq, Time};
 
 /// The batch that a frame is part of.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub struct FrameOperations<'f> {
     client: ClientId,
     number: u64,
     within: Within,
-    operations: &'f [Bytes],
+    operations: OperationsIter<'f>,
     limits: &'f Limits,
     passes_over: &'f dyn Fn(&Bytes, usize) -> bool,
     too_large: &'f dyn Fn() -> Bytes,
@@ -56,7 +56,7 @@ impl fmt::Debug for FrameOperations<'_> {
         f.debug_struct("FrameOperations")
             .field("client", &self.client)
             .field("number", &self.number)
-            .field("operations", &self.operations.len())
+            .field("left", &self.operations.len())
             .field("taken", &self.taken)
             .field("answered", &self.results.len())
             .finish_non_exhaustive()
@@ -75,7 +75,7 @@ impl<'f> FrameOperations<'f> {
             client: frame.client(),
             number: frame.number(),
             within,
-            operations: frame.operations(),
+            operations: frame.operations().iter(),
             limits,
             passes_over,
             too_large,
@@ -92,13 +92,12 @@ impl<'f> FrameOperations<'f> {
     /// # Panics
     /// If the one before has no answer yet: the service's bug.
     #[expect(clippy::should_implement_trait, reason = "what is given borrows from this")]
-    pub fn next(&mut self) -> Option<(OpContext<'_>, &'f Bytes)> {
+    pub fn next(&mut self) -> Option<(OpContext<'_>, Bytes)> {
         assert_eq!(self.results.len(), self.taken, "every operation is answered");
-        let operations = self.operations;
-        while let Some(operation) = operations.get(self.taken) {
+        while let Some(operation) = self.operations.next() {
             let index = self.taken;
             self.taken += 1;
-            if (self.passes_over)(operation, self.made_bytes) {
+            if (self.passes_over)(&operation, self.made_bytes) {
                 self.results.push((self.too_large)());
                 continue;
             }
@@ -128,7 +127,10 @@ impl<'f> FrameOperations<'f> {
 
     /// The results, in order, and the events by receiver.
     pub(crate) fn finish(self) -> (Vec<Bytes>, Vec<(ClientId, Bytes)>) {
-        assert_eq!(self.results.len(), self.operations.len(), "every operation is executed");
+        assert!(
+            self.results.len() == self.taken && self.operations.len() == 0,
+            "every operation is executed"
+        );
         (self.results, self.events)
     }
 }

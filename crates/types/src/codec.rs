@@ -84,6 +84,19 @@ impl<'a> Reader<'a> {
         Ok(slice)
     }
 
+    /// So many byte strings of at most `max` bytes each, in one piece as they stand there; `field` names one in the error.
+    pub fn strings(&mut self, field: &'static str, count: usize, max: usize) -> Result<Bytes, Malformed> {
+        let start = self.at;
+        for _ in 0..count {
+            let length = u32::decode(self)? as usize;
+            if length > max {
+                return Err(Malformed::TooLong(field, length as u64));
+            }
+            self.take(length)?;
+        }
+        Ok(self.data.slice(start..self.at))
+    }
+
     /// A list of at most `max` values; `field` names it in the error.
     pub fn list<T: Wire>(&mut self, field: &'static str, max: usize) -> Result<Vec<T>, Malformed> {
         let length = u32::decode(self)? as usize;

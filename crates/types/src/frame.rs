@@ -2,6 +2,7 @@
 
 use crate::{ClientId, Digest, GroupId, Hasher, Malformed, Reader, ReplicaId, Signature, Wire, put_bytes};
 use bytes::Bytes;
+use core::fmt;
 
 /// The most operations any configuration may allow in a frame; a bound for the decoder.
 const MAX_OPERATIONS: usize = 1 << 16;
@@ -46,13 +47,9 @@ impl FrameDraft {
     /// The digest that the client signs.
     #[must_use]
     pub fn signing_digest(&self) -> Digest {
-        let mut hasher = Hasher::new("troth/frame/v1");
-        hasher.fixed(&self.group.0).number(self.client.0).number(self.number).number(self.events_seen);
-        hasher.number(self.operations.len() as u64);
-        for operation in &self.operations {
-            hasher.bytes(operation);
-        }
-        hasher.finish()
+        let Self { group, client, number, events_seen, operations } = self;
+        let operations = operations.iter().map(|operation| &operation[..]);
+        signing_digest(*group, *client, *number, *events_seen, operations)
     }
 
     /// The frame with its signature.
@@ -65,75 +62,212 @@ impl FrameDraft {
     #[must_use]
     pub fn prove(self, proof: FrameProof) -> Frame {
         let signing = self.signing_digest();
-        Frame::assemble(self, signing, proof)
+        let Self { group, client, number, events_seen, operations } = self;
+        let operations = operations.iter().collect();
+        Frame {
+            group,
+            client,
+            number,
+            events_seen,
+            operations,
+            signing,
+            digest: named(&signing, &proof),
+            proof,
+        }
     }
 }
+
+fn signing_digest<'a>(
+    group: GroupId,
+    client: ClientId,
+    number: u64,
+    events_seen: u64,
+    operations: impl ExactSizeIterator<Item = &'a [u8]>,
+) -> Digest {
+    let mut hasher = Hasher::new("troth/frame/v1");
+    hasher.fixed(&group.0).number(client.0).number(number).number(events_seen);
+    hasher.number(operations.len() as u64);
+    for operation in operations {
+        hasher.bytes(operation);
+    }
+    hasher.finish()
+}
+
+/// The name of a frame with this signing digest.
+fn named(signing: &Digest, proof: &FrameProof) -> Digest {
+    match proof {
+        FrameProof::Signature(signature) => {
+            let mut hasher = Hasher::new("troth/signed-frame/v1");
+            hasher.digest(signing).fixed(&signature.0);
+            hasher.finish()
+        }
+        FrameProof::Authenticator(tags) => {
+            let mut hasher = Hasher::new("troth/authenticated-frame/v1");
+            hasher.digest(signing).number(tags.len() as u64);
+            tags.iter().for_each(|tag| {
+                hasher.fixed(&tag.0);
+            });
+            hasher.finish()
+        }
+    }
+}
+
+/// A frame's operations in one piece, as they stand on the wire: a frame of thousands takes no more to keep and to drop
+/// than one of one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Operations {
+    count: u32,
+    /// Each `length: u32 ‖ bytes`.
+    encoded: Bytes,
+}
+
+impl Operations {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The operations in order, each a slice of the whole.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { encoded: &self.encoded, rest: self.slices() }
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        Slices { bytes: &self.encoded, left: self.len() }
+    }
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a> FromIterator<&'a Bytes> for Operations {
+    fn from_iter<I: IntoIterator<Item = &'a Bytes>>(operations: I) -> Self {
+        let (mut count, mut encoded) = (0_u32, Vec::new());
+        for operation in operations {
+            count += 1;
+            put_bytes(&mut encoded, operation);
+        }
+        Self { count, encoded: Bytes::from(encoded) }
+    }
+}
+
+impl<'a> IntoIterator for &'a Operations {
+    type Item = Bytes;
+    type IntoIter = Iter<'a>;
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// See [`Operations::iter`].
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    encoded: &'a Bytes,
+    rest: Slices<'a>,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Bytes;
+    fn next(&mut self) -> Option<Bytes> {
+        self.rest.next().map(|operation| self.encoded.slice_ref(operation))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rest.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+/// The operations without holding what they are part of.
+#[derive(Clone, Debug)]
+struct Slices<'a> {
+    bytes: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = &'a [u8];
+    fn next(&mut self) -> Option<&'a [u8]> {
+        // Whoever made the whole counted them, and wrote or read each length.
+        let (length, rest) = self.bytes.split_first_chunk()?;
+        let (operation, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        (self.bytes, self.left) = (rest, self.left - 1);
+        Some(operation)
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Slices<'_> {}
 
 /// What one client had ready: hashed once, signed once, ordered whole, named by its digest
 /// (design.md §2). The digest covers the operations and the signature or authenticator, so a relay
 /// that corrupts either makes another frame and condemns nobody (protocols.md §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    draft: FrameDraft,
+    group: GroupId,
+    client: ClientId,
+    number: u64,
+    events_seen: u64,
+    operations: Operations,
     proof: FrameProof,
     signing: Digest,
     digest: Digest,
 }
 
 impl Frame {
-    fn assemble(draft: FrameDraft, signing: Digest, proof: FrameProof) -> Self {
-        let digest = match &proof {
-            FrameProof::Signature(signature) => {
-                let mut hasher = Hasher::new("troth/signed-frame/v1");
-                hasher.digest(&signing).fixed(&signature.0);
-                hasher.finish()
-            }
-            FrameProof::Authenticator(tags) => {
-                let mut hasher = Hasher::new("troth/authenticated-frame/v1");
-                hasher.digest(&signing).number(tags.len() as u64);
-                tags.iter().for_each(|tag| {
-                    hasher.fixed(&tag.0);
-                });
-                hasher.finish()
-            }
-        };
-        Self { draft, proof, signing, digest }
-    }
-
     /// The same without its proof.
     #[must_use]
-    pub fn draft(&self) -> &FrameDraft {
-        &self.draft
+    pub fn draft(&self) -> FrameDraft {
+        FrameDraft {
+            group: self.group,
+            client: self.client,
+            number: self.number,
+            events_seen: self.events_seen,
+            operations: self.operations.iter().collect(),
+        }
     }
 
     /// The group it is meant for.
     #[must_use]
     pub fn group(&self) -> GroupId {
-        self.draft.group
+        self.group
     }
 
     /// The client that signed it.
     #[must_use]
     pub fn client(&self) -> ClientId {
-        self.draft.client
+        self.client
     }
 
     /// The client's number for it, from 1.
     #[must_use]
     pub fn number(&self) -> u64 {
-        self.draft.number
+        self.number
     }
 
     /// The client has delivered all events up to this index.
     #[must_use]
     pub fn events_seen(&self) -> u64 {
-        self.draft.events_seen
+        self.events_seen
     }
 
     /// Its operations in order.
     #[must_use]
-    pub fn operations(&self) -> &[Bytes] {
-        &self.draft.operations
+    pub fn operations(&self) -> &Operations {
+        &self.operations
     }
 
     /// By what it is its client's: covers [`Frame::signing_digest`].
@@ -185,24 +319,22 @@ impl Frame {
             FrameProof::Signature(_) => 0,
             FrameProof::Authenticator(tags) => tags.len() * size_of::<Tag>(),
         };
-        128 + tags + self.draft.operations.iter().map(|operation| operation.len() + 4).sum::<usize>()
+        128 + tags + self.operations.encoded.len()
     }
 }
 
 impl Wire for Frame {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.draft.group.encode(out);
-        self.draft.client.encode(out);
-        self.draft.number.encode(out);
-        self.draft.events_seen.encode(out);
-        let count = u32::try_from(self.draft.operations.len()).expect("bounded by MAX_OPERATIONS");
+        self.group.encode(out);
+        self.client.encode(out);
+        self.number.encode(out);
+        self.events_seen.encode(out);
+        let count = self.operations.count;
         match &self.proof {
             FrameProof::Signature(_) => count.encode(out),
             FrameProof::Authenticator(_) => (count | HAS_TAGS).encode(out),
         }
-        for operation in &self.draft.operations {
-            put_bytes(out, operation);
-        }
+        out.extend_from_slice(&self.operations.encoded);
         match &self.proof {
             FrameProof::Signature(signature) => signature.encode(out),
             FrameProof::Authenticator(tags) => {
@@ -228,18 +360,16 @@ impl Wire for Frame {
         if number == 0 {
             return Err(Malformed::Invalid("frame numbers start at 1"));
         }
-        let mut operations = Vec::with_capacity(count.min(reader.remaining() / 4));
-        for _ in 0..count {
-            operations.push(reader.bytes("an operation", MAX_OPERATION_BYTES)?);
-        }
+        let encoded = reader.strings("an operation", count, MAX_OPERATION_BYTES)?;
+        let operations = Operations { count: count as u32, encoded };
         let proof = if counted & HAS_TAGS == 0 {
             FrameProof::Signature(Wire::decode(reader)?)
         } else {
             FrameProof::Authenticator(tags(reader)?)
         };
-        let draft = FrameDraft { group, client, number, events_seen, operations };
-        let signing = draft.signing_digest();
-        Ok(Self::assemble(draft, signing, proof))
+        let signing = signing_digest(group, client, number, events_seen, operations.slices());
+        let digest = named(&signing, &proof);
+        Ok(Self { group, client, number, events_seen, operations, proof, signing, digest })
     }
 }
 

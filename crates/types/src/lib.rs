@@ -25,7 +25,7 @@ pub use client_message::{
 pub use codec::{Malformed, Reader, Wire, put_bytes, put_list};
 pub use configuration::{Admission, ClientEntry, ComponentKey, Configuration, HostKeys, Member, OPERATOR};
 pub use digest::{Digest, Hasher};
-pub use frame::{Frame, FrameDraft, FrameProof, Tag};
+pub use frame::{Frame, FrameDraft, FrameProof, Iter as OperationsIter, Operations, Tag};
 pub use group::{Group, GroupError, GroupId};
 pub use ids::{ClientId, ReplicaId, Seq, Signature, Time, View};
 pub use limits::Limits;

@@ -41,7 +41,7 @@ fn a_batch_says_of_each_frame_what_a_single_check_says() {
         client: tampered.client(),
         number: tampered.number(),
         events_seen: 0,
-        operations: other.operations().to_vec(),
+        operations: other.operations().iter().collect(),
     }
     .sign(*tampered.signature().expect("signed"));
     let large: &'static [u8] = &[0; 300];

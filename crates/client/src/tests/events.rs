@@ -152,7 +152,7 @@ fn a_session_that_does_not_know_where_events_begin_learns_it_from_its_first_outc
     }
     let seen = scene.drain();
     assert_eq!(seen.order, ["e7", "d0"]);
-    assert_eq!(seen.frames[0].1.operations(), texts(&["b", "r"]), "the rest follows together");
+    assert_eq!(seen.frames[0].1.draft().operations, texts(&["b", "r"]), "the rest follows together");
     assert_eq!(seen.frames[0].1.events_seen(), 7, "the earlier session's events may go");
 }
 

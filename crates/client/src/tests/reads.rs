@@ -48,7 +48,7 @@ fn becomes_ordered(spoil: impl FnOnce(&mut Scene)) {
     spoil(&mut scene);
     let seen = scene.drain();
     assert_eq!(seen.frames.len(), 3, "it is ordered");
-    assert_eq!(seen.frames[0].1.operations(), texts(&["get"]));
+    assert_eq!(seen.frames[0].1.draft().operations, texts(&["get"]));
     scene.say(0, full(1, &["6"]));
     scene.say(2, full(1, &["6"]));
     assert_eq!(scene.drain().done, [(ticket, Ok(texts(&["6"])))]);

@@ -11,7 +11,7 @@ fn what_is_ready_at_once_is_one_frame_and_each_ticket_gets_its_own_results() {
     let third = scene.submit(&["d"]);
     let seen = scene.drain();
     assert_eq!(seen.frames.len(), 3, "one frame to three replicas");
-    assert_eq!(seen.frames[0].1.operations(), texts(&["a", "b", "c", "d"]));
+    assert_eq!(seen.frames[0].1.draft().operations, texts(&["a", "b", "c", "d"]));
     scene.say(0, full(1, &["A", "B", "C", "D"]));
     scene.say(1, digest(1, &["A", "B", "C", "D"]));
     let done = scene.drain().done;

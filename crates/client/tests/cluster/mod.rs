@@ -203,7 +203,7 @@ fn answer(
     match message {
         ToReplica::Request { frame, full } => {
             let number = frame.number();
-            let (seq, results, events_up_to) = service.order(number, frame.operations());
+            let (seq, results, events_up_to) = service.order(number, &frame.draft().operations);
             let from = if full { frame.events_seen() } else { *told };
             let mut answers: Vec<_> = service
                 .events

@@ -26,7 +26,7 @@ impl Application for ZooKeeper {
         let mut count = None;
         while let Some((mut cx, operation)) = operations.next() {
             let mut work = Work::begin(self, state, &mut cx, count);
-            let answer = work.execute(operation);
+            let answer = work.execute(&operation);
             count = Some(work.count());
             operations.answer(answer.to_wire());
         }

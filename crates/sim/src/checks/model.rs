@@ -108,11 +108,11 @@ impl Model {
             let (mut told, mut results) = (Vec::new(), Vec::new());
             for (index, operation) in frame.operations().iter().enumerate() {
                 let place = (frame.client(), frame.number(), index);
-                results.push(self.run(place, (ordered.seed, sent), operation, &mut told));
+                results.push(self.run(place, (ordered.seed, sent), &operation, &mut told));
             }
             self.tell(told);
             let events_up_to = self.events.get(&frame.client()).map_or(0, |events| events.len() as u64);
-            let operations = frame.operations().to_vec();
+            let operations = frame.operations().iter().collect();
             let done = Done { seq: self.seq, operations, results, events_up_to };
             *self.effects.entry(self.seq).or_default() += 1;
             self.done.insert((frame.client(), frame.number()), done);

@@ -248,7 +248,7 @@ fn no_commitment_without_the_frames() {
                 client: troth_types::ClientId(2),
                 number: 1,
                 events_seen: 0,
-                operations: missing.operations().to_vec(),
+                operations: missing.operations().iter().collect(),
             };
             std::sync::Arc::new(draft.sign(*held.signature().expect("signed")))
         };

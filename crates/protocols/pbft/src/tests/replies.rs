@@ -334,7 +334,7 @@ fn what_is_undone_was_never_so() {
 fn tagged_and_signed(number: u64) -> (VerifiedFrame, VerifiedFrame) {
     let signed = write_of(1, number);
     let proof = FrameProof::Authenticator([Tag([1; 16]); 4].into());
-    (Verified::made_here(Arc::new(signed.draft().clone().prove(proof))), signed)
+    (Verified::made_here(Arc::new(signed.draft().prove(proof))), signed)
 }
 
 /// The frame comes without signature, and its batch prepares here.
