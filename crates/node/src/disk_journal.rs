@@ -20,8 +20,8 @@ use troth_types::Seq;
 
 /// Bytes of log after which a snapshot pays: a start reads what came since.
 const SNAPSHOT_AFTER: usize = 16 << 20;
-/// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, is kept for
-/// the next to be compared with, and the log stays where it stands.
+/// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, stays what
+/// the next builds on, and the log stays where it stands.
 const MOST_TAIL: usize = 128 << 20;
 /// A write into the system's memory takes longer only where the disk holds it up.
 const SLOW: Duration = Duration::from_millis(20);
