@@ -94,7 +94,7 @@ impl<'f> FrameOperations<'f> {
     #[expect(clippy::should_implement_trait, reason = "what is given borrows from this")]
     pub fn next(&mut self) -> Option<(OpContext<'_>, Bytes)> {
         assert_eq!(self.results.len(), self.taken, "every operation is answered");
-        while let Some(operation) = self.operations.next() {
+        for operation in self.operations.by_ref() {
             let index = self.taken;
             self.taken += 1;
             if (self.passes_over)(&operation, self.made_bytes) {
