@@ -63,7 +63,7 @@ impl FrameDraft {
     pub fn prove(self, proof: FrameProof) -> Frame {
         let signing = self.signing_digest();
         let Self { group, client, number, events_seen, operations } = self;
-        let operations = operations.iter().collect();
+        let operations = Operations::of(&operations);
         Frame {
             group,
             client,
@@ -122,6 +122,15 @@ pub struct Operations {
 }
 
 impl Operations {
+    fn of(operations: &[Bytes]) -> Self {
+        let count = u32::try_from(operations.len()).expect("bounded by MAX_OPERATIONS");
+        // Exactly: bytes that a vector has to spare would be held as long as the frame.
+        let bytes = operations.iter().map(|operation| 4 + operation.len()).sum();
+        let mut encoded = Vec::with_capacity(bytes);
+        operations.iter().for_each(|operation| put_bytes(&mut encoded, operation));
+        Self { count, encoded: Bytes::from(encoded) }
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -148,17 +157,6 @@ impl Operations {
 impl fmt::Debug for Operations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl<'a> FromIterator<&'a Bytes> for Operations {
-    fn from_iter<I: IntoIterator<Item = &'a Bytes>>(operations: I) -> Self {
-        let (mut count, mut encoded) = (0_u32, Vec::new());
-        for operation in operations {
-            count += 1;
-            put_bytes(&mut encoded, operation);
-        }
-        Self { count, encoded: Bytes::from(encoded) }
     }
 }
 
