@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Nodes are written in pieces of at least so many bytes.
 const PIECE: usize = 1 << 20;
 /// Bytes of a pack that wait to be synced. A pack of gigabytes that is synced at its end has the disk write all of it
-/// at once, and a sync of the log that comes meanwhile waits for a second.
+/// at once, and a sync of the log that comes meanwhile waits behind it.
 const UNSYNCED: u64 = 8 << 20;
 
 /// What the nodes of a new snapshot are.
