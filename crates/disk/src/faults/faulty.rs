@@ -59,6 +59,7 @@ impl<D: Disk> FaultyDisk<D> {
             dead: false,
             capacity: None,
             late: false,
+            keeps: false,
             copies: false,
             broken_sync: None,
             orders: None,
@@ -115,6 +116,12 @@ impl<D: Disk> FaultyDisk<D> {
         let mut state = lock(&self.state);
         state.capacity = bytes;
         state.late = late;
+    }
+
+    /// Says from now on whether files can be removed: a full file system that copies what it changes has no space for that
+    /// either.
+    pub fn set_removable(&self, removable: bool) {
+        lock(&self.state).keeps = !removable;
     }
 
     /// Does from now on what a file says, which is read again at each call: has so much space, and dies
@@ -205,6 +212,9 @@ impl<D: Disk> Disk for FaultyDisk<D> {
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
+        if lock(&self.state).keeps {
+            return Err(DiskError::Full { what: "remove", file: name.to_string() });
+        }
         self.named(Change::Remove { name: name.to_string() }, "remove")
     }
 

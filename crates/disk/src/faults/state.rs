@@ -86,6 +86,8 @@ pub(super) struct State<D: Disk> {
     pub(super) capacity: Option<u64>,
     /// Whether a lack of space shows only at the sync, as where blocks are chosen late.
     pub(super) late: bool,
+    /// Whether no file can be removed for want of space.
+    pub(super) keeps: bool,
     /// Whether a write takes space though it lengthens no file.
     pub(super) copies: bool,
     /// Which sync is to fail, counted from now.

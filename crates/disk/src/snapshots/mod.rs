@@ -172,7 +172,7 @@ impl<D: Disk> Snapshots<D> {
             // It may be in force from here on, whatever this says: there is no way back, not even for space.
             this.disk.sync_directory().map_err(SnapshotError::Disk)?;
             this.manifests.insert(manifest.about.seq, manifest);
-            this.remove_packs()
+            this.remove_packs_or_wait()
         })
     }
 
@@ -188,7 +188,7 @@ impl<D: Disk> Snapshots<D> {
             }
             // A manifest that came back after a crash would name packs that are gone.
             this.disk.sync_directory().map_err(SnapshotError::Disk)?;
-            this.remove_packs()
+            this.remove_packs_or_wait()
         })
     }
 
@@ -274,7 +274,15 @@ impl<D: Disk> Snapshots<D> {
         }
     }
 
-    /// Removes every pack that no manifest names.
+    /// Removes every pack that no manifest names. Where there is no space to remove one (there are such file systems) it is
+    /// left for the next time: what was asked for is done, and to say that there was no space for it would be wrong.
+    fn remove_packs_or_wait(&self) -> Result<(), SnapshotError> {
+        match self.remove_packs() {
+            Err(SnapshotError::Full(_)) => Ok(()),
+            done => done,
+        }
+    }
+
     fn remove_packs(&self) -> Result<(), SnapshotError> {
         let named: BTreeSet<u64> = self
             .manifests

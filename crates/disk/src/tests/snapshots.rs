@@ -144,6 +144,25 @@ fn a_full_disk_leaves_nothing_behind_and_the_snapshot_comes_later() {
 }
 
 #[test]
+fn old_packs_that_cannot_be_removed_on_a_full_disk_go_later() {
+    let disk = FaultyDisk::new(MemoryDisk::default()).unwrap();
+    let (mut snapshots, _) = Snapshots::open(disk.clone(), ME).unwrap();
+    snapshots.write(about(1), Nodes::Full, nodes(1, 20)).unwrap();
+    // What a failed attempt left.
+    drop(disk.create("pack-0000000000000077").unwrap());
+    disk.set_removable(false);
+    snapshots.write(about(2), Nodes::Full, nodes(2, 20)).unwrap();
+    assert_eq!((load(&snapshots, 2).unwrap(), count(&disk, "pack-")), (nodes(2, 20), 3));
+    snapshots.write(about(3), Nodes::Since(2), nodes(3, 20)).unwrap();
+    // Snapshots that do not count any more are told of: their names are still there.
+    assert!(snapshots.retain(3).unwrap_err().is_full());
+    disk.set_removable(true);
+    snapshots.retain(3).unwrap();
+    assert_eq!(count(&disk, "pack-"), 2);
+    assert_eq!(load(&snapshots, 3).unwrap(), [nodes(2, 20), nodes(3, 20)].concat());
+}
+
+#[test]
 fn a_changed_byte_is_found_out_wherever_it_is() {
     let disk = MemoryDisk::default();
     let (mut snapshots, _) = open(&disk);
