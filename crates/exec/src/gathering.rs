@@ -2,7 +2,7 @@
 //! kept of what comes, so a large state takes no more memory while it is read than it does afterwards.
 
 use crate::map::{
-    Body, Children, MAX_DEPTH, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest,
+    Blob, Body, Children, MAX_DEPTH, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest,
 };
 use crate::{PartError, Snapshot, Tree};
 use bytes::Bytes;
@@ -124,7 +124,7 @@ impl Gathering {
         while let Some(part) = self.parts.pop() {
             let node = match part {
                 Part::Page(digest, bytes, blobs) => {
-                    let blobs = blobs.into_iter().flatten().collect();
+                    let blobs = blobs.into_iter().flatten().map(Blob::new).collect();
                     Node::verified(Body::Page(Page::from_parts(bytes, blobs)), digest)
                 }
                 Part::Branch(digest, places) => {

@@ -7,7 +7,7 @@
 
 use crate::Tree;
 use crate::delta::{Held, Item, read_difference};
-use crate::map::{Body, Children, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest};
+use crate::map::{Blob, Body, Children, Node, Page, WIDTH, check_blob, check_branch, entries, node_digest};
 use crate::place::{
     MAX_DEPTH, MAX_PLACES, PROBE, Place, Question, What, answer_of, is_question, path_of, read_head,
     read_items, state_digest,
@@ -73,7 +73,7 @@ enum Child {
 #[derive(Clone, Debug)]
 enum Part {
     Branch(Digest, Vec<Child>),
-    Page(Digest, Bytes, Vec<Option<Bytes>>),
+    Page(Digest, Bytes, Vec<Option<Arc<Blob>>>),
 }
 
 /// Whether bytes are a node that can stand at a place. A certified target holds no others, but what
@@ -297,7 +297,8 @@ impl Install {
         }
         let part = match check_branch(encoding) {
             Some(digests) => Part::Branch(digest, self.children(nibbles, &digests)),
-            None => Part::Page(digest, encoding.clone(), self.blobs(nibbles, encoding)),
+            // A copy: a slice would hold the whole piece, whatever else is in it, until all parts are there.
+            None => Part::Page(digest, Bytes::copy_from_slice(encoding), self.blobs(nibbles, encoding)),
         };
         self.parts.insert(nibbles.to_vec(), part);
         Some(())
@@ -326,11 +327,14 @@ impl Install {
         children
     }
 
-    fn blobs(&mut self, nibbles: &[u8], encoding: &[u8]) -> Vec<Option<Bytes>> {
+    /// The large values of a page. What the local state has of them is taken as it stands there, with what is known of where
+    /// it is stored.
+    fn blobs(&mut self, nibbles: &[u8], encoding: &[u8]) -> Vec<Option<Arc<Blob>>> {
         let mut blobs = Vec::new();
         for entry in entries(encoding).filter(|entry| entry.blob.is_some()) {
             let (expected, length) = (entry.blob_digest(), entry.blob_length());
-            let held = self.local.get(entry.key).filter(|value| check_blob(value, length, &expected));
+            let held = self.local.blob_of(entry.key);
+            let held = held.filter(|blob| check_blob(blob.value(), length, &expected)).cloned();
             if held.is_none() {
                 let index = u8::try_from(blobs.len()).expect("a page holds few blobs");
                 let place = Place { nibbles: nibbles.to_vec(), what: What::Blob(index) };
@@ -344,7 +348,7 @@ impl Install {
     fn take_blob(&mut self, nibbles: &[u8], index: u8, value: &[u8]) {
         if let Some(Part::Page(_, _, blobs)) = self.parts.get_mut(nibbles) {
             // A copy: a slice would hold the whole piece in memory as long as the value lives.
-            blobs[usize::from(index)] = Some(Bytes::copy_from_slice(value));
+            blobs[usize::from(index)] = Some(Blob::new(Bytes::copy_from_slice(value)));
         }
     }
 
@@ -353,7 +357,7 @@ impl Install {
     fn assemble(&self, path: &mut Vec<u8>, complete: &mut impl FnMut(&Arc<Node>)) -> Option<Arc<Node>> {
         let node = match self.parts.get(path)? {
             Part::Page(digest, bytes, blobs) => {
-                let blobs = blobs.iter().cloned().collect::<Option<Vec<Bytes>>>()?;
+                let blobs = blobs.iter().cloned().collect::<Option<Vec<Arc<Blob>>>>()?;
                 Node::verified(Body::Page(Page::from_parts(&bytes[..], blobs)), *digest)
             }
             Part::Branch(digest, parts) => {

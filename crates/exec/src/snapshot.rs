@@ -4,8 +4,8 @@
 //! needs only those that the store lacks.
 
 use crate::map::{
-    Body, Children, MAX_DEPTH, MAX_KEY_BYTES, MAX_VALUE_BYTES, Node, Page, StoreId, check_blob, check_branch,
-    entries, node_digest,
+    Blob, Body, Children, MAX_DEPTH, MAX_KEY_BYTES, MAX_VALUE_BYTES, Node, Page, StoreId, check_blob,
+    check_branch, entries, node_digest,
 };
 use crate::place::state_digest;
 use crate::{MerkleMap, Tree};
@@ -212,7 +212,7 @@ fn built(
             if !check_blob(&value, length, &named) {
                 return Err(PartError::Damaged(named));
             }
-            blobs.push(value);
+            blobs.push(Blob::new(value));
         }
         Body::Page(Page::from_parts(&bytes[..], blobs))
     } else {

@@ -6,7 +6,7 @@
 //! branch's encoding being `0 ‖ mask: u16 ‖ digest of each child in the mask`; so any node is
 //! verified alone against the digest its parent names.
 
-use super::page::{Page, blob_digest};
+use super::page::{Blob, Page, blob_digest};
 use super::position::{MAX_DEPTH, Position};
 use super::stored::{StoreId, Stored};
 use bytes::Bytes;
@@ -114,6 +114,11 @@ impl Node {
     /// The value under a key.
     pub(crate) fn get(&self, position: &Position, key: &[u8]) -> Option<Bytes> {
         self.page_of(position)?.get(key)
+    }
+
+    /// The large value of a key, as the page there shares it with others.
+    pub(crate) fn blob_of(&self, position: &Position, key: &[u8]) -> Option<&Arc<Blob>> {
+        self.page_of(position)?.blob_of(key)
     }
 
     fn page_of(&self, position: &Position) -> Option<&Page> {

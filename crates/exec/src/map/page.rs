@@ -37,7 +37,7 @@ pub(crate) struct Page {
 
 /// A large value, which pages that follow each other share: where one of them is stored it is for all.
 #[derive(Debug)]
-struct Blob {
+pub(crate) struct Blob {
     value: Bytes,
     stored: Stored,
 }
@@ -52,8 +52,13 @@ impl PartialEq for Blob {
 impl Eq for Blob {}
 
 impl Blob {
-    fn new(value: Bytes) -> Arc<Self> {
+    /// One that no store has.
+    pub(crate) fn new(value: Bytes) -> Arc<Self> {
         Arc::new(Self { value, stored: Stored::default() })
+    }
+
+    pub(crate) fn value(&self) -> &Bytes {
+        &self.value
     }
 }
 
@@ -192,6 +197,11 @@ impl Page {
         self.find(key).ok().map(|entry| self.value(&entry))
     }
 
+    /// The large value of a key, as this page shares it with others.
+    pub(crate) fn blob_of(&self, key: &[u8]) -> Option<&Arc<Blob>> {
+        self.find(key).ok()?.blob.map(|index| &self.blobs[index])
+    }
+
     /// Whether the page says this of the key already.
     pub(crate) fn says(&self, key: &[u8], value: Option<&Bytes>) -> bool {
         match (self.find(key), value) {
@@ -272,8 +282,8 @@ impl Page {
     }
 
     /// A page from checked bytes and the large values its references name, in order.
-    pub(crate) fn from_parts(bytes: impl Into<Box<[u8]>>, blobs: Vec<Bytes>) -> Self {
-        Self { bytes: bytes.into(), blobs: blobs.into_iter().map(Blob::new).collect() }
+    pub(crate) fn from_parts(bytes: impl Into<Box<[u8]>>, blobs: Vec<Arc<Blob>>) -> Self {
+        Self { bytes: bytes.into(), blobs }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A version of the map that does not change any more.
 
 use super::node::{Body, Node};
-use super::page::Page;
+use super::page::{Blob, Page};
 use super::position::Position;
 use bytes::Bytes;
 use core::fmt;
@@ -53,6 +53,11 @@ impl Tree {
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Bytes> {
         self.0.get(&Position::of(key), key)
+    }
+
+    /// The large value under a key, as it is shared.
+    pub(crate) fn blob_of(&self, key: &[u8]) -> Option<&Arc<Blob>> {
+        self.0.blob_of(&Position::of(key), key)
     }
 
     /// Visits every entry, in the order of the tree, which is the same for equal content.

@@ -1,10 +1,11 @@
 //! State transfer between any two states, with an adversary at the wire.
 
 use super::support::{SMALL, Script, checkpoint, frame, run, scan, transfer, transfer_from};
-use crate::Executor;
 use crate::delta::{Held, difference};
 use crate::place::Question;
+use crate::{Executor, StoreId};
 use bytes::Bytes;
+use core::num::NonZeroU32;
 use proptest::prelude::*;
 use troth_core::{Execution, Installing};
 use troth_types::{Digest, Limits, Seq, StateFetch, StatePiece, Wire, put_bytes};
@@ -169,9 +170,44 @@ fn large_values_held_already_do_not_move() {
     let mut replica = server.clone();
     run(&mut server, &[frame(2, 1, &["set key2 other"])]);
     let goal = checkpoint(&mut server);
+    let store = StoreId(NonZeroU32::MIN);
+    let (before, _) = checkpoint(&mut replica);
+    replica.snapshot(before).expect("kept").put_in(store);
     let moved = transfer(&server, &mut replica, goal, nothing);
     assert_eq!(replica.digest_now(), goal.1);
     assert!(moved < 9000, "{moved}");
+    let lacking: Vec<usize> = {
+        let snapshot = replica.snapshot(goal.0).expect("kept");
+        snapshot.parts_not_in(store).map(|(_, bytes)| bytes.len()).collect()
+    };
+    assert!(!lacking.is_empty() && lacking.iter().all(|bytes| *bytes < 9000), "the disk has it: {lacking:?}");
+}
+
+#[test]
+fn nothing_is_held_of_a_piece_beside_what_was_verified() {
+    let server = {
+        let mut server = with(&(0..800).map(|key| (key, 40)).collect::<Vec<_>>());
+        let goal = checkpoint(&mut server);
+        (server, goal)
+    };
+    let (server, goal) = server;
+    let mut replica = Executor::new(Script::default(), ROOMY);
+    let mut wants = std::collections::VecDeque::from(replica.begin_install(goal.0, goal.1));
+    let mut pieces = 0;
+    while let Some(fetch) = wants.pop_front() {
+        let Some(piece) = server.serve(&fetch) else { continue };
+        let content = Bytes::copy_from_slice(&piece.content);
+        let piece = StatePiece { content, ..piece };
+        match replica.on_piece(&piece) {
+            Installing::Wants(more) => wants.extend(more),
+            Installing::Done => break,
+            _ => continue,
+        }
+        pieces += 1;
+        assert!(piece.content.is_unique(), "a slice of piece {pieces} is held");
+    }
+    assert!(pieces > 3, "{pieces}");
+    assert_eq!(replica.digest_now(), goal.1);
 }
 
 #[test]
