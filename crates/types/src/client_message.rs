@@ -244,7 +244,8 @@ impl Wire for ToReplica {
                 number: Wire::decode(reader)?,
                 nonce: if kind == 2 { Some(Wire::decode(reader)?) } else { None },
                 least: if kind == 3 { Some(Wire::decode(reader)?) } else { None },
-                operation: reader.bytes("a read", MAX_RESULT_BYTES)?,
+                // A copy, as of a frame's operations: it may wait.
+                operation: Bytes::copy_from_slice(&reader.bytes("a read", MAX_RESULT_BYTES)?),
             })),
             other => Err(Malformed::Tag("a client's message", u64::from(other))),
         }

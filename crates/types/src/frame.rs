@@ -358,7 +358,9 @@ impl Wire for Frame {
         if number == 0 {
             return Err(Malformed::Invalid("frame numbers start at 1"));
         }
-        let encoded = reader.strings("an operation", count, MAX_OPERATION_BYTES)?;
+        // A copy: a slice would hold all that came with the frame in memory for as long as the frame is kept, and whoever
+        // sent it decides how much that is.
+        let encoded = Bytes::copy_from_slice(&reader.strings("an operation", count, MAX_OPERATION_BYTES)?);
         let operations = Operations { count: count as u32, encoded };
         let proof = if counted & HAS_TAGS == 0 {
             FrameProof::Signature(Wire::decode(reader)?)

@@ -223,3 +223,29 @@ fn an_authenticator_stands_where_a_signature_would_and_names_the_frame_with_it()
         assert!(Frame::from_wire(&bytes.slice(..cut)).is_err(), "{cut} bytes");
     }
 }
+
+#[test]
+fn what_is_kept_of_a_message_keeps_nothing_else_of_it() {
+    let draft = FrameDraft {
+        group: GroupId([1; 16]),
+        client: ClientId(1),
+        number: 1,
+        events_seen: 0,
+        operations: vec![Bytes::from(vec![7; 100]); 3],
+    };
+    let frame = draft.sign(Signature([5; 64]));
+    let read = Read {
+        client: ClientId(1),
+        number: 2,
+        nonce: None,
+        least: None,
+        operation: Bytes::from(vec![7; 100]),
+    };
+    let request = ToReplica::Request { frame: Arc::new(frame), full: false };
+    for message in [request, ToReplica::Read(read)] {
+        let bytes = message.to_wire();
+        let decoded = ToReplica::from_wire(&bytes).expect("our own");
+        assert!(bytes.is_unique(), "the message goes when it is decoded");
+        assert_eq!(decoded, message);
+    }
+}
