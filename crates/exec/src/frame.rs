@@ -114,8 +114,17 @@ impl<'f> FrameOperations<'f> {
     /// # Panics
     /// If it has one already: the service's bug.
     pub fn answer(&mut self, result: Bytes) {
+        self.answer_weighing(result, 0);
+    }
+
+    /// The same of an operation that looked at more than its result shows: it counts as so many bytes, if it has fewer. They
+    /// must be the same at every replica, as results are.
+    ///
+    /// # Panics
+    /// As [`FrameOperations::answer`].
+    pub fn answer_weighing(&mut self, result: Bytes, weight: usize) {
         assert_eq!(self.results.len() + 1, self.taken, "an operation is answered once");
-        self.made_bytes = self.made_bytes.saturating_add(result.len());
+        self.made_bytes = self.made_bytes.saturating_add(result.len().max(weight));
         self.results.push(match clients::fits(self.limits, self.result_bytes, &result) {
             Some(total) => {
                 self.result_bytes = total;

@@ -238,7 +238,9 @@ fn refused(key: &str, answer: &Answer) -> Failure {
             Failure::new(NO, format!("a value has at most {} bytes", troth_kv::MAX_VALUE))
         }
         Answer::TooManyWatches => {
-            Failure::new(NO, "this client, or the key, has as many watches as are allowed".to_owned())
+            Failure::new(NO, "this client, or the key, has as many watches as are allowed, or prefixes of too many different lengths over \
+                 48 bytes are watched"
+                    .to_owned())
         }
         other => Failure::new(NOT_DONE, format!("the service answers {other:?}, which is no answer to this")),
     }

@@ -3,7 +3,7 @@
 use crate::message::{Answer, Change, Entry, Operation, Watch};
 use crate::watches;
 use bytes::Bytes;
-use troth_exec::{Application, OpContext, State, StateView};
+use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
 use troth_types::{ClientId, Reader, Wire};
 
 /// The most bytes of a key or a prefix.
@@ -18,6 +18,8 @@ pub const MAX_SCAN_BYTES: usize = 256 << 10;
 
 /// First byte of the keys that hold the store's entries.
 const ENTRY: u8 = b'k';
+/// Bytes as which each entry of a range counts in what a frame may make, at least.
+const ENTRY_WEIGHT: usize = 256;
 /// Where the count of writes stands.
 const WRITES: &[u8] = b"n";
 
@@ -178,6 +180,21 @@ impl Application for Kv {
         match parse(operation) {
             Ok(operation) => self.run(state, cx, &operation).to_wire(),
             Err(answer) => answer.to_wire(),
+        }
+    }
+
+    /// A range of small entries takes much longer than its bytes tell.
+    fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
+        while let Some((mut cx, operation)) = operations.next() {
+            let answer = match parse(&operation) {
+                Ok(operation) => self.run(state, &mut cx, &operation),
+                Err(answer) => answer,
+            };
+            let looked_at = match &answer {
+                Answer::Entries { entries, .. } => entries.len(),
+                _ => 0,
+            };
+            operations.answer_weighing(answer.to_wire(), looked_at * ENTRY_WEIGHT);
         }
     }
 

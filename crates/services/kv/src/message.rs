@@ -139,7 +139,8 @@ pub enum Answer {
     KeyTooLong,
     /// The value is larger than [`crate::MAX_VALUE`].
     ValueTooLarge,
-    /// The client has as many watches as it may have, or the key as many watchers.
+    /// The client has as many watches as it may have, or the key as many watchers, or there are watches for as many lengths
+    /// of long prefixes as there may be.
     TooManyWatches,
     /// The operation would change the state and was sent as a read.
     ReadOnly,

@@ -13,6 +13,11 @@ use troth_types::{ClientId, Malformed, Reader, Wire, put_list};
 /// The most clients that may watch one pattern.
 pub(crate) const MAX_WATCHERS: usize = 4096;
 
+/// Prefixes up to so many bytes may be watched whatever others watch.
+pub(crate) const SHORT_PREFIX: usize = 48;
+/// The most lengths of longer prefixes that are watched: each write looks for watchers of each length.
+pub(crate) const MAX_LONG_LENGTHS: usize = 16;
+
 const EXACT: u8 = b'x';
 const PREFIX: u8 = b'p';
 const COUNT: u8 = b'c';
@@ -86,7 +91,7 @@ pub(crate) fn add(state: &mut State<'_>, client: ClientId, watch: &Watch, per_cl
     let mut watchers: Watchers = read(state, &key);
     let Err(at) = watchers.0.binary_search(&client) else { return true };
     let Count(count) = read(state, &count_key(client));
-    if count >= per_client || watchers.0.len() >= MAX_WATCHERS {
+    if count >= per_client || watchers.0.len() >= MAX_WATCHERS || !has_length(state, watch) {
         return false;
     }
     state.insert(&count_key(client), Count(count + 1).to_wire());
@@ -96,6 +101,18 @@ pub(crate) fn add(state: &mut State<'_>, client: ClientId, watch: &Watch, per_cl
     watchers.0.insert(at, client);
     state.insert(&key, watchers.to_wire());
     true
+}
+
+/// Whether a watch's length is among those that writes look for, or may be.
+fn has_length(state: &mut State<'_>, watch: &Watch) -> bool {
+    let Watch::Prefix(prefix) = watch else { return true };
+    if prefix.len() <= SHORT_PREFIX {
+        return true;
+    }
+    let lengths: Lengths = read(state, LENGTHS);
+    let is_long = |length: &&u16| usize::from(**length) > SHORT_PREFIX;
+    lengths.0.keys().any(|length| usize::from(*length) == prefix.len())
+        || lengths.0.keys().filter(is_long).count() < MAX_LONG_LENGTHS
 }
 
 /// Removes a watch; whether it was there.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod codec;
+mod frames;
 mod operations;
 mod support;
 mod watching;

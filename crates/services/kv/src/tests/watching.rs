@@ -1,7 +1,7 @@
 //! Watches and the events they cause.
 
 use super::support::{Store, bytes};
-use crate::watches::MAX_WATCHERS;
+use crate::watches::{MAX_LONG_LENGTHS, MAX_WATCHERS, SHORT_PREFIX};
 use crate::{Answer, Change, Kv, Operation, Watch};
 use bytes::Bytes;
 use troth_exec::Application;
@@ -94,6 +94,29 @@ fn watches_are_bounded_per_client_and_per_pattern() {
         assert_eq!(store.run(100 + client, &key("crowded")), Answer::Watching);
     }
     assert_eq!(store.run(1, &key("crowded")), Answer::TooManyWatches);
+}
+
+#[test]
+fn prefixes_of_any_length_are_watched_but_long_ones_of_few_lengths() {
+    let mut store = Store::new();
+    let text = |letter: &str, length: usize| Bytes::from(letter.repeat(length));
+    let of = |length: usize| Operation::Watch(Watch::Prefix(text("p", length)));
+    let other = |length: usize| Operation::Watch(Watch::Prefix(text("q", length)));
+    for length in 0..=SHORT_PREFIX + MAX_LONG_LENGTHS {
+        assert_eq!(store.run(5, &of(length)), Answer::Watching, "{length}");
+    }
+    let next = SHORT_PREFIX + MAX_LONG_LENGTHS + 1;
+    assert_eq!(store.run(5, &of(next)), Answer::TooManyWatches);
+    assert_eq!(store.run(6, &of(next)), Answer::TooManyWatches, "whoever asks");
+    // Others of these lengths may be, and one of a new length when the last of an old one is gone.
+    assert_eq!(store.run(6, &other(next - 1)), Answer::Watching);
+    assert_eq!(store.run(6, &other(7)), Answer::Watching);
+    store.run(5, &Operation::Unwatch(Watch::Prefix(text("p", next - 1))));
+    assert_eq!(store.run(5, &of(next)), Answer::TooManyWatches);
+    store.run(6, &Operation::Unwatch(Watch::Prefix(text("q", next - 1))));
+    assert_eq!(store.run(5, &of(next)), Answer::Watching);
+    store.run(1, &Operation::Put { key: text("p", next), value: bytes("1") });
+    assert_eq!(store.changes().len(), 1, "its client hears of it once");
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! What a frame of operations may look at.
+
+use super::support::bytes;
+use crate::{Answer, Kv, Operation};
+use bytes::Bytes;
+use std::sync::Arc;
+use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
+use troth_core::{Execution, Ordered};
+use troth_exec::Executor;
+use troth_types::{ClientId, Digest, FrameDraft, GroupId, Limits, ReplyBody, Time, Wire};
+
+const LIMITS: Limits = Limits { client_bytes: 8_000, result_bytes: 8_000, ..Limits::DEFAULT };
+
+fn run(executor: &mut Executor<Kv>, number: u64, operations: &[Operation]) -> Vec<Answer> {
+    let (group, client) = (GroupId([1; 16]), ClientId(1));
+    let signer = ModelSigner::new(client.0);
+    let mut scheme = ModelScheme::default();
+    scheme.register(&signer);
+    let directory = Directory::of_clients(group, [(client, signer.public_key())]);
+    let operations = operations.iter().map(Wire::to_wire).collect();
+    let draft = FrameDraft { group, client, number, events_seen: 0, operations };
+    let signature = signer.sign(&draft.signing_digest());
+    let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(scheme), LIMITS);
+    let frame = verifier.verify(Arc::new(draft.sign(signature))).expect("signed above");
+    let seq = executor.executed().next();
+    let ordered = Ordered { seq, time: Time(1), seed: Digest::ZERO, frames: vec![frame] };
+    let outcome = executor.execute(&ordered);
+    let ReplyBody::Full(results) = &outcome.replies[0].body else { panic!("replies are whole here") };
+    results.iter().map(|result| Answer::from_wire(result).expect("answers decode")).collect()
+}
+
+#[test]
+fn ranges_of_small_entries_count_for_more_than_they_show() {
+    let mut executor = Executor::new(Kv::default(), LIMITS);
+    let put = |number: u8| Operation::Put { key: Bytes::from(vec![number]), value: Bytes::new() };
+    run(&mut executor, 1, &(0..20).map(put).collect::<Vec<_>>());
+    // Each range shows some 600 bytes and looks at twenty entries.
+    let range = Operation::Scan { start: Bytes::new(), end: None, limit: 20 };
+    let mut frame = vec![range; 6];
+    frame.push(Operation::Put { key: bytes("late"), value: Bytes::new() });
+    frame.push(Operation::Get { key: bytes("late") });
+    let answers = run(&mut executor, 2, &frame);
+    let shown = answers.iter().filter(|answer| matches!(answer, Answer::Entries { .. })).count();
+    assert_eq!(shown, 2, "8,000 bytes are 31 entries at 256 bytes each");
+    assert!(matches!(answers[6], Answer::Written { .. }), "writes happen whatever was read before them");
+    assert_eq!(answers[7], Answer::ResultTooLarge);
+}
