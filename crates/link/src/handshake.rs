@@ -91,7 +91,21 @@ pub async fn accept(
     settings: &Settings,
     lookup: impl FnOnce(PeerId) -> Option<LinkKey>,
 ) -> Result<(PeerId, LinkReader, LinkWriter), LinkError> {
-    in_time(settings, responder(stream, identity, settings, lookup)).await
+    accept_when(stream, identity, settings, std::future::ready(()), lookup).await
+}
+
+/// As [`accept`]; nothing is computed for the caller before its first message is there and then `turn` is over.
+///
+/// # Errors
+/// As [`accept`].
+pub async fn accept_when(
+    stream: TcpStream,
+    identity: &Identity,
+    settings: &Settings,
+    turn: impl Future<Output = ()>,
+    lookup: impl FnOnce(PeerId) -> Option<LinkKey>,
+) -> Result<(PeerId, LinkReader, LinkWriter), LinkError> {
+    in_time(settings, responder(stream, identity, settings, turn, lookup)).await
 }
 
 async fn in_time<T>(
@@ -114,7 +128,8 @@ async fn initiator(
         .and_then(Builder::build_initiator)
         .map_err(|_| LinkError::Handshake)?;
     send(&mut stream, &mut state, &identity.peer.to_wire()).await?;
-    let payload = receive(&mut stream, &mut state).await?;
+    let message = receive(&mut stream).await?;
+    let payload = open(&mut state, &message)?;
     if !payload.is_empty() {
         return Err(LinkError::Handshake);
     }
@@ -129,12 +144,15 @@ async fn responder(
     mut stream: TcpStream,
     identity: &Identity,
     settings: &Settings,
+    turn: impl Future<Output = ()>,
     lookup: impl FnOnce(PeerId) -> Option<LinkKey>,
 ) -> Result<(PeerId, LinkReader, LinkWriter), LinkError> {
     prepare(&stream)?;
+    let message = receive(&mut stream).await?;
+    turn.await;
     let prologue = settings.prologue();
     let mut state = builder(identity, &prologue)?.build_responder().map_err(|_| LinkError::Handshake)?;
-    let payload = receive(&mut stream, &mut state).await?;
+    let payload = open(&mut state, &message)?;
     let peer = PeerId::from_wire(&payload).map_err(|_| LinkError::Handshake)?;
     let expected = lookup(peer).ok_or(LinkError::UnknownPeer(peer))?;
     if state.get_remote_static() != Some(expected.0.as_slice()) {
@@ -212,7 +230,7 @@ async fn send(stream: &mut TcpStream, state: &mut HandshakeState, payload: &[u8]
     Ok(())
 }
 
-async fn receive(stream: &mut TcpStream, state: &mut HandshakeState) -> Result<Bytes, LinkError> {
+async fn receive(stream: &mut TcpStream) -> Result<Vec<u8>, LinkError> {
     let mut header = [0; 3];
     read_exact(stream, &mut header[..1]).await?;
     if header[0] != WIRE_VERSION {
@@ -225,8 +243,12 @@ async fn receive(stream: &mut TcpStream, state: &mut HandshakeState) -> Result<B
     }
     let mut message = vec![0; length];
     read_exact(stream, &mut message).await?;
+    Ok(message)
+}
+
+fn open(state: &mut HandshakeState, message: &[u8]) -> Result<Bytes, LinkError> {
     let mut payload = vec![0; HANDSHAKE_MESSAGE];
-    let length = state.read_message(&message, &mut payload).map_err(|_| LinkError::Handshake)?;
+    let length = state.read_message(message, &mut payload).map_err(|_| LinkError::Handshake)?;
     payload.truncate(length);
     Ok(Bytes::from(payload))
 }

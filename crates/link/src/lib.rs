@@ -29,7 +29,7 @@ mod writer;
 
 pub use counters::Counters;
 pub use error::LinkError;
-pub use handshake::{Settings, accept, connect, initiate};
+pub use handshake::{Settings, accept, accept_when, connect, initiate};
 pub use identity::{FRAME_TAGS, Identity, LinkKey, PeerId, generate_secret};
 pub use reader::LinkReader;
 pub use versions::Versions;

@@ -9,7 +9,7 @@ use troth_types::Read;
 const ANSWER_BYTES: usize = 1 << 20;
 /// Microseconds after which the turn's round of clients ends: what an answer costs is not its length
 /// where only the digest of a large result is sent.
-const CLIENT_MICROS: u64 = 10_000;
+pub(crate) const CLIENT_MICROS: u64 = 10_000;
 
 /// A checked message of a client.
 pub(crate) enum Asked {
@@ -40,7 +40,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// wait for the work that a few clients can cause. At least one message has its turn.
     pub(crate) fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
         let began = self.clock.now();
+        let mut before = began;
         while let Some(asked) = self.asked.pop_front() {
+            // A frame is charged when it comes. What a read takes is known afterwards: it may look at much and show little.
+            let serves = match &asked {
+                Asked::Read(read) => Some(read.client),
+                Asked::Repeated(repeated) => Some(repeated.client),
+                Asked::Request(_) => None,
+            };
             let input = match asked {
                 Asked::Read(read) => Input::Read(read),
                 Asked::Repeated(repeated) => Input::Repeated(repeated),
@@ -60,7 +67,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             };
             self.input(env, input);
             self.commands()?;
-            let spent = self.clock.now().0.saturating_sub(began.0);
+            let now = self.clock.now();
+            if let Some(client) = serves {
+                self.client_charges.get_mut().served(client, now.0.saturating_sub(before.0));
+            }
+            before = now;
+            let spent = now.0.saturating_sub(began.0);
             // What waits behind the disk is not among the answers yet.
             if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
                 break;

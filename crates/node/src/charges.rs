@@ -16,6 +16,13 @@ use troth_types::{ClientId, ReplicaId, Time};
 const PEER_RATE: u64 = 50_000;
 /// The same at once.
 const PEER_BURST: u64 = 250_000;
+/// Microseconds of work with frames that are held already and were not asked for that a replica may cause per second,
+/// lasting. Honest ones cause some, and the more the busier the group is: each shows the primary what has waited for long.
+const AGAIN_RATE: u64 = 100_000;
+/// The same at once.
+const AGAIN_BURST: u64 = 500_000;
+/// The most frames that count as asked of a replica and not yet sent.
+const MOST_ASKED: usize = 1024;
 /// Microseconds of useless work that a client may cause per second, lasting.
 const CLIENT_RATE: u64 = 10_000;
 /// The same at once.
@@ -89,6 +96,9 @@ pub(crate) fn cost(length: usize, spent: u64) -> u64 {
 #[derive(Debug)]
 pub(crate) struct PeerCharges {
     useless: Vec<Cell<Account>>,
+    again: Vec<Cell<Account>>,
+    /// Frames that each was asked for and has not sent, at most.
+    asked: Vec<Cell<usize>>,
     fetched: Vec<Cell<Account>>,
 }
 
@@ -96,6 +106,8 @@ impl PeerCharges {
     pub(crate) fn new(replicas: usize) -> Self {
         Self {
             useless: vec![Cell::new(Account::new(PEER_RATE, PEER_BURST)); replicas],
+            again: vec![Cell::new(Account::new(AGAIN_RATE, AGAIN_BURST)); replicas],
+            asked: vec![Cell::new(0); replicas],
             fetched: vec![Cell::new(Account::new(FETCH_RATE, FETCH_BURST)); replicas],
         }
     }
@@ -105,6 +117,25 @@ impl PeerCharges {
         with(&self.useless, replica, |account| account.charge(now, micros));
     }
 
+    /// A replica is asked for so many frames: they are welcome, also those that somebody else sends first.
+    pub(crate) fn asks(&self, replica: ReplicaId, frames: usize) {
+        let asked = &self.asked[usize::from(replica.0)];
+        asked.set((asked.get() + frames).min(MOST_ASKED));
+    }
+
+    /// A replica showed so many frames. How many of them it was not asked for.
+    pub(crate) fn unasked(&self, replica: ReplicaId, frames: usize) -> usize {
+        let asked = &self.asked[usize::from(replica.0)];
+        let welcome = frames.min(asked.get());
+        asked.set(asked.get() - welcome);
+        frames - welcome
+    }
+
+    /// A replica caused so many microseconds of work with frames that are held already and that it was not asked for.
+    pub(crate) fn again(&self, replica: ReplicaId, now: Time, micros: u64) {
+        with(&self.again, replica, |account| account.charge(now, micros));
+    }
+
     /// A replica was sent so many bytes that it had asked for.
     pub(crate) fn fetched(&self, replica: ReplicaId, now: Time, bytes: usize) {
         with(&self.fetched, replica, |account| account.charge(now, bytes as u64));
@@ -112,7 +143,8 @@ impl PeerCharges {
 
     /// Until when nothing is read from a replica, if so.
     pub(crate) fn rests(&self, replica: ReplicaId, now: Time) -> Option<Time> {
-        with(&self.useless, replica, |account| account.overdrawn(now))
+        let useless = with(&self.useless, replica, |account| account.overdrawn(now));
+        useless.max(with(&self.again, replica, |account| account.overdrawn(now)))
     }
 
     /// Until when a replica is sent nothing that it asked for, if so.
@@ -135,6 +167,8 @@ struct Share {
     useless: Account,
     /// Microseconds that it has had, fading.
     had: u64,
+    /// Microseconds that its reads took of late, each.
+    reads_take: u64,
     /// Requests taken from it and not answered.
     waiting: u32,
     asked: Time,
@@ -163,6 +197,7 @@ impl ClientCharges {
         self.clients.entry(client).or_insert(Share {
             useless: Account::new(CLIENT_RATE, CLIENT_BURST),
             had: 0,
+            reads_take: READ,
             waiting: 0,
             asked: Time(0),
         })
@@ -186,9 +221,17 @@ impl ClientCharges {
         self.waiting += news;
     }
 
-    /// A read of so many bytes was taken.
-    pub(crate) fn read(&mut self, client: ClientId, bytes: usize) {
+    /// A read of so many bytes was taken. How many microseconds it may take, to judge by those before it.
+    pub(crate) fn read(&mut self, client: ClientId, bytes: usize) -> u64 {
         self.add(client, READ + bytes as u64 / BYTES_PER_MICRO);
+        self.share(client).reads_take
+    }
+
+    /// A read, or an answer that was wanted again, took so many microseconds, whatever was sent of it.
+    pub(crate) fn served(&mut self, client: ClientId, micros: u64) {
+        self.add(client, micros.saturating_sub(READ));
+        let share = self.share(client);
+        share.reads_take = (3 * share.reads_take + micros).div_ceil(4);
     }
 
     /// A client was sent so many bytes; `outcome`: of a request.

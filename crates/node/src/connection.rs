@@ -5,6 +5,7 @@
 
 use crate::config::{Cluster, ReplicaSecret};
 use crate::inbox::{Lane, Party};
+use crate::pace::Pace;
 use crate::places::Places;
 use crate::runtime::Shared;
 use crate::served::largest_message;
@@ -19,12 +20,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use troth_core::{Agreement, Execution};
 use troth_link::{
-    Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, accept, connect,
+    Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, accept_when, connect,
 };
 use troth_types::{Configuration, ReplicaId};
 
 /// Handshakes under way at a time; one more and the oldest is given up.
 pub(crate) const MOST_HANDSHAKES: usize = 64;
+/// One handshake in each such time has its arithmetic done, lasting: a tenth of the thread's time, about.
+const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
+/// The same at once: all clients of a group may come back together.
+const HANDSHAKES_AT_ONCE: u32 = 2_000;
 /// Descriptors that are no client's: handshakes under way, other replicas' connections, files, and room to spare.
 pub(crate) const RESERVED_DESCRIPTORS: usize = MOST_HANDSHAKES + 256;
 /// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
@@ -282,13 +287,14 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     listener: TcpListener,
 ) {
     let places = Places::new(MOST_HANDSHAKES);
+    let pace = Rc::new(Pace::new(HANDSHAKE_EVERY, HANDSHAKES_AT_ONCE));
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                let (shared, meeting) = (Rc::clone(&shared), Rc::clone(&meeting));
+                let (shared, meeting, pace) = (Rc::clone(&shared), Rc::clone(&meeting), Rc::clone(&pace));
                 let place = places.take(from.ip());
                 tokio::task::spawn_local(async move {
-                    match place.hold(meet(&meeting, stream)).await {
+                    match place.hold(meet(&meeting, &pace, stream)).await {
                         Some(Ok((party, key, reader, writer))) => {
                             converse(&shared, &meeting, (party, key), reader, writer).await;
                         }
@@ -312,13 +318,14 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
 /// A party and the key that it showed, and both directions of its connection.
 type Met = (Party, LinkKey, LinkReader, LinkWriter);
 
-async fn meet(meeting: &Meeting, stream: TcpStream) -> Result<Met, LinkError> {
+async fn meet(meeting: &Meeting, pace: &Pace, stream: TcpStream) -> Result<Met, LinkError> {
     let shown = Cell::new(None);
     let key_of = |caller| {
         shown.set(meeting.key(caller));
         shown.get()
     };
-    let (caller, mut reader, writer) = accept(stream, &meeting.identity, &meeting.settings, key_of).await?;
+    let (caller, mut reader, writer) =
+        accept_when(stream, &meeting.identity, &meeting.settings, pace.turn(), key_of).await?;
     let key = shown.get().ok_or(LinkError::UnknownPeer(caller))?;
     let party = match caller {
         PeerId::Replica(replica) => Party::Replica(replica),

@@ -65,11 +65,15 @@ impl Lane {
         }
     }
 
-    /// Forgets what was not taken: a party that connects again and again must not fill memory with
-    /// what its former connections left.
+    /// Forgets what was not taken, and the room for it: a party that connects again and again must not fill memory with
+    /// what its former connections left, also where the lane rests.
     pub(crate) fn discard(&self) {
-        self.messages.borrow_mut().clear();
+        drop(self.messages.take());
         self.subtract(self.bytes.get());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.borrow().is_empty()
     }
 
     /// Waits until the connection may go on reading.
@@ -146,9 +150,13 @@ impl Inbox {
         self.replicas.borrow().is_empty() && self.clients.borrow().is_empty()
     }
 
-    /// Lists lanes again that have rested.
+    /// Lists lanes again that have rested, and forgets those that were discarded meanwhile.
     pub(crate) fn rested(&self, now: Time) {
         self.resting.borrow_mut().retain(|(until, lane)| {
+            if lane.is_empty() {
+                lane.listed.set(false);
+                return false;
+            }
             let rests = *until > now;
             if !rests {
                 self.listed(lane.party).borrow_mut().push_back(Rc::clone(lane));
@@ -204,7 +212,7 @@ impl Inbox {
                     break;
                 }
             }
-            let left = !lane.messages.borrow().is_empty();
+            let left = !lane.is_empty();
             if lane.has_room() {
                 lane.room.notify_one();
             }

@@ -1,9 +1,10 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
-use crate::asked::Asked;
+use crate::asked::{Asked, CLIENT_MICROS};
 use crate::charges::cost;
 use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_auth::FrameError;
 use troth_core::{Agreement, Env, Execution, Input, PeerMessage, Repeated, Replica, Request, VerifiedFrame};
@@ -165,10 +166,16 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         spoilt: u64,
         verdicts: &mut impl Iterator<Item = Result<VerifiedFrame, FrameError>>,
     ) {
+        let all = shown.len();
+        let unasked = self.peer_charges.unasked(from, all);
         let (mut good, mut news, mut doubtful, mut refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut held = 0;
         for shown in shown {
             match shown {
-                Shown::Known(frame) => good.push(frame),
+                Shown::Known(frame) => {
+                    held += 1;
+                    good.push(frame);
+                }
                 Shown::New(shown) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
                         news.push(shown.digest());
@@ -191,12 +198,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let agreement = self.host.machine().agreement();
             unkept = digests.iter().filter(|digest| agreement.wants_unsigned(digest)).count() as u64;
         }
+        let began = self.clock.now();
         self.input(env, Input::Frames(from, good));
+        // What somebody else sent first costs nobody; what it was not asked for it may send on, but not without end.
+        let again = held.min(unasked);
+        if again > 0 {
+            let now = self.clock.now();
+            let took = spent + now.0.saturating_sub(began.0);
+            self.peer_charges.again(from, now, took * again as u64 / all as u64);
+        }
         let machine = self.host.machine();
         let moved = before != machine.progress();
         let wanted = |digest: &&Digest| machine.agreement().frame(digest).is_some();
         let taken = news.iter().filter(wanted).count();
-        // Several are asked for the same frames, and one comes first: what is held already costs nobody.
         let told = before.is_some() && !moved;
         let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
         let cost = (in_vain + unkept) * CHECK + refused * spoilt;
@@ -271,8 +285,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),
                 Ok(PeerMessage::Frames(frames_shown)) => {
                     let (agreement, all) = (self.host.machine().agreement(), frames_shown.len() as u64);
+                    let mut distinct = BTreeSet::new();
                     let held = |frame: Arc<Frame>| {
                         let digest = frame.digest();
+                        if !distinct.insert(digest) {
+                            return None;
+                        }
                         if let Some(known) = agreement.frame(&digest) {
                             return Some(Shown::Known(known));
                         }
@@ -284,10 +302,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     };
                     let shown: Vec<_> = frames_shown.into_iter().filter_map(held).collect();
                     let (useless, spent) = (all - shown.len() as u64, spent());
-                    if useless > 0 {
-                        in_vain(spent * useless / all);
+                    if shown.is_empty() {
+                        in_vain(spent);
+                    } else {
+                        if useless > 0 {
+                            in_vain(spent * useless / all);
+                        }
+                        items.push(Item::Shown(from, shown, spent));
                     }
-                    items.push(Item::Shown(from, shown, spent));
                 }
                 Ok(PeerMessage::FetchFrames(digests)) => {
                     in_vain(spent());
@@ -326,6 +348,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let most = frames.len() + CLIENT_CHECKS;
         let mut left = CLIENT_MESSAGES;
         let mut bytes_left = CLIENT_BYTES;
+        let mut micros_left = CLIENT_MICROS;
         let (charges, machine) = (&self.client_charges, self.host.machine());
         let now = self.clock.now();
         let (mut rested, mut full) = (0, false);
@@ -354,7 +377,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     }
                 }
                 Ok(ToReplica::Read(read)) if read.client == client => {
-                    charges.read(client, bytes.len());
+                    let takes = charges.read(client, bytes.len());
+                    micros_left = micros_left.saturating_sub(takes);
                     items.push(Item::Read(read));
                 }
                 // A connection speaks for the client whose key opened it, and for no other.
@@ -364,7 +388,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
             }
             left -= 1;
-            full = !(left > 0 && bytes_left > 0 && frames.len() < most);
+            full = !(left > 0 && bytes_left > 0 && micros_left > 0 && frames.len() < most);
             !full
         });
         self.client_charges.borrow_mut().contended(full);

@@ -70,6 +70,7 @@ mod metrics;
 #[cfg(feature = "demo-adversary")]
 mod miscompute;
 mod notes;
+mod pace;
 mod pairs;
 mod places;
 mod remembered;

@@ -17,7 +17,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         self.fetched_bytes += bytes.len();
                         self.peer_charges.fetched(replica, self.clock.now(), bytes.len());
                     }
-                    PeerMessage::FetchFrames(_) | PeerMessage::FetchState(_) => {}
+                    PeerMessage::FetchFrames(digests) => self.peer_charges.asks(replica, digests.len()),
+                    PeerMessage::FetchState(_) => {}
                 }
                 self.tell_peer(replica, bytes);
             }

@@ -23,6 +23,45 @@ fn an_overdrawn_replica_rests_until_its_account_has_refilled() {
 }
 
 #[test]
+fn frames_that_are_held_are_charged_where_they_were_not_asked_for() {
+    let charges = PeerCharges::new(2);
+    let one = ReplicaId(1);
+    charges.asks(one, 256);
+    charges.asks(ReplicaId(0), 256);
+    assert_eq!((charges.unasked(one, 200), charges.unasked(one, 100), charges.unasked(one, 5)), (0, 44, 5));
+    for _ in 0..100 {
+        charges.asks(ReplicaId(0), 256);
+    }
+    assert_eq!(charges.unasked(ReplicaId(0), 5_000), 5_000 - 1024, "what it never sent does not add up");
+    charges.again(one, START, 500_000);
+    assert_eq!(charges.rests(one, START), None, "the burst is its own");
+    charges.again(one, START, 10_000);
+    let until = charges.rests(one, START).expect("overdrawn");
+    assert!((START.after(99_000)..START.after(101_000)).contains(&until), "at 100 ms per second: {until:?}");
+    // Both accounts count.
+    charges.useless(one, START, 260_000);
+    assert!(charges.rests(one, START) > Some(until));
+}
+
+#[test]
+fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
+    let mut charges = ClientCharges::default();
+    charges.contended(true);
+    assert_eq!(charges.read(ONE, 64), 10, "nothing is known of it");
+    for _ in 0..20 {
+        charges.served(ONE, 1_000);
+    }
+    assert!((900..=1_000).contains(&charges.read(ONE, 64)));
+    ask(&mut charges, OTHER, 1);
+    assert!(charges.rests(ONE, START).is_some(), "it has had 20 ms");
+    assert_eq!(charges.rests(OTHER, START), None);
+    for _ in 0..40 {
+        charges.served(ONE, 5);
+    }
+    assert!(charges.read(ONE, 64) <= 10);
+}
+
+#[test]
 fn an_account_refills_whole_however_often_it_is_looked_at() {
     let charges = PeerCharges::new(1);
     charges.useless(ReplicaId(0), START, 260_000);

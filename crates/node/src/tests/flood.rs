@@ -1,11 +1,17 @@
 //! What one turn of the loop does for a party whose messages are of no use.
 
 use super::engine::{files, replica};
+use crate::assembly::{engine, executor};
+use crate::clock::Clock;
+use crate::delayed::TrustedDelay;
+use crate::durable::Footing;
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
+use troth_auth::{Ed25519Signer, Signer};
 use troth_core::PeerMessage;
-use troth_minbft::{Message, Status};
+use troth_kv::Null;
+use troth_minbft::{Message, MinBft, Status};
 use troth_types::{
     ClientId, Digest, FrameDraft, ReplicaId, Seq, Signature, StateFetch, ToReplica, View, Wire,
 };
@@ -60,6 +66,55 @@ fn messages_that_bring_nothing_are_charged() {
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.counters.messages_verified, 100);
     assert!(engine.counters.peer_useless_micros >= 200, "at least two microseconds each");
+}
+
+#[test]
+fn a_replica_that_repeats_frames_is_not_read_from_for_a_while() {
+    let (cluster, secret, client) = files("flood-again");
+    let executor = executor(&cluster, Null::new(0));
+    let mut engine = engine::<MinBft, _>(
+        &cluster,
+        secret,
+        executor,
+        Clock::new(),
+        Footing::Volatile(TrustedDelay::default()),
+    )
+    .expect("a fresh replica starts");
+    let draft = FrameDraft {
+        group: cluster.group.id(),
+        client: ClientId(1),
+        number: 1,
+        events_seen: 0,
+        operations: vec![Bytes::from_static(b"x"); 1000],
+    };
+    let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
+    let frame = Arc::new(draft.sign(signature));
+    let inbox = Inbox::new();
+    let request = ToReplica::Request { frame: Arc::clone(&frame), full: false };
+    inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.frames_verified, 1);
+
+    // In one message it counts once, and what is no frame at all is of no use.
+    let lane = inbox.lane(FLOODER);
+    let show = |times| PeerMessage::<Message>::Frames(vec![Arc::clone(&frame); times]).to_wire();
+    inbox.push(&lane, show(0));
+    engine.turn(&inbox).expect("goes on");
+    let useless = engine.counters.peer_useless_micros;
+    assert!(useless > 0);
+    inbox.push(&lane, show(200));
+    engine.turn(&inbox).expect("goes on");
+    assert!(engine.counters.peer_useless_micros > useless);
+    let mut sent = 0;
+    while inbox.next_rested().is_none() {
+        sent += 1;
+        assert!(sent < 200_000, "it rests when it has cost half a second");
+        inbox.push(&lane, show(1));
+        engine.turn(&inbox).expect("goes on");
+    }
+    inbox.push(&inbox.lane(OTHER), status());
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.messages_verified, 1, "another replica is heard");
 }
 
 #[test]

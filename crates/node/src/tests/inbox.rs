@@ -120,3 +120,22 @@ fn lanes_of_clients_are_bounded_together() {
     inbox.take_clients(|_| None, |_, _| true);
     assert!(lanes.iter().all(|lane| lane.has_room()));
 }
+
+#[test]
+fn a_lane_that_rests_is_forgotten_with_its_connection() {
+    let inbox = Inbox::new();
+    let now = Time(1);
+    for _ in 0..100 {
+        let lane = inbox.lane(Party::Client(ClientId(1)));
+        for _ in 0..100 {
+            inbox.push(&lane, message(1, 1));
+        }
+        inbox.take_clients(|_| Some(now.after(1_000_000)), |_, _| true);
+        assert!(inbox.next_rested().is_some());
+        lane.discard();
+        inbox.rested(now);
+        assert_eq!(inbox.next_rested(), None);
+        assert_eq!(std::rc::Rc::strong_count(&lane), 1, "nobody else holds it");
+    }
+    assert!(inbox.is_empty());
+}

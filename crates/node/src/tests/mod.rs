@@ -13,6 +13,7 @@ mod inbox;
 mod journal;
 mod known;
 mod marker;
+mod pace;
 mod pbft;
 mod places;
 mod remembered;
