@@ -9,7 +9,9 @@ use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Answer, Attachment, Notice, Operation, Said, ZooKeeper, fuzzing, opcode, sealed};
+use troth_zookeeper::{
+    Answer, Asked, Attachment, Notice, Operation, Replied, Said, ZooKeeper, fuzzing, opcode, sealed,
+};
 
 pub(super) const WIRE: Target = Target {
     name: "wire-zookeeper",
@@ -153,6 +155,14 @@ fn wire_seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &said(Operation::Attach { session: 7, password: PASSWORD, timeout: 9, who })),
         seed(GROUP, &said(Operation::Identify { at: AT, id: Id::new("sasl", "me") })),
         seed(GROUP, &said(Operation::Touch(vec![AT]))),
+        seed(
+            GROUP,
+            &said(Operation::Reads {
+                at: AT,
+                reads: vec![Asked { code: opcode::WHO_AM_I, body: Bytes::new() }],
+            }),
+        ),
+        seed(GROUP, &Answer::Replies { zxid: 1, replies: vec![Replied { error: -101, body: Bytes::new() }] }),
         seed(GROUP, &Answer::Attached { at: AT, timeout: 9 }),
         seed(GROUP, &Answer::Ahead(Time(7))),
         seed(GROUP, &Answer::Reply { zxid: 1, error: -101, body: Bytes::new() }),
@@ -215,10 +225,17 @@ fn run(input: &[u8]) {
             _ => {
                 let at = steps.one_of(&one.open).copied().unwrap_or(AT);
                 let codes = requests();
-                let code = codes[steps.below(codes.len())].0;
+                let mut asked = || Asked {
+                    code: codes[steps.below(codes.len())].0,
+                    body: Bytes::copy_from_slice(steps.chunk()),
+                };
+                let Asked { code, body } = asked();
                 let when = Time(now + 1_000_000 * u64::from(what / 64));
-                let body = Bytes::copy_from_slice(steps.chunk());
-                Said { when, operation: Operation::Request { at, code, body } }.to_wire()
+                let operation = match what % 32 {
+                    3 => Operation::Reads { at, reads: vec![Asked { code, body }, asked(), asked()] },
+                    _ => Operation::Request { at, code, body },
+                };
+                Said { when, operation }.to_wire()
             }
         };
         let answer = one.run(at, now, client, &operation);

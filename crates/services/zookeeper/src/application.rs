@@ -37,28 +37,32 @@ impl Application for ZooKeeper {
 
     fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
         let counters = Counters::of(&mut &*state).unwrap_or_default();
+        let zxid = counters.zxid;
         let answer = || {
             // A read is no sign of life, so it does not matter when it was said.
-            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
-                Said::from_wire(operation)
-            else {
+            let said = Said::from_wire(operation).map_err(|_| Code::MarshallingError)?;
+            let (Operation::Request { at, .. } | Operation::Reads { at, .. }) = said.operation else {
                 return Err(Code::MarshallingError);
             };
             let session = Session::attached(&mut &*state, at, client)?;
             let reader = reads::Reader { session: session.id, who: &session.who };
-            match request::read(code, &body)? {
-                Request::Look { look, watch: false } => reads::look(state, &reader, &look),
-                Request::MultiRead(looks) => reads::looks(state, &reader, &looks),
-                Request::Ping => Ok(Bytes::new()),
+            let (code, body) = match said.operation {
+                Operation::Reads { reads, .. } => {
+                    return Ok(Answer::Replies { zxid, replies: reads::each(state, &reader, &reads)? });
+                }
+                Operation::Request { code, body, .. } => (code, body),
+                _ => return Err(Code::MarshallingError),
+            };
+            let body = match request::read(code, &body)? {
+                Request::Look { look, watch: false } => reads::look(state, &reader, &look)?,
+                Request::MultiRead(looks) => reads::looks(state, &reader, &looks)?,
+                Request::Ping => Bytes::new(),
                 // It must be ordered.
-                _ => Err(Code::BadArguments),
-            }
+                _ => return Err(Code::BadArguments),
+            };
+            Ok(Answer::Reply { zxid, error: 0, body })
         };
-        match answer() {
-            Ok(body) => Answer::Reply { zxid: counters.zxid, error: 0, body },
-            Err(why) => refused(&counters, why),
-        }
-        .to_wire()
+        answer().unwrap_or_else(|why| refused(&counters, why)).to_wire()
     }
 
     /// That a session asks is a sign of life, so what reads in the order changes when it ends.

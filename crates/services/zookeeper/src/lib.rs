@@ -33,10 +33,11 @@ mod watches;
 pub use changes::{Change, changes, may_change, path_of, without_secret};
 pub use code::Code;
 pub use message::{
-    Answer, Attachment, MAX_BODY, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password, Said, sealed,
+    Answer, Asked, Attachment, MAX_BODY, MAX_READS, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password,
+    Replied, Said, sealed,
 };
 pub use path::MAX_PATH;
-pub use request::only_reads;
+pub use request::{looks_at_one, only_reads};
 pub use service::ZooKeeper;
 pub use sessions::{MAX_WHO, MAX_WHO_BYTES};
 pub use tree::MAX_LOOKED;

@@ -14,6 +14,8 @@ pub const MAX_SHOWN: usize = MAX_BODY;
 const MAX_ATTESTED: usize = 64;
 /// The most sessions touched by one operation.
 pub const MAX_TOUCHED: usize = 4096;
+/// The most requests of one [`Operation::Reads`].
+pub const MAX_READS: usize = 64;
 
 /// A session as one connection of a client to one gateway has it. Attaching it anew, there or elsewhere, makes another one,
 /// and nothing that is said for an earlier one counts.
@@ -44,6 +46,24 @@ pub fn sealed(password: &Password) -> Digest {
     let mut hasher = Hasher::new("troth/zookeeper/password/v1");
     hasher.fixed(password);
     hasher.finish()
+}
+
+/// A request of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The operation ([`opcode`](crate::opcode)).
+    pub code: i32,
+    /// Its record.
+    pub body: Bytes,
+}
+
+/// What one of several requests is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replied {
+    /// What failed, in ZooKeeper's numbers; 0 for nothing.
+    pub error: i32,
+    /// The record of the response; empty where `error` is not 0.
+    pub body: Bytes,
 }
 
 /// What a gateway asks for.
@@ -87,6 +107,37 @@ pub enum Operation {
     },
     /// These clients have given signs of life.
     Touch(Vec<Attachment>),
+    /// Requests of a client each of which shows one node, or who the client is ([`looks_at_one`]): all show the same state.
+    Reads {
+        /// Whose session.
+        at: Attachment,
+        /// At most [`MAX_READS`].
+        reads: Vec<Asked>,
+    },
+}
+
+impl Operation {
+    /// The encoding of an [`Operation::Request`] before its request: the tag and the attachment.
+    const REQUEST_HEAD: usize = 1 + 16;
+
+    /// Encoded requests of one attachment as one [`Operation::Reads`], encoded. There is none of operations that are something
+    /// else, or of different sessions, or of too many.
+    #[must_use]
+    pub fn together<'a>(requests: impl ExactSizeIterator<Item = &'a Bytes> + Clone) -> Option<Bytes> {
+        let head = requests.clone().next()?.get(..Self::REQUEST_HEAD).filter(|head| head[0] == REQUEST)?;
+        if requests.len() > MAX_READS {
+            return None;
+        }
+        let bytes: usize = requests.clone().map(|request| request.len()).sum();
+        let mut out = Vec::with_capacity(bytes + Self::REQUEST_HEAD + 4);
+        out.push(READS);
+        out.extend_from_slice(&head[1..]);
+        u32::try_from(requests.len()).expect("few").encode(&mut out);
+        for request in requests {
+            out.extend_from_slice(request.strip_prefix(head)?);
+        }
+        Some(Bytes::from(out))
+    }
 }
 
 /// What a gateway asks for as it is sent to the group: with the gateway's time of day.
@@ -132,6 +183,14 @@ pub enum Answer {
         /// The record of the response.
         body: Bytes,
     },
+    /// To [`Operation::Reads`], to each of its requests. Where they would show more than [`MAX_SHOWN`] together there is a
+    /// [`Answer::Reply`] that says so.
+    Replies {
+        /// The last transaction that all of them reflect.
+        zxid: i64,
+        /// In the order of the requests.
+        replies: Vec<Replied>,
+    },
     /// Those of the touched that are over: ended, or attached anew.
     Over(Vec<Attachment>),
     /// Nothing was done: what was said is ahead of the agreed time, which this is, by more than can be borne. The gateway's
@@ -145,7 +204,7 @@ impl Answer {
     pub fn is_ahead_of(&self) -> Option<Time> {
         match self {
             Self::Ahead(agreed) => Some(*agreed),
-            Self::Attached { .. } | Self::Reply { .. } | Self::Over(_) => None,
+            Self::Attached { .. } | Self::Reply { .. } | Self::Replies { .. } | Self::Over(_) => None,
         }
     }
 }
@@ -173,6 +232,33 @@ fn text(reader: &mut Reader<'_>, field: &'static str, most: usize) -> Result<Str
     String::from_utf8(bytes.to_vec()).map_err(|_| Malformed::Invalid("a text is UTF-8"))
 }
 
+impl Wire for Asked {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.code.cast_unsigned().encode(out);
+        put_bytes(out, &self.body);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { code: u32::decode(reader)?.cast_signed(), body: reader.bytes("a request", MAX_BODY)? })
+    }
+}
+
+impl Wire for Replied {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.error.cast_unsigned().encode(out);
+        put_bytes(out, &self.body);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            error: u32::decode(reader)?.cast_signed(),
+            body: reader.bytes("a response", 2 * MAX_BODY)?,
+        })
+    }
+}
+
+/// The tags of operations that hold requests of clients.
+const REQUEST: u8 = 3;
+const READS: u8 = 5;
+
 impl Wire for Operation {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -195,7 +281,7 @@ impl Wire for Operation {
                 id.encode(out);
             }
             Self::Request { at, code, body } => {
-                out.push(3);
+                out.push(REQUEST);
                 at.encode(out);
                 code.cast_unsigned().encode(out);
                 put_bytes(out, body);
@@ -203,6 +289,11 @@ impl Wire for Operation {
             Self::Touch(sessions) => {
                 out.push(4);
                 put_list(out, sessions);
+            }
+            Self::Reads { at, reads } => {
+                out.push(READS);
+                at.encode(out);
+                put_list(out, reads);
             }
         }
     }
@@ -221,12 +312,13 @@ impl Wire for Operation {
                 who: reader.list("attested identities", MAX_ATTESTED)?,
             },
             2 => Self::Identify { at: Wire::decode(reader)?, id: Wire::decode(reader)? },
-            3 => Self::Request {
-                at: Wire::decode(reader)?,
-                code: u32::decode(reader)?.cast_signed(),
-                body: reader.bytes("a request", MAX_BODY)?,
-            },
+            REQUEST => {
+                let at = Wire::decode(reader)?;
+                let Asked { code, body } = Wire::decode(reader)?;
+                Self::Request { at, code, body }
+            }
             4 => Self::Touch(reader.list("touched sessions", MAX_TOUCHED)?),
+            READS => Self::Reads { at: Wire::decode(reader)?, reads: reader.list("reads", MAX_READS)? },
             other => return Err(Malformed::Tag("an operation", u64::from(other))),
         })
     }
@@ -265,6 +357,11 @@ impl Wire for Answer {
                 out.push(3);
                 agreed.encode(out);
             }
+            Self::Replies { zxid, replies } => {
+                out.push(4);
+                zxid.cast_unsigned().encode(out);
+                put_list(out, replies);
+            }
         }
     }
 
@@ -278,6 +375,10 @@ impl Wire for Answer {
             },
             2 => Self::Over(reader.list("sessions that are over", MAX_TOUCHED)?),
             3 => Self::Ahead(Wire::decode(reader)?),
+            4 => Self::Replies {
+                zxid: u64::decode(reader)?.cast_signed(),
+                replies: reader.list("replies", MAX_READS)?,
+            },
             other => return Err(Malformed::Tag("an answer", u64::from(other))),
         })
     }

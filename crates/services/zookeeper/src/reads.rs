@@ -2,10 +2,10 @@
 
 use crate::acl::{self, Id, perms};
 use crate::jute::Output;
-use crate::message::MAX_SHOWN;
+use crate::message::{Asked, MAX_SHOWN, Replied};
 use crate::node::Node;
 use crate::path::ROOT;
-use crate::request::Look;
+use crate::request::{self, Look, Request, looks_at_one};
 use crate::store::beginning;
 use crate::tree::{Done, data_of, find};
 use crate::{Code, keys, opcode, path};
@@ -143,6 +143,28 @@ pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -
     }
     all.extend_from_slice(&header(opcode::ERROR, true, -1));
     Ok(Bytes::from(all))
+}
+
+/// The answers to several requests of which each shows one node; none where they show too much together.
+pub(crate) fn each(view: &StateView<'_>, reader: &Reader<'_>, asked: &[Asked]) -> Result<Vec<Replied>, Code> {
+    let (mut replies, mut bytes) = (Vec::with_capacity(asked.len()), 0);
+    for Asked { code, body } in asked {
+        let shown = match request::read(*code, body) {
+            Ok(Request::Look { look, watch: false }) if looks_at_one(*code) => {
+                shown(view, reader, &look, MAX_SHOWN)
+            }
+            Ok(_) => Err(Code::BadArguments),
+            Err(why) => Err(why),
+        };
+        let reply = match shown {
+            Ok(body) => Replied { error: 0, body },
+            Err(why) => Replied { error: why.number(), body: Bytes::new() },
+        };
+        bytes += reply.body.len();
+        bounded(bytes)?;
+        replies.push(reply);
+    }
+    Ok(replies)
 }
 
 fn header(code: i32, done: bool, error: i32) -> Bytes {

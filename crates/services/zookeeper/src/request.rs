@@ -346,3 +346,10 @@ pub fn only_reads(code: i32, body: &Bytes) -> bool {
         _ => false,
     }
 }
+
+/// Whether requests with this code that change and watch nothing ([`only_reads`]) show one node, or who asks, and no list of
+/// nodes that could be long: they may stand together in one [`Operation::Reads`](crate::Operation::Reads).
+#[must_use]
+pub fn looks_at_one(code: i32) -> bool {
+    matches!(code, opcode::EXISTS | opcode::GET_DATA | opcode::GET_ACL | opcode::WHO_AM_I)
+}

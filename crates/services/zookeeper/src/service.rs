@@ -211,6 +211,17 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 work.request(session, request)
             }),
             Operation::Touch(touched) => Answer::Over(self.touch(touched)),
+            Operation::Reads { at, reads } => {
+                let session = self.hear(at);
+                let replies = session.and_then(|session| {
+                    let reader = reads::Reader { session: session.id, who: &session.who };
+                    reads::each(&self.changes.state(), &reader, &reads)
+                });
+                match replies {
+                    Ok(replies) => Answer::Replies { zxid: self.counters.zxid, replies },
+                    Err(why) => refused(&self.counters, why),
+                }
+            }
         };
         self.keep();
         answer
@@ -246,14 +257,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         at: Attachment,
         run: impl FnOnce(&mut Self, Session) -> Result<Bytes, Code>,
     ) -> Answer {
-        let lives = self.lives();
-        let session = Session::attached(&mut self.changes, at, self.cx.client).map(|mut session| {
-            session.touch(&mut self.changes, &self.counters, lives);
-            session
-        });
-        // What follows may not happen; that does.
-        self.keep();
-        let done = session.and_then(|session| run(self, session));
+        let done = self.hear(at).and_then(|session| run(self, session));
         match done {
             Ok(body) => Answer::Reply { zxid: self.counters.zxid, error: 0, body },
             Err(why) => {
@@ -261,6 +265,18 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 refused(&self.counters, why)
             }
         }
+    }
+
+    /// The session that says something, and has given a sign of life with it.
+    fn hear(&mut self, at: Attachment) -> Result<Session, Code> {
+        let lives = self.lives();
+        let session = Session::attached(&mut self.changes, at, self.cx.client).map(|mut session| {
+            session.touch(&mut self.changes, &self.counters, lives);
+            session
+        });
+        // What follows may not happen; that does.
+        self.keep();
+        session
     }
 
     fn request(&mut self, session: Session, request: Request) -> Result<Bytes, Code> {

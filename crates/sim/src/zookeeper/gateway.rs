@@ -11,7 +11,9 @@ use std::rc::Rc;
 use troth_types::{ClientId, Digest, Event, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Input;
-use troth_zookeeper::{Answer, Attachment, Notice, Operation, Password, Said, opcode, sealed};
+use troth_zookeeper::{
+    Answer, Asked, Attachment, Notice, Operation, Password, Said, looks_at_one, opcode, sealed,
+};
 
 /// The sessions of a gateway that its clients use.
 const SESSIONS: usize = 3;
@@ -137,11 +139,28 @@ impl Gateway {
                 at: held.at,
                 id: Id::new(rng.pick(&["sasl", "sasl", "digest"]), "somebody"),
             },
+            // As where replicas disagree about a read.
+            4 => self.reads(rng, held.at),
             _ => {
                 let (code, body) = self.talk.request(rng, held.seen);
                 Operation::Request { at: held.at, code, body }
             }
         }
+    }
+
+    /// What a client reads with several requests, which go together; now and then one that may not.
+    fn reads(&self, rng: &mut Rng, at: Attachment) -> Operation {
+        let one = |rng: &mut Rng| {
+            let (code, body) = loop {
+                let (code, body) = self.talk.look(rng);
+                if looks_at_one(code) || rng.one_in(30) {
+                    break (code, body);
+                }
+            };
+            Asked { code, body }
+        };
+        let reads = (0..rng.range(2, 6)).map(|_| one(rng)).collect();
+        Operation::Reads { at, reads }
     }
 
     fn lose(&mut self, at: Attachment) {
@@ -181,6 +200,11 @@ impl Gateway {
                     self.talk.remember(path);
                 }
             }
+            (Operation::Reads { at, .. }, Answer::Replies { zxid, .. }) => {
+                let own = |held: &&mut Held| held.at == *at;
+                self.held.iter_mut().filter(own).for_each(|held| held.seen = held.seen.max(zxid));
+            }
+            (Operation::Reads { at, .. }, Answer::Reply { error, .. }) if is_over(error) => self.lose(*at),
             (Operation::Touch(_), Answer::Over(over)) => over.into_iter().for_each(|at| self.lose(at)),
             _ => {}
         }
@@ -223,6 +247,9 @@ impl Workload for Gateway {
             _ if own.is_empty() => Attachment { session: 1, number: 1 },
             _ => rng.pick(&own),
         };
+        if rng.one_in(3) {
+            return self.said(now, self.reads(rng, at));
+        }
         let (code, body) = self.talk.look(rng);
         self.said(now, Operation::Request { at, code, body })
     }

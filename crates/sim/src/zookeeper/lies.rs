@@ -6,7 +6,7 @@ use crate::Rng;
 use bytes::Bytes;
 use troth_types::{Time, Wire};
 use troth_zookeeper::acl::Id;
-use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, sealed};
+use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, Replied, sealed};
 
 /// An answer that might be true: another version, another place of the order, an error where there is none, a session that
 /// is over or attached otherwise.
@@ -30,6 +30,23 @@ pub fn lie_about(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
             Answer::Over(all)
         }
         Answer::Ahead(agreed) => Answer::Ahead(Time(agreed.0 + 1)),
+        Answer::Replies { zxid, mut replies } => {
+            let at = rng.index(replies.len().max(1));
+            match (rng.below(4), replies.get_mut(at)) {
+                (0, Some(reply)) => *reply = Replied { error: Code::NoNode.number(), body: Bytes::new() },
+                (1, Some(_)) => {
+                    replies.swap_remove(at);
+                }
+                (2, Some(reply)) if !reply.body.is_empty() => {
+                    let mut body = reply.body.to_vec();
+                    let byte = body.len() - 1 - rng.index(body.len().min(40));
+                    body[byte] ^= 1;
+                    reply.body = Bytes::from(body);
+                }
+                _ => return Answer::Replies { zxid: zxid + 1, replies }.to_wire(),
+            }
+            Answer::Replies { zxid, replies }
+        }
         Answer::Reply { zxid, error, body } => match rng.below(6) {
             0 => Answer::Reply { zxid: zxid + 1 + rng.below(3) as i64, error, body },
             1 => {

@@ -4,11 +4,13 @@ use super::measures::Times;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::{Limits, Time};
-use troth_zookeeper::Said;
+use troth_zookeeper::{MAX_READS, Said};
 
 /// The bytes of a frame beside its operations, and those of an operation's length in it and of when it is said.
 const FRAME_OVERHEAD: usize = 128;
 const OPERATION_OVERHEAD: usize = 4 + Said::OVERHEAD;
+/// What one operation has beside the requests that stand in it together: their number.
+const READS_OVERHEAD: usize = 4;
 /// Reads of one connection on their way together: what comes of those behind the first waits for it.
 const MOST_ASKED: usize = 64;
 
@@ -33,6 +35,8 @@ pub(super) struct Pending {
     pub(super) operation: Bytes,
     /// Whether it need not be ordered.
     pub(super) reads: bool,
+    /// Whether, as a read, it may go in one operation with others.
+    pub(super) gathers: bool,
     /// Whether it may be executed again: it reads, and watches at most.
     pub(super) repeats: bool,
     /// Whether it goes by itself: with others its answer was too large.
@@ -75,8 +79,8 @@ pub(super) enum Going {
     Nothing,
     /// These, together and in order.
     Together(Vec<u64>),
-    /// These, each by itself, as reads.
-    Reads(Vec<u64>),
+    /// These, as reads: what stands together in one operation.
+    Reads(Vec<Vec<u64>>),
 }
 
 /// The line.
@@ -138,7 +142,7 @@ impl Line {
         let Some(from) = self.waiting.iter().position(waits) else { return Going::Nothing };
         rule!("ZKG-O3");
         if !self.waiting.iter().any(|pending| waits(pending) && !pending.reads) {
-            return Going::Reads(self.go_reading(from));
+            return Going::Reads(self.go_reading(from, limits, expected));
         }
         rule!("ZKG-O2");
         if self.asked > 0 {
@@ -147,17 +151,38 @@ impl Line {
         Going::Together(self.go_together(from, limits, expected))
     }
 
-    fn go_reading(&mut self, from: usize) -> Vec<u64> {
-        let mut going = Vec::new();
+    fn go_reading(&mut self, from: usize, limits: &Limits, expected: usize) -> Vec<Vec<u64>> {
+        let most = (limits.result_bytes / 2 / expected.max(1)).clamp(1, MAX_READS);
+        let (mut going, mut together): (Vec<Vec<u64>>, Option<(usize, usize)>) = (Vec::new(), None);
         for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
             rule!("ZKG-B5");
             if self.asked >= MOST_ASKED {
                 break;
             }
-            if pending.state == State::Waiting {
-                pending.state = State::Asked;
-                self.asked += 1;
-                going.push(self.first + at as u64);
+            if pending.state != State::Waiting {
+                continue;
+            }
+            pending.state = State::Asked;
+            self.asked += 1;
+            let (number, bytes) = (self.first + at as u64, pending.operation.len());
+            rule!("ZKG-O8");
+            if !pending.gathers || pending.alone {
+                going.push(vec![number]);
+                continue;
+            }
+            match &mut together {
+                // It may have to be ordered, in a frame.
+                Some((of, held))
+                    if going[*of].len() < most
+                        && FRAME_OVERHEAD + OPERATION_OVERHEAD + *held + bytes <= limits.frame_bytes =>
+                {
+                    *held += bytes;
+                    going[*of].push(number);
+                }
+                _ => {
+                    together = Some((going.len(), READS_OVERHEAD + bytes));
+                    going.push(vec![number]);
+                }
             }
         }
         going
@@ -234,6 +259,17 @@ impl Line {
             first.alone = true;
         }
         true
+    }
+
+    /// What stood in one operation of reads has no answer together: each is asked again, by itself.
+    pub(super) fn ask_each(&mut self, numbers: &[u64]) {
+        self.asked -= numbers.len();
+        for number in numbers {
+            if let Some(pending) = self.get_mut(*number) {
+                pending.state = State::Waiting;
+                pending.gathers = false;
+            }
+        }
     }
 
     /// Takes the first request, if it is answered. One that was read and shows less than the client was shown already is

@@ -116,8 +116,8 @@ enum Purpose {
     Enter(ConnectionId),
     /// Requests of a session, in order, by their numbers in its line; and when they were sent.
     Requests(ConnectionId, Vec<u64>, Time),
-    /// One that only reads.
-    Look(ConnectionId, u64),
+    /// What only reads: one request, or those that stand in one operation together.
+    Look(ConnectionId, Vec<u64>),
     /// Signs of life, and when they were sent.
     Touch(Vec<Attachment>, Time),
 }
@@ -295,8 +295,11 @@ impl Machine {
                 self.executed(now, id, (&numbers, sent), results);
                 self.count(id);
             }
-            Purpose::Look(id, number) => {
-                self.looked(now, id, number, results);
+            Purpose::Look(id, numbers) => {
+                match numbers[..] {
+                    [number] => self.looked(now, id, number, results),
+                    _ => self.looked_together(now, id, &numbers, results),
+                }
                 self.count(id);
             }
             Purpose::Touch(touched, sent) => self.touched((touched, sent), results),
@@ -332,8 +335,7 @@ impl Machine {
     /// Notes where the time of requests went that are answered now.
     fn follow(&mut self, now: Time, purpose: &Purpose, course: &Course) {
         let (id, numbers) = match purpose {
-            Purpose::Requests(id, numbers, _) => (id, numbers.as_slice()),
-            Purpose::Look(id, number) => (id, core::slice::from_ref(number)),
+            Purpose::Requests(id, numbers, _) | Purpose::Look(id, numbers) => (id, numbers.as_slice()),
             Purpose::Reach(_) | Purpose::Enter(_) | Purpose::Touch(..) => return,
         };
         let Some(connection) = self.connections.get_mut(id) else { return };

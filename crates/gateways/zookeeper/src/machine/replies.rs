@@ -9,7 +9,7 @@ use super::{ConnectionId, Machine, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Answer, Code, opcode};
+use troth_zookeeper::{Answer, Code, Replied, opcode};
 
 /// What a write may be answered with beside its own bytes, for each of them and in all.
 const ANSWERED_EACH: usize = 8;
@@ -22,12 +22,16 @@ fn is_mark(answer: &Answer) -> bool {
     matches!(answer, Answer::Reply { zxid: 0, error: of, body } if *of == error && body.is_empty())
 }
 
+/// Whether a session that is told so is over, or elsewhere.
+fn ends_session(error: i32) -> bool {
+    [Code::SessionExpired, Code::SessionMoved].map(Code::number).contains(&error)
+}
+
 /// What an answer means for the request `what`: a reply, or the end of the connection without one.
 fn reply_of(what: &What, answer: Answer) -> Option<Reply> {
     let Answer::Reply { zxid, error, body } = answer else { return None };
     rule!("ZKG-R3");
-    let ended = [Code::SessionExpired, Code::SessionMoved].map(Code::number);
-    if ended.contains(&error) {
+    if ends_session(error) {
         return None;
     }
     let (last, body) = match what {
@@ -151,6 +155,46 @@ impl Machine {
             None => return self.end(id, true, Ended::Unanswered),
         }
         self.expected = self.expected.max(shown);
+        self.advance(now, id);
+    }
+
+    /// Reads that stood in one operation were answered, or were not.
+    pub(super) fn looked_together(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        numbers: &[u64],
+        results: Result<Vec<Bytes>, ClientError>,
+    ) {
+        let answer = match results {
+            Err(ClientError::TooLarge) => {
+                Some(Answer::Reply { zxid: 0, error: too_large().error, body: Bytes::new() })
+            }
+            results => only(results),
+        };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match answer {
+            Some(Answer::Replies { zxid, replies }) if replies.len() == numbers.len() => {
+                for (number, Replied { error, body }) in numbers.iter().zip(replies) {
+                    let Some(pending) = connection.line.get_mut(*number) else { return };
+                    self.expected = self.expected.max(body.len());
+                    match reply_of(&pending.what, Answer::Reply { zxid, error, body }) {
+                        Some(reply) => connection.line.seen(*number, reply),
+                        None => return self.end(id, true, Ended::Unanswered),
+                    }
+                }
+            }
+            Some(Answer::Ahead(agreed)) => {
+                self.behind = Some(agreed);
+                return self.end(id, true, Ended::Ahead);
+            }
+            // Too much together, mostly.
+            Some(Answer::Reply { error, .. }) if error != 0 && !ends_session(error) => {
+                rule!("ZKG-R6");
+                connection.line.ask_each(numbers);
+            }
+            _ => return self.end(id, true, Ended::Unanswered),
+        }
         self.advance(now, id);
     }
 

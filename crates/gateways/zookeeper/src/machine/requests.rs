@@ -6,7 +6,7 @@ use super::{ConnectionId, Machine, Output, Purpose, wire};
 use crate::Consistency;
 use bytes::Bytes;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Code, Operation, only_reads, opcode};
+use troth_zookeeper::{Code, Operation, looks_at_one, only_reads, opcode};
 
 impl Machine {
     /// A packet of a client that has a session.
@@ -46,6 +46,7 @@ impl Machine {
             since: now,
             operation,
             reads,
+            gathers: reads && looks_at_one(code),
             repeats: reads || reads_and_watches(code),
             alone: false,
             ends,
@@ -80,12 +81,19 @@ impl Machine {
                 self.calls.insert(call, Purpose::Requests(id, numbers, now));
                 self.outputs.push_back(Output::Execute { call, operations });
             }
-            Going::Reads(numbers) => {
-                sent(&mut connection.line, &numbers, now);
+            Going::Reads(going) => {
                 rule!("ZKG-C1");
                 let recent = self.settings.consistency == Consistency::Sequential;
-                for (number, operation) in numbers.iter().zip(operations(connection, &numbers)) {
-                    let call = self.ask(Purpose::Look(id, *number));
+                for numbers in going {
+                    let Some(connection) = self.connections.get_mut(&id) else { return };
+                    sent(&mut connection.line, &numbers, now);
+                    let mut operations = operations(connection, &numbers);
+                    let operation = match operations.len() {
+                        1 => operations.pop(),
+                        _ => Operation::together(operations.iter()),
+                    };
+                    let operation = operation.expect("they are requests of one attachment, and few");
+                    let call = self.ask(Purpose::Look(id, numbers));
                     self.outputs.push_back(Output::Read { call, operation, recent });
                 }
             }

@@ -176,6 +176,7 @@ impl Machine {
             since: now,
             operation,
             reads: false,
+            gathers: false,
             repeats: false,
             alone: false,
             ends: true,

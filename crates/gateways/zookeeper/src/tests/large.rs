@@ -3,6 +3,7 @@
 use super::marks::covers;
 use super::support::{Client, Packet, World, brief, create, data, get, open_settings, ping, request, set};
 use crate::Settings;
+use troth_client::ClientError;
 use troth_types::{Limits, Wire};
 use troth_zookeeper::{Answer, Code, opcode};
 
@@ -67,6 +68,50 @@ fn reads_whose_answers_are_too_large_together_go_again() {
     let error = Code::MarshallingError.number();
     assert_eq!(brief(&world.take(client)), [8, 9, 10, 11].map(|xid| (xid, i64::from(error))));
     assert_eq!(world.closed(client), None);
+}
+
+#[test]
+fn reads_in_one_operation_that_are_too_large_together_go_by_themselves() {
+    covers!("ZKG-R6");
+    let reads = |xids: std::ops::Range<i32>| -> Vec<bytes::Bytes> {
+        xids.map(|xid| request(xid, opcode::GET_DATA, &get("/a", false))).collect()
+    };
+    // By the group's bound, or because no such operation can be taken.
+    for fails in [false, true] {
+        let (mut world, client) = world(10_000);
+        world.burst(client, reads(2..6));
+        assert_eq!(world.calls.len(), 1, "the gateway has not seen how much they show");
+        if fails {
+            world.fail(0, ClientError::TooLarge);
+        } else {
+            answer(&mut world, 10_000);
+        }
+        assert_eq!((world.calls.len(), world.take(client).len()), (4, 0));
+        assert!(world.calls.iter().all(|call| call.reads));
+        settle(&mut world, 10_000);
+        assert_eq!(brief(&world.take(client)), (2..6).map(|xid| (xid, 0)).collect::<Vec<_>>());
+        // Now it has.
+        world.burst(client, reads(6..9));
+        assert_eq!(world.calls.len(), 3);
+        settle(&mut world, 10_000);
+        assert_eq!(brief(&world.take(client)), (6..9).map(|xid| (xid, 0)).collect::<Vec<_>>());
+    }
+    // Without an answer they are not answered.
+    let unanswered = [
+        Answer::Replies { zxid: 1, replies: Vec::new() },
+        Answer::Over(Vec::new()),
+        Answer::Reply { zxid: 1, error: 0, body: bytes::Bytes::new() },
+        Answer::Reply { zxid: 1, error: Code::SessionMoved.number(), body: bytes::Bytes::new() },
+    ];
+    for answer in unanswered {
+        let (mut world, client) = world(10_000);
+        world.burst(client, reads(2..6));
+        world.execute(0);
+        world.calls[0].answer.as_mut().expect("it was executed").0 = vec![answer.to_wire()];
+        world.answer(0);
+        assert_eq!((world.take(client).len(), world.closed(client)), (0, Some(true)), "{answer:?}");
+        assert!(world.calls.is_empty());
+    }
 }
 
 #[test]

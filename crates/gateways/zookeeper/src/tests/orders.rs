@@ -6,7 +6,7 @@ use crate::Settings;
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Limits, Wire};
-use troth_zookeeper::{Answer, Code, opcode};
+use troth_zookeeper::{Answer, Code, Operation, opcode};
 
 #[test]
 fn requests_that_must_be_ordered_go_together_and_one_call_at_a_time() {
@@ -50,6 +50,50 @@ fn reads_go_by_themselves_and_are_answered_in_order() {
     // One that sets a watch changes something.
     world.send(client, 4, opcode::EXISTS, &get("/", true));
     assert!(!world.calls[0].reads);
+}
+
+#[test]
+fn reads_of_one_node_each_that_wait_together_go_in_one_operation() {
+    covers!("ZKG-O8");
+    let limits = Limits { frame_bytes: 1000, ..Limits::DEFAULT };
+    let mut world = World::of(1, &Settings { limits, ..open_settings() });
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/a", "data", 0));
+    let read = |xid, code, path| request(xid, code, &get(path, false));
+    world.burst(
+        client,
+        vec![
+            read(2, opcode::GET_DATA, "/a"),
+            read(3, opcode::GET_CHILDREN, "/"),
+            read(4, opcode::EXISTS, "/b"),
+            read(5, opcode::GET_CHILDREN2, "/"),
+            read(6, opcode::GET_DATA, "/a"),
+        ],
+    );
+    let going = |world: &World| -> Vec<usize> {
+        let of = |operation: &Bytes| match Operation::from_wire(operation) {
+            Ok(Operation::Reads { reads, .. }) => reads.len(),
+            other => usize::from(matches!(other, Ok(Operation::Request { .. }))),
+        };
+        assert!(world.calls.iter().all(|call| call.reads && call.operations.len() == 1));
+        world.calls.iter().map(|call| of(&call.operations[0])).collect()
+    };
+    assert_eq!(going(&world), [3, 1, 1], "lists may be long: they go by themselves");
+    world.settle();
+    let told = world.take(client);
+    let missing = i64::from(Code::NoNode.number());
+    assert_eq!(brief(&told), [(2, 0), (3, 0), (4, missing), (5, 0), (6, 0)]);
+    for at in [0, 4] {
+        let Packet::Reply { body, .. } = &told[at] else { panic!("a reply") };
+        assert_eq!(data(body), "data");
+    }
+    // Perhaps they are ordered after all: they fit a frame.
+    let long = format!("/{}", "x".repeat(200));
+    world.burst(client, (7..17).map(|xid| read(xid, opcode::EXISTS, &long)).collect());
+    assert_eq!(going(&world), [3, 3, 3, 1]);
+    assert!(world.calls.iter().all(|call| call.operations[0].len() + 140 <= limits.frame_bytes));
+    world.settle();
+    assert_eq!(brief(&world.take(client)), (7..17).map(|xid| (xid, missing)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::support::{World, create};
 use crate::acl::{Id, MAX_ID};
 use crate::jute::Output;
-use crate::message::{Answer, Attachment, Notice, Operation, Said};
+use crate::message::{Answer, Asked, Attachment, MAX_READS, Notice, Operation, Replied, Said};
 use crate::{Code, opcode};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -19,6 +19,7 @@ fn messages_have_one_encoding() {
         Operation::Identify { at, id: Id::new("sasl", "me") },
         Operation::Request { at, code: -11, body: Bytes::from_static(b"body") },
         Operation::Touch(vec![at, at]),
+        Operation::Reads { at, reads: vec![Asked { code: 4, body: Bytes::from_static(b"body") }] },
     ] {
         assert_eq!(Operation::from_wire(&operation.to_wire()), Ok(operation.clone()));
         let said = Said { when: Time(9), operation };
@@ -30,12 +31,33 @@ fn messages_have_one_encoding() {
         Answer::Reply { zxid: 1 << 40, error: -101, body: Bytes::new() },
         Answer::Over(vec![at]),
         Answer::Ahead(Time(5)),
+        Answer::Replies {
+            zxid: 9,
+            replies: vec![Replied { error: -4, body: Bytes::from_static(b"body") }; 3],
+        },
     ] {
         assert_eq!(Answer::from_wire(&answer.to_wire()), Ok(answer));
     }
     for notice in [Notice::Fired { at, kind: 3, path: "/ä".to_owned(), zxid: 9 }, Notice::Over(at)] {
         assert_eq!(Notice::from_wire(&notice.to_wire()), Ok(notice));
     }
+}
+
+#[test]
+fn encoded_requests_of_one_attachment_are_one_operation() {
+    let at = Attachment { session: 5, number: 2 };
+    let asked = |code| Asked { code, body: Bytes::from(vec![7; 3]) };
+    let request = |at, code| Operation::Request { at, code, body: asked(code).body }.to_wire();
+    let together = |all: &[Bytes]| Operation::together(all.iter());
+    let all = [request(at, 3), request(at, 4), request(at, 6)];
+    let reads = Operation::Reads { at, reads: [3, 4, 6].map(asked).to_vec() };
+    assert_eq!(together(&all), Some(reads.to_wire()));
+    assert_eq!(together(&[]), None);
+    assert_eq!(together(&[request(at, 3), request(Attachment { number: 3, ..at }, 3)]), None);
+    assert_eq!(together(&[request(at, 3), Operation::Touch(vec![at]).to_wire()]), None);
+    assert_eq!(together(&[Operation::Touch(vec![at]).to_wire()]), None);
+    assert!(together(&vec![request(at, 3); MAX_READS]).is_some());
+    assert_eq!(together(&vec![request(at, 3); MAX_READS + 1]), None);
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod quotas;
 mod sessions;
 mod support;
 mod timed;
+mod together;
 mod watching;

@@ -10,12 +10,14 @@ mod tree;
 mod watches;
 
 use bytes::Bytes;
-use request::Ask;
+use request::{Ask, Look};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use troth_types::{ClientId, Digest, Time, Wire};
 use troth_zookeeper::acl::{Acl, Id, perms};
-use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, Said, ZooKeeper};
+use troth_zookeeper::{
+    Answer, Asked, Attachment, Code, MAX_SHOWN, Notice, Operation, Replied, Said, ZooKeeper,
+};
 use watches::Manner;
 
 pub use tree::Node;
@@ -178,6 +180,10 @@ impl Model {
                 let body = self.request(turn, at.session, ask, told)?;
                 Ok(self.reply(body))
             }
+            Operation::Reads { at, reads } => {
+                self.hear(turn, at)?;
+                self.replies(at.session, &reads)
+            }
         }
     }
 
@@ -272,21 +278,47 @@ impl Model {
     /// Answers a read that was not ordered, as it stands now.
     #[must_use]
     pub fn query(&self, client: ClientId, operation: &Bytes) -> Bytes {
-        let answer = || {
-            let Ok(Said { operation: Operation::Request { at, code, body }, .. }) =
-                Said::from_wire(operation)
-            else {
-                return Err(Code::MarshallingError);
-            };
+        let one = |at: Attachment, code, body| {
             self.attached(client, at)?;
-            match request::read(code, &body)? {
-                Ask::Look { look, watch: false } => self.look(at.session, &look),
-                Ask::MultiRead(looks) => self.looks(at.session, &looks),
-                Ask::Ping => Ok(Bytes::new()),
-                _ => Err(Code::BadArguments),
-            }
+            let body = match request::read(code, &body)? {
+                Ask::Look { look, watch: false } => self.look(at.session, &look)?,
+                Ask::MultiRead(looks) => self.looks(at.session, &looks)?,
+                Ask::Ping => Bytes::new(),
+                _ => return Err(Code::BadArguments),
+            };
+            Ok(self.reply(body))
         };
-        answer().map_or_else(|why| self.refusal(why), |body| self.reply(body)).to_wire()
+        let answer = match Said::from_wire(operation).map(|said| said.operation) {
+            Ok(Operation::Request { at, code, body }) => one(at, code, body),
+            Ok(Operation::Reads { at, reads }) => {
+                self.attached(client, at).and_then(|_| self.replies(at.session, &reads))
+            }
+            _ => Err(Code::MarshallingError),
+        };
+        answer.unwrap_or_else(|why| self.refusal(why)).to_wire()
+    }
+
+    /// What several requests are answered that came as one.
+    fn replies(&self, session: i64, all: &[Asked]) -> Result<Answer, Code> {
+        let one = |asked: &Asked| match request::read(asked.code, &asked.body)? {
+            Ask::Look {
+                look: look @ (Look::Exists(_) | Look::Data(_) | Look::Acl(_) | Look::Who),
+                watch: false,
+            } => self.look(session, &look),
+            // Lists may be long, and the rest does more than look.
+            _ => Err(Code::BadArguments),
+        };
+        let replies: Vec<Replied> = all
+            .iter()
+            .map(|asked| match one(asked) {
+                Ok(body) => Replied { error: 0, body },
+                Err(why) => Replied { error: why.number(), body: Bytes::new() },
+            })
+            .collect();
+        if replies.iter().map(|reply| reply.body.len()).sum::<usize>() > MAX_SHOWN {
+            return Err(Code::MarshallingError);
+        }
+        Ok(Answer::Replies { zxid: self.zxid, replies })
     }
 
     /// All nodes.
