@@ -6,6 +6,9 @@ use core::fmt;
 use troth_core::VerifiedFrame;
 use troth_types::{ClientId, Digest, Limits, OPERATOR, OperationsIter, Seq, Time};
 
+/// Bytes of a result for which those before it leave room.
+const SMALL: usize = 4096;
+
 /// The batch that a frame is part of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within {
@@ -125,9 +128,15 @@ impl<'f> FrameOperations<'f> {
     pub fn answer_weighing(&mut self, result: Bytes, weight: usize) {
         assert_eq!(self.results.len() + 1, self.taken, "an operation is answered once");
         self.made_bytes = self.made_bytes.saturating_add(result.len().max(weight));
-        self.results.push(match clients::fits(self.limits, self.result_bytes, &result) {
+        // What is large leaves room for small results of those behind it: they may be of writes, whose callers would not know
+        // what came of them.
+        let reserved = match result.len() {
+            0..=SMALL => 0,
+            _ => (self.operations.len() * SMALL).min(self.limits.client_bytes / 2) as u64,
+        };
+        self.results.push(match clients::fits(self.limits, self.result_bytes + reserved, &result) {
             Some(total) => {
-                self.result_bytes = total;
+                self.result_bytes = total - reserved;
                 result
             }
             None => (self.too_large)(),

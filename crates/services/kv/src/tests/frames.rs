@@ -45,3 +45,21 @@ fn ranges_of_small_entries_count_for_more_than_they_show() {
     assert!(matches!(answers[6], Answer::Written { .. }), "writes happen whatever was read before them");
     assert_eq!(answers[7], Answer::ResultTooLarge);
 }
+
+#[test]
+fn large_results_leave_room_for_small_ones_behind_them() {
+    const ROOM: Limits = Limits { client_bytes: 100_000, result_bytes: 50_000, ..Limits::DEFAULT };
+    let mut executor = Executor::new(Kv::default(), ROOM);
+    let large = Operation::Put { key: bytes("large"), value: Bytes::from(vec![7; 24_900]) };
+    run(&mut executor, 1, &[large]);
+    // Four of them are all that the client's results may be.
+    let mut frame = vec![Operation::Get { key: bytes("large") }; 4];
+    frame.extend((0..5).map(|number| Operation::Put { key: Bytes::from(vec![number]), value: Bytes::new() }));
+    let answers = run(&mut executor, 2, &frame);
+    let shown = answers.iter().filter(|answer| matches!(answer, Answer::Value { .. })).count();
+    let written = answers.iter().filter(|answer| matches!(answer, Answer::Written { .. })).count();
+    assert_eq!((shown, written), (3, 5));
+    let answers = run(&mut executor, 3, &frame[..4]);
+    let shown = answers.iter().filter(|answer| matches!(answer, Answer::Value { .. })).count();
+    assert_eq!(shown, 4, "behind them is nothing");
+}
