@@ -64,6 +64,8 @@ pub(super) struct Entering {
     pub(super) bytes: usize,
     /// When the group was asked for the session.
     pub(super) sent: Time,
+    /// Whether it has not answered what it was asked for this client.
+    pub(super) asked: bool,
     /// What came behind it.
     pub(super) early: Vec<Bytes>,
 }

@@ -43,6 +43,7 @@ impl Machine {
             password,
             bytes: packet.len(),
             sent: now,
+            asked: true,
             early: Vec::new(),
         });
         if seen <= self.known {
@@ -62,8 +63,9 @@ impl Machine {
         if let Some(Answer::Reply { zxid, .. }) = answer {
             self.known = self.known.max(zxid);
         }
-        let Some(connection) = self.connections.get(&id) else { return };
-        let Stage::Entering(entering) = &connection.stage else { return };
+        let Some(connection) = self.connections.get_mut(&id) else { return self.left(id) };
+        let Stage::Entering(entering) = &mut connection.stage else { return };
+        entering.asked = false;
         rule!("ZKG-S2");
         match answer {
             Some(Answer::Reply { .. }) if entering.request.seen <= self.known => {
@@ -77,25 +79,39 @@ impl Machine {
     fn ask_for_session(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Stage::Entering(entering) = &mut connection.stage else { return };
-        entering.sent = now;
+        (entering.sent, entering.asked) = (now, true);
         let timeout = u32::try_from(entering.request.timeout).unwrap_or(0);
         let (who, password) = (connection.who.clone(), entering.password);
         let operation = match entering.request.session {
             0 => Operation::Open { timeout, password: sealed(&password), who },
             session => Operation::Attach { session, password, timeout, who },
         };
-        let call = self.ask(Purpose::Enter(id));
+        let session = entering.request.session;
+        *self.entering.entry(session).or_default() += 1;
+        let call = self.ask(Purpose::Enter(id, session));
         self.audit_session(call, id);
         self.outputs.push_back(Output::Execute { call, operations: vec![operation.to_wire()] });
     }
 
     /// The group gives a session, or does not.
-    pub(super) fn entered(&mut self, now: Time, id: ConnectionId, results: Result<Vec<Bytes>, ClientError>) {
+    pub(super) fn entered(
+        &mut self,
+        now: Time,
+        (id, session): (ConnectionId, i64),
+        results: Result<Vec<Bytes>, ClientError>,
+    ) {
         let answer = only(results);
         let over = matches!(answer, Some(Answer::Attached { at, .. }) if self.is_over_already(at));
-        self.forget_overs();
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.forget_overs(session);
+        let Some(connection) = self.connections.get_mut(&id) else {
+            self.left(id);
+            return match answer {
+                Some(Answer::Attached { at, .. }) if session == 0 => self.abandon(at),
+                _ => {}
+            };
+        };
         let Stage::Entering(entering) = &mut connection.stage else { return };
+        entering.asked = false;
         let says_read_only = entering.request.read_only.is_some();
         match answer {
             Some(Answer::Attached { .. }) if over => {
@@ -137,6 +153,21 @@ impl Machine {
             }
             other => self.keep_out(id, other.as_ref()),
         }
+    }
+
+    /// A client is gone, and so is now what the group was asked for it: its place is free.
+    fn left(&mut self, id: ConnectionId) {
+        if let Some(address) = self.leaving.remove(&id) {
+            self.free(address);
+        }
+    }
+
+    /// A session was opened for a client that is gone: nobody else knows of it, or can ask for it.
+    fn abandon(&mut self, at: Attachment) {
+        rule!("ZKG-S5");
+        let call = self.ask(Purpose::Abandon);
+        let close = Operation::Request { at, code: opcode::CLOSE_SESSION, body: Bytes::new() };
+        self.outputs.push_back(Output::Execute { call, operations: vec![close.to_wire()] });
     }
 
     /// A client has no session through this gateway now, for what the group answered.

@@ -4,7 +4,7 @@ use super::measures::Times;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::{Limits, Time};
-use troth_zookeeper::{MAX_READS, Said};
+use troth_zookeeper::{MAX_READS, MAX_SHOWN, Said};
 
 /// The bytes of a frame beside its operations, and those of an operation's length in it and of when it is said.
 const FRAME_OVERHEAD: usize = 128;
@@ -152,7 +152,7 @@ impl Line {
     }
 
     fn go_reading(&mut self, from: usize, limits: &Limits, expected: usize) -> Vec<Vec<u64>> {
-        let most = (limits.result_bytes / 2 / expected.max(1)).clamp(1, MAX_READS);
+        let most = (limits.result_bytes.min(MAX_SHOWN) / 2 / expected.max(1)).clamp(1, MAX_READS);
         let (mut going, mut together): (Vec<Vec<u64>>, Option<(usize, usize)>) = (Vec::new(), None);
         for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
             rule!("ZKG-B5");
@@ -200,7 +200,7 @@ impl Line {
             rule!("ZKG-O4");
             let full = going.len() >= limits.frame_operations || bytes > limits.frame_bytes;
             rule!("ZKG-O7");
-            let unshown = pending.alone || (!pending.repeats && shown > limits.client_bytes / 2);
+            let unshown = pending.alone || shown > limits.client_bytes / 2;
             if (full || unshown) && !going.is_empty() {
                 break;
             }

@@ -40,7 +40,7 @@ use liveness::Liveness;
 use measures::{Ended, Refused};
 use record::Records;
 use statistics::Statistics;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use troth_client::{ClientError, Course};
 use troth_types::Time;
 use troth_zookeeper::Attachment;
@@ -112,8 +112,10 @@ pub enum Output {
 enum Purpose {
     /// How far the group is, for a client that says that it has seen more.
     Reach(ConnectionId),
-    /// A session for a connection.
-    Enter(ConnectionId),
+    /// A session for a connection: the one that it had, or 0 for a new one.
+    Enter(ConnectionId, i64),
+    /// The end of a session whose client is gone.
+    Abandon,
     /// Requests of a session, in order, by their numbers in its line; and when they were sent.
     Requests(ConnectionId, Vec<u64>, Time),
     /// What only reads: one request, or those that stand in one operation together.
@@ -131,8 +133,12 @@ pub struct Machine {
     addresses: BTreeMap<IpAddr, usize>,
     /// The connection through which each session is attached here.
     attached: BTreeMap<Attachment, ConnectionId>,
-    /// What was over before it was known here, while answers that attach sessions are on their way.
-    early_overs: BTreeSet<Attachment>,
+    /// How many calls are under way that attach a session; those that open one are counted under 0.
+    entering: BTreeMap<i64, usize>,
+    /// Of those sessions, the last attachment that was over before it was known here.
+    early_overs: BTreeMap<i64, u64>,
+    /// Where those have gone from for whom the group is asked yet.
+    leaving: BTreeMap<ConnectionId, IpAddr>,
     calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
     /// Bytes that all connections make the gateway hold.
@@ -165,7 +171,9 @@ impl Machine {
             connections: BTreeMap::new(),
             addresses: BTreeMap::new(),
             attached: BTreeMap::new(),
-            early_overs: BTreeSet::new(),
+            entering: BTreeMap::new(),
+            early_overs: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             calls: BTreeMap::new(),
             next_call: 0,
             held_bytes: 0,
@@ -213,9 +221,10 @@ impl Machine {
         let address = peer.address.ip().to_canonical();
         let of_address = self.addresses.get(&address).copied().unwrap_or(0);
         let most = self.settings.connections_per_address;
-        if self.connections.len() >= self.settings.connections || (most > 0 && of_address >= most) {
+        // Those count, too, for whom the group is asked though they are gone.
+        let of_all = self.connections.len() + self.leaving.len() >= self.settings.connections;
+        if of_all || (most > 0 && of_address >= most) {
             self.statistics.rejected += 1;
-            let of_all = self.connections.len() >= self.settings.connections;
             self.measures.rejected[usize::from(!of_all)] += 1;
             self.outputs.push_back(Output::Close { connection: id, flush: false });
             return;
@@ -287,10 +296,11 @@ impl Machine {
         self.follow(now, &purpose, course);
         match purpose {
             Purpose::Reach(id) => self.reached(now, id, results),
-            Purpose::Enter(id) => {
-                self.entered(now, id, results);
+            Purpose::Enter(id, session) => {
+                self.entered(now, (id, session), results);
                 self.count(id);
             }
+            Purpose::Abandon => {}
             Purpose::Requests(id, numbers, sent) => {
                 self.executed(now, id, (&numbers, sent), results);
                 self.count(id);
@@ -336,7 +346,7 @@ impl Machine {
     fn follow(&mut self, now: Time, purpose: &Purpose, course: &Course) {
         let (id, numbers) = match purpose {
             Purpose::Requests(id, numbers, _) | Purpose::Look(id, numbers) => (id, numbers.as_slice()),
-            Purpose::Reach(_) | Purpose::Enter(_) | Purpose::Touch(..) => return,
+            Purpose::Reach(_) | Purpose::Enter(..) | Purpose::Abandon | Purpose::Touch(..) => return,
         };
         let Some(connection) = self.connections.get_mut(id) else { return };
         for number in numbers {
@@ -374,6 +384,16 @@ impl Machine {
         }
     }
 
+    /// An address has one connection less.
+    fn free(&mut self, address: IpAddr) {
+        if let Some(count) = self.addresses.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.addresses.remove(&address);
+            }
+        }
+    }
+
     fn forget(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.remove(&id) else { return false };
         for pending in connection.line.waiting() {
@@ -381,11 +401,9 @@ impl Machine {
         }
         self.held_bytes -= connection.counted;
         let address = connection.address.ip().to_canonical();
-        if let Some(count) = self.addresses.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                self.addresses.remove(&address);
-            }
+        match &connection.stage {
+            Stage::Entering(entering) if entering.asked => drop(self.leaving.insert(id, address)),
+            _ => self.free(address),
         }
         if let Stage::Attached(session) = connection.stage {
             self.attached.remove(&session.at);

@@ -2,14 +2,11 @@
 
 use super::connection::{Connection, Stage};
 use super::measures::Ended;
-use super::{ConnectionId, Machine, Purpose, wire};
+use super::{ConnectionId, Machine, wire};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::Wire;
 use troth_zookeeper::{Attachment, Notice};
-
-/// Ends of attachments that may be on their way here, at most.
-const MOST_EARLY: usize = 4096;
 
 /// Events that may have to come behind a reply that is not there yet.
 #[derive(Debug, Default)]
@@ -92,25 +89,26 @@ impl Machine {
         if let Some(id) = self.attached.get(&at).copied() {
             return self.end(id, true, Ended::Over);
         }
-        if !self.calls.values().any(|purpose| matches!(purpose, Purpose::Enter(_))) {
-            return;
+        // Perhaps the answer that attaches it here is still on its way. One that is only being opened nobody else can attach, and
+        // if it ends signs of life say so.
+        if self.entering.contains_key(&at.session) {
+            let number = self.early_overs.entry(at.session).or_default();
+            *number = at.number.max(*number);
         }
-        // Perhaps the answer that attaches it here is still on its way.
-        if self.early_overs.len() >= MOST_EARLY {
-            return self.lost();
-        }
-        self.early_overs.insert(at);
     }
 
     /// Whether it was told already that this attachment, whose answer came now, is over.
-    pub(super) fn is_over_already(&mut self, at: Attachment) -> bool {
-        self.early_overs.remove(&at)
+    pub(super) fn is_over_already(&self, at: Attachment) -> bool {
+        self.early_overs.get(&at.session).is_some_and(|number| *number >= at.number)
     }
 
-    /// Forgets what was over already, where no answer is on its way any more that attaches a session.
-    pub(super) fn forget_overs(&mut self) {
-        if !self.calls.values().any(|purpose| matches!(purpose, Purpose::Enter(_))) {
-            self.early_overs.clear();
+    /// An answer has come that attaches this session. What was over already is forgotten where no other is on its way.
+    pub(super) fn forget_overs(&mut self, session: i64) {
+        let Some(calls) = self.entering.get_mut(&session) else { return };
+        *calls -= 1;
+        if *calls == 0 {
+            self.entering.remove(&session);
+            self.early_overs.remove(&session);
         }
     }
 

@@ -1,7 +1,7 @@
 //! How clients come to their sessions.
 
 use super::marks::covers;
-use super::support::{PASSWORD, Packet, World, create, get, hello, ping, record, request};
+use super::support::{PASSWORD, Packet, World, create, get, hello, open_settings, ping, record, request};
 use crate::Settings;
 use bytes::Bytes;
 use troth_client::ClientError;
@@ -196,4 +196,60 @@ fn who_it_is_the_group_is_told() {
     assert_eq!(input.text(), Ok(Some("ip".to_owned())));
     assert_eq!(input.text(), Ok(Some("127.0.0.1".to_owned())));
     assert_eq!(world.ask(client, 2, opcode::GET_DATA, &get("/none", false)).0, Code::NoNode.number());
+}
+
+/// Who connects and goes, again and again, has no more sessions asked for than it may have connections, and none that is
+/// left over.
+#[test]
+fn who_is_gone_keeps_its_place_until_the_group_has_answered() {
+    covers!("ZKG-S5");
+    let mut world = World::of(1, &Settings { connections_per_address: 3, ..open_settings() });
+    for _ in 0..10 {
+        let client = world.connect(0);
+        if world.closed(client).is_none() {
+            world.packet(client, hello(0, 10_000, 0, &[]));
+            world.gateways[0].closed(client.1);
+        }
+    }
+    assert_eq!(world.calls.len(), 3, "so many are asked for");
+    world.settle();
+    assert_eq!(world.sessions(), 0, "and closed again");
+    let client = world.connect(0);
+    assert_eq!(world.closed(client), None, "their places are free");
+    world.packet(client, hello(0, 10_000, 0, &[]));
+    world.settle();
+    let (session, entries) = (world.session(client), world.sessions());
+    // A session that was there before stays: its client may come to another gateway.
+    let again = world.connect(0);
+    world.packet(again, hello(0, 10_000, session, &PASSWORD));
+    world.gateways[0].closed(again.1);
+    world.settle();
+    assert_eq!(world.sessions(), entries);
+    assert_eq!(world.closed(client), Some(true), "it is attached elsewhere");
+}
+
+/// Ends of attachments are remembered only of sessions that are on their way here.
+#[test]
+fn one_client_that_attaches_its_session_again_and_again_costs_nobody_his_connection() {
+    covers!("ZKG-S4");
+    let mut world = World::new();
+    let (client, honest) = (world.connect(0), world.open(0));
+    world.packet(client, hello(0, 10_000, 0, &[]));
+    world.settle();
+    let session = world.session(client);
+    // There is always a call under way that attaches it, and the one before is over.
+    let mut last = client;
+    for _ in 0..5_000 {
+        let next = world.connect(0);
+        world.packet(next, hello(0, 10_000, session, &PASSWORD));
+        world.gateways[0].closed(last.1);
+        if world.calls.len() > 1 {
+            world.execute(0);
+            world.answer(0);
+        }
+        last = next;
+    }
+    assert_eq!(world.closed(honest), None);
+    world.settle();
+    assert_eq!((world.closed(honest), world.closed(last)), (None, None));
 }
