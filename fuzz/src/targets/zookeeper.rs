@@ -24,7 +24,9 @@ pub(super) const WIRE: Target = Target {
 pub(super) const GROUP: &[Decoder] = &[
     of::<Said>(),
     of::<Operation>(),
+    of::<Asked>(),
     of::<Answer>(),
+    of::<Replied>(),
     of::<Notice>(),
     of::<Attachment>(),
     hidden(|| "troth_zookeeper::Id", fuzzing::id),

@@ -7,10 +7,13 @@ use sha1::{Digest as _, Sha1};
 use std::collections::BTreeSet;
 use troth_types::{Malformed, Reader, Wire, put_bytes};
 
-/// The most entries of one list.
-pub const MAX_ENTRIES: usize = 1024;
-/// The most bytes of one list, as records have them: it is read with every operation on its node.
-pub const MAX_LIST_BYTES: usize = 64 << 10;
+/// The most entries of one list: it is read with every operation on its node, and by every change of it for everybody who
+/// watches.
+pub const MAX_ENTRIES: usize = 128;
+/// The most bytes of one list, as records have them.
+pub const MAX_LIST_BYTES: usize = 8 << 10;
+/// The most entries of a list that is kept: releases before took longer ones.
+pub(crate) const MAX_KEPT: usize = 1024;
 /// The longest scheme or identity, in bytes.
 pub const MAX_ID: usize = 4096;
 
@@ -135,13 +138,18 @@ pub(crate) fn permits(list: &[Acl], wanted: i32, who: &[Id]) -> bool {
     if who.iter().any(Id::is_super) {
         return true;
     }
-    list.iter().filter(|acl| acl.perms & wanted != 0).any(|acl| {
-        let Id { scheme, id } = &acl.id;
-        (scheme == "world" && id == "anyone")
-            || who.iter().any(|somebody| {
-                somebody.scheme == *scheme
-                    && if scheme == "ip" { is_in_network(&somebody.id, id) } else { somebody.id == *id }
-            })
+    let mut entries = list.iter().filter(|acl| acl.perms & wanted != 0);
+    if entries.clone().any(|acl| acl.id.scheme == "world" && acl.id.id == "anyone") {
+        return true;
+    }
+    // Not each with each: lists and identities may be long.
+    let of = |address: &&Id| address.scheme == "ip";
+    let addresses: Vec<IpAddr> = who.iter().filter(of).filter_map(|id| id.id.parse().ok()).collect();
+    let others: BTreeSet<&Id> = who.iter().filter(|id| !of(id)).collect();
+    entries.any(|acl| match acl.id.scheme.as_str() {
+        "ip" => network(&acl.id.id)
+            .is_some_and(|network| addresses.iter().any(|address| is_in_network(*address, network))),
+        _ => others.contains(&acl.id),
     })
 }
 
@@ -228,8 +236,7 @@ fn network(text: &str) -> Option<(IpAddr, u32)> {
     Some((address, bits))
 }
 
-fn is_in_network(address: &str, of: &str) -> bool {
-    let (Ok(address), Some((network, bits))) = (address.parse::<IpAddr>(), network(of)) else { return false };
+fn is_in_network(address: IpAddr, (network, bits): (IpAddr, u32)) -> bool {
     let (one, other): (u128, u128) = match (address, network) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
             (u128::from(one.to_bits()) << 96, u128::from(other.to_bits()) << 96)

@@ -45,7 +45,7 @@ impl Application for ZooKeeper {
                 return Err(Code::MarshallingError);
             };
             let session = Session::attached(&mut &*state, at, client)?;
-            let reader = reads::Reader { session: session.id, who: &session.who };
+            let reader = reads::Reader::of(&session);
             let (code, body) = match said.operation {
                 Operation::Reads { reads, .. } => {
                     return Ok(Answer::Replies { zxid, replies: reads::each(state, &reader, &reads)? });

@@ -16,6 +16,9 @@ pub const MAX_MISSED: usize = 1 << 14;
 pub const MAX_WORK: usize = 16 << 20;
 /// What a watch that is looked at costs beside its path.
 pub const LOOK: usize = 64;
+/// What each entry of the node's list costs, and each identity of the session that watches, where it is looked whether that
+/// may see the node.
+pub const IDENTITY: usize = 64;
 
 /// What is told when the operation happens.
 #[derive(Debug, Default)]
@@ -30,6 +33,11 @@ impl Events {
     /// A watch of this path is looked at.
     pub(crate) fn look(&mut self, path: &str) {
         self.work = self.work.saturating_add(LOOK + path.len());
+    }
+
+    /// It is looked whether somebody with so many identities may see a node with a list of so many entries.
+    pub(crate) fn compare(&mut self, identities: usize, entries: usize) {
+        self.work = self.work.saturating_add(IDENTITY * (identities + entries));
     }
 
     /// Whether it was too much work already.

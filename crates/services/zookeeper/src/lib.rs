@@ -36,7 +36,7 @@ pub use message::{
     Answer, Asked, Attachment, MAX_BODY, MAX_READS, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password,
     Replied, Said, sealed,
 };
-pub use path::MAX_PATH;
+pub use path::{MAX_PATH, MAX_STEPS};
 pub use request::{looks_at_one, only_reads};
 pub use service::ZooKeeper;
 pub use sessions::{MAX_WHO, MAX_WHO_BYTES};

@@ -1,6 +1,6 @@
 //! What is kept of a node.
 
-use crate::acl::{Acl, MAX_ENTRIES, perms};
+use crate::acl::{Acl, MAX_KEPT, perms};
 use crate::jute::Output;
 use bytes::Bytes;
 use troth_types::{Malformed, Reader, Wire, put_bytes, put_list};
@@ -191,7 +191,7 @@ impl Wire for Node {
         let acl = if bool::decode(reader)? {
             vec![Acl::world(perms::ALL)]
         } else {
-            let list: Vec<Acl> = reader.list("an access control list", MAX_ENTRIES)?;
+            let list: Vec<Acl> = reader.list("an access control list", MAX_KEPT)?;
             if list == [Acl::world(perms::ALL)] {
                 return Err(Malformed::Invalid("a list that is everybody's is not written out"));
             }

@@ -5,6 +5,9 @@ use crate::Code;
 /// The longest path, in bytes: with what stands around it, it is a key of the state.
 pub const MAX_PATH: usize = 4000;
 
+/// The most steps of a path: what is above a node is looked through where there are quotas or recursive watches.
+pub const MAX_STEPS: usize = 256;
+
 /// The root.
 pub(crate) const ROOT: &str = "/";
 /// Where the service keeps what is about itself.
@@ -31,7 +34,8 @@ pub(crate) fn check(path: &str) -> Result<(), Code> {
         return Err(Code::BadArguments);
     }
     let wrong = |step: &str| matches!(step, "" | "." | "..");
-    if path != ROOT && steps.split('/').any(wrong) { Err(Code::BadArguments) } else { Ok(()) }
+    let deep = steps.split('/').count() > MAX_STEPS;
+    if path != ROOT && (deep || steps.split('/').any(wrong)) { Err(Code::BadArguments) } else { Ok(()) }
 }
 
 /// The path of a node's parent and its name there. The root is its own parent, without a name.

@@ -6,22 +6,46 @@ use crate::message::{Asked, MAX_SHOWN, Replied};
 use crate::node::Node;
 use crate::path::ROOT;
 use crate::request::{self, Look, Request, looks_at_one};
+use crate::sessions::Session;
 use crate::store::beginning;
-use crate::tree::{Done, data_of, find};
+use crate::tree::{Done, MAX_LOOKED, data_of, find};
 use crate::{Code, keys, opcode, path};
 use bytes::Bytes;
+use core::cell::Cell;
 use troth_exec::StateView;
 
-/// Who reads.
-#[derive(Clone, Copy, Debug)]
+/// The most that several reads in one operation look at, as [`MAX_LOOKED`] has it: a frame has a thousand operations.
+const MAX_LOOKED_TOGETHER: usize = 1 << 12;
+
+/// Who reads, and how much was looked at for that: nodes, and entries of their lists.
+#[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    pub(crate) session: i64,
-    pub(crate) who: &'a [Id],
+    session: i64,
+    who: &'a [Id],
+    looked: Cell<usize>,
+}
+
+impl<'a> Reader<'a> {
+    /// A session that has read nothing.
+    pub(crate) fn of(session: &'a Session) -> Self {
+        Self { session: session.id, who: &session.who, looked: Cell::new(0) }
+    }
+
+    fn find(&self, view: &StateView<'_>, path: &str) -> Result<Node, Code> {
+        path::check(path)?;
+        let node = find(&mut &*view, path)?;
+        self.looked.set(self.looked.get() + 1 + node.acl.len());
+        Ok(node)
+    }
+
+    /// Whether it has looked at no more than this.
+    fn keeps_to(&self, most: usize) -> Result<(), Code> {
+        if self.looked.get() > most { Err(Code::QuotaExceeded) } else { Ok(()) }
+    }
 }
 
 fn readable(view: &StateView<'_>, path: &str, wanted: i32, reader: &Reader<'_>) -> Result<Node, Code> {
-    path::check(path)?;
-    let node = find(&mut &*view, path)?;
+    let node = reader.find(view, path)?;
     if acl::permits(&node.acl, wanted, reader.who) { Ok(node) } else { Err(Code::NoAuth) }
 }
 
@@ -61,8 +85,7 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
     let mut out = Output::new();
     match look {
         Look::Exists { path } => {
-            path::check(path)?;
-            find(&mut &*view, path)?.stat(&mut out);
+            reader.find(view, path)?.stat(&mut out);
         }
         Look::Data { path } => {
             let node = readable(view, path, perms::READ, reader)?;
@@ -123,7 +146,7 @@ fn descendants(view: &StateView<'_>, path: &str) -> i32 {
     i32::try_from(children + below).unwrap_or(i32::MAX)
 }
 
-/// The answer to several reads: each its own, or its own error. Where all together show too much, there is none.
+/// The answer to several reads: each its own, or its own error. Where all together show or look at too much, there is none.
 pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -> Result<Bytes, Code> {
     let mut all = Vec::new();
     for one in looks {
@@ -131,7 +154,9 @@ pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -
             Look::Data { .. } => opcode::GET_DATA,
             _ => opcode::GET_CHILDREN,
         };
-        match shown(view, reader, one, MAX_SHOWN - all.len()) {
+        let record = shown(view, reader, one, MAX_SHOWN - all.len());
+        reader.keeps_to(MAX_LOOKED)?;
+        match record {
             Ok(record) => {
                 all.extend_from_slice(&header(code, false, 0));
                 all.extend_from_slice(&record);
@@ -145,7 +170,7 @@ pub(crate) fn looks(view: &StateView<'_>, reader: &Reader<'_>, looks: &[Look]) -
     Ok(Bytes::from(all))
 }
 
-/// The answers to several requests of which each shows one node; none where they show too much together.
+/// The answers to several requests of which each shows one node; none where they show or look at too much together.
 pub(crate) fn each(view: &StateView<'_>, reader: &Reader<'_>, asked: &[Asked]) -> Result<Vec<Replied>, Code> {
     let (mut replies, mut bytes) = (Vec::with_capacity(asked.len()), 0);
     for Asked { code, body } in asked {
@@ -162,6 +187,7 @@ pub(crate) fn each(view: &StateView<'_>, reader: &Reader<'_>, asked: &[Asked]) -
         };
         bytes += reply.body.len();
         bounded(bytes)?;
+        reader.keeps_to(MAX_LOOKED_TOGETHER)?;
         replies.push(reply);
     }
     Ok(replies)

@@ -12,6 +12,7 @@ use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
 use crate::{Code, acl, goes, opcode, path, reads};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use troth_exec::{OpContext, State};
 use troth_types::{Time, Wire};
 
@@ -214,7 +215,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Operation::Reads { at, reads } => {
                 let session = self.hear(at);
                 let replies = session.and_then(|session| {
-                    let reader = reads::Reader { session: session.id, who: &session.who };
+                    let reader = reads::Reader::of(&session);
                     reads::each(&self.changes.state(), &reader, &reads)
                 });
                 match replies {
@@ -242,7 +243,12 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
 
     fn touch(&mut self, touched: Vec<Attachment>) -> Vec<Attachment> {
         let (lives, mut over) = (self.lives(), Vec::new());
+        let mut heard = BTreeSet::new();
         for at in touched {
+            // What is said twice is heard once.
+            if !heard.insert(at) {
+                continue;
+            }
             match Session::attached(&mut self.changes, at, self.cx.client) {
                 Ok(mut session) => session.touch(&mut self.changes, &self.counters, lives),
                 Err(_) => over.push(at),
@@ -283,7 +289,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         match request {
             Request::Look { look, watch } => self.look(session, &look, watch),
             Request::MultiRead(looks) => {
-                let reader = reads::Reader { session: session.id, who: &session.who };
+                let reader = reads::Reader::of(&session);
                 reads::looks(&self.changes.state(), &reader, &looks)
             }
             Request::Write(write) => {
@@ -363,7 +369,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     fn look(&mut self, session: Session, look: &Reading, watch: bool) -> Result<Bytes, Code> {
-        let reader = reads::Reader { session: session.id, who: &session.who };
+        let reader = reads::Reader::of(&session);
         let answer = reads::look(&self.changes.state(), &reader, look);
         let (path, bits) = match look {
             Reading::Exists { path } | Reading::Data { path } => (path, DATA),

@@ -11,9 +11,11 @@ use troth_exec::StateView;
 use troth_types::{ClientId, Digest, Malformed, Reader, Wire};
 
 /// The most identities that a session proves.
-pub const MAX_WHO: usize = 256;
+pub const MAX_WHO: usize = 64;
 /// The most bytes of all of them: a session's entry is read with every request, and with every event for it.
-pub const MAX_WHO_BYTES: usize = 64 << 10;
+pub const MAX_WHO_BYTES: usize = 8 << 10;
+/// The most identities of a session that is kept: releases before took more.
+const MAX_WHO_KEPT: usize = 256;
 /// Microseconds to which the ends of sessions are rounded up, so that signs of life seldom change anything.
 const ROUND: u64 = 500_000;
 
@@ -249,7 +251,7 @@ impl Wire for Kept {
             number: Wire::decode(reader)?,
             ends: Wire::decode(reader)?,
             watches: Wire::decode(reader)?,
-            who: reader.list("who a session is", MAX_WHO)?,
+            who: reader.list("who a session is", MAX_WHO_KEPT)?,
         }))
     }
 }

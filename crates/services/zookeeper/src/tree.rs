@@ -11,9 +11,9 @@ use crate::watches::{self, Change, Kind};
 use crate::{Code, goes, keys, path, quota};
 use bytes::Bytes;
 
-/// The most entries of lists of access control that the operations of one transaction look at; a node's list is read with
-/// each of them.
-pub const MAX_LOOKED: usize = 1 << 20;
+/// The most entries of lists of access control that the operations of one transaction look at, or the reads of one
+/// multi-read, or one `setWatches`; a node's list is read with each of them.
+pub const MAX_LOOKED: usize = 1 << 18;
 
 /// A transaction under way.
 pub(crate) struct Transaction<'t, 'a, 's> {

@@ -11,7 +11,7 @@ use crate::path::upwards;
 use crate::request::{Rewatch, Watches};
 use crate::sessions::Session;
 use crate::store::{Changes, Look};
-use crate::tree::find;
+use crate::tree::{MAX_LOOKED, find};
 use crate::{Code, keys, path};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -159,21 +159,31 @@ pub(crate) fn again(
     };
     let all = [&wanted.data, &wanted.exists, &wanted.children, &wanted.persistent, &wanted.recursive];
     all.into_iter().flatten().try_for_each(|path| path::check(path))?;
+    // No client watches more, and each path is looked at, those that it says twice too.
+    if all.into_iter().map(Vec::len).sum::<usize>() > MAX_WATCHES as usize {
+        return Err(Code::QuotaExceeded);
+    }
+    let mut looked = 0;
+    let mut find = |changes: &mut Changes<'_, '_>, path: &str| {
+        let found = find(changes, path);
+        looked += 1 + found.as_ref().map_or(0, |node| node.acl.len());
+        if looked > MAX_LOOKED { Err(Code::QuotaExceeded) } else { Ok(found) }
+    };
     for path in &wanted.data {
-        match find(changes, path) {
+        match find(changes, path)? {
             Err(_) => tell(Kind::Deleted, path),
             Ok(node) if node.modified_zxid > wanted.seen => tell(Kind::DataChanged, path),
             Ok(_) => add(changes, counters, session, path, DATA)?,
         }
     }
     for path in &wanted.exists {
-        match find(changes, path) {
+        match find(changes, path)? {
             Ok(_) => tell(Kind::Created, path),
             Err(_) => add(changes, counters, session, path, DATA)?,
         }
     }
     for path in &wanted.children {
-        match find(changes, path) {
+        match find(changes, path)? {
             Err(_) => tell(Kind::Deleted, path),
             Ok(node) if node.children_zxid > wanted.seen => tell(Kind::ChildrenChanged, path),
             Ok(_) => add(changes, counters, session, path, CHILDREN)?,
@@ -234,7 +244,11 @@ pub(crate) fn fire(
                 put(changes, counters, at, session.id, bits, bits & !ends);
                 session.keep(changes);
             }
-            if told.insert(session.id) && acl::permits(change.acl, perms::READ, &session.who) {
+            if !told.insert(session.id) {
+                continue;
+            }
+            events.compare(session.who.len(), change.acl.len());
+            if acl::permits(change.acl, perms::READ, &session.who) {
                 if events.are_all_that_hears(session.id) {
                     end_attachment(changes, counters, session, events);
                     continue;

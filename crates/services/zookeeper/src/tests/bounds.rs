@@ -1,11 +1,11 @@
 //! What one operation may cost, however it is asked for.
 
 use super::support::{World, create_for, put_acl, set, watching, world};
-use crate::acl::{Acl, Id, perms};
-use crate::events::{LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
+use crate::acl::{Acl, Id, MAX_ENTRIES, perms};
+use crate::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use crate::jute::{Input, Output};
-use crate::message::{Answer, Attachment, Notice, Operation};
-use crate::{Code, Kind, MAX_LOOKED, opcode};
+use crate::message::{Answer, Asked, Attachment, Notice, Operation};
+use crate::{Code, Kind, MAX_LOOKED, MAX_WATCHES, opcode};
 use bytes::Bytes;
 
 fn add_watch(path: &str, mode: i32) -> Bytes {
@@ -98,7 +98,7 @@ fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_conne
 fn what_a_client_that_connects_anew_has_missed_is_told_once_and_not_without_end() {
     let mut world = World::new();
     let (at, other) = (world.open(1), world.open(1));
-    world.well(at, opcode::SET_WATCHES, rewatch((0..100_000).map(|_| "/gone".to_owned())));
+    world.well(at, opcode::SET_WATCHES, rewatch((0..60_000).map(|_| "/gone".to_owned())));
     assert_eq!(world.fired(), [(at.session, Kind::Deleted as i32, "/gone".to_owned())]);
     world.well(at, opcode::SET_WATCHES, rewatch((0..MAX_MISSED).map(|number| format!("/gone{number}"))));
     assert_eq!(world.fired().len(), MAX_MISSED);
@@ -112,7 +112,7 @@ fn a_transaction_that_is_too_much_to_tell_does_not_happen_and_a_single_change_do
     let mut world = World::new();
     let at = world.open(1);
     let long = format!("/{}", "x".repeat(3_900));
-    let looks = MAX_WORK / (LOOK + long.len());
+    let looks = MAX_WORK / (LOOK + long.len() + IDENTITY);
     world.create(at, &long, "", 0);
     let sessions: Vec<Attachment> = (0..looks / MAX_EVENTS + 1).map(|_| world.open(2)).collect();
     for session in &sessions {
@@ -145,8 +145,7 @@ fn a_transaction_that_is_too_much_to_tell_does_not_happen_and_a_single_change_do
 fn a_transaction_looks_at_only_so_many_entries_of_lists() {
     let mut world = World::new();
     let at = world.open(1);
-    let mut list = world_and(1_023);
-    list.truncate(1_024);
+    let list = world_and(MAX_ENTRIES - 1);
     world.well(at, opcode::CREATE, create_for("/a", "", &list, 0));
     let most = MAX_LOOKED / list.len();
     let check = super::support::versioned("/a", -1);
@@ -154,6 +153,53 @@ fn a_transaction_looks_at_only_so_many_entries_of_lists() {
     assert_eq!(failed(&answer), None);
     let answer = world.well(at, opcode::MULTI, times(most + 1, opcode::CHECK, &check));
     assert_eq!(failed(&answer), Some((most, Code::QuotaExceeded.number())));
+}
+
+/// What looks at nodes without changing them is bounded as transactions are.
+#[test]
+fn reads_and_watches_set_again_look_at_only_so_many_entries_of_lists() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let list = world_and(MAX_ENTRIES - 1);
+    world.well(at, opcode::CREATE, create_for("/a", "", &list, 0));
+    let quota = Code::QuotaExceeded.number();
+    let most = MAX_LOOKED / (1 + list.len());
+    let reads = |count| times(count, opcode::GET_DATA, &watching("/a", false));
+    assert!(world.read(at, opcode::MULTI_READ, reads(most)).is_ok());
+    assert_eq!(world.read(at, opcode::MULTI_READ, reads(most + 1)), Err(quota));
+    let watches = |path: &'static str, count| rewatch((0..count).map(move |_| path.to_owned()));
+    world.well(at, opcode::SET_WATCHES, watches("/a", most));
+    assert_eq!(world.ill(at, opcode::SET_WATCHES, watches("/a", most + 1)), quota);
+    let paths = usize::try_from(MAX_WATCHES).expect("few");
+    world.well(at, opcode::SET_WATCHES, watches("/", paths));
+    assert_eq!(world.ill(at, opcode::SET_WATCHES, watches("/", paths + 1)), quota);
+    // Reads in one operation: each by itself shows it.
+    let asked = |count| vec![Asked { code: opcode::EXISTS, body: watching("/a", false) }; count];
+    let together = 4096 / (1 + list.len());
+    let answer = world.run(1, &Operation::Reads { at, reads: asked(together) });
+    assert!(matches!(answer, Answer::Replies { replies, .. } if replies.len() == together));
+    let answer = world.run(1, &Operation::Reads { at, reads: asked(together + 1) });
+    assert!(matches!(answer, Answer::Reply { error, .. } if error == quota));
+}
+
+/// Who watches what others change makes each change dearer by what is compared for that.
+#[test]
+fn watchers_with_many_identities_of_nodes_with_long_lists_are_told_less() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let list = world_and(MAX_ENTRIES - 1);
+    world.well(at, opcode::CREATE, create_for("/a", "", &list, 0));
+    let each = LOOK + 2 + IDENTITY * MAX_ENTRIES;
+    let looks = MAX_WORK / each;
+    for _ in 0..looks + 5 {
+        let session = world.open(2);
+        world.well(session, opcode::ADD_WATCH, add_watch("/a", 0));
+    }
+    world.well(at, opcode::SET_DATA, set("/a", "y", -1));
+    let told = world.told();
+    let fired = told.iter().filter(|(_, notice)| matches!(notice, Notice::Fired { .. })).count();
+    assert!((looks..=looks + 1).contains(&fired), "{fired} of {looks}");
+    assert_eq!(told.len(), looks + 5, "the others connect anew");
 }
 
 fn world_and(others: usize) -> Vec<Acl> {

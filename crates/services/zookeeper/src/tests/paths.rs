@@ -33,3 +33,10 @@ fn a_path_has_a_parent_and_a_way_up() {
     assert_eq!(upwards("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
     assert_eq!(upwards("/").collect::<Vec<_>>(), ["/"]);
 }
+
+#[test]
+fn paths_have_only_so_many_steps() {
+    let of = |steps: usize| "/x".repeat(steps);
+    assert_eq!(crate::path::check(&of(crate::MAX_STEPS)), Ok(()));
+    assert_eq!(crate::path::check(&of(crate::MAX_STEPS + 1)), Err(crate::Code::BadArguments));
+}

@@ -43,7 +43,7 @@ fn what_is_said_for_an_earlier_attachment_does_not_count() {
     world.told();
     world.well(moved, opcode::CREATE, create("/a", "", 0));
     assert!(world.fired().is_empty(), "its watches were the connection's");
-    assert_eq!(world.run(1, &Operation::Touch(vec![at])), Answer::Over(vec![at]));
+    assert_eq!(world.run(1, &Operation::Touch(vec![at; 3])), Answer::Over(vec![at]), "once");
     assert_eq!(world.run(2, &Operation::Touch(vec![moved])), Answer::Over(vec![]));
 }
 

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 use troth_zookeeper::acl::{Acl, Id, MAX_ENTRIES, MAX_ID, MAX_LIST_BYTES};
-use troth_zookeeper::{Code, MAX_PATH, MAX_WHO, MAX_WHO_BYTES};
+use troth_zookeeper::{Code, MAX_PATH, MAX_STEPS, MAX_WHO, MAX_WHO_BYTES};
 
 /// Checks that this names a node.
 pub fn check_path(path: &str) -> Result<(), Code> {
@@ -11,6 +11,7 @@ pub fn check_path(path: &str) -> Result<(), Code> {
     let good = path.starts_with('/')
         && path.len() <= MAX_PATH
         && !path.contains(control)
+        && path[1..].split('/').count() <= MAX_STEPS
         && (path == "/" || path[1..].split('/').all(|step| !matches!(step, "" | "." | "..")));
     if good { Ok(()) } else { Err(Code::BadArguments) }
 }

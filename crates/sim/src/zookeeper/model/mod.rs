@@ -45,6 +45,9 @@ pub struct Session {
     watches: BTreeMap<String, BTreeSet<Manner>>,
 }
 
+/// The most nodes and entries of their lists that reads in one operation look at.
+const LOOKED_AT_ONCE: usize = 4096;
+
 /// Something that happened to a node, with the list that says who may know.
 #[derive(Clone, Debug)]
 struct Change {
@@ -163,8 +166,14 @@ impl Model {
                 self.attach(turn, session, &password, timeout, who, told)
             }
             Operation::Touch(all) => {
-                let is_over = |at: &Attachment| self.hear(turn, *at).is_err();
-                Ok(Answer::Over(all.into_iter().filter(is_over).collect()))
+                let mut over = Vec::new();
+                for (at, one) in all.iter().enumerate() {
+                    // Each once, and where it was said first.
+                    if !all[..at].contains(one) && self.hear(turn, *one).is_err() {
+                        over.push(*one);
+                    }
+                }
+                Ok(Answer::Over(over))
             }
             Operation::Identify { at, id } => {
                 self.hear(turn, at)?;
@@ -300,11 +309,15 @@ impl Model {
 
     /// What several requests are answered that came as one.
     fn replies(&self, session: i64, all: &[Asked]) -> Result<Answer, Code> {
-        let one = |asked: &Asked| match request::read(asked.code, &asked.body)? {
+        let mut looked = 0;
+        let mut one = |asked: &Asked| match request::read(asked.code, &asked.body)? {
             Ask::Look {
                 look: look @ (Look::Exists(_) | Look::Data(_) | Look::Acl(_) | Look::Who),
                 watch: false,
-            } => self.look(session, &look),
+            } => {
+                looked += self.looked_at(&look);
+                self.shown(session, &look)
+            }
             // Lists may be long, and the rest does more than look.
             _ => Err(Code::BadArguments),
         };
@@ -317,6 +330,9 @@ impl Model {
             .collect();
         if replies.iter().map(|reply| reply.body.len()).sum::<usize>() > MAX_SHOWN {
             return Err(Code::MarshallingError);
+        }
+        if looked > LOOKED_AT_ONCE {
+            return Err(Code::QuotaExceeded);
         }
         Ok(Answer::Replies { zxid: self.zxid, replies })
     }

@@ -7,7 +7,7 @@ use super::tree::{Node, failure, header};
 use bytes::Bytes;
 use troth_zookeeper::acl::{Id, perms};
 use troth_zookeeper::jute::Output;
-use troth_zookeeper::{Code, MAX_SHOWN, opcode};
+use troth_zookeeper::{Code, MAX_LOOKED, MAX_SHOWN, opcode};
 
 fn list<T>(all: &[T], mut one: impl FnMut(&mut Output, &T)) -> Output {
     let mut out = Output::new();
@@ -37,7 +37,22 @@ impl Model {
         if shown.len() > MAX_SHOWN { Err(Code::MarshallingError) } else { Ok(shown) }
     }
 
-    fn shown(&self, session: i64, look: &Look) -> Result<Bytes, Code> {
+    /// What a read looks at: a node, and the entries of its list.
+    pub(super) fn looked_at(&self, look: &Look) -> usize {
+        match look {
+            Look::Exists(path)
+            | Look::Data(path)
+            | Look::Children { path, .. }
+            | Look::Acl(path)
+            | Look::Descendants(path) => match (check_path(path), self.node(path)) {
+                (Ok(()), Ok(node)) => 1 + node.acl.len(),
+                _ => 0,
+            },
+            Look::Ephemerals(_) | Look::Who => 0,
+        }
+    }
+
+    pub(super) fn shown(&self, session: i64, look: &Look) -> Result<Bytes, Code> {
         Ok(match look {
             Look::Exists(path) => {
                 check_path(path)?;
@@ -99,6 +114,9 @@ impl Model {
             }
         };
         let mut parts: Vec<Bytes> = looks.iter().map(one).collect();
+        if looks.iter().map(|look| self.looked_at(look)).sum::<usize>() > MAX_LOOKED {
+            return Err(Code::QuotaExceeded);
+        }
         // Too much is too much together, and the last header is for nothing.
         let too_much = looks.iter().any(|look| self.look(session, look) == Err(Code::MarshallingError));
         if too_much || parts.iter().map(Bytes::len).sum::<usize>() > MAX_SHOWN {

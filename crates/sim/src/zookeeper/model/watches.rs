@@ -6,8 +6,8 @@ use super::{Change, Effort, Model, Told};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use troth_zookeeper::acl::{Acl, perms};
-use troth_zookeeper::events::{LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
-use troth_zookeeper::{Code, Notice};
+use troth_zookeeper::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
+use troth_zookeeper::{Code, MAX_LOOKED, MAX_WATCHES, Notice};
 
 /// What happened, in ZooKeeper's numbers of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,14 @@ impl Model {
     ) -> Result<(), Code> {
         lists.iter().flatten().try_for_each(|path| check_path(path))?;
         let [data, exists, children, persistent, recursive] = lists;
+        let looked: usize = [data, exists, children]
+            .into_iter()
+            .flatten()
+            .map(|path| 1 + self.node(path).map_or(0, |node| node.acl.len()))
+            .sum();
+        if lists.iter().map(Vec::len).sum::<usize>() > MAX_WATCHES as usize || looked > MAX_LOOKED {
+            return Err(Code::QuotaExceeded);
+        }
         let mut missed: Vec<(Happening, &String)> = Vec::new();
         for path in data {
             match self.node(path) {
@@ -216,9 +224,16 @@ impl Model {
         if manners.is_empty() {
             session.watches.remove(above);
         }
-        if !heard.insert(id) || may(acl, perms::READ, &session.who).is_err() {
+        if !heard.insert(id) {
             return;
         }
+        let compared = session.who.len() + acl.len();
+        let sees = may(acl, perms::READ, &session.who).is_ok();
+        self.effort.work += IDENTITY * compared;
+        if !sees {
+            return;
+        }
+        let Ok(session) = self.session_mut(id) else { return };
         let notice = Notice::Fired { at: session.at, kind: kind as i32, path: path.to_owned(), zxid };
         let gateway = session.gateway;
         let count = self.effort.heard.entry(id).or_default();
