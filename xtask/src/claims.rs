@@ -143,23 +143,25 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     }
     println!("{} claims in {} at {commit}", chosen.len(), place.display());
     let started = Instant::now();
-    let shown: Result<Vec<(&Claim, Shown)>, String> = chosen
-        .iter()
-        .map(|claim| {
+    let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    let mut shown: Vec<(&Claim, Shown)> = Vec::with_capacity(chosen.len());
+    let mut all = || {
+        for claim in &chosen {
             println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, claim.command);
-            let shown = show(claim, &place, here)?;
-            println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, shown.describe());
-            Ok((*claim, shown))
-        })
-        .collect();
+            let one = show(claim, &place, here)?;
+            println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, one.describe());
+            shown.push((claim, one));
+            // After each: what was shown in an hour is not lost where the next takes too long.
+            std::fs::write(root.join(PAGE), page(&claims, &shown, &commit, &old))
+                .map_err(|why| format!("{PAGE}: {why}"))?;
+        }
+        Ok(())
+    };
+    let done: Result<(), String> = all();
     if !here {
         let _ = std::fs::remove_dir_all(&place);
     }
-    let shown = shown?;
-    let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-    std::fs::write(root.join(PAGE), page(&claims, &shown, &commit, &old))
-        .map_err(|why| format!("{PAGE}: {why}"))?;
-    Ok(report(&shown, &commit, started.elapsed()))
+    done.map(|()| report(&shown, &commit, started.elapsed()))
 }
 
 impl Shown {
