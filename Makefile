@@ -4,14 +4,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: demo test up toolchain
 
-# Five replicas as processes: one lies, one is killed, every answer is checked. This build, and no
+# Three replicas as processes: one is killed, lies and is replaced, and every answer is checked. This build, and no
 # other, has replicas that lie; it has its own directory so that it is never taken for a real one.
 demo: toolchain
 	@echo "Building (the first time takes a few minutes) ..."
 	@cargo build --locked --profile demo --package troth --features demo-adversary
 	@$(TARGET)/demo/troth demo
 
-# Everything we check.
+# What must hold before a commit.
 test: toolchain
 	@cargo xtask check
 

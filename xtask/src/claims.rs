@@ -247,8 +247,11 @@ fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
 pub fn page(claims: &[Claim], shown: &[(&Claim, Shown)], commit: &str, old: &str) -> String {
     let mut page = String::from(
         "# Claims\n\n\
-         Every claim of the project, the command that shows it, and what it printed last. Written by `cargo xtask claims`, \
-         which runs the commands in this order in a clean clone of the commit named; a commit with `+` had changes on top.\n\n\
+         Every claim of the project, the command that shows it, and what it printed when it last ran: each row at the \
+         commit it names, which may be older than this page. `holds`: the command ended as claimed. `fails`: it did not, \
+         and ARCHITECTURE.md (\"Not built yet\") or benchmarks.md says why. `not run`: nobody has shown it yet. Written by \
+         `cargo xtask claims` after each claim, in a clean clone of that commit, or with `--here` in the tree as it is (`+`: \
+         with changes that are in no commit).\n\n\
          | claim | what | command | last line | result | seconds | commit |\n\
          | --- | --- | --- | --- | --- | --- | --- |\n",
     );

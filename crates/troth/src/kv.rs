@@ -239,7 +239,7 @@ fn refused(key: &str, answer: &Answer) -> Failure {
         }
         Answer::TooManyWatches => {
             Failure::new(NO, "this client, or the key, has as many watches as are allowed, or prefixes of too many different lengths over \
-                 48 bytes are watched"
+                 48 bytes are watched: watch a prefix of at most 48 bytes, or end other watches"
                     .to_owned())
         }
         other => Failure::new(NOT_DONE, format!("the service answers {other:?}, which is no answer to this")),

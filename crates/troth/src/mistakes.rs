@@ -81,6 +81,8 @@ fn argument(error: &mut clap::Error, words: &[String], word: &str) {
         {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{option}")));
         }
+    } else if let Some(option) = before(words, word).and_then(|before| option_with_equals(&path, before)) {
+        tip(error, format!("its value follows with '=': --{option}={word}"));
     } else if !word.starts_with('-')
         && let Some(at) = words.iter().rposition(|other| other == word)
         // What follows a command at once is no second part of anything.
@@ -89,6 +91,22 @@ fn argument(error: &mut clap::Error, words: &[String], word: &str) {
     {
         tip(error, format!("what has spaces in it must stand in quotes{}", example(words, at)));
     }
+}
+
+/// The word before one.
+fn before<'a>(words: &'a [String], word: &str) -> Option<&'a str> {
+    let at = words.iter().rposition(|other| other == word)?;
+    Some(&words[at.checked_sub(1)?])
+}
+
+/// The option that a word names, if it takes a value behind `=` alone.
+fn option_with_equals<'a>(path: &[&'a Command], word: &str) -> Option<&'a str> {
+    let name = word.strip_prefix("--")?;
+    let options = path.iter().flat_map(|place| place.get_arguments());
+    options
+        .filter(|option| option.is_require_equals_set())
+        .filter_map(|option| option.get_long())
+        .find(|long| *long == name)
 }
 
 /// The words that probably are one, as one; nothing where that is not clear.

@@ -5,7 +5,7 @@ use crate::Code;
 /// The longest path, in bytes: with what stands around it, it is a key of the state.
 pub const MAX_PATH: usize = 4000;
 
-/// The most steps of a path: what is above a node is looked through where there are quotas or recursive watches.
+/// The most steps of the path of a node that is made: what is above a node is looked through where there are quotas or recursive watches.
 pub const MAX_STEPS: usize = 256;
 
 /// The root.
@@ -34,8 +34,14 @@ pub(crate) fn check(path: &str) -> Result<(), Code> {
         return Err(Code::BadArguments);
     }
     let wrong = |step: &str| matches!(step, "" | "." | "..");
-    let deep = steps.split('/').count() > MAX_STEPS;
-    if path != ROOT && (deep || steps.split('/').any(wrong)) { Err(Code::BadArguments) } else { Ok(()) }
+    if path != ROOT && steps.split('/').any(wrong) { Err(Code::BadArguments) } else { Ok(()) }
+}
+
+/// Checks that a node with this name may be made.
+pub(crate) fn check_new(path: &str) -> Result<(), Code> {
+    check(path)?;
+    // The first step is behind the first slash.
+    if path.matches('/').count() > MAX_STEPS { Err(Code::BadArguments) } else { Ok(()) }
 }
 
 /// The path of a node's parent and its name there. The root is its own parent, without a name.

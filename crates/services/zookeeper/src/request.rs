@@ -138,9 +138,10 @@ fn path(input: &mut Input<'_>) -> Result<String, BadRecord> {
     Ok(input.text()?.unwrap_or_default())
 }
 
-fn acl(input: &mut Input<'_>) -> Result<Option<Vec<Acl>>, BadRecord> {
+fn acl(input: &mut Input<'_>) -> Result<Option<Vec<Acl>>, Wrong> {
     let list = input.vector(12, Acl::read)?;
-    if list.as_ref().is_some_and(|list| list.len() > MAX_ENTRIES) { Err(BadRecord) } else { Ok(list) }
+    let long = list.as_ref().is_some_and(|list| list.len() > MAX_ENTRIES);
+    if long { Err(Wrong::Code(Code::InvalidAcl)) } else { Ok(list) }
 }
 
 fn paths(input: &mut Input<'_>) -> Result<Vec<String>, BadRecord> {

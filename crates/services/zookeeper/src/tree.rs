@@ -156,7 +156,7 @@ impl Transaction<'_, '_, '_> {
     fn create(&mut self, session: i64, who: &[Id], create: &Create) -> Result<String, Code> {
         let sequential = create.mode.sequential;
         // The name of a sequential node may be the number alone.
-        path::check(&if sequential { format!("{}1", create.path) } else { create.path.clone() })?;
+        path::check_new(&if sequential { format!("{}1", create.path) } else { create.path.clone() })?;
         let acl = acl::settle(create.acl.clone(), who)?;
         let (parent_path, _) = path::split(&create.path);
         let mut parent = find(self.changes, parent_path)?;

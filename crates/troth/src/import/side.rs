@@ -59,9 +59,13 @@ impl std::fmt::Display for Wrong {
             (Code::NoChildrenForEphemerals, "what is above it is ephemeral there"),
             (
                 Code::InvalidAcl,
-                "its access control list has a scheme or an identity that Troth does not know",
+                "its access control list has a scheme or an identity that Troth does not know, or more than 128 entries or \
+                 8 KiB; shorten it at the ensemble and import again",
             ),
-            (Code::BadArguments, "its path is longer than 4,000 bytes or has characters that none may have"),
+            (
+                Code::BadArguments,
+                "its path is longer than 4,000 bytes, deeper than 256 steps, or has characters that none may have",
+            ),
             (Code::MarshallingError, "it is larger than what is taken, or shown, at once"),
             (Code::QuotaExceeded, "a quota that is enforced, or a bound, would be passed"),
         ];

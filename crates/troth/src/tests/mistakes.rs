@@ -60,3 +60,10 @@ fn values_with_spaces_are_to_be_quoted() {
     let minus = said(&["kv", "put", "key", "-5"]);
     assert!(!minus.contains("in quotes") && minus.contains("-- -5"), "{minus}");
 }
+
+#[test]
+fn a_value_that_follows_with_an_equals_sign_is_told_so() {
+    let up = said(&["up", "--zookeeper", "127.0.0.1:22184"]);
+    assert!(up.contains("tip: its value follows with '=': --zookeeper=127.0.0.1:22184"), "{up}");
+    assert!(!up.contains("in quotes"), "{up}");
+}

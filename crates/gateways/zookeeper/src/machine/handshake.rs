@@ -113,6 +113,7 @@ impl Machine {
         let Stage::Entering(entering) = &mut connection.stage else { return };
         entering.asked = false;
         let says_read_only = entering.request.read_only.is_some();
+        let opened = session == 0;
         match answer {
             Some(Answer::Attached { .. }) if over => {
                 rule!("ZKG-S4");
@@ -127,7 +128,11 @@ impl Machine {
                 let timeout = u64::from(timeout) * 1000;
                 let session = Session { at, timeout, shown, alive: false, confirmed: sent };
                 if session.is_unconfirmed(now) {
-                    return self.end(id, false, Ended::Unconfirmed);
+                    self.end(id, false, Ended::Unconfirmed);
+                    if opened {
+                        self.abandon(at);
+                    }
+                    return;
                 }
                 self.measures.entered[ATTACHED] += 1;
                 connection.stage = Stage::Attached(session);

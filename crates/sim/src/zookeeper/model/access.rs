@@ -11,9 +11,14 @@ pub fn check_path(path: &str) -> Result<(), Code> {
     let good = path.starts_with('/')
         && path.len() <= MAX_PATH
         && !path.contains(control)
-        && path[1..].split('/').count() <= MAX_STEPS
         && (path == "/" || path[1..].split('/').all(|step| !matches!(step, "" | "." | "..")));
     if good { Ok(()) } else { Err(Code::BadArguments) }
+}
+
+/// Checks that a node of this name may be made: there are only so many above one.
+pub fn check_new_path(path: &str) -> Result<(), Code> {
+    check_path(path)?;
+    if path[1..].split('/').count() > MAX_STEPS { Err(Code::BadArguments) } else { Ok(()) }
 }
 
 /// The node above. The root's is the root.

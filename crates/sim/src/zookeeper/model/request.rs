@@ -143,7 +143,7 @@ fn acl(input: &mut Input<'_>) -> Read<Vec<Acl>> {
         Ok(Acl { perms, id: Id { scheme: name(input)?, id: name(input)? } })
     };
     let list = input.vector(12, entry).map_err(bad)?.unwrap_or_default();
-    if list.len() > MAX_ENTRIES { Err(Code::MarshallingError) } else { Ok(list) }
+    if list.len() > MAX_ENTRIES { Err(Code::InvalidAcl) } else { Ok(list) }
 }
 
 fn create(code: i32, input: &mut Input<'_>) -> Read<Write> {

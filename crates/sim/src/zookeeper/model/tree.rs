@@ -1,6 +1,6 @@
 //! The model's nodes, and what changes them.
 
-use super::access::{check_path, is_below, may, parent, settle};
+use super::access::{check_new_path, check_path, is_below, may, parent, settle};
 use super::request::{Kind, Write};
 use super::watches::Happening;
 use super::{Change, Model, Told};
@@ -243,9 +243,9 @@ impl Model {
     ) -> Result<String, Code> {
         let Write::Create { data, acl, kind, numbered, .. } = write else { return Err(Code::SystemError) };
         if *numbered {
-            check_path(&format!("{wanted}0"))?;
+            check_new_path(&format!("{wanted}0"))?;
         } else {
-            check_path(wanted)?;
+            check_new_path(wanted)?;
         }
         let acl = settle(acl, self.who(session))?;
         let above = parent(wanted).to_owned();
