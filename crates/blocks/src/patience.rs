@@ -81,6 +81,9 @@ pub struct Shown {
 impl Shown {
     /// The most requests shown at once.
     pub const MOST: usize = 64;
+    /// The most bytes of them, unless the oldest alone has more: they are shown again and again, and whoever has them already
+    /// is held up by each time.
+    pub const MOST_BYTES: usize = 256 << 10;
 
     /// These, the oldest, are shown now, after `before`. Of those that were shown before, the first time counts.
     #[must_use]

@@ -359,13 +359,18 @@ impl RequestPool {
     }
 
     /// The pending signed requests that have waited since `until` or longer, each with its place in the order of arrival: the
-    /// oldest `most` that are not executed, and the oldest `most` of those that are ordered again. However many there are
-    /// of one kind, they keep none of the other out of sight.
+    /// oldest `most` that are not executed, and the oldest `most` of those that are ordered again, of each kind at most
+    /// `most_bytes` together, or one. However many there are of one kind, they keep none of the other out of sight.
     #[must_use]
-    pub fn waiting_since(&self, until: Time, most: usize) -> Waiting {
+    pub fn waiting_since(&self, until: Time, most: usize, most_bytes: usize) -> Waiting {
         let entry = |order: &u64| Some((*order, &self.entries[self.order.get(order)?]));
         let oldest = |orders: &mut dyn Iterator<Item = &u64>| {
-            let old = orders.filter_map(entry).take_while(|(_, entry)| entry.at <= until);
+            let mut bytes = 0;
+            let old = orders.filter_map(entry).take_while(|(_, entry)| {
+                let first = bytes == 0;
+                bytes += entry.bytes.max(1);
+                entry.at <= until && (first || bytes <= most_bytes)
+            });
             old.take(most).map(|(order, entry)| (order, entry.digest)).collect()
         };
         Waiting {

@@ -128,8 +128,8 @@ impl<'f> FrameOperations<'f> {
     pub fn answer_weighing(&mut self, result: Bytes, weight: usize) {
         assert_eq!(self.results.len() + 1, self.taken, "an operation is answered once");
         self.made_bytes = self.made_bytes.saturating_add(result.len().max(weight));
-        // What is large leaves room for small results of those behind it: they may be of writes, whose callers would not know
-        // what came of them.
+        // What is large leaves room for small results of those behind it: most results of writes are small, and without them
+        // their callers do not know what came of them.
         let reserved = match result.len() {
             0..=SMALL => 0,
             _ => (self.operations.len() * SMALL).min(self.limits.client_bytes / 2) as u64,

@@ -17,12 +17,15 @@ const PEER_RATE: u64 = 50_000;
 /// The same at once.
 const PEER_BURST: u64 = 250_000;
 /// Microseconds of work with frames that are held already and were not asked for that a replica may cause per second,
-/// lasting. Honest ones cause some, and the more the busier the group is: each shows the primary what has waited for long.
-const AGAIN_RATE: u64 = 100_000;
+/// lasting. Honest ones cause some: a backup shows the primary 64 frames of 256 KiB together every 12 ms at most, by
+/// default every 25 ms. That is 41 ms for their bytes and 20 ms for their number.
+const AGAIN_RATE: u64 = 150_000;
 /// The same at once.
-const AGAIN_BURST: u64 = 500_000;
-/// The most frames that count as asked of a replica and not yet sent.
-const MOST_ASKED: usize = 1024;
+const AGAIN_BURST: u64 = 1_000_000;
+/// Bytes that a replica may send of held frames for each time that it is asked for frames: as many as an answer has.
+const ANSWER: usize = 4 << 20;
+/// The most of them that it may have left.
+const MOST_ASKED: usize = 4 * ANSWER;
 /// Microseconds of useless work that a client may cause per second, lasting.
 const CLIENT_RATE: u64 = 10_000;
 /// The same at once.
@@ -40,6 +43,9 @@ const LEAST: u64 = 2;
 const FRAME: u64 = 40;
 /// The same of a read.
 const READ: u64 = 10;
+
+/// What a read of a client may take of whom nothing is known: the first twenty go together.
+const UNKNOWN_READ: u64 = 500;
 
 /// Between two times that what clients have had fades: by an eighth.
 const FADE: u64 = 5_000;
@@ -97,7 +103,7 @@ pub(crate) fn cost(length: usize, spent: u64) -> u64 {
 pub(crate) struct PeerCharges {
     useless: Vec<Cell<Account>>,
     again: Vec<Cell<Account>>,
-    /// Frames that each was asked for and has not sent, at most.
+    /// Bytes of frames that each was asked for and has not sent, at most.
     asked: Vec<Cell<usize>>,
     fetched: Vec<Cell<Account>>,
 }
@@ -117,18 +123,18 @@ impl PeerCharges {
         with(&self.useless, replica, |account| account.charge(now, micros));
     }
 
-    /// A replica is asked for so many frames: they are welcome, also those that somebody else sends first.
-    pub(crate) fn asks(&self, replica: ReplicaId, frames: usize) {
+    /// A replica is asked for frames: they are welcome, also those that another which was asked sends first.
+    pub(crate) fn asks(&self, replica: ReplicaId) {
         let asked = &self.asked[usize::from(replica.0)];
-        asked.set((asked.get() + frames).min(MOST_ASKED));
+        asked.set((asked.get() + ANSWER).min(MOST_ASKED));
     }
 
-    /// A replica showed so many frames. How many of them it was not asked for.
-    pub(crate) fn unasked(&self, replica: ReplicaId, frames: usize) -> usize {
+    /// A replica showed a frame of so many bytes that is held already. Whether it may have been asked for it.
+    pub(crate) fn was_asked(&self, replica: ReplicaId, bytes: usize) -> bool {
         let asked = &self.asked[usize::from(replica.0)];
-        let welcome = frames.min(asked.get());
-        asked.set(asked.get() - welcome);
-        frames - welcome
+        let left = asked.get().checked_sub(bytes);
+        asked.set(left.unwrap_or(0));
+        left.is_some()
     }
 
     /// A replica caused so many microseconds of work with frames that are held already and that it was not asked for.
@@ -197,7 +203,8 @@ impl ClientCharges {
         self.clients.entry(client).or_insert(Share {
             useless: Account::new(CLIENT_RATE, CLIENT_BURST),
             had: 0,
-            reads_take: READ,
+            // Not known: one that asks for much at once must not have all of it taken before the first is done.
+            reads_take: UNKNOWN_READ,
             waiting: 0,
             asked: Time(0),
         })

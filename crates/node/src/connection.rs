@@ -9,6 +9,7 @@ use crate::pace::Pace;
 use crate::places::Places;
 use crate::runtime::Shared;
 use crate::served::largest_message;
+use core::net::{IpAddr, SocketAddr};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -31,7 +32,7 @@ const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
 /// The same at once: all clients of a group may come back together.
 const HANDSHAKES_AT_ONCE: u32 = 2_000;
 /// Descriptors that are no client's: handshakes under way, other replicas' connections, files, and room to spare.
-pub(crate) const RESERVED_DESCRIPTORS: usize = MOST_HANDSHAKES + 256;
+pub(crate) const RESERVED_DESCRIPTORS: usize = 2 * MOST_HANDSHAKES + 256;
 /// Bytes that may wait for a replica. Beyond, messages are dropped: STATUS asks for them again.
 pub(crate) const REPLICA_UNSENT: usize = 64 << 20;
 /// What a client's message takes on the wire beside the frame or the read in it, and room to spare.
@@ -104,6 +105,15 @@ impl Meeting {
                 configuration.client(client).filter(|entry| !entry.removed).map(|entry| LinkKey(entry.link))
             }
         }
+    }
+
+    /// Whether this is the address of a replica, as far as the configuration says it in digits.
+    fn is_of_a_replica(&self, address: IpAddr) -> bool {
+        let configuration = self.configuration.borrow();
+        let hosts = configuration.members().iter().map(|member| member.host().address.clone());
+        let address = address.to_canonical();
+        let is_it = |text: &str| text.parse::<SocketAddr>().is_ok_and(|at| at.ip().to_canonical() == address);
+        self.addresses.iter().any(|text| is_it(text)) || hosts.into_iter().any(|text| is_it(&text))
     }
 
     /// Where a replica listens now, and its key.
@@ -286,12 +296,14 @@ pub(crate) async fn listen<A: Agreement + 'static, X: Execution + 'static>(
     meeting: Rc<Meeting>,
     listener: TcpListener,
 ) {
-    let places = Places::new(MOST_HANDSHAKES);
-    let pace = Rc::new(Pace::new(HANDSHAKE_EVERY, HANDSHAKES_AT_ONCE));
+    // Replicas' machines have places and turns of their own: nobody else's calls keep a group from coming together.
+    let of = || (Places::new(MOST_HANDSHAKES), Rc::new(Pace::new(HANDSHAKE_EVERY, HANDSHAKES_AT_ONCE)));
+    let (others, replicas) = (of(), of());
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                let (shared, meeting, pace) = (Rc::clone(&shared), Rc::clone(&meeting), Rc::clone(&pace));
+                let (places, pace) = if meeting.is_of_a_replica(from.ip()) { &replicas } else { &others };
+                let (shared, meeting, pace) = (Rc::clone(&shared), Rc::clone(&meeting), Rc::clone(pace));
                 let place = places.take(from.ip());
                 tokio::task::spawn_local(async move {
                     match place.hold(meet(&meeting, &pace, stream)).await {

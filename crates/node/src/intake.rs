@@ -166,14 +166,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         spoilt: u64,
         verdicts: &mut impl Iterator<Item = Result<VerifiedFrame, FrameError>>,
     ) {
-        let all = shown.len();
-        let unasked = self.peer_charges.unasked(from, all);
+        let all = shown.len() as u64;
         let (mut good, mut news, mut doubtful, mut refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        let mut held = 0;
+        let mut again = 0;
         for shown in shown {
             match shown {
                 Shown::Known(frame) => {
-                    held += 1;
+                    again += u64::from(!self.peer_charges.was_asked(from, frame.size()));
                     good.push(frame);
                 }
                 Shown::New(shown) => match verdicts.next().expect("one verdict per frame") {
@@ -200,15 +199,15 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         }
         let began = self.clock.now();
         self.input(env, Input::Frames(from, good));
-        // What somebody else sent first costs nobody; what it was not asked for it may send on, but not without end.
-        let again = held.min(unasked);
-        if again > 0 {
-            let now = self.clock.now();
-            let took = spent + now.0.saturating_sub(began.0);
-            self.peer_charges.again(from, now, took * again as u64 / all as u64);
-        }
+        let now = self.clock.now();
         let machine = self.host.machine();
         let moved = before != machine.progress();
+        // What somebody else sent first costs nobody; what it was not asked for it may send on, but not without end. What
+        // follows from a new frame is no work with the others.
+        if again > 0 {
+            let led_to = if news.is_empty() && !moved { now.0.saturating_sub(began.0) } else { 0 };
+            self.peer_charges.again(from, now, (spent + led_to) * again / all);
+        }
         let wanted = |digest: &&Digest| machine.agreement().frame(digest).is_some();
         let taken = news.iter().filter(wanted).count();
         let told = before.is_some() && !moved;

@@ -17,13 +17,16 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         self.fetched_bytes += bytes.len();
                         self.peer_charges.fetched(replica, self.clock.now(), bytes.len());
                     }
-                    PeerMessage::FetchFrames(digests) => self.peer_charges.asks(replica, digests.len()),
+                    PeerMessage::FetchFrames(_) => self.peer_charges.asks(replica),
                     PeerMessage::FetchState(_) => {}
                 }
                 self.tell_peer(replica, bytes);
             }
             To::Others => {
                 for replica in self.links.others() {
+                    if matches!(message, PeerMessage::FetchFrames(_)) {
+                        self.peer_charges.asks(replica);
+                    }
                     if self.can_wait(message, replica) {
                         self.tell_peer_later(replica, &bytes);
                     } else {

@@ -140,12 +140,15 @@ fn many_requests_of_one_kind_keep_none_of_the_other_out_of_sight() {
         assert_eq!(pool.admit(ClientId(client), 1, digest(client), 1, Time(client)), Admitted::New);
     }
     [1, 2, 4].into_iter().for_each(|client| pool.is_again(ClientId(client), 1));
-    let seen = |pool: &RequestPool, until, most| {
-        let Waiting { new, again } = pool.waiting_since(Time(until), most);
+    let of = |pool: &RequestPool, until, most, bytes| {
+        let Waiting { new, again } = pool.waiting_since(Time(until), most, bytes);
         let clients =
             |list: Vec<(u64, Digest)>| -> Vec<u8> { list.iter().map(|(_, digest)| digest.0[0]).collect() };
         (clients(new), clients(again))
     };
+    assert_eq!(of(&pool, 9, 9, 2), (vec![3, 5], vec![1, 2]), "in bytes");
+    assert_eq!(of(&pool, 9, 9, 0), (vec![3], vec![1]), "one however large");
+    let seen = |pool: &RequestPool, until, most| of(pool, until, most, 100);
     assert_eq!(seen(&pool, 9, 9), (vec![3, 5, 6], vec![1, 2, 4]));
     assert_eq!(seen(&pool, 9, 2), (vec![3, 5], vec![1, 2]));
     assert_eq!(seen(&pool, 3, 9), (vec![3], vec![1, 2]));

@@ -26,18 +26,20 @@ fn an_overdrawn_replica_rests_until_its_account_has_refilled() {
 fn frames_that_are_held_are_charged_where_they_were_not_asked_for() {
     let charges = PeerCharges::new(2);
     let one = ReplicaId(1);
-    charges.asks(one, 256);
-    charges.asks(ReplicaId(0), 256);
-    assert_eq!((charges.unasked(one, 200), charges.unasked(one, 100), charges.unasked(one, 5)), (0, 44, 5));
+    assert!(!charges.was_asked(one, 1));
+    charges.asks(one);
+    assert!(charges.was_asked(one, 3 << 20) && !charges.was_asked(one, 2 << 20), "an answer has 4 MiB");
+    assert!(!charges.was_asked(one, 1), "that was all of it");
     for _ in 0..100 {
-        charges.asks(ReplicaId(0), 256);
+        charges.asks(ReplicaId(0));
     }
-    assert_eq!(charges.unasked(ReplicaId(0), 5_000), 5_000 - 1024, "what it never sent does not add up");
-    charges.again(one, START, 500_000);
+    let taken = (0..100).filter(|_| charges.was_asked(ReplicaId(0), 1 << 20)).count();
+    assert_eq!(taken, 16, "what it never sent does not add up");
+    charges.again(one, START, 1_000_000);
     assert_eq!(charges.rests(one, START), None, "the burst is its own");
-    charges.again(one, START, 10_000);
+    charges.again(one, START, 15_000);
     let until = charges.rests(one, START).expect("overdrawn");
-    assert!((START.after(99_000)..START.after(101_000)).contains(&until), "at 100 ms per second: {until:?}");
+    assert!((START.after(99_000)..START.after(101_000)).contains(&until), "at 150 ms per second: {until:?}");
     // Both accounts count.
     charges.useless(one, START, 260_000);
     assert!(charges.rests(one, START) > Some(until));
@@ -47,7 +49,7 @@ fn frames_that_are_held_are_charged_where_they_were_not_asked_for() {
 fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     let mut charges = ClientCharges::default();
     charges.contended(true);
-    assert_eq!(charges.read(ONE, 64), 10, "nothing is known of it");
+    assert_eq!(charges.read(ONE, 64), 500, "nothing is known of it");
     for _ in 0..20 {
         charges.served(ONE, 1_000);
     }

@@ -5,6 +5,7 @@ use crate::message::{Body, WantViewChange, Wanted};
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use troth_blocks::Shown;
 use troth_core::{Cx, To, rule};
 use troth_trusted::a2m::Nonce;
 use troth_types::View;
@@ -50,7 +51,7 @@ impl A2mPbftEa {
         if !self.active || self.is_primary() {
             return;
         }
-        let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN);
+        let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN, Shown::MOST_BYTES);
         let frames = oldest.digests().filter_map(|digest| self.frames.get(digest).cloned()).collect();
         let frames = self.ask_favours(cx, frames);
         if !frames.is_empty() {

@@ -120,7 +120,7 @@ impl Pbft {
         }
         let half = self.overtaking_patience() / 2;
         let until = Time(cx.now().0.saturating_sub(half));
-        let oldest = self.pool.waiting_since(until, Shown::MOST);
+        let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES);
         // What is executed is shown beside the others and judges nobody: it must not stand for one that does.
         let judged = if oldest.new.is_empty() { &oldest.again } else { &oldest.new };
         let Some(shown) = Shown::after(self.shown, judged, cx.now()) else { return };
