@@ -5,11 +5,13 @@ use crate::assembly::{engine, executor};
 use crate::clock::Clock;
 use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
+use crate::engine::Engine;
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Ed25519Signer, Signer};
-use troth_core::PeerMessage;
+use troth_core::{PeerMessage, To};
+use troth_exec::Executor;
 use troth_kv::Null;
 use troth_minbft::{Message, MinBft, Status};
 use troth_types::{
@@ -115,6 +117,20 @@ fn a_replica_that_repeats_frames_is_not_read_from_for_a_while() {
     inbox.push(&inbox.lane(OTHER), status());
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.counters.messages_verified, 1, "another replica is heard");
+}
+
+/// Several are asked for the same frames, and one comes first: the others have answered as they should.
+#[test]
+fn whoever_is_asked_for_frames_may_send_what_another_sent_before() {
+    let mut engine = replica("flood-asked", 0);
+    let question = PeerMessage::<Message>::FetchFrames(vec![Digest::ZERO]);
+    engine.tell_peers(To::One(ReplicaId(1)), &question);
+    let may = |engine: &mut Engine<MinBft, Executor<Null>>, replica| {
+        engine.peer_charges.was_asked(ReplicaId(replica), 1 << 20)
+    };
+    assert!(may(&mut engine, 1) && !may(&mut engine, 2));
+    engine.tell_peers(To::Others, &question);
+    assert!(may(&mut engine, 1) && may(&mut engine, 2));
 }
 
 #[test]
