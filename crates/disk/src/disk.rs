@@ -44,4 +44,7 @@ pub trait DiskFile: Send + 'static {
     fn sync_data(&mut self) -> Result<(), DiskError>;
     /// As [`DiskFile::sync_data`], with everything else the file system knows of the file.
     fn sync_all(&mut self) -> Result<(), DiskError>;
+    /// What is durable from `from` to `to` is not read soon: the system need not keep it in memory, where it would crowd
+    /// out what is. Contents and errors stay as they are.
+    fn is_not_read_soon(&self, _from: u64, _to: u64) {}
 }

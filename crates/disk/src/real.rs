@@ -1,9 +1,10 @@
 //! The disk of the machine: one directory, locked, reached through its descriptor only.
 
 use crate::{Disk, DiskError, DiskFile};
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, Advice, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -174,5 +175,12 @@ impl DiskFile for RealFile {
 
     fn sync_all(&mut self) -> Result<(), DiskError> {
         self.file.sync_all().map_err(|why| self.failed("sync", why))
+    }
+
+    fn is_not_read_soon(&self, from: u64, to: u64) {
+        // None is to the end, which is not what nothing is.
+        let Some(length) = NonZeroU64::new(to.saturating_sub(from)) else { return };
+        // A system that keeps it is a little slower, and nothing else.
+        let _ = fs::fadvise(&self.file, from, Some(length), Advice::DontNeed);
     }
 }

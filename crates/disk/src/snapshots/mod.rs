@@ -249,13 +249,16 @@ impl<D: Disk> Snapshots<D> {
                 piece.clear();
                 if written - synced >= UNSYNCED {
                     file.sync_data()?;
+                    file.is_not_read_soon(synced, written);
                     synced = written;
                 }
             }
         }
         file.write_at(written, &piece)?;
         file.sync_all()?;
-        Ok(written + piece.len() as u64)
+        let length = written + piece.len() as u64;
+        file.is_not_read_soon(synced, length);
+        Ok(length)
     }
 
     /// Writes a manifest under a name that does not count yet. Its packs' names are durable first.
