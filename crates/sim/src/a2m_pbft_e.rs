@@ -1,8 +1,9 @@
 //! A2M-PBFT-E in the simulated world: PBFT's messages and strategies, components with history logs, and clients that
 //! check them.
 
+use crate::adversary::Hand;
 use crate::pbft::strategies::Written;
-use crate::pbft::{PbftFamily, PbftWorld, config};
+use crate::pbft::{PbftFamily, PbftWorld, as_own, config};
 use crate::protocol::Named;
 use crate::{Body, Message, Options, OwnHistory, Protocol, Rng};
 use troth_a2m_pbft_e::A2mPbftE;
@@ -23,6 +24,8 @@ impl Protocol for A2mPbftEWorld {
     const REPLACES: bool = false;
     const LATER: usize = 1;
     const RENEWS_LOGS: bool = true;
+    const PARROTS: bool = true;
+    const BRIDGES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-a2me--"), 3 * f + 1).expect("f is at least 1")
@@ -84,6 +87,10 @@ impl Protocol for A2mPbftEWorld {
 
     fn next_value(current: CounterValue, _: CounterValue, _: &Body<Self>) -> CounterValue {
         current
+    }
+
+    fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
+        as_own(hand, from, message)
     }
 
     fn distort(rng: &mut Rng, me: ReplicaId, message: &Message<Self>) -> Option<Body<Self>> {

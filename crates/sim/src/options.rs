@@ -51,6 +51,8 @@ pub enum FaultyKind {
     Proxy,
     /// Two hosts of one identity that share one trusted component.
     Twin,
+    /// Says in its own name what others say.
+    Parrot,
     /// Forgets: goes back to earlier clones of its state while its component moves on.
     Amnesia,
     /// A written strategy of the protocol, by its index.
@@ -79,6 +81,10 @@ pub struct Shape {
     pub later: usize,
     /// Whether a replica whose machine is lost can be replaced by another.
     pub replaces: bool,
+    /// Whether a faulty replica may be a parrot.
+    pub parrots: bool,
+    /// Whether faulty replicas may hear and be heard across faults of the network.
+    pub bridges: bool,
 }
 
 /// What takes something away from a seed's draw: shrinking and the special modes.
@@ -155,6 +161,8 @@ pub struct Options {
     pub resend_first: u64,
     pub byzantine_clients: usize,
     pub faulty: Vec<Faulty>,
+    /// Links of faulty replicas pass messages whatever befalls the others: who has the parts of a group to itself.
+    pub bridges: bool,
     pub wire_one_in: u64,
     pub fault_phase: u64,
     pub literal: Option<String>,
@@ -170,7 +178,7 @@ impl Options {
     #[must_use]
     pub fn draw(seed: u64, f: u16, shape: Shape, overrides: &Overrides) -> Self {
         let mut rng = Rng::stream(seed, "options", 0);
-        let Shape { n, strategies, later, replaces } = shape;
+        let Shape { n, replaces, .. } = shape;
         let mut classes: BTreeSet<FaultClass> = BTreeSet::new();
         if replaces && Rng::stream(seed, "losses", 0).below(100) < 60 {
             classes.insert(FaultClass::Losses);
@@ -222,6 +230,7 @@ impl Options {
             resend_first: rng.range(8_000, 30_000),
             byzantine_clients: rng.index(2) + 1,
             faulty: Vec::new(),
+            bridges: shape.bridges && Rng::stream(seed, "bridges", 0).one_in(3),
             wire_one_in: 64,
             fault_phase: rng.range(1_000_000, 2_500_000),
             literal: overrides.literal.clone(),
@@ -233,12 +242,13 @@ impl Options {
             classes,
         };
         options.requests = (300 / options.clients as u64) + 1;
-        options.draw_faulty(strategies, later, overrides);
+        options.draw_faulty(shape, overrides);
         options.apply(overrides);
         options
     }
 
-    fn draw_faulty(&mut self, strategies: usize, later: usize, overrides: &Overrides) {
+    fn draw_faulty(&mut self, shape: Shape, overrides: &Overrides) {
+        let Shape { strategies, later, parrots, .. } = shape;
         let mut rng = Rng::stream(self.seed, "faulty", 0);
         // Mostly as many as the model allows.
         let count = if let Some(faulty) = overrides.faulty {
@@ -273,8 +283,16 @@ impl Options {
                 .later(replica, strategies, later)
                 .filter(|_| !general && !overrides.negative && together.is_none())
                 .unwrap_or(kind);
+            let parrot =
+                parrots && !overrides.negative && together.is_none() && self.parrot(replica, general);
+            let kind = if parrot { FaultyKind::Parrot } else { kind };
             self.faulty.push(Faulty { replica, kind, reforms: rng.one_in(2) });
         }
+    }
+
+    /// Whether a replica is a parrot instead. A stream of its own, as above.
+    fn parrot(&self, replica: u16, general: bool) -> bool {
+        Rng::stream(self.seed, "parrots", u64::from(replica)).one_in(if general { 4 } else { 8 })
     }
 
     /// Whether a replica follows one of the later strategies instead.
@@ -372,7 +390,8 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "  timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
+            "  bridges: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
+            self.bridges,
             self.request_timeout,
             self.view_timeout,
             self.status_interval,

@@ -1,6 +1,6 @@
 //! What a protocol brings to the simulated world.
 
-use crate::adversary::Strategy;
+use crate::adversary::{Hand, Strategy};
 use crate::{Options, Shape};
 use troth_auth::Seal;
 use troth_client::Acceptance;
@@ -48,12 +48,24 @@ pub trait Protocol: Sized + 'static {
         None
     }
 
+    /// Whether a faulty replica may be a [`Parrot`](crate::adversary::Parrot).
+    const PARROTS: bool = false;
+    /// Whether in some worlds no fault of the network keeps faulty replicas from hearing and being heard.
+    const BRIDGES: bool = false;
+
+    /// What `from` says, as a faulty replica says it in its own name; `None` where it cannot.
+    fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
+        let _ = (hand, from, message);
+        None
+    }
+
     /// What its worlds are made of.
     fn shape(f: u16) -> Shape {
         let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");
         let strategies = Self::strategies().len() - Self::LATER;
         let replaces = Self::REPLACES || Self::RENEWS_LOGS;
-        Shape { n, strategies, later: Self::LATER, replaces }
+        let (parrots, bridges) = (Self::PARROTS, Self::BRIDGES);
+        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

@@ -7,6 +7,7 @@
 
 mod amnesia;
 mod lie;
+mod parrot;
 mod proxy;
 mod puppet;
 mod remind;
@@ -17,6 +18,7 @@ mod twin;
 
 pub use amnesia::Amnesia;
 pub use lie::Liar;
+pub use parrot::Parrot;
 pub use proxy::Proxy;
 pub use puppet::Puppet;
 pub use remind::Reminder;
@@ -100,7 +102,7 @@ impl<P: Protocol> Hand<'_, P> {
     }
 
     /// Signs a body with the host's key.
-    pub fn sign(&mut self, body: Body<P>) -> Message<P> {
+    pub fn sign(&self, body: Body<P>) -> Message<P> {
         self.puppet.sign(body)
     }
 

@@ -3,6 +3,7 @@
 mod distort;
 pub(crate) mod strategies;
 
+use crate::adversary::Hand;
 use crate::protocol::Named;
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol, Rng};
@@ -23,6 +24,17 @@ const MIXED_VIEWS: &str = "MIXED-VIEWS";
 pub trait PbftFamily: Protocol<Agreement: Agreement<Body = Signed, Message = Sent>> {}
 
 impl PbftFamily for PbftWorld {}
+
+/// Votes and signed messages of another, as this faulty replica says them: no attestation of another's component is its own.
+pub(crate) fn as_own<P: PbftFamily>(hand: &Hand<'_, P>, from: ReplicaId, message: &Sent) -> Option<Sent> {
+    match message {
+        Sent::PrePrepare(_) | Sent::Prepare(_) | Sent::Commit(_) => Some(message.clone()),
+        Sent::Signed(signed) if signed.from == from && !matches!(signed.body, Signed::Attested(_)) => {
+            Some(hand.sign(signed.body.clone()))
+        }
+        _ => None,
+    }
+}
 
 /// The parameters of a seed's group.
 pub(crate) fn config(options: &Options) -> Config {
@@ -59,6 +71,8 @@ impl Protocol for PbftWorld {
     const NAME: &'static str = "pbft";
     const REPLACES: bool = false;
     const AUTHENTICATORS: bool = true;
+    const PARROTS: bool = true;
+    const BRIDGES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-pbft--"), 3 * f + 1).expect("f is at least 1")
@@ -119,6 +133,10 @@ impl Protocol for PbftWorld {
 
     fn next_value(current: CounterValue, _: CounterValue, _: &Body<Self>) -> CounterValue {
         current
+    }
+
+    fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
+        as_own(hand, from, message)
     }
 
     fn distort(rng: &mut Rng, me: ReplicaId, message: &Message<Self>) -> Option<Body<Self>> {

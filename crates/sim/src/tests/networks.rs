@@ -1,9 +1,9 @@
 //! The network does what its options say.
 
 use crate::world::Network;
-use crate::{Options, Overrides, Shape};
+use crate::{Faulty, FaultyKind, Options, Overrides, Shape};
 
-const SHAPE: Shape = Shape { n: 3, strategies: 0, later: 0, replaces: true };
+const SHAPE: Shape = Shape { n: 3, strategies: 0, later: 0, replaces: true, parrots: false, bridges: false };
 
 fn network(change: impl FnOnce(&mut Options)) -> Network {
     let mut options = Options::draw(5, 1, SHAPE, &Overrides::default());
@@ -54,4 +54,16 @@ fn a_cut_may_deafen_one_direction_alone() {
         one_way |= network.hears(0, 0, 1) != network.hears(0, 1, 0);
     }
     assert!(one_way);
+}
+
+#[test]
+fn nothing_silences_the_links_of_a_bridge() {
+    let mut network = network(|options| {
+        let faulty = Faulty { replica: 2, kind: FaultyKind::Proxy, reforms: true };
+        (options.bridges, options.faulty) = (true, vec![faulty]);
+    });
+    network.confine(0b001, 1000);
+    network.isolate(2, 1000);
+    assert!(!network.hears(0, 0, 1) && !network.hears(0, 1, 0), "the correct ones do not hear each other");
+    assert!([(0, 2), (2, 0), (1, 2), (2, 1)].iter().all(|(from, to)| network.hears(0, *from, *to)));
 }

@@ -1,9 +1,9 @@
 //! PBFT's worlds: batches are undone and reads answered there, and its published read rule is found out.
 
-use crate::Overrides;
 use crate::pbft::PbftWorld;
 use crate::report::Report;
 use crate::shrink::run;
+use crate::{FaultyKind, Options, Overrides, Protocol};
 
 #[test]
 fn twenty_seeds_hold_and_undo_batches_and_answer_reads() {
@@ -23,4 +23,17 @@ fn the_published_read_rule_is_found_out() {
     let overrides = Overrides { literal: Some("READ-EXECUTED".to_owned()), ..Overrides::default() };
     let mut violations = (0..400).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
     assert!(violations.any(|violation| violation.property == "linearizability"));
+}
+
+#[test]
+fn parrots_and_bridges_are_drawn_where_a_literal_rule_is_in_force_and_else() {
+    for literal in [None, Some("NULL-RULE".to_owned())] {
+        let overrides = Overrides { literal, ..Overrides::default() };
+        let draw = |seed| Options::draw(seed, 1, PbftWorld::shape(1), &overrides);
+        let worlds: Vec<Options> = (0..200).map(draw).collect();
+        let parrots =
+            worlds.iter().flat_map(|world| &world.faulty).filter(|it| it.kind == FaultyKind::Parrot);
+        assert!(parrots.count() > 5);
+        assert!(worlds.iter().filter(|world| world.bridges).count() > 40);
+    }
 }

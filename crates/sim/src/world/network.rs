@@ -14,6 +14,8 @@ pub struct Network {
     duplication: u64,
     spike: u64,
     spike_mean: u64,
+    /// Bits of those whose links nothing silences.
+    bridges: u64,
     /// Until when the link from a replica to another is deaf.
     deaf_until: Vec<u64>,
     /// How often a fault of the links began.
@@ -25,6 +27,7 @@ impl Network {
     #[must_use]
     pub fn new(options: &Options) -> Self {
         let n = usize::from(options.n);
+        let faulty = options.faulty.iter().filter(|_| options.bridges);
         Self {
             n,
             rng: Rng::stream(options.seed, "network", 0),
@@ -34,6 +37,7 @@ impl Network {
             duplication: options.duplication,
             spike: options.spike,
             spike_mean: options.spike_mean,
+            bridges: faulty.fold(0, |mask, faulty| mask | 1 << faulty.replica),
             deaf_until: vec![0; n * n],
             faults: 0,
         }
@@ -70,6 +74,9 @@ impl Network {
     }
 
     fn deafen(&mut self, from: usize, to: usize, until: u64) {
+        if self.bridges & (1 << from | 1 << to) != 0 {
+            return;
+        }
         let link = &mut self.deaf_until[from * self.n + to];
         *link = (*link).max(until);
     }
