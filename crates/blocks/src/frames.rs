@@ -86,6 +86,19 @@ impl FrameStore {
         complete
     }
 
+    /// A batch that named these frames has lost its number, up to which all is executed: what nothing after it names, no log
+    /// holds and nobody waits for goes, and what is missing is not wanted.
+    pub fn let_go(&mut self, seq: Seq, digests: &[Digest]) {
+        for digest in digests {
+            if self.wanted.get(digest).is_some_and(|wanted| wanted.last <= seq) {
+                self.wanted.remove(digest);
+            }
+            if self.frames.get(digest).is_some_and(|held| !held.pending && !held.logged && held.used <= seq) {
+                self.frames.remove(digest);
+            }
+        }
+    }
+
     /// Whether all of these frames are here.
     #[must_use]
     pub fn complete(&self, digests: &[Digest]) -> bool {

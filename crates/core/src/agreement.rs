@@ -166,6 +166,12 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = frame;
         true
     }
+    /// Whether a message of a replica may bring this one anything, as far as it shows without a check of what is signed or
+    /// attested in it: there may be thousands.
+    fn is_worth_checking(&self, message: &Self::Message) -> bool {
+        let _ = message;
+        true
+    }
     /// A frame that this replica holds and can show others.
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
     /// What proves the place of an executed batch, for answers repeated.

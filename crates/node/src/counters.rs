@@ -40,6 +40,8 @@ pub struct Counters {
     pub messages_verified: u64,
     /// Replicas' messages that did not verify.
     pub messages_refused: u64,
+    /// Replicas' messages that could bring nothing, which was seen before anything in them was checked.
+    pub messages_passed_over: u64,
     /// Messages that did not decode, or that their connection may not carry.
     pub malformed: u64,
     /// Messages of replicas of a kind that this release does not know: ignored.
@@ -84,7 +86,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name and meaning, in the order above.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &'static str, u64); 36] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 37] {
         [
             ("turns", "Turns of the loop that had something to do", self.turns),
             ("inputs", "Inputs given to the machine", self.inputs),
@@ -107,6 +109,11 @@ impl Counters {
             ),
             ("messages_verified", "Messages of replicas that verified", self.messages_verified),
             ("messages_refused", "Messages of replicas that did not verify", self.messages_refused),
+            (
+                "messages_passed_over",
+                "Messages of replicas that could bring nothing, unchecked",
+                self.messages_passed_over,
+            ),
             ("malformed", "Messages that did not decode or were out of place", self.malformed),
             (
                 "unknown_messages",

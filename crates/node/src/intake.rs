@@ -272,6 +272,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 self.counters.peer_useless_micros += spent;
                 charges.useless(from, began, spent);
             };
+            let agreement = self.host.machine().agreement();
             match Peers::<A>::from_wire(&bytes) {
                 Err(_) if is_unknown::<A>(&bytes) => {
                     self.counters.unknown += 1;
@@ -279,6 +280,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Err(_) => {
                     self.counters.malformed += 1;
+                    in_vain(spent());
+                }
+                Ok(PeerMessage::Protocol(message)) if !agreement.is_worth_checking(&message) => {
+                    self.counters.messages_passed_over += 1;
                     in_vain(spent());
                 }
                 Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),

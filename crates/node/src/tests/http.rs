@@ -27,7 +27,7 @@ fn metrics_have_every_gauge_and_counter_once() {
     let all = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!((all, names.len()), (57, 57), "{body}");
+    assert_eq!((all, names.len()), (58, 58), "{body}");
     assert!(body.ends_with("# EOF\n"));
 }
 

@@ -170,6 +170,24 @@ impl Agreement for A2mPbftEa {
         self.history.log.proven(seq)
     }
 
+    fn is_worth_checking(&self, message: &Message) -> bool {
+        rule!("A2MPBFTEA-R18");
+        let Message::Attested(message) = message else { return true };
+        match &message.body {
+            Body::ViewChange(change) => {
+                self.may_be_whole(change) && self.brings_view_change(message.from, change.to)
+            }
+            Body::NewView(new_view) => {
+                let changes = new_view.changes.iter().filter_map(|change| change.view_change());
+                let by_primary = message.from == self.group.primary(new_view.view);
+                new_view.changes.len() <= self.group.n()
+                    && changes.into_iter().all(|change| self.may_be_whole(change))
+                    && (!by_primary || self.brings_start(new_view.view))
+            }
+            _ => true,
+        }
+    }
+
     fn may_answer_reads(&self) -> bool {
         !self.repairing
     }

@@ -4,7 +4,7 @@
 //! the way back, for a correct replica has judged it.
 
 use crate::message::{Attested, NewView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_core::rule;
 use troth_types::{Digest, Group, ReplicaId, View};
@@ -21,26 +21,51 @@ struct Known {
     rests_on: Option<View>,
 }
 
+impl Known {
+    fn new(view: View, message: &Arc<Attested>, rests_on: Option<View>) -> Self {
+        let rests_on = rests_on.filter(|before| *before < view);
+        Self { message: message.clone(), judged: false, rests_on }
+    }
+}
+
 /// The known starts of views.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct KnownViews {
     views: BTreeMap<View, Known>,
     accepts: BTreeMap<View, BTreeMap<ReplicaId, Arc<Attested>>>,
-    /// The view whose NEWVIEW is needed and not here.
-    lacks: Option<View>,
+    /// The view whose start each replica's VIEWCHANGE or NEWVIEW rests on, where that cannot be judged yet: nobody's word
+    /// takes the place of another's.
+    lacks: BTreeMap<ReplicaId, View>,
+    /// The view entered last, and those whose NEWVIEWs are needed to judge its own.
+    needed: Vec<View>,
 }
 
 impl KnownViews {
     /// Keeps a NEWVIEW; there is one of a view at most. `rests_on` is the view whose start it was computed from: an earlier
     /// one, or it is invalid, and nothing needs to be known to judge it.
     pub(crate) fn offer(&mut self, view: View, message: &Arc<Attested>, rests_on: Option<View>) {
-        let rests_on = rests_on.filter(|before| *before < view);
-        let known = Known { message: message.clone(), judged: false, rests_on };
-        self.views.entry(view).or_insert(known);
-        // A view begins after those before it: the lower ones stay.
-        while self.views.len() > 2 * MOST_KNOWN {
-            self.views.pop_last();
+        self.views.entry(view).or_insert_with(|| Known::new(view, message, rests_on));
+        while self.views.len() > 2 * MOST_KNOWN + self.needed.len() {
+            let Some(spare) = self.spare(view) else { break };
+            self.views.remove(&spare);
         }
+    }
+
+    /// Which NEWVIEW goes where there are too many, but for the newest one and those of the view entered last: the lowest
+    /// that is judged and that none rests on which is not; or the highest, for a view begins after those before it.
+    fn spare(&self, newest: View) -> Option<View> {
+        let open = self.views.values().filter(|known| !known.judged);
+        let grounds: BTreeSet<View> = open.filter_map(|known| known.rests_on).collect();
+        let may_go = |view: &View| *view != newest && !self.needed.contains(view);
+        let judged =
+            |(view, known): &(&View, &Known)| known.judged && !grounds.contains(view) && may_go(view);
+        let lowest = self.views.iter().find(judged).map(|(view, _)| *view);
+        lowest.or_else(|| self.views.keys().rev().find(|view| may_go(view)).copied())
+    }
+
+    /// Keeps a NEWVIEW that is on the disk of this replica, which judged it. [`Self::entered`] lets go of what is too much.
+    pub(crate) fn restore(&mut self, view: View, message: &Arc<Attested>, rests_on: Option<View>) {
+        self.views.insert(view, Known { judged: true, ..Known::new(view, message, rests_on) });
     }
 
     /// It is valid, whatever becomes known of it later.
@@ -116,9 +141,10 @@ impl KnownViews {
         self.valid(group, view).and_then(|message| message.new_view().map(|start| (message.digest, start)))
     }
 
-    /// The NEWVIEW of this view is needed.
-    pub(crate) fn want(&mut self, view: View) {
-        self.lacks = Some(view);
+    /// What this replica says rests on the NEWVIEW of this view.
+    pub(crate) fn want(&mut self, view: View, by: ReplicaId) {
+        rule!("A2MPBFTEA-V15");
+        self.lacks.insert(by, view);
     }
 
     /// The earlier view, above 0, whose NEWVIEW that of a view rests on, as far as it is known.
@@ -126,9 +152,19 @@ impl KnownViews {
         self.views.get(&view).and_then(|known| known.rests_on)
     }
 
-    /// Which NEWVIEW is needed and cannot be judged yet: what it rests on first.
-    pub(crate) fn lacks(&self, group: &Group) -> Option<View> {
-        let mut view = self.lacks?;
+    /// Which NEWVIEWs are needed and cannot be judged yet: what they rest on first.
+    pub(crate) fn lacks(&self, group: &Group) -> BTreeSet<View> {
+        self.lacks.values().filter_map(|view| self.lacks_for(group, *view)).collect()
+    }
+
+    /// Which of them is asked for in this round.
+    pub(crate) fn asks_for(&self, group: &Group, round: u64) -> Option<View> {
+        let lacks = self.lacks(group);
+        let turn = round.checked_rem(lacks.len() as u64)?;
+        lacks.into_iter().nth(usize::try_from(turn).ok()?)
+    }
+
+    fn lacks_for(&self, group: &Group, mut view: View) -> Option<View> {
         if self.valid(group, view).is_some() {
             return None;
         }
@@ -164,9 +200,8 @@ impl KnownViews {
         }
         let views = &self.views;
         self.accepts.retain(|view, _| *view >= entered || views.contains_key(view));
-        if self.lacks.is_some_and(|lacks| lacks <= entered) {
-            self.lacks = None;
-        }
+        self.lacks.retain(|_, lacks| *lacks > entered);
+        self.needed = needed;
     }
 
     /// Every NEWVIEW and commitment that is kept, for a fresh log.

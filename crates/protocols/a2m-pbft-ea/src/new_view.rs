@@ -59,7 +59,8 @@ impl A2mPbftEa {
         while let Some(highest) = highest(&shown) {
             let started = self.known_views.start(&self.group, highest);
             if highest > View(0) && started.is_none() {
-                self.known_views.want(highest);
+                let left = shown.iter().filter(|evidence| evidence.change.left == highest);
+                left.for_each(|evidence| self.known_views.want(highest, evidence.from));
                 shown.retain(|evidence| evidence.change.left < highest);
                 continue;
             }
@@ -122,6 +123,12 @@ impl A2mPbftEa {
         }
     }
 
+    /// Whether the NEWVIEW of this view is not here, and may be of use.
+    pub(crate) fn brings_start(&self, view: View) -> bool {
+        let lacked = || self.known_views.lacks(&self.group).contains(&view);
+        (view > self.entered || lacked()) && self.known_views.get(view).is_none()
+    }
+
     /// NEWVIEW ⟨v_to, V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
     pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
         let Some(new_view) = message.new_view() else { return };
@@ -129,8 +136,7 @@ impl A2mPbftEa {
             // Nothing has to be known to see it, and it would stand in the way of the primary's.
             return self.condemn(cx, message.from, "a NEWVIEW by a backup");
         }
-        let lacked = self.known_views.lacks(&self.group) == Some(new_view.view);
-        if (new_view.view <= self.entered && !lacked) || self.known_views.get(new_view.view).is_some() {
+        if !self.brings_start(new_view.view) {
             return;
         }
         self.known_views.offer(new_view.view, message, rests_on(new_view));
@@ -139,9 +145,6 @@ impl A2mPbftEa {
             if let Some(accepted) = change.view_change().and_then(|change| change.accepted.as_ref()) {
                 self.known_views.accept(accepted);
             }
-        }
-        if new_view.view >= self.view {
-            self.known_views.want(new_view.view);
         }
     }
 
@@ -154,6 +157,10 @@ impl A2mPbftEa {
                     self.useful += 1;
                     self.known_views.judged(new_view.view);
                     cx.remember(Record::NewView(message.clone()));
+                }
+                Judgement::Undecided if new_view.view >= self.view => {
+                    // What breaks a rule is never wanted: it would be asked for in the place of what decides something.
+                    self.known_views.want(new_view.view, message.from);
                 }
                 Judgement::Undecided => {}
                 Judgement::Invalid(why) => {

@@ -127,7 +127,9 @@ impl A2mPbftEa {
         let first = slot.proposal.is_none();
         if first {
             slot.proposal = Some(message.clone());
-            self.frames.name(proposal.seq, &proposal.batch.frames);
+            if proposal.seq <= self.named_up_to() {
+                self.frames.name(proposal.seq, &proposal.batch.frames);
+            }
         }
         self.heard(message, proposal.seq, first);
     }

@@ -84,7 +84,8 @@ impl A2mPbftEa {
         self.ask_history(cx, reached.seq, executed);
         // What was stable before is certified still.
         self.certified(cx);
-        self.back_in_view(&own);
+        self.back_in_view(cx, &own);
+        self.known_views.entered(&self.group, self.entered);
         for message in own.iter().chain(&proposals).chain(&prepares) {
             self.take_up(message);
         }
@@ -131,13 +132,12 @@ impl A2mPbftEa {
 
     fn know_start(&mut self, message: &Arc<Attested>) {
         if let Some(new_view) = message.new_view() {
-            self.known_views.offer(new_view.view, message, crate::new_view::rests_on(new_view));
-            self.known_views.judged(new_view.view);
+            self.known_views.restore(new_view.view, message, crate::new_view::rests_on(new_view));
         }
     }
 
     /// It is in the last view to whose start it committed.
-    fn back_in_view(&mut self, own: &[Arc<Attested>]) {
+    fn back_in_view(&mut self, cx: &mut Cx<'_, Self>, own: &[Arc<Attested>]) {
         for message in own {
             match &message.body {
                 Body::NewView(_) => self.know_start(message),
@@ -150,11 +150,12 @@ impl A2mPbftEa {
         let entered = own.iter().filter_map(|message| message.accept()).max_by_key(|accept| accept.view);
         let Some(view) = entered.map(|accept| accept.view) else { return };
         let started = self.known_views.get(view).cloned();
-        if let Some(message) = started
-            && let Some(new_view) = message.new_view()
-        {
-            (self.view, self.active) = (view, true);
-            self.begin(&message, new_view);
+        match started.as_ref().and_then(|message| message.new_view().map(|new_view| (message, new_view))) {
+            Some((message, new_view)) => {
+                (self.view, self.active) = (view, true);
+                self.begin(message, new_view);
+            }
+            None => cx.halt("the log on disk lacks the NEWVIEW that this replica committed to last"),
         }
     }
 

@@ -71,7 +71,7 @@ impl A2mPbftEa {
             slots,
             changes: self.present_changes().fold(0, bit),
             accepts: self.known_views.accepts(self.view).fold(0, bit),
-            lacks: self.known_views.lacks(&self.group),
+            lacks: self.known_views.asks_for(&self.group, self.round),
         }
     }
 

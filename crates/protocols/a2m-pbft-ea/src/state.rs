@@ -299,9 +299,11 @@ impl A2mPbftEa {
     /// The last number whose frames are wanted. Far ahead only a primary that does not wait for its own batches names
     /// any; a replica that fetched all of them would hold whatever that one invents.
     pub(crate) fn wants_up_to(&self) -> Seq {
-        if !self.active {
-            return Seq(u64::MAX);
-        }
+        if self.active { self.named_up_to() } else { Seq(u64::MAX) }
+    }
+
+    /// The last number whose batch's frames are wanted when a primary proposes it.
+    pub(crate) fn named_up_to(&self) -> Seq {
         rule!("A2MPBFTEA-R6");
         let under_way = self.delivered.max(self.started.end()).max(self.stable.0).max(self.awaited);
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))

@@ -115,7 +115,7 @@ impl A2mPbftEa {
     }
 
     /// Wants the next view; before anybody is told, a nonce is drawn.
-    fn suspect(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
+    pub(crate) fn suspect(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
         let to = self.view.next();
         if self.wanted_view >= to {
             return;

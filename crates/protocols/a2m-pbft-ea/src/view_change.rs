@@ -7,7 +7,7 @@ use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
 use troth_core::{Cx, Note, rule};
 use troth_trusted::a2m::{Attestation, LogId, Operation, Slot};
-use troth_types::{Seq, View};
+use troth_types::{ReplicaId, Seq, View};
 
 impl A2mPbftEa {
     /// Abandons every view before this one, which f+1 replicas want.
@@ -87,13 +87,27 @@ impl A2mPbftEa {
         self.attest(cx, Body::ViewChange(change));
     }
 
+    /// Whether a VIEWCHANGE shows no more than a correct replica has to show: each attestation in it takes a check.
+    pub(crate) fn may_be_whole(&self, change: &ViewChange) -> bool {
+        let f = self.group.f();
+        change.committed.len() as u64 <= self.config.window
+            && change.committed.iter().all(|committed| committed.prepares.len() <= f)
+            && change.stable.votes.len() <= self.group.n()
+    }
+
+    /// Whether a replica's VIEWCHANGE for this view is a later one than is known.
+    pub(crate) fn brings_view_change(&self, from: ReplicaId, to: View) -> bool {
+        let known = self.changes.get(&from).and_then(|known| known.view_change());
+        to > self.entered && known.is_none_or(|known| known.to < to)
+    }
+
     /// A VIEWCHANGE of somebody: the one to the highest view counts.
     pub(crate) fn on_view_change(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
         let Some(change) = message.view_change() else { return };
-        let known = self.changes.get(&message.from).and_then(|known| known.view_change());
-        if known.is_some_and(|known| known.to >= change.to) || change.to <= self.entered {
+        if !self.brings_view_change(message.from, change.to) {
             return;
         }
+        let known = self.changes.get(&message.from).and_then(|known| known.view_change());
         if let Err(why) = evidence(&self.group, &self.config, message) {
             return self.condemn(cx, message.from, why);
         }

@@ -172,13 +172,23 @@ impl Agreement for Pbft {
         (Vec::new(), records)
     }
 
+    fn is_worth_checking(&self, message: &Message) -> bool {
+        rule!("PBFT-R14");
+        let Message::Signed(signed) = message else { return true };
+        match &signed.body {
+            Body::ViewChange(change) => self.brings_view_change(signed.from, change.to),
+            Body::NewView(new_view) => self.brings_view(new_view.view),
+            Body::Checkpoint(_) | Body::Attested(_) | Body::Phase(_) => true,
+        }
+    }
+
     fn view(&self) -> View {
         self.view
     }
 
     fn progress(&self) -> Option<u128> {
         rule!("PBFT-R13");
-        (self.active && !self.behind && !self.lags()).then(|| u128::from(self.useful))
+        (self.active && !self.lags()).then(|| u128::from(self.useful))
     }
 
     fn status(&self) -> Status {

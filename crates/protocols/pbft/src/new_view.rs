@@ -1,5 +1,6 @@
 //! PBFT §4.4, "View changes": NEW-VIEW.
 
+use crate::Flaw;
 use crate::choose::{Choice, Shown, choose};
 use crate::message::{Body, NewView, Record, Signed};
 use crate::state::{Pbft, Started, Timer};
@@ -78,17 +79,26 @@ impl Pbft {
         }
     }
 
+    /// Whether this view may begin here yet.
+    pub(crate) fn brings_view(&self, view: View) -> bool {
+        view > self.view || (view == self.view && !self.active)
+    }
+
     /// NEW-VIEW ⟨v', V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
     pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
         let Some(new_view) = message.new_view() else { return };
-        if new_view.view < self.view || (new_view.view == self.view && self.active) {
+        if !self.brings_view(new_view.view) {
             return;
         }
         if let Err(why) = self.judge(message, new_view) {
             return self.condemn(cx, message.from, why);
         }
+        // Where checkpoints are claims, one alone makes nothing stable.
+        let claims = self.config.follows(Flaw::NullRule);
         for change in &new_view.changes {
-            if let Some(inner) = change.view_change() {
+            if let Some(inner) = change.view_change()
+                && (!claims || inner.stable.target().0 <= new_view.base.0)
+            {
                 self.adopt_stable(cx, &Arc::new(inner.stable.clone()));
             }
         }

@@ -209,7 +209,9 @@ impl Pbft {
             }
             None => {
                 self.useful += 1;
-                self.frames.name(proposal.seq, &proposal.batch.frames);
+                if proposal.seq <= self.named_up_to() && !self.has_lost(proposal.seq, &digest) {
+                    self.frames.name(proposal.seq, &proposal.batch.frames);
+                }
                 self.note_named(cx, &proposal.batch);
                 self.propose(proposal.seq, digest, proposal.batch);
             }
@@ -298,7 +300,12 @@ impl Pbft {
             self.vouch(batch);
         }
         rule!("PBFT-N6");
-        if !self.frames.name(seq, &batch.frames) {
+        if self.has_lost(seq, &digest) {
+            return;
+        }
+        // What is far ahead waits until it is near where its frames are not here (R11), unless a view starts with it.
+        let near = seq <= self.named_up_to() || self.frames.complete(&batch.frames);
+        if !near || !self.frames.name(seq, &batch.frames) {
             return;
         }
         if seq > self.started.end && !vouched && !self.acceptable(cx, seq, batch) {
@@ -398,11 +405,30 @@ impl Pbft {
         } else {
             cx.remember(executed)
         }
+        self.forget_proposal(seq, &batch.digest());
         self.batches.insert(batch.digest(), batch.clone());
         self.decided.insert(seq, batch);
+        // The next number is near now.
+        self.note_votes(self.named_up_to());
         rule!("PBFT-C1");
         if seq.0.is_multiple_of(self.config.interval) {
             cx.checkpoint();
+        }
+    }
+
+    /// Whether another batch was executed at a number.
+    fn has_lost(&self, seq: Seq, digest: &Digest) -> bool {
+        self.decided.get(&seq).is_some_and(|executed| executed.digest() != *digest)
+    }
+
+    /// What the primary proposed here alone, where another batch was executed, nobody needs: this replica voted for none of
+    /// it, and who names it again is asked for it again.
+    fn forget_proposal(&mut self, seq: Seq, executed: &Digest) {
+        rule!("PBFT-R11");
+        let proposal = self.slots.get(&seq).filter(|slot| !slot.pre_prepared);
+        let Some((digest, batch)) = proposal.and_then(|slot| slot.proposal.as_ref()) else { return };
+        if digest != executed {
+            self.frames.let_go(seq, &batch.frames);
         }
     }
 

@@ -19,10 +19,15 @@ impl Pbft {
     /// Looks at the primary now and then while anything waits.
     pub(crate) fn watch_pace(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.looking && self.active && !self.pool.is_empty() {
-            self.looking = true;
-            self.look_due = self.after(cx, self.patience().between_looks());
-            cx.set_timer(Timer::Pace, self.look_due);
+            self.look_again(cx, self.patience().between_looks());
         }
+    }
+
+    /// Looks at the primary so many microseconds from now.
+    fn look_again(&mut self, cx: &mut Cx<'_, Self>, micros: u64) {
+        self.looking = true;
+        self.look_due = self.after(cx, micros);
+        cx.set_timer(Timer::Pace, self.look_due);
     }
 
     /// A view begins: its primary is as if everything had come just now.
@@ -73,11 +78,22 @@ impl Pbft {
     pub(crate) fn on_pace_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.looking = false;
         self.lateness.note(self.look_due, cx.now());
-        // One that is behind or repairs itself waits for itself.
-        if !self.active || self.is_primary() || self.behind || self.lags() {
+        if !self.active || self.is_primary() {
             return self.pool.forget_waits();
         }
         rule!("PBFT-P1");
+        // One that is behind or repairs itself waits for itself, and looks as soon as it does not. One that was, not long
+        // ago, passes over one look, and no second one: who could have it behind before each would never be looked at.
+        if self.lags() {
+            self.pool.forget_waits();
+            return self.look_again(cx, self.config.status_interval / 4);
+        }
+        if std::mem::take(&mut self.lagged) && !self.spared {
+            self.spared = true;
+            self.pool.forget_waits();
+            return self.look_again(cx, self.patience().between_looks());
+        }
+        self.spared = false;
         // What is proposed and not ordered waits like everything else: nobody is ordered for by a proposal alone.
         let waited = self.pool.typical_wait(cx.now(), |_| false);
         let (limits, most) = (&self.config.limits, self.config.batch_bytes());

@@ -138,7 +138,14 @@ impl Pbft {
         for (seq, slot) in open.filter(|(_, slot)| slot.sent <= settled) {
             let at = usize::try_from(seq.0 - status.executed.0 - 1).unwrap_or(usize::MAX);
             let has = status.slots.get(at).copied().unwrap_or(0);
-            for phase in own_messages(view, me, mine && *seq > end, *seq, slot, has) {
+            let says = if !mine {
+                Says::Prepare
+            } else if *seq > end {
+                Says::PrePrepare
+            } else {
+                Says::InNewView
+            };
+            for phase in own_messages(view, me, says, *seq, slot, has) {
                 self.tell_again(cx, to, phase);
             }
         }
@@ -227,11 +234,20 @@ impl Pbft {
     }
 }
 
+/// How this replica said what it votes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    PrePrepare,
+    Prepare,
+    /// As the view's primary, whose NEW-VIEW says it.
+    InNewView,
+}
+
 /// Own messages for a number that the other, who has so much of it, lacks.
 fn own_messages(
     view: troth_types::View,
     me: ReplicaId,
-    proposes: bool,
+    says: Says,
     seq: Seq,
     slot: &Slot,
     has: u8,
@@ -240,10 +256,10 @@ fn own_messages(
     let Some((digest, batch)) = slot.proposal.as_ref().filter(|_| slot.pre_prepared) else { return messages };
     let vote = crate::Vote { view, seq, digest: *digest };
     if has & (Status::PREPARED | Status::COMMITTED) == 0 {
-        if proposes && has & Status::PROPOSED == 0 {
+        if says == Says::PrePrepare && has & Status::PROPOSED == 0 {
             messages.push(Phase::PrePrepare(PrePrepare { view, seq, batch: batch.clone() }));
         }
-        if !proposes && slot.prepares.get(&me) == Some(digest) {
+        if says == Says::Prepare && slot.prepares.get(&me) == Some(digest) {
             messages.push(Phase::Prepare(vote));
         }
     }

@@ -213,6 +213,9 @@ pub struct Pbft {
     pub(crate) useful: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
+    /// Whether it has been behind since it looked at the primary last, and whether it passed over that look for this.
+    pub(crate) lagged: bool,
+    pub(crate) spared: bool,
     /// Its own state was found to differ from a stable one, which is on its way.
     pub(crate) repairing: bool,
     /// The number up to which batches without frames are proposed where nothing else is.
@@ -287,6 +290,8 @@ impl Pbft {
             useful: 0,
             round: 0,
             behind: false,
+            lagged: false,
+            spared: false,
             repairing: false,
         }
     }
@@ -314,9 +319,11 @@ impl Pbft {
     /// The last number whose frames are wanted. Far ahead only a primary that does not wait for its own batches names
     /// any; a replica that fetched all of them would hold whatever that one invents.
     pub(crate) fn wants_up_to(&self) -> Seq {
-        if !self.active {
-            return Seq(u64::MAX);
-        }
+        if self.active { self.named_up_to() } else { Seq(u64::MAX) }
+    }
+
+    /// The last number whose batch's frames are wanted when a primary proposes it.
+    pub(crate) fn named_up_to(&self) -> Seq {
         rule!("PBFT-R11");
         let under_way = self.delivered.max(self.started.end).max(self.stable.0);
         Seq(under_way.0.saturating_add(self.batches_ahead()))
@@ -380,6 +387,7 @@ impl Pbft {
         self.try_execute(cx);
         self.try_tentatively(cx);
         self.try_checkpoint(cx);
+        self.notice_end_of_lag(cx);
         self.try_propose(cx);
         self.watch_oldest(cx);
         self.watch_pace(cx);

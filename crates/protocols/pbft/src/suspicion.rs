@@ -8,10 +8,16 @@ use troth_types::ReplicaId;
 impl Pbft {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
-    /// executed ones give way one after the other: each has no more than its own time from when it came. One that has yet to execute what is stable waits for itself: what it
-    /// waits for may have been executed there.
+    /// executed ones give way one after the other: each has no more than its own time from when it came. One that has yet to
+    /// execute what is stable waits for itself, for what it waits for may have been executed there: it begins to wait for
+    /// nothing, and wishes nothing before it has.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V1");
+        let waits_on = self.timed.is_some() && self.pool.oldest().map(|(order, _)| order) == self.timed;
+        if self.active && self.lags() && waits_on {
+            // The time runs on: who could have this replica behind again and again would never be found out.
+            return;
+        }
         let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
         let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
@@ -71,7 +77,12 @@ impl Pbft {
 
     /// The oldest pending request has waited too long.
     pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.timed.is_some() {
+        if self.active && self.lags() && self.timed.is_some() {
+            rule!("PBFT-V1");
+            // What it waits for may be executed in what it lacks.
+            self.request_due = self.after(cx, self.config.status_interval);
+            cx.set_timer(Timer::Request, self.request_due);
+        } else if self.active && self.timed.is_some() {
             self.impatient = true;
             self.wish(cx, "the oldest request waits too long");
         }
@@ -111,7 +122,7 @@ impl Pbft {
 
     /// Whether this replica would rather have another primary.
     pub(crate) fn wishes(&self) -> bool {
-        self.wanting || self.impatient || self.overdue
+        self.wanting || (self.impatient && !self.lags()) || self.overdue
     }
 
     /// What somebody's last status says of the primary of this view.

@@ -1,11 +1,12 @@
 //! PBFT §4.4, "View changes": VIEW-CHANGE.
 
+use crate::Flaw;
 use crate::choose::Shown;
 use crate::message::{Body, Entry, Record, Signed, ViewChange};
 use crate::state::{Pbft, Timer};
 use std::sync::Arc;
 use troth_core::{Cx, Note, To, rule};
-use troth_types::{Seq, View};
+use troth_types::{ReplicaId, Seq, View};
 
 impl Pbft {
     /// Leaves the view: for the receivers of the VIEW-CHANGE and for itself, nothing of the older views counts any more.
@@ -61,13 +62,19 @@ impl Pbft {
         }
     }
 
+    /// Whether a replica's VIEW-CHANGE for this view is a later one than is known.
+    pub(crate) fn brings_view_change(&self, from: ReplicaId, to: View) -> bool {
+        let known = self.changes.get(&from).and_then(|known| known.view_change());
+        known.is_none_or(|known| known.to < to)
+    }
+
     /// A VIEW-CHANGE of somebody: the one to the highest view counts.
     pub(crate) fn on_view_change(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
         let Some(change) = message.view_change() else { return };
-        let known = self.changes.get(&message.from).and_then(|known| known.view_change());
-        if known.is_some_and(|known| known.to >= change.to) {
+        if !self.brings_view_change(message.from, change.to) {
             return;
         }
+        let known = self.changes.get(&message.from).and_then(|known| known.view_change());
         if change.to == View(0) || Shown::new(&self.group, &self.config, message.from, change).is_none() {
             return self.condemn(cx, message.from, "a VIEW-CHANGE that breaks the rules of its sets");
         }
@@ -77,7 +84,10 @@ impl Pbft {
         let stable = Arc::new(change.stable.clone());
         self.changes.insert(message.from, message.clone());
         self.reconsider = true;
-        self.adopt_stable(cx, &stable);
+        // Where checkpoints are claims, one alone makes nothing stable.
+        if !self.config.follows(Flaw::NullRule) {
+            self.adopt_stable(cx, &stable);
+        }
         self.watch_new_view(cx);
     }
 

@@ -235,3 +235,38 @@ fn what_a_checkpoint_rests_on_is_durable_before_it() {
     let appends: Vec<usize> = (0..trail.len()).filter(|at| trail[*at] == "append").collect();
     assert!(appends.len() == 4 && appends.iter().all(|at| trail[at - 1] == "persist"), "{trail:?}");
 }
+
+#[test]
+fn however_many_views_its_log_tells_of_a_replica_comes_back_in_the_last_one() {
+    covers!("A2MPBFTEA-R10");
+    let mut net = Net::new(1);
+    for _ in 0..140 {
+        for replica in 0..2 {
+            net.step(r(replica), |replica, cx| replica.suspect(cx, "a test"));
+        }
+        net.run();
+    }
+    let before = net.node(1).replica.entered;
+    assert!(before >= View(140), "{before}");
+    net.restart(1);
+    let after = &net.node(1).replica;
+    assert_eq!((net.node(1).halted, after.entered, after.active), (None, before, true));
+    net.compare_notes();
+    net.order(&frame(1, 1));
+    assert_eq!(net.node(1).history().len(), 1);
+}
+
+#[test]
+fn one_whose_log_lacks_the_start_of_its_view_does_not_go_on() {
+    covers!("A2MPBFTEA-R10");
+    let mut net = Net::new(1);
+    net.request(&frame(1, 1), 0..3);
+    net.suspect([0, 1, 2]);
+    net.run();
+    let old = net.node(0);
+    assert!(old.replica.entered > View(0));
+    let (mut records, own, logs) = (old.records.clone(), old.own.clone(), old.logs.clone());
+    records.retain(|record| !matches!(record, Record::NewView(_)));
+    net.restart_from(0, records, own, logs);
+    assert!(net.node(0).halted.is_some());
+}

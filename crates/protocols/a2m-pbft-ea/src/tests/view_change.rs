@@ -152,7 +152,16 @@ fn f_plus_1_commitments_prove_a_start_that_nobody_can_judge() {
     net.tell(2, 0, Message::Attested(second));
     net.tell(1, 0, Message::Attested(accepts[0].clone()));
     assert_eq!(net.node(0).replica.entered, View(0), "one may be lying");
-    assert_eq!(net.node(0).replica.known_views.lacks(&net.group), Some(View(1)));
+    assert_eq!(net.node(0).replica.known_views.lacks(&net.group), [View(1)].into());
+    // What breaks a rule is not asked for in its place, nor is what another one says that it left.
+    let bogus =
+        NewView { view: View(4), changes: Vec::new(), base: (Seq(0), Digest::ZERO), chosen: Vec::new() };
+    let bogus = bench.say(1, Body::NewView(bogus));
+    net.tell(1, 0, Message::Attested(bogus));
+    assert_eq!(net.node(0).replica.known_views.lacks(&net.group), [View(1)].into());
+    net.step(r(0), |replica, _| replica.known_views.want(View(3), r(1)));
+    let asked = |net: &Net, round| net.node(0).replica.known_views.asks_for(&net.group, round);
+    assert_eq!([0, 1, 2].map(|round| asked(&net, round)), [1, 3, 1].map(|view| Some(View(view))));
     net.tell(2, 0, Message::Attested(accepts[1].clone()));
     assert_eq!(net.node(0).replica.entered, View(2));
 }
@@ -355,5 +364,59 @@ fn a_newview_that_rests_on_itself_or_in_a_circle_holds_nobody_up() {
         net.node_mut(0).replica.knows_logs = true;
         net.fire(0, Timer::Status);
         assert_eq!(net.node(0).accused(), [r(1)], "{circle:?}");
+    }
+}
+
+#[test]
+fn what_can_bring_nothing_is_passed_over_before_it_is_checked() {
+    covers!("A2MPBFTEA-R18");
+    let mut bench = Bench::new(1);
+    let mut net = Net::new(1);
+    let worth = |net: &Net, message: &Message| net.node(0).replica.is_worth_checking(message);
+    let change = bench.change(2, 0, 1, None, Vec::new());
+    let attested = Message::Attested(bench.say(2, Body::ViewChange(change.clone())));
+    assert!(worth(&net, &attested));
+    net.tell(2, 0, attested.clone());
+    assert!(!worth(&net, &attested), "it is known");
+    // More than a window of commitments, or more than f PREPAREs for one.
+    let certificate = bench.prepare(0, 1, &some_batch(1), &[1, 2]);
+    let mut one = bench.commit(1, &certificate);
+    let shows = |committed| ViewChange { to: View(5), committed, ..change.clone() };
+    let two_prepares = shows(vec![one.clone()]);
+    assert_eq!(one.prepares.len(), 2);
+    one.prepares.pop();
+    let window = SMALL.window as usize;
+    let (whole, more) = (shows(vec![one.clone(); window]), shows(vec![one.clone(); window + 1]));
+    let all = [(whole, true), (more, false), (two_prepares, false)];
+    for (at, (change, expected)) in all.into_iter().enumerate() {
+        let to = View(5 + at as u64);
+        let attested = bench.say(1, Body::ViewChange(ViewChange { to, ..change }));
+        let view = View(7 + 3 * at as u64);
+        let changes = vec![attested.clone()];
+        let start = NewView { view, changes, base: (Seq(0), Digest::ZERO), chosen: Vec::new() };
+        let start = bench.say(1, Body::NewView(start));
+        assert_eq!(worth(&net, &Message::Attested(attested)), expected);
+        assert_eq!(worth(&net, &Message::Attested(start)), expected);
+    }
+}
+
+#[test]
+fn a_proposal_far_ahead_asks_for_nothing_while_views_change() {
+    covers!("A2MPBFTEA-R6");
+    let mut bench = Bench::new(1);
+    let mut net = Net::new(1);
+    let change = bench.view_change(2, 0, 1, None, Vec::new());
+    net.tell(2, 0, Message::Attested(change));
+    assert!(!net.node(1).replica.active || net.node(0).replica.view == View(1));
+    let mut other = Net::new(1);
+    let change = bench.view_change(0, 0, 2, None, Vec::new());
+    other.tell(0, 1, Message::Attested(change));
+    assert!(!other.node(1).replica.active);
+    let far = SMALL.pipeline.max(4) + 1;
+    for (seq, wanted) in [(1, true), (far, false)] {
+        let (proposal, _) = bench.prepare(0, seq, &some_batch(seq), &[]);
+        other.tell(0, 1, Message::Attested(proposal));
+        let frame = some_batch(seq).frames[0];
+        assert_eq!(other.node(1).replica.frames.wants(&frame, Seq(u64::MAX)), wanted, "{seq}");
     }
 }

@@ -343,3 +343,40 @@ fn what_waits_of_a_removed_client_waits_no_longer_and_completes_batches() {
     assert!(pbft.frame(&named.digest()).is_some(), "a batch that others may execute names it");
     assert!(pbft.frame(&frame(1, 1).digest()).is_none());
 }
+
+#[test]
+fn what_was_proposed_here_alone_is_let_go_when_another_batch_is_executed() {
+    covers!("PBFT-R11");
+    let mut net = Net::new(1);
+    let (one, other) = (frame(1, 1), frame(2, 1));
+    let missing = Digest([7; 32]);
+    let alone = Batch { time: Time(WALL), frames: vec![other.digest(), missing] };
+    net.tell(0, 3, proposal(0, 1, alone));
+    net.step(r(3), |pbft, cx| pbft.on_known_frames(cx, vec![other.clone()]));
+    assert!(net.node(3).pbft.frames.get(&other.digest()).is_some(), "it is wanted");
+    net.request(&one, 0..4);
+    net.run_where(|flight| flight.to != r(3) || !matches!(flight.message, Message::PrePrepare(_)));
+    for _ in 0..3 {
+        net.now += SMALL.status_interval;
+        (0..4).for_each(|replica| net.fire(replica, Timer::Status));
+        net.run();
+    }
+    let pbft = &net.node(3).pbft;
+    assert_eq!(net.node(3).history(), [one.digest()]);
+    assert!(pbft.frames.get(&other.digest()).is_none());
+    assert!(!pbft.frames.wants(&missing, Seq(u64::MAX)));
+}
+
+#[test]
+fn a_proposal_far_ahead_asks_for_nothing_and_is_voted_for_where_its_frames_are_here() {
+    covers!("PBFT-R11");
+    let far = SMALL.pipeline.max(4) + 1;
+    let missing = Batch { time: Time(WALL), frames: vec![Digest([7; 32])] };
+    let mut net = Net::new(1);
+    net.tell(0, 1, proposal(0, far, missing));
+    assert!(!net.node(1).pbft.frames.wants(&Digest([7; 32]), Seq(u64::MAX)));
+    let one = frame(1, 1);
+    net.request(&one, [1]);
+    net.tell(0, 1, proposal(0, far + 1, batch(&[&one])));
+    assert_eq!(net.sent(1, is_prepare), 4);
+}

@@ -400,3 +400,31 @@ fn a_view_is_left_when_one_correct_replica_at_least_wishes_it() {
     let pbft = &backup.net.node(ME).pbft;
     assert_eq!((pbft.view, pbft.active), (View(1), false));
 }
+
+// "… passes over one look, and no second one …"
+#[test]
+fn a_primary_that_has_a_backup_behind_before_each_look_is_found_wanting() {
+    covers!("PBFT-P2");
+    let mut backup = Backup::new();
+    backup.paced(1_000 * MS, MS, MS);
+    backup.request(1);
+    for _ in 0..CONFIG.request_timeout * 2 / (10 * MS) {
+        backup.net.step(r(ME), |pbft, _| pbft.lagged = true);
+        backup.pass(10 * MS);
+    }
+    assert!(backup.net.node(ME).pbft.wanting);
+}
+
+// "… one that is behind looks as soon as it is not …"
+#[test]
+fn a_backup_that_is_behind_looks_soon_after_and_at_what_waited_since() {
+    covers!("PBFT-P2");
+    let mut backup = Backup::new();
+    backup.paced(1_000 * MS, MS, MS);
+    backup.request(1);
+    backup.net.step(r(ME), |pbft, _| pbft.repairing = true);
+    backup.pass(CONFIG.request_timeout);
+    assert!(!backup.net.node(ME).pbft.wanting, "it waits for itself");
+    let due = backup.net.node(ME).timers[&Timer::Pace];
+    assert!(due.0 <= backup.net.now + CONFIG.status_interval / 4);
+}

@@ -3,6 +3,7 @@
 use super::harness::{Flight, Net, SMALL, WALL, batch, covers, frame, r};
 use crate::Timer;
 use crate::message::{Body, Entry, Message, NewView, PrePrepare, Record, StableProof, ViewChange};
+use troth_core::Agreement;
 use troth_types::{Digest, Seq, Time, View};
 
 fn is_view_change(message: &Message) -> bool {
@@ -329,12 +330,100 @@ fn one_that_is_behind_waits_for_itself_and_leaves_no_view() {
     assert!(net.node(3).timers.contains_key(&Timer::Request));
     let proof = Message::Stable(net.node(0).pbft.stable_proof.clone());
     net.tell(0, 3, proof);
-    assert!(!net.node(3).timers.contains_key(&Timer::Request), "what it waits for may be in what it lacks");
-    // With the state that it lacked the time runs, from its beginning.
+    net.fire(3, Timer::Request);
+    assert!(!net.node(3).pbft.wishes(), "what it waits for may be in what it lacks");
+    assert_eq!(net.node(3).timers[&Timer::Request].0, net.now + SMALL.status_interval);
+    // With the state that it lacked its time is over.
     let (seq, digest) = net.node(0).pbft.stable;
     net.install(3, seq, digest);
+    net.fire(3, Timer::Request);
+    assert!(net.node(3).pbft.wishes());
+    // So it is where it wished before it fell behind.
+    net.step(r(3), |pbft, _| pbft.repairing = true);
+    assert!(!net.node(3).pbft.wishes());
+    net.step(r(3), |pbft, cx| {
+        pbft.repairing = false;
+        pbft.progress(cx);
+    });
+    assert!(net.node(3).pbft.wishes());
+}
+
+// "… begun anew after each lag it would never end …"
+#[test]
+fn who_has_a_replica_behind_again_and_again_does_not_have_its_time_begin_anew() {
+    covers!("PBFT-V1");
+    let mut net = Net::new(1);
+    net.request(&frame(1, 1), [3]);
     let due = net.node(3).timers[&Timer::Request];
-    assert_eq!(due.0, net.now + SMALL.request_timeout);
+    for _ in 0..3 {
+        net.now += SMALL.request_timeout / 4;
+        for repairing in [true, false] {
+            net.step(r(3), |pbft, cx| {
+                pbft.repairing = repairing;
+                pbft.progress(cx);
+            });
+        }
+    }
+    assert_eq!(net.node(3).timers[&Timer::Request], due);
+    // Nothing begins to be waited for meanwhile.
+    net.step(r(3), |pbft, _| pbft.repairing = true);
+    net.fire(3, Timer::Request);
+    net.request(&frame(2, 1), [2]);
+    net.step(r(2), |pbft, cx| {
+        (pbft.repairing, pbft.timed) = (true, None);
+        cx.cancel_timer(Timer::Request);
+        pbft.progress(cx);
+    });
+    assert!(!net.node(2).timers.contains_key(&Timer::Request));
+}
+
+#[test]
+fn what_can_bring_nothing_is_passed_over_before_it_is_checked() {
+    covers!("PBFT-R14");
+    let mut net = Net::new(1);
+    let worth = |net: &Net, message: &Message| net.node(3).pbft.is_worth_checking(message);
+    let [first, second] = [1, 2].map(|view| moves(&net, 2, view));
+    assert!(worth(&net, &first));
+    net.tell(2, 3, first.clone());
+    assert!(!worth(&net, &first), "it is known");
+    assert!(worth(&net, &second));
+    net.node_mut(0).down = true;
+    net.request(&frame(1, 1), 1..4);
+    change_of_view(&mut net);
+    let start = net.node(3).pbft.started.by.clone().expect("view 1 began with a NEW-VIEW");
+    assert!(!worth(&net, &Message::Signed(start)), "the view has begun");
+    let new_view = |view| NewView {
+        view: View(view),
+        changes: Vec::new(),
+        base: (Seq(0), Digest::ZERO),
+        chosen: Vec::new(),
+    };
+    assert!(worth(&net, &net.signed(2, Body::NewView(new_view(2)))));
+    assert!(!worth(&net, &net.signed(0, Body::NewView(new_view(0)))), "it is over");
+}
+
+#[test]
+fn the_primary_of_a_view_says_nothing_again_of_what_the_view_started_with_but_its_new_view() {
+    covers!("PBFT-R7");
+    let is_prepare = |message: &Message| matches!(message, Message::Prepare(_));
+    let mut net = Net::new(1);
+    net.request(&frame(1, 1), 0..4);
+    net.run_where(|flight| flight.from == flight.to || !matches!(flight.message, Message::Commit(_)));
+    net.node_mut(0).down = true;
+    (1..4).for_each(|replica| net.leave(replica));
+    net.run_where(|flight| flight.from == flight.to || !is_prepare(&flight.message));
+    assert_eq!(net.node(1).pbft.started.end, Seq(1));
+    net.now += SMALL.status_interval;
+    (1..4).for_each(|replica| net.fire(replica, Timer::Status));
+    let (by_primary, by_backups) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    net.run_where(|flight| {
+        let count = if flight.from == r(1) { &by_primary } else { &by_backups };
+        count.set(count.get() + u64::from(is_prepare(&flight.message)));
+        true
+    });
+    assert_eq!(by_primary.get(), 0);
+    assert!(by_backups.get() > 0);
+    assert_eq!(net.node(3).history().len(), 1);
 }
 
 #[test]
