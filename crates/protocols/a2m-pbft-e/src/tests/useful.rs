@@ -40,7 +40,6 @@ fn questions_and_what_nobody_asked_for_bring_nothing() {
 fn one_answer_to_each_question_brings_something_and_so_does_what_is_true() {
     covers!("A2MPBFTE-R5");
     let mut net = with_a_transfer();
-    net.fire(3, Timer::Behind);
     net.fire(3, Timer::Status);
     let asked = |message: &Message| matches!(message, Message::FetchHistory(Seq(1)));
     let whom = net.wire.iter().find(|flight| asked(&flight.message)).expect("it asks").to.0;
