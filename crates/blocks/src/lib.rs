@@ -23,7 +23,7 @@ pub use doubt::Doubt;
 pub use favours::{Favours, FavoursAsked};
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
-pub use history::{Attested, Begins, DIVERGED, Held, HistoryLog};
+pub use history::{Attested, Begins, DIVERGED, Held, HistoryLog, MOST_VALUES};
 pub use kept_history::KeptHistory;
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};

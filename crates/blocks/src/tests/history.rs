@@ -1,7 +1,7 @@
 //! The account of a history log by itself, with a component that says what a test wants.
 
 use super::at;
-use crate::HistoryLog;
+use crate::{HistoryLog, MOST_VALUES};
 use troth_auth::HISTORY_LOG;
 use troth_core::ReplyProof;
 use troth_trusted::a2m::{
@@ -36,7 +36,7 @@ fn fresh() -> HistoryLog {
 fn a_gap_that_nobody_fills_makes_nobody_keep_everything() {
     let mut log = fresh();
     log.installed(Seq(100));
-    for number in 101..=9_500 {
+    for number in 101..=140_000 {
         log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
     }
     assert_eq!(log.lacks(), Some(Seq(1)));
@@ -44,7 +44,7 @@ fn a_gap_that_nobody_fills_makes_nobody_keep_everything() {
     assert_eq!(log.len(), 4096);
     let kept = log.kept();
     let runs: Vec<_> = kept.iter().map(|(from, values)| (from.0, values.len())).collect();
-    assert_eq!(runs, [(9_500 - 8_191, 4096), (9_500 - 4095, 4096)]);
+    assert_eq!(runs, [(140_000 - 131_071, MOST_VALUES), (140_000 - 65_535, MOST_VALUES)]);
 }
 
 /// The digest of a history that holds these values from the first number on.

@@ -4,7 +4,7 @@ use super::{Served, pbft, uncertified};
 use crate::backup::BackupError;
 use crate::config::{Cluster, ReplicaSecret};
 use std::sync::Arc;
-use troth_a2m_pbft_e::{A2mPbftE, Message, is_replaced};
+use troth_a2m_pbft_e::{A2mPbftE, MOST_VALUES, Message, is_replaced};
 use troth_auth::HISTORY_LOG;
 use troth_trusted::a2m::LOGS;
 use troth_trusted_host::store::Room;
@@ -61,6 +61,6 @@ pub(super) fn largest_message(cluster: &Cluster) -> usize {
     /// Bytes of a signed CHECKPOINT with the attestation of its slot.
     const CHECKPOINT: usize = 512;
     /// The values of a history that another one is shown.
-    const HISTORY: usize = 4096 * 32 + 64;
+    const HISTORY: usize = MOST_VALUES * 32 + 64;
     pbft::largest_with(cluster, CHECKPOINT).max(HISTORY)
 }

@@ -4,7 +4,7 @@ use super::{Served, not_before_a_change, uncertified};
 use crate::backup::BackupError;
 use crate::config::{Cluster, ReplicaSecret};
 use std::sync::Arc;
-use troth_a2m_pbft_ea::{A2mPbftEa, Message, place, proven};
+use troth_a2m_pbft_ea::{A2mPbftEa, MOST_VALUES, Message, place, proven};
 use troth_trusted::a2m::LOGS;
 use troth_trusted_host::store::Room;
 use troth_types::{Configuration, Digest, Seq};
@@ -120,7 +120,7 @@ pub(super) fn largest_message(cluster: &Cluster) -> usize {
     /// Slots of abandoned views that a VIEWCHANGE shows at most.
     const SHOWN: usize = 256;
     /// The values of a history that another one is shown.
-    const HISTORY: usize = 4096 * 32 + 64;
+    const HISTORY: usize = MOST_VALUES * 32 + 64;
     let window = usize::try_from(cluster.timing.window).expect("bounded by the configuration");
     let (n, quorum) = (cluster.group.n(), cluster.group.quorum());
     // PREPREPARE with its frames, f PREPAREs, the own COMMIT.

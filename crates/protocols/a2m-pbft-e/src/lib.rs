@@ -20,6 +20,7 @@ mod state;
 pub use renewal::is_replaced;
 pub use state::A2mPbftE;
 pub use troth_blocks::DIVERGED;
+pub use troth_blocks::MOST_VALUES;
 pub use troth_pbft::{Body, Message, Record, Timer};
 
 #[cfg(test)]

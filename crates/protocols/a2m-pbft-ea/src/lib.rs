@@ -38,6 +38,7 @@ pub use message::{
     Target, ViewChange, Vote, WantViewChange, Wanted,
 };
 pub use state::{A2mPbftEa, Timer};
+pub use troth_blocks::MOST_VALUES;
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ const MAX_QUORUM: usize = 128;
 const MAX_WINDOW: usize = 1 << 16;
 
 /// The most numbers of a history shown at once; a bound for the decoder.
-const MAX_HISTORY: usize = 1 << 13;
+const MAX_HISTORY: usize = troth_blocks::MOST_VALUES;
 
 /// What may stand inside what: a NEWVIEW holds VIEWCHANGEs, a VIEWCHANGE the others.
 const PRE_PREPARE: u8 = 0;

@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 1 << 18;
 pub(crate) const MAX_BATCHES: usize = 64;
 
 /// The most numbers of a history shown at once; a bound for the decoder.
-const MAX_HISTORY: usize = 1 << 13;
+const MAX_HISTORY: usize = troth_blocks::MOST_VALUES;
 
 /// What may stand inside what: a NEW-VIEW holds VIEW-CHANGEs, a VIEW-CHANGE CHECKPOINTs.
 const CHECKPOINT: u8 = 0;
