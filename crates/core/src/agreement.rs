@@ -172,6 +172,11 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = message;
         true
     }
+    /// How many messages have broken a rule, so that their senders are found out: each is charged to whoever sent it,
+    /// whatever this replica is about.
+    fn broken(&self) -> u64 {
+        0
+    }
     /// A frame that this replica holds and can show others.
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame>;
     /// What proves the place of an executed batch, for answers repeated.

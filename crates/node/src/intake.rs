@@ -98,9 +98,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Gives the machine a replica's message. One that brings the group nothing is charged to the replica, with
     /// what led to it.
     pub(crate) fn peer_input(&mut self, env: Env, from: ReplicaId, input: MachineInput<A, X>, spent: u64) {
-        let (before, began) = (self.host.machine().progress(), self.clock.now());
+        let stands = |engine: &Self| {
+            let machine = engine.host.machine();
+            (machine.progress(), machine.agreement().broken())
+        };
+        let ((progress, broken), began) = (stands(self), self.clock.now());
         self.input(env, input);
-        if before.is_some() && before == self.host.machine().progress() {
+        let (now, broken_now) = stands(self);
+        if (progress.is_some() && progress == now) || broken_now > broken {
             let took = self.clock.now().0.saturating_sub(began.0);
             self.charge(from, spent + took);
         }
@@ -115,6 +120,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         batch: impl Fn(bool) -> u64,
     ) {
         let began = self.clock.now();
+        // What came before it in this turn may have brought the same.
+        if !self.host.machine().agreement().is_worth_checking(&message) {
+            self.counters.messages_passed_over += 1;
+            return self.charge(from, spent);
+        }
         let verified = self.messages.verify(message);
         let spent = spent + batch(verified.is_ok()) + self.clock.now().0.saturating_sub(began.0);
         match verified {

@@ -292,7 +292,7 @@ impl Options {
 
     /// Whether a replica is a parrot instead. A stream of its own, as above.
     fn parrot(&self, replica: u16, general: bool) -> bool {
-        Rng::stream(self.seed, "parrots", u64::from(replica)).one_in(if general { 4 } else { 8 })
+        Rng::stream(self.seed, "parrots", u64::from(replica)).one_in(if general { 2 } else { 8 })
     }
 
     /// Whether a replica follows one of the later strategies instead.

@@ -14,6 +14,7 @@ mod journal;
 mod known;
 mod marker;
 mod pace;
+mod passed_over;
 mod pbft;
 mod places;
 mod remembered;

@@ -109,6 +109,10 @@ impl Agreement for A2mPbftE {
         self.history.log.proven(seq)
     }
 
+    fn broken(&self) -> u64 {
+        self.pbft.broken()
+    }
+
     fn is_worth_checking(&self, message: &Self::Message) -> bool {
         self.pbft.is_worth_checking(message)
     }

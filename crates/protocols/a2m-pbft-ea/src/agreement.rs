@@ -170,6 +170,11 @@ impl Agreement for A2mPbftEa {
         self.history.log.proven(seq)
     }
 
+    fn broken(&self) -> u64 {
+        rule!("A2MPBFTEA-R18");
+        self.broken
+    }
+
     fn is_worth_checking(&self, message: &Message) -> bool {
         rule!("A2MPBFTEA-R18");
         let Message::Attested(message) = message else { return true };
@@ -182,7 +187,7 @@ impl Agreement for A2mPbftEa {
                 let by_primary = message.from == self.group.primary(new_view.view);
                 new_view.changes.len() <= self.group.n()
                     && changes.into_iter().all(|change| self.may_be_whole(change))
-                    && (!by_primary || self.brings_start(new_view.view))
+                    && (!by_primary || self.brings_start(new_view.view) || self.waits_with(message))
             }
             _ => true,
         }

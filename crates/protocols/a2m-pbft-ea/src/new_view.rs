@@ -129,6 +129,13 @@ impl A2mPbftEa {
         (view > self.entered || lacked()) && self.known_views.get(view).is_none()
     }
 
+    /// Whether this is the NEWVIEW that this replica has and waits to enter: it is shown it with every STATUS of its own, and
+    /// its attestations are known to be good.
+    pub(crate) fn waits_with(&self, message: &Attested) -> bool {
+        let known = message.new_view().and_then(|new_view| self.known_views.get(new_view.view));
+        !self.active && known.is_some_and(|known| known.digest == message.digest)
+    }
+
     /// NEWVIEW ⟨v_to, V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
     pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
         let Some(new_view) = message.new_view() else { return };

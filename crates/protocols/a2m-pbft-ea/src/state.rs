@@ -189,6 +189,8 @@ pub struct A2mPbftEa {
     pub(crate) back_off: BackOff,
     /// Who provably broke a rule.
     pub(crate) accused: Voters,
+    /// How many messages did.
+    pub(crate) broken: u64,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
@@ -252,6 +254,7 @@ impl A2mPbftEa {
             waits_for_view: false,
             back_off: BackOff::default(),
             accused: Voters::NONE,
+            broken: 0,
             answered: BTreeMap::new(),
             suspicions: 0,
             useful: 0,
@@ -372,6 +375,7 @@ impl A2mPbftEa {
     }
 
     pub(crate) fn condemn(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, why: &'static str) {
+        self.broken += 1;
         if !self.accused.contains(replica) {
             self.accused.insert(replica);
             cx.accuse(replica, why);

@@ -172,6 +172,11 @@ impl Agreement for Pbft {
         (Vec::new(), records)
     }
 
+    fn broken(&self) -> u64 {
+        rule!("PBFT-R14");
+        self.broken
+    }
+
     fn is_worth_checking(&self, message: &Message) -> bool {
         rule!("PBFT-R14");
         let Message::Signed(signed) = message else { return true };

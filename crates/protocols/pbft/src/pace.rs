@@ -135,6 +135,10 @@ impl Pbft {
             return;
         }
         let half = self.overtaking_patience() / 2;
+        if self.lags() {
+            rule!("PBFT-P3");
+            return cx.set_timer(Timer::Forward, self.after(cx, half));
+        }
         let until = Time(cx.now().0.saturating_sub(half));
         let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES);
         // What is executed is shown beside the others and judges nobody: it must not stand for one that does.

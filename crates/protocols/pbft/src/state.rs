@@ -204,6 +204,8 @@ pub struct Pbft {
     pub(crate) back_off: BackOff,
     /// Who provably broke a rule.
     pub(crate) accused: Voters,
+    /// How many messages did.
+    pub(crate) broken: u64,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
     /// Until when each replica is shown no batches, as it was shown some.
@@ -213,6 +215,8 @@ pub struct Pbft {
     pub(crate) useful: u64,
     pub(crate) round: u64,
     pub(crate) behind: bool,
+    /// The time of the request waited for ended while this replica was behind.
+    pub(crate) time_is_over: bool,
     /// Whether it has been behind since it looked at the primary last, and whether it passed over that look for this.
     pub(crate) lagged: bool,
     pub(crate) spared: bool,
@@ -284,12 +288,14 @@ impl Pbft {
             waits_for_view: false,
             back_off: BackOff::default(),
             accused: Voters::NONE,
+            broken: 0,
             answered: BTreeMap::new(),
             shown_batches: BTreeMap::new(),
             suspicions: 0,
             useful: 0,
             round: 0,
             behind: false,
+            time_is_over: false,
             lagged: false,
             spared: false,
             repairing: false,
@@ -372,6 +378,7 @@ impl Pbft {
     }
 
     pub(crate) fn condemn(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, why: &'static str) {
+        self.broken += 1;
         if !self.accused.contains(replica) {
             self.accused.insert(replica);
             cx.accuse(replica, why);
@@ -380,8 +387,8 @@ impl Pbft {
 
     /// After any event: whatever this replica may do now.
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
-        self.follow_wishes(cx);
         self.join_later_view(cx);
+        self.follow_wishes(cx);
         self.try_new_view(cx);
         self.try_vote(cx);
         self.try_execute(cx);

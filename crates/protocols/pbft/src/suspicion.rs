@@ -18,6 +18,9 @@ impl Pbft {
             // The time runs on: who could have this replica behind again and again would never be found out.
             return;
         }
+        if std::mem::take(&mut self.time_is_over) && waits_on {
+            cx.set_timer(Timer::Request, cx.now());
+        }
         let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
         let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
@@ -80,8 +83,7 @@ impl Pbft {
         if self.active && self.lags() && self.timed.is_some() {
             rule!("PBFT-V1");
             // What it waits for may be executed in what it lacks.
-            self.request_due = self.after(cx, self.config.status_interval);
-            cx.set_timer(Timer::Request, self.request_due);
+            self.time_is_over = true;
         } else if self.active && self.timed.is_some() {
             self.impatient = true;
             self.wish(cx, "the oldest request waits too long");
@@ -141,6 +143,12 @@ impl Pbft {
     pub(crate) fn follow_wishes(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V17");
         let mut all = self.wished_by;
+        // Who has left it says so with what it left by: with f others it may have done so, and they may be silent now.
+        for message in self.changes.values() {
+            if message.view_change().is_some_and(|change| change.to > self.view) {
+                all.insert(message.from);
+            }
+        }
         if self.wishes() {
             all.insert(self.me);
         }

@@ -379,4 +379,14 @@ fn a_proposal_far_ahead_asks_for_nothing_and_is_voted_for_where_its_frames_are_h
     net.request(&one, [1]);
     net.tell(0, 1, proposal(0, far + 1, batch(&[&one])));
     assert_eq!(net.sent(1, is_prepare), 4);
+    // What is near is asked for at once, when a number before it is executed.
+    let first = batch(&[&one]);
+    net.tell(0, 1, proposal(0, 1, first.clone()));
+    for from in [0, 2, 3] {
+        net.tell(from, 1, Message::Commit(vote(0, 1, first.digest())));
+    }
+    net.run_where(|flight| flight.from == flight.to);
+    assert_eq!(net.node(1).history(), [one.digest()]);
+    assert!(net.node(1).pbft.frames.wants(&Digest([7; 32]), Seq(far)));
+    assert!(net.node(1).timers.contains_key(&Timer::Fetch));
 }

@@ -3,7 +3,7 @@
 use super::authenticators::tagged;
 use super::harness::{Net, batch, covers, frame, r};
 use crate::choose::{Shown, choose};
-use crate::message::{Body, Message, NewView, PrePrepare, Signed, Status, ViewChange, Vote};
+use crate::message::{Body, Message, NewView, PrePrepare, Signed, StableProof, Status, ViewChange, Vote};
 use crate::{Config, Timer};
 use std::sync::Arc;
 use troth_core::VerifiedFrame;
@@ -427,4 +427,25 @@ fn a_backup_that_is_behind_looks_soon_after_and_at_what_waited_since() {
     assert!(!backup.net.node(ME).pbft.wanting, "it waits for itself");
     let due = backup.net.node(ME).timers[&Timer::Pace];
     assert!(due.0 <= backup.net.now + CONFIG.status_interval / 4);
+}
+
+// PBFT-V17 "… or have moved to a later one"
+#[test]
+fn who_has_left_the_view_wishes_for_another_primary() {
+    covers!("PBFT-V17");
+    let mut backup = Backup::new();
+    backup.request(1);
+    let left = Body::ViewChange(ViewChange {
+        to: View(1),
+        stable: StableProof::default(),
+        prepared: Vec::new(),
+        pre_prepared: Vec::new(),
+    });
+    let left = backup.net.signed(2, left);
+    backup.net.tell(2, ME, left);
+    backup.settle();
+    assert!(backup.net.node(ME).pbft.active, "one may be faulty");
+    backup.net.fire(ME, Timer::Request);
+    backup.settle();
+    assert_eq!(backup.net.node(ME).view(), View(1));
 }
