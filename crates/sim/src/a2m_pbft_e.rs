@@ -106,7 +106,7 @@ impl Protocol for A2mPbftEWorld {
     }
 
     fn excess(agreement: &A2mPbftE, options: &Options) -> Option<String> {
-        let (kept, most) = (agreement.history().len() as u64, 4 * options.window + 64);
+        let (kept, most) = (agreement.history().len() as u64, options.most_history());
         if kept > most {
             return Some(format!("{kept} slots of the history kept, at most {most}"));
         }

@@ -174,6 +174,16 @@ pub struct Options {
 }
 
 impl Options {
+    /// Slots of the history that a replica may keep: beyond what is not stable yet those whose forerunners it asks for, once in
+    /// each interval between two status messages, while the others order on.
+    #[must_use]
+    pub fn most_history(&self) -> u64 {
+        const ASKED: u64 = 4;
+        const PHASES: u64 = 3;
+        let meanwhile = ASKED * self.status_interval * self.pipeline / (PHASES * self.delay_min.max(1));
+        4 * self.window + 64 + meanwhile
+    }
+
     /// Draws the world of a seed.
     #[must_use]
     pub fn draw(seed: u64, f: u16, shape: Shape, overrides: &Overrides) -> Self {

@@ -113,6 +113,7 @@ fn seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &Message::Status(status)),
         seed(GROUP, &Message::Stable(Arc::new(stable.clone()))),
         seed(GROUP, &Message::FetchHistory(Seq(3))),
+        seed(GROUP, &Message::FetchProposals(View(3), vec![Seq(4), Seq(6)])),
         seed(GROUP, &Message::History(Seq(3), vec![digest; 2])),
         seed(GROUP, &Record::History(Seq(3), vec![digest; 2])),
         seed(GROUP, &Record::Frame(samples::frame(1, 1))),

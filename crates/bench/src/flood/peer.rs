@@ -170,6 +170,7 @@ impl Chatter for A2mPbftEa {
             changes: 0,
             accepts: 0,
             lacks: Some(View(1)),
+            wishes: false,
         })
     }
 

@@ -45,10 +45,11 @@ impl Cluster {
         self.pbft()
     }
 
-    /// The parameters of A2M-PBFT-EA. It suspects by time alone, so how much slower a primary may be has no meaning there.
+    /// The parameters of A2M-PBFT-EA.
     #[must_use]
     pub fn a2m_pbft_ea(&self) -> troth_a2m_pbft_ea::Config {
-        parameters!(self, troth_a2m_pbft_ea::Config::DEFAULT)
+        let slower_by = self.timing.primary_slower_by;
+        troth_a2m_pbft_ea::Config { slower_by, ..parameters!(self, troth_a2m_pbft_ea::Config::DEFAULT) }
     }
 
     /// Entries that each log of a component has room for; nothing where the protocol uses no logs.

@@ -69,7 +69,11 @@ impl Served for A2mPbftEa {
                 }
                 [Some(corrupted), Some(honest), stale].into_iter().flatten().collect()
             }
-            Message::Want(_) | Message::Stable(_) | Message::FetchHistory(_) | Message::History(..) => {
+            Message::Want(_)
+            | Message::Stable(_)
+            | Message::FetchHistory(_)
+            | Message::History(..)
+            | Message::FetchProposals(..) => {
                 vec![liar.rubbish(), honest]
             }
         }
@@ -99,6 +103,7 @@ fn other_status(liar: &Liar, status: Status, to: ReplicaId) -> Status {
         changes: u128::from(claim),
         accepts: u128::from(claim),
         lacks: None,
+        wishes: claim.is_multiple_of(2),
     }
 }
 

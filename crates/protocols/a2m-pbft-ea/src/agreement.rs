@@ -12,7 +12,7 @@ use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View
 
 impl Agreement for A2mPbftEa {
     const NAME: &'static str = "a2m-pbft-ea";
-    const MESSAGE_KINDS: u8 = 6;
+    const MESSAGE_KINDS: u8 = 7;
     const PROVES_REPLIES: bool = true;
     type Body = Body;
     type Message = Message;
@@ -55,8 +55,7 @@ impl Agreement for A2mPbftEa {
                 self.progress(cx);
             }
         }
-        let at = self.after(cx, self.config.status_interval);
-        cx.set_timer(Timer::Status, at);
+        self.watch_status(cx);
     }
 
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
@@ -95,6 +94,7 @@ impl Agreement for A2mPbftEa {
             Message::Stable(proof) => self.adopt_stable(cx, &proof),
             Message::FetchHistory(at) => self.show_history(cx, from, at),
             Message::History(at, values) => self.take_history(cx, from, at, &values),
+            Message::FetchProposals(view, asked) => self.show_proposals(cx, from, view, &asked),
         }
         self.progress(cx);
     }
@@ -112,6 +112,8 @@ impl Agreement for A2mPbftEa {
             Timer::Deadline => {}
             Timer::Overdue => self.on_overdue(cx),
             Timer::Fetch => self.on_fetch_timer(cx),
+            Timer::Pace => self.on_pace_timer(cx),
+            Timer::Overtaken => self.on_overtaken_timer(cx),
         }
         self.progress(cx);
     }
@@ -261,8 +263,8 @@ impl Agreement for A2mPbftEa {
             votes: true,
             accused: self.group.all().filter(|replica| self.accused.contains(*replica)).collect(),
             suspicions: self.suspicions,
-            primary_wait: None,
-            agreement: None,
+            primary_wait: self.pace.waited(),
+            agreement: self.pace.agreement(),
         }
     }
 

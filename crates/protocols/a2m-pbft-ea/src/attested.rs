@@ -234,7 +234,7 @@ impl Authentic for Message {
             Self::Attested(message) => message.claims(group, claims),
             Self::Want(wanted) => wanted.claims(group, claims),
             // The link vouches for it, to this replica alone.
-            Self::Status(_) => Ok(()),
+            Self::Status(_) | Self::FetchProposals(..) => Ok(()),
             // A certificate must show whether it is true.
             Self::FetchHistory(_) | Self::History(..) => Ok(()),
             Self::Stable(proof) => proof.claims(group, claims),

@@ -168,12 +168,21 @@ impl A2mPbftEa {
         if self.delivered >= stable || self.repairing {
             return;
         }
+        self.lagged = true;
         if self.delivered.0 + self.config.window <= stable.0 {
             self.fetch_stable_state(cx);
         } else if !self.behind {
             self.behind = true;
             let at = self.after(cx, 4 * self.config.status_interval);
             cx.set_timer(Timer::Behind, at);
+        }
+    }
+
+    /// It has caught up.
+    pub(crate) fn notice_end_of_lag(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.behind && !self.lags() {
+            self.behind = false;
+            cx.cancel_timer(Timer::Behind);
         }
     }
 

@@ -17,6 +17,9 @@ pub struct Config {
     pub pipeline: u64,
     /// Microseconds until a replica that waits for the execution of a request wants the next view.
     pub request_timeout: u64,
+    /// A primary under which requests wait longer than so many times what the others take to agree, for each of two phases, is
+    /// found wanting (A2MPBFTEA-P2).
+    pub slower_by: u64,
     /// Microseconds until a replica that waits for a NEWVIEW, and knows that a quorum does, wants the next view.
     pub view_timeout: u64,
     /// Microseconds between status messages while something is under way.
@@ -37,6 +40,7 @@ impl Config {
         window: 256,
         pipeline: 4,
         request_timeout: 1_000_000,
+        slower_by: 4,
         view_timeout: 1_000_000,
         status_interval: 100_000,
         clock_bound: 2_000_000,
@@ -61,6 +65,9 @@ impl Config {
     pub fn check(&self) -> Result<(), &'static str> {
         // A window of less than two intervals stalls at its edge (F-P8).
         troth_blocks::check_window(self.interval, self.window, self.pipeline)?;
+        if self.slower_by == 0 {
+            return Err("a primary that is as fast as the others must not be found wanting for it");
+        }
         // What a VIEWCHANGE shows of a whole window fits a message that everybody decodes.
         if self.window > MAX_WINDOW {
             return Err("the window must be at most 8192 batches");

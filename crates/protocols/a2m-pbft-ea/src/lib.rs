@@ -5,7 +5,8 @@
 //! `docs/protocols/a2m-pbft-ea.md`; the labels there stand at the code as `rule!` marks. The files follow the paper:
 //! [`place`] the logs and their slots (§4.3.1), [`mod@normal`] the three phases (§4.3.1), [`mod@checkpoint`] garbage
 //! collection, [`mod@suspicion`], [`mod@view_change`] and [`mod@new_view`] view changes (appendix A), [`mod@evidence`]
-//! what a VIEWCHANGE proves, [`mod@choose`] what a new view starts from, [`mod@retransmission`] status messages,
+//! what a VIEWCHANGE proves, [`mod@choose`] what a new view starts from, [`mod@pace`] slow
+//! and unfair primaries (ADR 3), [`mod@retransmission`] status messages,
 //! [`mod@replies`] the history and what clients are shown of it
 //! (§4.2.1), [`mod@recovery`] the start from the log.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod known_views;
 mod message;
 mod new_view;
 mod normal;
+mod pace;
 pub mod place;
 mod recovery;
 mod replies;

@@ -270,6 +270,8 @@ pub struct Status {
     pub accepts: u128,
     /// An earlier view whose NEWVIEW it needs, to judge a later one.
     pub lacks: Option<View>,
+    /// Whether it would rather have the next view's primary.
+    pub wishes: bool,
 }
 
 impl Status {
@@ -297,6 +299,8 @@ pub enum Message {
     FetchHistory(Seq),
     /// What the sender's history holds from a number on.
     History(Seq, Vec<Digest>),
+    /// Asks for the PREPREPAREs of these numbers of a view, for which the one that is asked has voted.
+    FetchProposals(View, Vec<Seq>),
 }
 
 /// What must survive a crash besides the attested messages.

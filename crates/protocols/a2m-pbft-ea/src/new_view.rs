@@ -203,6 +203,8 @@ impl A2mPbftEa {
         for timer in [Timer::NewView, Timer::Forward, Timer::Request] {
             cx.cancel_timer(timer);
         }
+        self.forget_pace(cx);
+        self.begin_pace(cx);
         self.begin(message, new_view);
         self.adopt_base(cx, new_view);
         rule!("A2MPBFTEA-R4");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::Admitted;
 use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
-use troth_types::{Batch, Configuration, Digest, Hasher, ReplicaId, Seq, Time};
+use troth_types::{Batch, Configuration, Digest, Hasher, ReplicaId, Seq};
 
 /// Takes a vote among those for a number; whether it is the first of its sender.
 fn enter(votes: &mut BTreeMap<ReplicaId, Arc<Attested>>, vote: &Arc<Attested>) -> bool {
@@ -143,6 +143,7 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.prepares, message));
         self.heard(message, vote.seq, first);
+        self.notice_withheld(vote.seq);
     }
 
     /// COMMIT ⟨v, n, d⟩.
@@ -153,6 +154,10 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.commits, message));
         self.heard(message, vote.seq, first);
+        self.notice_withheld(vote.seq);
+        if first {
+            self.time_commit(cx, message.from, vote);
+        }
     }
 
     /// COMMIT(NEWVIEW) ⟨v, H(NEWVIEW)⟩.
@@ -191,6 +196,7 @@ impl A2mPbftEa {
             proposal.into_iter().for_each(|proposal| cx.persist(Record::Proposal(proposal)));
             self.prepared_up_to = seq;
             let vote = self.vote(seq, digest);
+            self.time_agreement(cx, vote);
             self.attest(cx, Body::Prepare(vote));
         }
     }
@@ -278,6 +284,7 @@ impl A2mPbftEa {
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, batch: Batch) {
         let Some(ordered) = self.ordered(seq, &batch) else { return };
         self.delivered = seq;
+        self.committed_at.note(seq, cx.now());
         // What it did not vote for it executes all the same, and must be able to execute again.
         for frame in self.frames.log(&batch.frames) {
             cx.remember(Record::Frame(frame.into_inner()));
@@ -305,9 +312,10 @@ impl A2mPbftEa {
     pub(crate) fn executed(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         self.append(cx, reached, outcome);
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
+        let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in outcome.done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, Time(0)) {
+            if let Some(digest) = self.pool.done(*client, *number, committed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

@@ -3,6 +3,7 @@
 
 use crate::message::{Attested, Message, Status};
 use crate::state::{A2mPbftEa, Slot, Timer};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use troth_core::{Cx, To, rule};
@@ -20,12 +21,17 @@ const SELDOM: u64 = 4;
 const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
 /// was has come by then.
-const SOON: u64 = 32;
+pub(crate) const SOON: u64 = 32;
+/// Proposals asked for at once.
+pub(crate) const MOST_PROPOSALS: usize = 64;
+/// How often each of those who voted for a number is asked for its proposal; a status asks everybody.
+const ASKED: usize = 2;
 
 impl A2mPbftEa {
     /// Compares notes, and asks for what is missing.
     pub(crate) fn on_status_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.round += 1;
+        self.lateness.note(self.status_due, cx.now());
         if self.busy() || self.round.is_multiple_of(IDLE_FACTOR) {
             cx.send(To::Others, Message::Status(self.status_message()));
         }
@@ -35,17 +41,23 @@ impl A2mPbftEa {
             cx.fetch_frames(To::Others, missing);
         }
         self.reconsider = true;
-        let at = self.after(cx, self.config.status_interval);
-        cx.set_timer(Timer::Status, at);
+        self.watch_status(cx);
+    }
+
+    /// Compares notes again after a while.
+    pub(crate) fn watch_status(&mut self, cx: &mut Cx<'_, Self>) {
+        self.status_due = self.after(cx, self.config.status_interval);
+        cx.set_timer(Timer::Status, self.status_due);
     }
 
     /// Whether anything is under way that a lost message could hold up.
     fn busy(&self) -> bool {
         let beyond_stable = !self.slots.is_empty() || self.delivered > self.stable.0;
-        !self.pool.is_empty() || !self.active || beyond_stable || self.delivered < self.stable.0
+        let behind = self.delivered < self.stable.0;
+        !self.pool.is_empty() || !self.active || self.wanting || beyond_stable || behind
     }
 
-    fn status_message(&self) -> Status {
+    pub(crate) fn status_message(&self) -> Status {
         // What was executed without this replica's own COMMIT it must still commit to: no later number comes before.
         rule!("A2MPBFTEA-R13");
         let done = self.delivered.min(self.committed_up_to.max(self.stable.0));
@@ -72,6 +84,7 @@ impl A2mPbftEa {
             changes: self.present_changes().fold(0, bit),
             accepts: self.known_views.accepts(self.view).fold(0, bit),
             lacks: self.known_views.asks_for(&self.group, self.round),
+            wishes: self.wanting,
         }
     }
 
@@ -84,6 +97,7 @@ impl A2mPbftEa {
         if from == self.me {
             return;
         }
+        self.note_wish(from, status);
         rule!("A2MPBFTEA-R8");
         let now = cx.now();
         let answered = self.answered.get(&from);
@@ -162,7 +176,7 @@ impl A2mPbftEa {
 
     /// Asks soon for what was named and is not here.
     pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.frames.lacks_any() && !self.fetching {
+        if (self.withheld || self.frames.lacks_any()) && !self.fetching {
             self.fetching = true;
             cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
         }
@@ -179,6 +193,72 @@ impl A2mPbftEa {
         if !missing.is_empty() {
             cx.fetch_frames(to, missing);
         }
+        self.ask_proposals(cx);
+    }
+
+    /// Somebody voted for a number: the primary may have left this replica out, and must not have it wait for the next status
+    /// each time.
+    pub(crate) fn notice_withheld(&mut self, seq: Seq) {
+        let lacks = |slot: &Slot| slot.proposal.is_none() && slot.asked == 0;
+        let near = self.active && seq > self.delivered && seq <= self.named_up_to();
+        self.withheld |= near && self.slots.get(&seq).is_some_and(lacks);
+    }
+
+    /// Asks backups that voted for a number for its proposal, one after the other.
+    fn ask_proposals(&mut self, cx: &mut Cx<'_, Self>) {
+        self.withheld = false;
+        if !self.active || self.is_primary() {
+            return;
+        }
+        rule!("A2MPBFTEA-R19");
+        let (primary, from, up_to) = (self.primary(), self.delivered.next(), self.named_up_to());
+        let mut asked: BTreeMap<ReplicaId, Vec<Seq>> = BTreeMap::new();
+        for (seq, slot) in self.slots.range_mut(from..).take_while(|(seq, _)| **seq <= up_to) {
+            let voters = slot.backups(primary);
+            if slot.proposal.is_none() && slot.asked < ASKED * voters.len() {
+                let of_voter = asked.entry(voters[slot.asked % voters.len()]).or_default();
+                if of_voter.len() < MOST_PROPOSALS {
+                    of_voter.push(*seq);
+                    slot.asked += 1;
+                }
+            }
+        }
+        self.withheld = !asked.is_empty();
+        for (voter, seqs) in asked {
+            cx.send(To::One(voter), Message::FetchProposals(self.view, seqs));
+        }
+    }
+
+    /// Shows proposals to a replica that the primary may have left out.
+    pub(crate) fn show_proposals(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        from: ReplicaId,
+        view: View,
+        asked: &[Seq],
+    ) {
+        if from == self.me || view != self.entered {
+            return cx.ignore(from, "it asks for the proposals of another view");
+        }
+        rule!("A2MPBFTEA-R20");
+        if self.shown_proposals.get(&from).is_some_and(|until| *until > cx.now()) {
+            return cx.ignore(from, "it was shown proposals just now");
+        }
+        let mut asked: Vec<Seq> = asked.iter().take(MOST_PROPOSALS).copied().collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let proposal = |seq: &Seq| self.slots.get(seq).and_then(|slot| slot.proposal.clone());
+        let found: Vec<Arc<Attested>> = asked.iter().filter_map(proposal).collect();
+        if found.is_empty() {
+            return;
+        }
+        let each = self.config.status_interval / (SELDOM * MOST_PROPOSALS as u64);
+        let until = self.after(cx, (each * found.len() as u64).max(1));
+        self.shown_proposals.insert(from, until);
+        for seq in asked {
+            self.pace.waited_for(seq, self.config.status_interval / SOON);
+        }
+        found.into_iter().for_each(|proposal| cx.send(To::One(from), Message::Attested(proposal)));
     }
 }
 

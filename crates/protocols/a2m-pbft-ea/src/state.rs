@@ -7,7 +7,8 @@ use crate::place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::{
-    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, RequestPool, Voters,
+    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, Lateness, OrderedAt, Pace,
+    RequestPool, Shown, Voters,
 };
 use troth_core::{Cx, Reached, Ticket, To, rule};
 use troth_trusted::CounterValue;
@@ -34,8 +35,12 @@ pub enum Timer {
     Deadline,
     /// The application's deadline was due a request's patience ago: want the next view.
     Overdue,
-    /// Frames that somebody named have not come: ask for them.
+    /// Frames that somebody named have not come, or proposals that somebody voted for: ask for them.
     Fetch,
+    /// Look at how fast the primary orders.
+    Pace,
+    /// The oldest pending requests were shown to the primary a while ago.
+    Overtaken,
 }
 
 /// One sequence number of the view that this replica entered last.
@@ -49,6 +54,8 @@ pub(crate) struct Slot {
     pub(crate) commits: BTreeMap<ReplicaId, Arc<Attested>>,
     /// When messages of this number were sent last.
     pub(crate) sent: Time,
+    /// How often those who voted were asked for the proposal.
+    pub(crate) asked: usize,
 }
 
 fn of(votes: &BTreeMap<ReplicaId, Arc<Attested>>, digest: &Digest) -> Voters {
@@ -60,6 +67,15 @@ impl Slot {
     /// What the primary proposed.
     pub(crate) fn proposed(&self) -> Option<Digest> {
         self.proposal.as_ref().and_then(|proposal| proposal.voted()).map(|vote| vote.digest)
+    }
+
+    /// Backups that voted for something.
+    pub(crate) fn backups(&self, primary: ReplicaId) -> Vec<ReplicaId> {
+        let voters = self.prepares.keys().chain(self.commits.keys()).copied();
+        let mut backups: Vec<ReplicaId> = voters.filter(|from| *from != primary).collect();
+        backups.sort_unstable();
+        backups.dedup();
+        backups
     }
 
     /// The batch that the primary proposed.
@@ -154,11 +170,36 @@ pub struct A2mPbftEa {
     pub(crate) frames: FrameStore,
     /// Somebody is about to be asked for missing frames.
     pub(crate) fetching: bool,
+    /// Somebody may have voted for a proposal that is not here.
+    pub(crate) withheld: bool,
+    /// Until when each replica is shown no proposals, as it was shown some.
+    pub(crate) shown_proposals: BTreeMap<ReplicaId, Time>,
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
-    /// When that one has waited too long.
+    /// When that one has waited too long, and whether it did while this replica was behind.
     pub(crate) request_due: Time,
+    pub(crate) time_is_over: bool,
+    /// How fast batches are agreed on.
+    pub(crate) pace: Pace,
+    /// The timer of the next look at the primary is set, and for when.
+    pub(crate) looking: bool,
+    pub(crate) look_due: Time,
+    /// For when the timer of the next status is set.
+    pub(crate) status_due: Time,
+    /// How late this replica comes to its timers.
+    pub(crate) lateness: Lateness,
+    /// When the batches committed that are handed to the executor.
+    pub(crate) committed_at: OrderedAt,
+    /// The oldest requests, as they were shown to the primary.
+    pub(crate) shown: Option<Shown>,
+    /// Whether it finds the primary of the view wanting.
+    pub(crate) wanting: bool,
+    /// Who of the others would rather have the next view's primary.
+    pub(crate) wished_by: Voters,
+    /// Whether it has been behind since it looked at the primary last, and whether it passed over that look for this.
+    pub(crate) lagged: bool,
+    pub(crate) spared: bool,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Attested>>>,
@@ -233,9 +274,23 @@ impl A2mPbftEa {
             favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             frames: FrameStore::default(),
             fetching: false,
+            withheld: false,
+            shown_proposals: BTreeMap::new(),
             timed: None,
             gave_way: false,
             request_due: Time::default(),
+            time_is_over: false,
+            pace: Pace::default(),
+            looking: false,
+            look_due: Time::default(),
+            status_due: Time::default(),
+            lateness: Lateness::default(),
+            committed_at: OrderedAt::default(),
+            shown: None,
+            wanting: false,
+            wished_by: Voters::NONE,
+            lagged: false,
+            spared: false,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
             checkpoint_votes: BTreeMap::new(),
@@ -310,6 +365,11 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-R6");
         let under_way = self.delivered.max(self.started.end()).max(self.stable.0).max(self.awaited);
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
+    }
+
+    /// Whether it has yet to execute what it knows to be stable.
+    pub(crate) fn lags(&self) -> bool {
+        self.repairing || self.delivered < self.stable.0
     }
 
     /// A local time in the future.
@@ -388,6 +448,7 @@ impl A2mPbftEa {
             // Nothing is asked of logs whose ends are not known.
             return;
         }
+        self.follow_wishes(cx);
         self.follow_wants(cx);
         if std::mem::take(&mut self.reconsider) {
             self.try_judge(cx);
@@ -398,9 +459,11 @@ impl A2mPbftEa {
         self.try_commit(cx);
         self.try_execute(cx);
         self.try_checkpoint(cx);
+        self.notice_end_of_lag(cx);
         self.try_propose(cx);
         self.extend(cx);
         self.watch_oldest(cx);
+        self.watch_pace(cx);
         self.watch_fetch(cx);
     }
 }

@@ -5,62 +5,49 @@ use crate::message::{Body, WantViewChange, Wanted};
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use troth_blocks::Shown;
 use troth_core::{Cx, To, rule};
 use troth_trusted::a2m::Nonce;
 use troth_types::View;
 
-/// Frames shown to the primary at once.
-const MOST_SHOWN: usize = 64;
-
 impl A2mPbftEa {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
-    /// executed ones give way one after the other: each has no more than its own time from when it came.
+    /// executed ones give way one after the other: each has no more than its own time from when it came. One that has yet to
+    /// execute what is stable waits for itself, for what it waits for may have been executed there: it begins to wait for
+    /// nothing, and wants nothing before it has.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTEA-V1");
-        let oldest = if self.active { self.pool.oldest().map(|(order, _)| order) } else { None };
+        let waits_on = self.timed.is_some() && self.pool.oldest().map(|(order, _)| order) == self.timed;
+        if self.active && self.lags() && waits_on {
+            // The time runs on: who could have this replica behind again and again would never be found out.
+            return;
+        }
+        if std::mem::take(&mut self.time_is_over) && waits_on {
+            cx.set_timer(Timer::Request, cx.now());
+        }
+        let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
         let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
             return;
         }
         self.timed = oldest;
-        if oldest.is_some() {
-            let patience = self.back_off.of(self.config.request_timeout);
-            if gave_way {
-                // Whoever has all of its own give way, just before they are shown, must not end the view with the time that
-                // the first of them had.
-                let due = self.pool.oldest_came().unwrap_or_default().after(patience);
-                if due > self.request_due {
-                    self.request_due = due;
-                    cx.set_timer(Timer::Request, due);
-                }
-                return;
-            }
-            self.request_due = self.after(cx, patience);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 2));
-            cx.set_timer(Timer::Request, self.request_due);
-        } else {
+        let Some(order) = oldest else {
             cx.cancel_timer(Timer::Forward);
-            cx.cancel_timer(Timer::Request);
+            return cx.cancel_timer(Timer::Request);
+        };
+        let patience = self.back_off.of(self.config.request_timeout);
+        let came = self.pool.oldest_came().unwrap_or_default();
+        if self.shown.is_some_and(|shown| shown.has(order)) {
+            cx.cancel_timer(Timer::Forward);
+        } else {
+            cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));
         }
-    }
-
-    /// Shows the oldest pending frames to the primary: their clients may have sent them to some only.
-    pub(crate) fn show_oldest(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active || self.is_primary() {
-            return;
-        }
-        let oldest = self.pool.waiting_since(cx.now(), MOST_SHOWN, Shown::MOST_BYTES);
-        let frames = oldest.digests().filter_map(|digest| self.frames.get(digest).cloned()).collect();
-        let frames = self.ask_favours(cx, frames);
-        if !frames.is_empty() {
-            cx.show_frames(To::One(self.primary()), frames);
-        }
-        // They may be lost on the way: one that waits alone would leave alone.
-        if self.timed.is_some() {
-            let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Forward, self.after(cx, patience / 8));
+        // Whoever has all of its own give way, just before they are shown, must not end the view with the time that the
+        // first of them had.
+        let due = if gave_way { came.after(patience) } else { self.after(cx, patience) };
+        if !gave_way || due > self.request_due {
+            self.request_due = due;
+            cx.set_timer(Timer::Request, due);
         }
     }
 
@@ -79,17 +66,21 @@ impl A2mPbftEa {
 
     /// The deadline has been due for long.
     pub(crate) fn on_overdue(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.deadline_due(cx) {
+        if self.active && !self.lags() && self.deadline_due(cx) {
             self.suspect(cx, "it lets no agreed time pass");
         } else if self.active {
-            // The clock was set back meanwhile.
+            // The clock was set back meanwhile, or it is behind.
             self.watch_deadline(cx);
         }
     }
 
     /// The oldest pending request has waited too long.
     pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.timed.is_some() {
+        if self.active && self.lags() && self.timed.is_some() {
+            rule!("A2MPBFTEA-V1");
+            // What it waits for may be executed in what it lacks.
+            self.time_is_over = true;
+        } else if self.active && self.timed.is_some() {
             self.suspect(cx, "the oldest request waits too long");
         }
     }
@@ -116,15 +107,21 @@ impl A2mPbftEa {
 
     /// Wants the next view; before anybody is told, a nonce is drawn.
     pub(crate) fn suspect(&mut self, cx: &mut Cx<'_, Self>, reason: &'static str) {
-        let to = self.view.next();
-        if self.wanted_view >= to {
-            return;
+        if self.wanted_view <= self.view {
+            self.suspicions += 1;
+            cx.suspect(self.primary(), reason);
+            self.want_next(cx);
         }
-        self.suspicions += 1;
-        cx.suspect(self.primary(), reason);
-        self.wanted_view = to;
-        let ticket = self.ticket(Asked::Nonce(to));
-        cx.draw(ticket);
+    }
+
+    /// Has a nonce drawn, to want the next view with.
+    pub(crate) fn want_next(&mut self, cx: &mut Cx<'_, Self>) {
+        let to = self.view.next();
+        if self.wanted_view < to {
+            self.wanted_view = to;
+            let ticket = self.ticket(Asked::Nonce(to));
+            cx.draw(ticket);
+        }
     }
 
     /// WANTVIEWCHANGE ⟨v_to, z⟩_σi, once the nonce is there.

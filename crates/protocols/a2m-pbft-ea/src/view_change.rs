@@ -19,6 +19,7 @@ impl A2mPbftEa {
         self.reconsider = true;
         self.waits_for_view = false;
         self.timed = None;
+        self.forget_pace(cx);
         // What is still needed is named again by the NEWVIEW; what nobody has must not hide it.
         self.frames.want_nothing();
         for timer in [Timer::NewView, Timer::Forward, Timer::Request] {

@@ -6,6 +6,7 @@ use crate::message::{
     Accept, Attested, Body, Checkpoint, Committed, Message, NewView, PrePrepare, Record, StableProof, Status,
     ViewChange, Vote, WantViewChange, Wanted,
 };
+use crate::retransmission::MOST_PROPOSALS;
 use std::sync::Arc;
 use troth_auth::{decode_attestation, encode_attestation};
 use troth_trusted::a2m::{Attestation, LOGS};
@@ -264,6 +265,7 @@ impl Wire for Status {
         self.changes.encode(out);
         self.accepts.encode(out);
         self.lacks.encode(out);
+        self.wishes.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
@@ -275,6 +277,7 @@ impl Wire for Status {
             changes: Wire::decode(reader)?,
             accepts: Wire::decode(reader)?,
             lacks: Wire::decode(reader)?,
+            wishes: Wire::decode(reader)?,
         })
     }
 }
@@ -307,6 +310,11 @@ impl Wire for Message {
                 from.encode(out);
                 put_list(out, values);
             }
+            Self::FetchProposals(view, asked) => {
+                out.push(6);
+                view.encode(out);
+                put_list(out, asked);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -317,6 +325,10 @@ impl Wire for Message {
             3 => Self::Stable(Wire::decode(reader)?),
             4 => Self::FetchHistory(Wire::decode(reader)?),
             5 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
+            6 => Self::FetchProposals(
+                Wire::decode(reader)?,
+                reader.list("numbers of proposals", MOST_PROPOSALS)?,
+            ),
             other => return Err(Malformed::Tag("an A2M-PBFT-EA message", u64::from(other))),
         })
     }

@@ -34,6 +34,7 @@ fn config(options: &Options) -> Config {
         view_timeout: options.view_timeout,
         status_interval: options.status_interval,
         clock_bound: options.clock_bound(),
+        slower_by: Config::DEFAULT.slower_by,
         limits: limits(options),
         literal,
     }
@@ -111,6 +112,7 @@ impl Protocol for A2mPbftEaWorld {
             Sent::Stable(_) => "STABLE",
             Sent::FetchHistory(_) => "FETCH-HISTORY",
             Sent::History(..) => "HISTORY",
+            Sent::FetchProposals(..) => "FETCH-PROPOSALS",
         }
     }
 
@@ -124,7 +126,7 @@ impl Protocol for A2mPbftEaWorld {
         if pending > clients * options.client_window {
             return Some(format!("{pending} requests pending of {clients} clients"));
         }
-        let (slots, most) = (agreement.history().len() as u64, 4 * options.window + 64);
+        let (slots, most) = (agreement.history().len() as u64, options.most_history());
         if slots > most {
             return Some(format!("{slots} slots of the history kept, at most {most}"));
         }

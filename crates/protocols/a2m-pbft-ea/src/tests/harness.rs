@@ -94,6 +94,12 @@ pub(super) fn logs(group: &Group, replica: ReplicaId) -> Logs {
     InProcessLogs::new(A2m::start(identity, Certifier::Mac(key()), VolatileStore, log_room([400; LOGS])))
 }
 
+/// The same with room for a whole window and more.
+pub(super) fn roomy(group: &Group, replica: ReplicaId) -> Logs {
+    let identity = identity(group, replica);
+    InProcessLogs::new(A2m::start(identity, Certifier::Mac(key()), VolatileStore, log_room([1 << 14; LOGS])))
+}
+
 /// Has a slot filled with a body's digest.
 pub(super) fn attested(group: &Group, logs: &mut Logs, from: ReplicaId, body: Body) -> Message {
     let (log, slot) = crate::place::of(&body).expect("it has a slot");

@@ -5,6 +5,7 @@ mod craft;
 mod harness;
 mod histories;
 mod normal;
+mod pace;
 mod reads;
 mod restart;
 mod stable;

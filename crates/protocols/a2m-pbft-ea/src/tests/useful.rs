@@ -78,12 +78,14 @@ fn questions_and_what_nobody_asked_for_bring_nothing() {
         changes: 0,
         accepts: 0,
         lacks: None,
+        wishes: false,
     };
     let start = Accept { view: View(900), new_view: Digest([1; 32]) };
     let mut bench = Bench::new(1);
     for message in [
         Message::Status(status),
         Message::FetchHistory(Seq(1)),
+        Message::FetchProposals(View(0), vec![Seq(1)]),
         Message::History(Seq(1), vec![Digest([1; 32]); 40]),
         Message::History(Seq(2), vec![Digest([1; 32]); 40]),
         Message::Stable(Arc::default()),

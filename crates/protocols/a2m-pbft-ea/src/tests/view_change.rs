@@ -16,6 +16,7 @@ pub(super) fn kind(message: &Message) -> &'static str {
         Message::Stable(_) => "STABLE",
         Message::FetchHistory(_) => "FETCH-HISTORY",
         Message::History(..) => "HISTORY",
+        Message::FetchProposals(..) => "FETCH-PROPOSALS",
     }
 }
 
@@ -216,6 +217,7 @@ fn who_lacks_a_start_that_others_let_go_is_shown_what_ended_the_way_back() {
         changes: 0,
         accepts: 0,
         lacks: Some(View(1)),
+        wishes: false,
     };
     net.tell(1, 0, Message::Status(status));
     let shows = |name: &str| net.sent(0, |message| kind(message) == name);

@@ -26,6 +26,7 @@ fn samples() -> Vec<Message> {
         changes: 5,
         accepts: 3,
         lacks: Some(View(2)),
+        wishes: true,
     };
     let attested = [certificate.0, certificate.1[0].clone(), committed.commit, one, start, accepted, later];
     let mut messages: Vec<Message> = attested.into_iter().map(Message::Attested).collect();
@@ -33,6 +34,7 @@ fn samples() -> Vec<Message> {
     messages.push(Message::Status(status));
     messages.push(Message::Stable(Arc::new(StableProof { votes })));
     messages.push(Message::FetchHistory(Seq(3)));
+    messages.push(Message::FetchProposals(View(3), vec![Seq(4), Seq(6)]));
     messages.push(Message::History(Seq(3), vec![Digest([5; 32]), Digest([6; 32])]));
     messages
 }
