@@ -29,6 +29,8 @@ struct Wanted {
     last: Seq,
     /// When it was asked for last.
     asked: Option<Time>,
+    /// When it was asked of others than the one that was asked first.
+    asked_others: Option<Time>,
 }
 
 impl FrameStore {
@@ -76,7 +78,7 @@ impl FrameStore {
             match self.frames.get_mut(digest) {
                 Some(held) => held.used = held.used.max(seq),
                 None => {
-                    let wanted = Wanted { first: seq, last: seq, asked: None };
+                    let wanted = Wanted { first: seq, last: seq, asked: None, asked_others: None };
                     let wanted = self.wanted.entry(*digest).or_insert(wanted);
                     (wanted.first, wanted.last) = (wanted.first.min(seq), wanted.last.max(seq));
                     complete = false;
@@ -125,13 +127,39 @@ impl FrameStore {
     /// `asked_before`, those of the lowest batches, at most `most`. They count as asked for `now`.
     pub fn ask_first(&mut self, most: usize, up_to: Seq, now: Time, asked_before: Time) -> Vec<Digest> {
         let due = |wanted: &Wanted| wanted.asked.is_none_or(|asked| asked < asked_before);
+        let due = self.due(most, up_to, due);
+        for digest in &due {
+            self.wanted.entry(*digest).and_modify(|wanted| wanted.asked = Some(now));
+        }
+        due
+    }
+
+    /// Of those that were asked for first up to `since`, the ones that nobody else was asked for since `asked_before`. They
+    /// count as asked of others `now`.
+    pub fn ask_next(
+        &mut self,
+        most: usize,
+        up_to: Seq,
+        now: Time,
+        since: Time,
+        asked_before: Time,
+    ) -> Vec<Digest> {
+        let due = self.due(most, up_to, |wanted| {
+            wanted.asked.is_some_and(|asked| asked <= since)
+                && wanted.asked_others.is_none_or(|asked| asked < asked_before)
+        });
+        for digest in &due {
+            self.wanted.entry(*digest).and_modify(|wanted| wanted.asked_others = Some(now));
+        }
+        due
+    }
+
+    /// What is missing of batches up to this one and `due`, that of the lowest batches first.
+    fn due(&self, most: usize, up_to: Seq, due: impl Fn(&Wanted) -> bool) -> Vec<Digest> {
         let wanted = self.wanted.iter().filter(|(_, wanted)| wanted.first <= up_to && due(wanted));
         let mut wanted: Vec<_> = wanted.map(|(digest, wanted)| (wanted.first, *digest)).collect();
         wanted.sort_unstable();
         wanted.truncate(most);
-        for (_, digest) in &wanted {
-            self.wanted.entry(*digest).and_modify(|wanted| wanted.asked = Some(now));
-        }
         wanted.into_iter().map(|(_, digest)| digest).collect()
     }
 

@@ -11,8 +11,6 @@ struct Probe {
     voters: Voters,
     /// Who committed before this replica did and says nothing by it.
     early: Voters,
-    /// What is no part of it: a backup had to wait for the proposal.
-    waited: u64,
 }
 
 /// What a replica measures of a primary and of the others, and what follows. Times are microseconds of its clock.
@@ -55,7 +53,7 @@ impl Pace {
     pub fn prepared(&mut self, seq: Seq, now: Time, committed: impl Iterator<Item = ReplicaId>) {
         if self.probe.is_none() {
             let (voters, early) = (committed.collect(), Voters::NONE);
-            self.probe = Some(Probe { seq, began: now, voters, early, waited: 0 });
+            self.probe = Some(Probe { seq, began: now, voters, early });
         }
     }
 
@@ -72,7 +70,7 @@ impl Pace {
     ) {
         let early: Voters = before.collect();
         if self.probe.is_none() && early.count() + enough <= backups {
-            self.probe = Some(Probe { seq, began: now, voters: Voters::NONE, early, waited: 0 });
+            self.probe = Some(Probe { seq, began: now, voters: Voters::NONE, early });
         }
     }
 
@@ -85,17 +83,9 @@ impl Pace {
         }
         probe.voters.insert(backup);
         if probe.voters.count() >= enough {
-            self.probed += now.0.saturating_sub(probe.began.0).saturating_sub(probe.waited);
+            self.probed += now.0.saturating_sub(probe.began.0);
             self.probes += 1;
             self.probe = None;
-        }
-    }
-
-    /// A backup asked for a batch's proposal, which it had waited for in vain so long: the primary must not make agreements
-    /// look slow by leaving some out. Who asks without need takes no more than that from what is measured.
-    pub fn waited_for(&mut self, seq: Seq, waited: u64) {
-        if let Some(probe) = self.probe.as_mut().filter(|probe| probe.seq == seq) {
-            probe.waited = waited;
         }
     }
 
@@ -103,7 +93,9 @@ impl Pace {
     /// agreement they may, `least` what nobody is blamed for.
     pub fn look(&mut self, now: Time, waited: Option<u64>, times: u64, least: u64) -> Look {
         // A batch that too few others vote for says nothing for ever; they may be down.
-        let stuck = self.probe.is_some_and(|probe| probe.began.0 + least * Self::STUCK < now.0);
+        let stuck = self
+            .probe
+            .is_some_and(|probe| probe.began.0.saturating_add(least.saturating_mul(Self::STUCK)) < now.0);
         if stuck {
             self.probe = None;
         }

@@ -232,7 +232,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Hashes a slice of what checkpoints wait for.
     fn hash(&mut self, env: Env, out: &mut Outputs<A, X>) {
-        if !self.hashing {
+        if !self.hashing && !self.execution.hashing() {
             return;
         }
         self.hashed = if env.now > self.hashed.0 { (env.now, 0) } else { self.hashed };

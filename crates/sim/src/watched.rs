@@ -1,7 +1,7 @@
 //! The executor with an observer beside it: every batch that a replica executes, every checkpoint
 //! and every state that it takes over, told to the checkers and changed in nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,10 +53,13 @@ pub type Tap = Rc<RefCell<Vec<Observation>>>;
 pub struct Watched<X> {
     inner: X,
     tap: Tap,
-    /// The digest of a checkpoint comes only when the next one is taken, as that of a large state would.
+    /// The digest of a checkpoint comes only when the next one is taken, as that of a large state would, or when somebody asks
+    /// for a state that is not there.
     late: bool,
     /// Checkpoints without a digest.
     sealed: usize,
+    /// Somebody has asked for a state that is not there since a checkpoint was finished last.
+    asked: Cell<bool>,
     /// What it executed tentatively.
     tentative: VecDeque<(Ordered, Outcome)>,
 }
@@ -64,11 +67,11 @@ pub struct Watched<X> {
 impl<X: Execution> Watched<X> {
     /// Tells what `inner` does to `tap`.
     pub fn new(inner: X, tap: Tap, late: bool) -> Self {
-        Self { inner, tap, late, sealed: 0, tentative: VecDeque::new() }
+        Self { inner, tap, late, sealed: 0, asked: Cell::new(false), tentative: VecDeque::new() }
     }
 
     fn is_held_back(&self) -> bool {
-        self.late && self.sealed < 2
+        self.late && self.sealed < 2 && !self.asked.get()
     }
 
     /// The executor.
@@ -140,6 +143,7 @@ impl<X: Execution> Execution for Watched<X> {
         }
         let (seq, digest) = self.inner.poll_checkpoint(budget)?;
         self.sealed = self.sealed.saturating_sub(1);
+        self.asked.set(false);
         self.tell(Observation::Checkpoint { seq, digest });
         Some((seq, digest))
     }
@@ -150,7 +154,10 @@ impl<X: Execution> Execution for Watched<X> {
         self.inner.stable(seq);
     }
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
-        self.inner.serve(fetch)
+        let piece = self.inner.serve(fetch);
+        // A group may wait for this very state before it orders anything more.
+        self.asked.set(self.asked.get() || piece.is_none());
+        piece
     }
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
         self.inner.begin_install(seq, digest)

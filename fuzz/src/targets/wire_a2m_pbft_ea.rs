@@ -93,6 +93,7 @@ fn seeds() -> Vec<Vec<u8>> {
         changes: 5,
         accepts: 3,
         lacks: Some(View(1)),
+        wishes: true,
     };
     vec![
         seed(GROUP, &stable),

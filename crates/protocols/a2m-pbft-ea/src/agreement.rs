@@ -88,7 +88,7 @@ impl Agreement for A2mPbftEa {
 
     fn on_message(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, message: Verified<Message>) {
         match message.into_inner() {
-            Message::Attested(message) => self.on_attested(cx, &message),
+            Message::Attested(message) => self.on_attested(cx, from, &message),
             Message::Want(wanted) => self.on_want(&wanted),
             Message::Status(status) => self.on_status(cx, from, &status),
             Message::Stable(proof) => self.adopt_stable(cx, &proof),
@@ -313,13 +313,13 @@ impl Agreement for A2mPbftEa {
 
 impl A2mPbftEa {
     /// An attested message, whoever shows it.
-    fn on_attested(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Attested>) {
+    fn on_attested(&mut self, cx: &mut Cx<'_, Self>, by: ReplicaId, message: &Arc<Attested>) {
         if let Some((log, slot)) = place::of(&message.body).filter(|_| message.from == self.me) {
             let last = self.attested.get(&log).copied().unwrap_or_default().max(slot);
             self.attested.insert(log, last);
         }
         match &message.body {
-            Body::PrePrepare(proposal) => self.on_pre_prepare(cx, message, proposal),
+            Body::PrePrepare(proposal) => self.on_pre_prepare(cx, by, message, proposal),
             Body::Prepare(vote) => self.on_prepare(cx, message, *vote),
             Body::Commit(vote) => self.on_commit(cx, message, *vote),
             Body::Accept(accept) => self.on_accept(cx, message, *accept),

@@ -106,6 +106,7 @@ impl A2mPbftEa {
     pub(crate) fn on_pre_prepare(
         &mut self,
         cx: &mut Cx<'_, Self>,
+        by: ReplicaId,
         message: &Arc<Attested>,
         proposal: &PrePrepare,
     ) {
@@ -124,12 +125,15 @@ impl A2mPbftEa {
             self.heard(message, proposal.seq, false);
             return cx.ignore(from, "a PREPREPARE outside of the window");
         };
-        let first = slot.proposal.is_none();
+        let (first, asked) = (slot.proposal.is_none(), !slot.asked.is_empty());
         if first {
             slot.proposal = Some(message.clone());
             if proposal.seq <= self.named_up_to() {
                 self.frames.name(proposal.seq, &proposal.batch.frames);
             }
+        }
+        if first {
+            self.note_shown(by, from, asked);
         }
         self.heard(message, proposal.seq, first);
     }
@@ -143,7 +147,7 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.prepares, message));
         self.heard(message, vote.seq, first);
-        self.notice_withheld(vote.seq);
+        self.notice_withheld(cx, message.from, vote.seq);
     }
 
     /// COMMIT ⟨v, n, d⟩.
@@ -154,7 +158,7 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.commits, message));
         self.heard(message, vote.seq, first);
-        self.notice_withheld(vote.seq);
+        self.notice_withheld(cx, message.from, vote.seq);
         if first {
             self.time_commit(cx, message.from, vote);
         }

@@ -22,10 +22,14 @@ const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
 /// was has come by then.
 pub(crate) const SOON: u64 = 32;
-/// Proposals asked for at once.
+/// Proposals shown to one replica in the time in which one status of it is answered.
 pub(crate) const MOST_PROPOSALS: usize = 64;
+/// Proposals asked of one replica at once: it shows so many in the time until it is asked again (R20).
+const ROUND: usize = MOST_PROPOSALS * SELDOM as usize / SOON as usize;
 /// How often each of those who voted for a number is asked for its proposal; a status asks everybody.
 const ASKED: usize = 2;
+/// After so many proposals in a row that the primary shows it nobody has to help a replica any more.
+const HELPED: u64 = 64;
 
 impl A2mPbftEa {
     /// Compares notes, and asks for what is missing.
@@ -176,55 +180,91 @@ impl A2mPbftEa {
 
     /// Asks soon for what was named and is not here.
     pub(crate) fn watch_fetch(&mut self, cx: &mut Cx<'_, Self>) {
-        if (self.withheld || self.frames.lacks_any()) && !self.fetching {
+        if !self.fetching && (self.frames.lacks_any() || self.withheld().next().is_some()) {
             self.fetching = true;
             cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / SOON));
         }
     }
 
-    /// Asks the primary for what it named and has not come meanwhile, or everybody for what a new view needs. What does
-    /// not come is asked of all with the next status.
+    /// Asks the primary for what it named and has not come meanwhile, or everybody for what a new view needs; and everybody
+    /// for what the primary was asked for and did not send: it may have been shown to f others, with whom it goes on. What
+    /// does not come is asked of all with the next status.
     pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.fetching = false;
-        let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
+        let before = |micros| Time(cx.now().0.saturating_sub(micros));
+        let (asked_before, soon) =
+            (before(self.config.status_interval), before(self.config.status_interval / SOON));
         let (now, up_to) = (cx.now(), self.wants_up_to());
+        let works = self.active && !self.is_primary();
+        let kept_back = if works {
+            self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before)
+        } else {
+            Vec::new()
+        };
         let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
-        let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
+        if !kept_back.is_empty() {
+            rule!("A2MPBFTEA-R7");
+            cx.fetch_frames(To::Others, kept_back);
+        }
         if !missing.is_empty() {
-            cx.fetch_frames(to, missing);
+            cx.fetch_frames(if works { To::One(self.primary()) } else { To::Others }, missing);
         }
         self.ask_proposals(cx);
     }
 
-    /// Somebody voted for a number: the primary may have left this replica out, and must not have it wait for the next status
-    /// each time.
-    pub(crate) fn notice_withheld(&mut self, seq: Seq) {
-        let lacks = |slot: &Slot| slot.proposal.is_none() && slot.asked == 0;
+    /// Numbers whose proposals are not here though backups voted for them, with whom to ask next.
+    fn withheld(&self) -> impl Iterator<Item = (Seq, ReplicaId)> {
+        let works = self.active && !self.is_primary();
+        let (primary, first) = (self.primary(), self.delivered.next());
+        let last = if works { self.named_up_to().max(first) } else { first };
+        let lacking =
+            self.slots.range(first..=last).filter(move |(_, slot)| works && slot.proposal.is_none());
+        lacking.filter_map(move |(seq, slot)| {
+            let times = |voter: &ReplicaId| slot.asked.iter().filter(|asked| *asked == voter).count();
+            let voter = slot.backups(primary).min_by_key(times)?;
+            (times(&voter) < ASKED).then_some((*seq, voter))
+        })
+    }
+
+    /// Somebody voted for a number: the primary may have left this replica out. Who helped it last is asked at once.
+    pub(crate) fn notice_withheld(&mut self, cx: &mut Cx<'_, Self>, voter: ReplicaId, seq: Seq) {
         let near = self.active && seq > self.delivered && seq <= self.named_up_to();
-        self.withheld |= near && self.slots.get(&seq).is_some_and(lacks);
+        let helps = self.left_out.is_some_and(|(helper, _)| helper == voter);
+        let slot = self.slots.get_mut(&seq).filter(|slot| near && helps && slot.proposal.is_none());
+        if let Some(slot) = slot.filter(|slot| slot.asked.is_empty()) {
+            rule!("A2MPBFTEA-R19");
+            slot.asked.push(voter);
+            cx.send(To::One(voter), Message::FetchProposals(self.view, vec![seq]));
+        }
+    }
+
+    /// A proposal came, shown by the primary or by another: after being `asked`, or of its own accord.
+    pub(crate) fn note_shown(&mut self, by: ReplicaId, primary: ReplicaId, asked: bool) {
+        if by != primary && asked {
+            self.left_out = Some((by, 0));
+        } else if by == primary {
+            // One that shows every other proposal would have it wait for each of the rest.
+            self.left_out = self.left_out.map(|(helper, since)| (helper, since + 1));
+            self.left_out.take_if(|(_, since)| *since >= HELPED);
+        }
     }
 
     /// Asks backups that voted for a number for its proposal, one after the other.
     fn ask_proposals(&mut self, cx: &mut Cx<'_, Self>) {
-        self.withheld = false;
-        if !self.active || self.is_primary() {
-            return;
-        }
-        rule!("A2MPBFTEA-R19");
-        let (primary, from, up_to) = (self.primary(), self.delivered.next(), self.named_up_to());
         let mut asked: BTreeMap<ReplicaId, Vec<Seq>> = BTreeMap::new();
-        for (seq, slot) in self.slots.range_mut(from..).take_while(|(seq, _)| **seq <= up_to) {
-            let voters = slot.backups(primary);
-            if slot.proposal.is_none() && slot.asked < ASKED * voters.len() {
-                let of_voter = asked.entry(voters[slot.asked % voters.len()]).or_default();
-                if of_voter.len() < MOST_PROPOSALS {
-                    of_voter.push(*seq);
-                    slot.asked += 1;
-                }
+        for (seq, voter) in self.withheld() {
+            let of_voter = asked.entry(voter).or_default();
+            if of_voter.len() < ROUND {
+                of_voter.push(seq);
             }
         }
-        self.withheld = !asked.is_empty();
         for (voter, seqs) in asked {
+            rule!("A2MPBFTEA-R19");
+            for seq in &seqs {
+                if let Some(slot) = self.slots.get_mut(seq) {
+                    slot.asked.push(voter);
+                }
+            }
             cx.send(To::One(voter), Message::FetchProposals(self.view, seqs));
         }
     }
@@ -241,22 +281,19 @@ impl A2mPbftEa {
             return cx.ignore(from, "it asks for the proposals of another view");
         }
         rule!("A2MPBFTEA-R20");
-        if self.shown_proposals.get(&from).is_some_and(|until| *until > cx.now()) {
-            return cx.ignore(from, "it was shown proposals just now");
-        }
+        let share = self.config.status_interval / SELDOM;
+        let filled = self.shown_proposals.get(&from).copied().unwrap_or_default().max(cx.now());
         let mut asked: Vec<Seq> = asked.iter().take(MOST_PROPOSALS).copied().collect();
         asked.sort_unstable();
         asked.dedup();
         let proposal = |seq: &Seq| self.slots.get(seq).and_then(|slot| slot.proposal.clone());
         let found: Vec<Arc<Attested>> = asked.iter().filter_map(proposal).collect();
-        if found.is_empty() {
-            return;
+        let until = filled.after(found.len() as u64 * share.div_ceil(MOST_PROPOSALS as u64));
+        if until > cx.now().after(share + MOST_PROPOSALS as u64) {
+            return cx.ignore(from, "it was shown proposals just now");
         }
-        let each = self.config.status_interval / (SELDOM * MOST_PROPOSALS as u64);
-        let until = self.after(cx, (each * found.len() as u64).max(1));
-        self.shown_proposals.insert(from, until);
-        for seq in asked {
-            self.pace.waited_for(seq, self.config.status_interval / SOON);
+        if !found.is_empty() {
+            self.shown_proposals.insert(from, until);
         }
         found.into_iter().for_each(|proposal| cx.send(To::One(from), Message::Attested(proposal)));
     }

@@ -54,8 +54,8 @@ pub(crate) struct Slot {
     pub(crate) commits: BTreeMap<ReplicaId, Arc<Attested>>,
     /// When messages of this number were sent last.
     pub(crate) sent: Time,
-    /// How often those who voted were asked for the proposal.
-    pub(crate) asked: usize,
+    /// Whom of those that voted this replica asked for the proposal, each time.
+    pub(crate) asked: Vec<ReplicaId>,
 }
 
 fn of(votes: &BTreeMap<ReplicaId, Arc<Attested>>, digest: &Digest) -> Voters {
@@ -69,13 +69,10 @@ impl Slot {
         self.proposal.as_ref().and_then(|proposal| proposal.voted()).map(|vote| vote.digest)
     }
 
-    /// Backups that voted for something.
-    pub(crate) fn backups(&self, primary: ReplicaId) -> Vec<ReplicaId> {
+    /// Backups that voted for something; some stand there twice.
+    pub(crate) fn backups(&self, primary: ReplicaId) -> impl Iterator<Item = ReplicaId> {
         let voters = self.prepares.keys().chain(self.commits.keys()).copied();
-        let mut backups: Vec<ReplicaId> = voters.filter(|from| *from != primary).collect();
-        backups.sort_unstable();
-        backups.dedup();
-        backups
+        voters.filter(move |from| *from != primary)
     }
 
     /// The batch that the primary proposed.
@@ -170,16 +167,17 @@ pub struct A2mPbftEa {
     pub(crate) frames: FrameStore,
     /// Somebody is about to be asked for missing frames.
     pub(crate) fetching: bool,
-    /// Somebody may have voted for a proposal that is not here.
-    pub(crate) withheld: bool,
-    /// Until when each replica is shown no proposals, as it was shown some.
+    /// Who showed this replica a proposal that the primary did not, and how many the primary has shown it since.
+    pub(crate) left_out: Option<(ReplicaId, u64)>,
+    /// Until when what each replica was shown of proposals fills its share.
     pub(crate) shown_proposals: BTreeMap<ReplicaId, Time>,
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
-    /// When that one has waited too long, and whether it did while this replica was behind.
+    /// When that one has waited too long, and whether it did while this replica was behind; the same of the deadline.
     pub(crate) request_due: Time,
     pub(crate) time_is_over: bool,
+    pub(crate) overdue_once: bool,
     /// How fast batches are agreed on.
     pub(crate) pace: Pace,
     /// The timer of the next look at the primary is set, and for when.
@@ -274,12 +272,13 @@ impl A2mPbftEa {
             favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             frames: FrameStore::default(),
             fetching: false,
-            withheld: false,
+            left_out: None,
             shown_proposals: BTreeMap::new(),
             timed: None,
             gave_way: false,
             request_due: Time::default(),
             time_is_over: false,
+            overdue_once: false,
             pace: Pace::default(),
             looking: false,
             look_due: Time::default(),

@@ -12,25 +12,21 @@ use troth_types::View;
 impl A2mPbftEa {
     /// Runs the timers for the oldest pending request. They start anew when another becomes the oldest, and for nothing
     /// else: progress of other requests does not help one that is starved (F-P5), nor does a client that has its own
-    /// executed ones give way one after the other: each has no more than its own time from when it came. One that has yet to
-    /// execute what is stable waits for itself, for what it waits for may have been executed there: it begins to wait for
-    /// nothing, and wants nothing before it has.
+    /// executed ones give way one after the other: each has no more than its own time from when it came.
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTEA-V1");
         let waits_on = self.timed.is_some() && self.pool.oldest().map(|(order, _)| order) == self.timed;
-        if self.active && self.lags() && waits_on {
-            // The time runs on: who could have this replica behind again and again would never be found out.
-            return;
-        }
-        if std::mem::take(&mut self.time_is_over) && waits_on {
+        if self.active && self.time_is_over && waits_on && !self.lags() {
+            self.time_is_over = false;
             cx.set_timer(Timer::Request, cx.now());
         }
-        let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);
+        let oldest = self.pool.oldest().filter(|_| self.active).map(|(order, _)| order);
         let gave_way = std::mem::take(&mut self.gave_way);
         if oldest == self.timed {
             return;
         }
         self.timed = oldest;
+        self.time_is_over = false;
         let Some(order) = oldest else {
             cx.cancel_timer(Timer::Forward);
             return cx.cancel_timer(Timer::Request);
@@ -53,6 +49,7 @@ impl A2mPbftEa {
 
     /// Runs the timers for the application's deadline, which has nobody who asks for it.
     pub(crate) fn watch_deadline(&mut self, cx: &mut Cx<'_, Self>) {
+        self.overdue_once = false;
         let Some(deadline) = self.reached.deadline else {
             cx.cancel_timer(Timer::Deadline);
             return cx.cancel_timer(Timer::Overdue);
@@ -66,20 +63,29 @@ impl A2mPbftEa {
 
     /// The deadline has been due for long.
     pub(crate) fn on_overdue(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && !self.lags() && self.deadline_due(cx) {
-            self.suspect(cx, "it lets no agreed time pass");
+        if self.active && self.deadline_due(cx) {
+            if self.lags() && !self.overdue_once {
+                self.overdue_once = true;
+                let patience = self.back_off.of(self.config.request_timeout);
+                cx.set_timer(Timer::Overdue, self.after(cx, patience));
+            } else {
+                self.suspect(cx, "it lets no agreed time pass");
+            }
         } else if self.active {
-            // The clock was set back meanwhile, or it is behind.
+            // The clock was set back meanwhile.
             self.watch_deadline(cx);
         }
     }
 
     /// The oldest pending request has waited too long.
     pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.lags() && self.timed.is_some() {
+        if self.active && self.lags() && self.timed.is_some() && !self.time_is_over {
             rule!("A2MPBFTEA-V1");
-            // What it waits for may be executed in what it lacks.
+            // What it waits for may be executed in what it lacks. It bears that once: of f+1 correct replicas all must want
+            // the next view, and who could keep this one behind for ever would never be replaced.
             self.time_is_over = true;
+            let patience = self.back_off.of(self.config.request_timeout);
+            cx.set_timer(Timer::Request, self.after(cx, patience));
         } else if self.active && self.timed.is_some() {
             self.suspect(cx, "the oldest request waits too long");
         }

@@ -44,7 +44,8 @@ impl MinBft {
         }
     }
 
-    /// Asks the primary for what has not come meanwhile. What it does not send is asked of all with the next STATUS.
+    /// Asks the primary for what has not come meanwhile, and everybody for what it was asked for and did not send: it may have
+    /// shown that to f others, with whom it goes on. What does not come is asked of all with the next STATUS.
     pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.fetching = false;
         if !self.active() || self.is_primary() {
@@ -54,11 +55,17 @@ impl MinBft {
         // again would make it wait longer.
         let (now, up_to) = (cx.now(), self.wants_up_to());
         let asked_before = Time(now.0.saturating_sub(self.config.status_interval));
+        let soon = Time(now.0.saturating_sub(self.config.status_interval / SOON));
+        let kept_back = self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before);
         let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         self.asked_up_to = up_to;
+        if !kept_back.is_empty() {
+            cx.fetch_frames(To::Others, kept_back);
+        }
         if !missing.is_empty() {
             rule!("MINBFT-R9");
             cx.fetch_frames(To::One(self.primary()), missing);
+            self.fetch_soon(cx);
         }
     }
 }

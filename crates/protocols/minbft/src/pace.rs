@@ -103,7 +103,13 @@ impl MinBft {
         let half = self.overtaking_patience() / 2;
         let until = Time(cx.now().0.saturating_sub(half));
         let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES).new;
-        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else { return };
+        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else {
+            // What it bears has grown since this was due.
+            if let Some(came) = self.pool.oldest_came() {
+                cx.set_timer(Timer::Forward, came.after(half).max(self.after(cx, 1)));
+            }
+            return;
+        };
         let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
         cx.show_frames(To::One(self.primary()), frames.collect());
         self.shown = Some(shown);

@@ -143,7 +143,13 @@ impl Pbft {
         let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES);
         // What is executed is shown beside the others and judges nobody: it must not stand for one that does.
         let judged = if oldest.new.is_empty() { &oldest.again } else { &oldest.new };
-        let Some(shown) = Shown::after(self.shown, judged, cx.now()) else { return };
+        let Some(shown) = Shown::after(self.shown, judged, cx.now()) else {
+            // What it bears has grown since this was due.
+            if let Some(came) = self.pool.oldest_came() {
+                cx.set_timer(Timer::Forward, came.after(half).max(self.after(cx, 1)));
+            }
+            return;
+        };
         let frames = oldest.digests().filter_map(|digest| self.frames.get(digest).cloned());
         cx.show_frames(To::One(self.primary()), frames.collect());
         self.shown = Some(shown);

@@ -120,6 +120,22 @@ fn the_primary_is_asked_soon_for_what_only_it_was_shown() {
     assert!(asked.clone().count() > 0 && asked.clone().all(|flight| flight.to == r(0)));
 }
 
+// "… and everybody as long after …"
+#[test]
+fn everybody_is_asked_soon_for_what_the_primary_keeps_back() {
+    covers!("MINBFT-R9");
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| {
+        let asks = flight.kind() == Kind::FetchFrames && flight.to == r(0);
+        if asks { Fate::Lose } else { Fate::Pass }
+    });
+    let frame = world.frame(1, 1, "op");
+    world.request(&[0, 1], &frame);
+    assert_eq!(world.executed(2), 0);
+    world.pass(SMALL.status_interval / 8);
+    assert_eq!(world.executed(2), 1, "before the next STATUS");
+}
+
 // "… and again as the replica commits and comes to want those of further batches (R8)"
 #[test]
 fn who_lacks_the_frames_of_many_batches_asks_for_all_of_them_soon() {

@@ -214,6 +214,25 @@ fn a_primary_that_leaves_one_client_out_is_suspected() {
     }
 }
 
+// P3 "… once they have waited half its patience …": which may have grown since the timer was set.
+#[test]
+fn what_was_not_due_to_be_shown_any_more_is_shown_later() {
+    let mut backup = Backup::new();
+    for _ in 0..12 {
+        let frame = backup.request(1);
+        backup.propose(&frame, 20 * MS);
+    }
+    // A look comes before it would be shown.
+    backup.request(2);
+    backup.world.pass(40 * MS);
+    let shown = |backup: &Backup| {
+        backup.world.sent.iter().filter(|flight| flight.kind() == Kind::Frames && flight.to == r(0)).count()
+    };
+    assert_eq!(shown(&backup), 0, "it bears more now");
+    backup.world.pass(320 * MS);
+    assert!(shown(&backup) > 0);
+}
+
 #[test]
 fn who_waits_while_nobody_overtakes_is_not_left_out() {
     covers!("MINBFT-V1");

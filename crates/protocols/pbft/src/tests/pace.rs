@@ -331,6 +331,23 @@ fn who_waits_while_nobody_overtakes_is_not_left_out() {
     assert!(!backup.wishes());
 }
 
+// P3 "… once they have waited half its patience …": which may have grown since the timer was set.
+#[test]
+fn what_was_not_due_to_be_shown_any_more_is_shown_later() {
+    let mut backup = Backup::new();
+    backup.request(1);
+    backup.net.step(r(ME), |pbft, cx| {
+        // An agreement that took long.
+        pbft.pace.prepared(Seq(9), cx.now(), std::iter::empty());
+        pbft.pace.committed(Seq(9), r(1), cx.now().after(20 * MS), 1);
+        pbft.pace.look(cx.now(), None, 1, 0);
+    });
+    backup.pass(CONFIG.request_timeout / 4);
+    assert!(backup.net.node(ME).frames_shown.is_empty(), "it bears more now");
+    backup.pass(CONFIG.request_timeout / 2);
+    assert!(!backup.net.node(ME).frames_shown.is_empty());
+}
+
 // PBFT-P4
 #[test]
 fn who_finds_a_primary_wanting_says_so_and_goes_on_with_it() {
