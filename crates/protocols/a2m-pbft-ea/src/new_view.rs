@@ -206,6 +206,7 @@ impl A2mPbftEa {
         self.forget_pace(cx);
         self.begin_pace(cx);
         self.left_out = None;
+        self.helped.clear();
         self.begin(message, new_view);
         self.adopt_base(cx, new_view);
         rule!("A2MPBFTEA-R4");

@@ -134,6 +134,7 @@ impl A2mPbftEa {
         }
         if first {
             self.note_shown(by, from, asked);
+            self.pass_on(cx, message);
         }
         self.heard(message, proposal.seq, first);
     }
@@ -147,7 +148,6 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.prepares, message));
         self.heard(message, vote.seq, first);
-        self.notice_withheld(cx, message.from, vote.seq);
     }
 
     /// COMMIT ⟨v, n, d⟩.
@@ -158,7 +158,6 @@ impl A2mPbftEa {
         }
         let first = self.slot(vote.seq).is_some_and(|slot| enter(&mut slot.commits, message));
         self.heard(message, vote.seq, first);
-        self.notice_withheld(cx, message.from, vote.seq);
         if first {
             self.time_commit(cx, message.from, vote);
         }

@@ -1,7 +1,7 @@
 //! Status messages: replicas compare notes, and each sends again what another lacks. What is attested convinces whoever
 //! shows it, so the primary's proposal and what proves a decision are shown by all that have them.
 
-use crate::message::{Attested, Message, Status};
+use crate::message::{Attested, Message, PrePrepare, Status};
 use crate::state::{A2mPbftEa, Slot, Timer};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,10 +22,14 @@ const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
 /// was has come by then.
 pub(crate) const SOON: u64 = 32;
-/// Proposals shown to one replica in the time in which one status of it is answered.
-pub(crate) const MOST_PROPOSALS: usize = 64;
-/// Proposals asked of one replica at once: it shows so many in the time until it is asked again (R20).
-const ROUND: usize = MOST_PROPOSALS * SELDOM as usize / SOON as usize;
+/// Proposals asked of one replica at once.
+pub(crate) const MOST_ASKED: usize = 64;
+/// Proposals are shown to one replica in the time in which one status of it is answered for so much together, each of them
+/// counting as one and one more for each so many frames that it names.
+pub(crate) const SHARE: u64 = 512;
+const NAMES: usize = 32;
+/// Proposals asked again of one replica at once, each as large as it may be: it shows so many until it is asked again.
+const ROUND: usize = 8;
 /// How often each of those who voted for a number is asked for its proposal; a status asks everybody.
 const ASKED: usize = 2;
 /// After so many proposals in a row that the primary shows it nobody has to help a replica any more.
@@ -226,15 +230,20 @@ impl A2mPbftEa {
         })
     }
 
-    /// Somebody voted for a number: the primary may have left this replica out. Who helped it last is asked at once.
-    pub(crate) fn notice_withheld(&mut self, cx: &mut Cx<'_, Self>, voter: ReplicaId, seq: Seq) {
-        let near = self.active && seq > self.delivered && seq <= self.named_up_to();
-        let helps = self.left_out.is_some_and(|(helper, _)| helper == voter);
-        let slot = self.slots.get_mut(&seq).filter(|slot| near && helps && slot.proposal.is_none());
-        if let Some(slot) = slot.filter(|slot| slot.asked.is_empty()) {
+    /// Asks who helped this replica last for proposals that it has voted for, at once: the primary leaves this replica out.
+    pub(crate) fn ask_helper(&mut self, cx: &mut Cx<'_, Self>) {
+        let Some((helper, _)) = self.left_out.filter(|_| self.active && !self.is_primary()) else { return };
+        let (view, first) = (self.view, self.delivered.next());
+        let near = self.slots.range_mut(first..=self.named_up_to().max(first));
+        let lacking = near.filter(|(_, slot)| slot.proposal.is_none() && slot.asked.is_empty());
+        let mut asked = Vec::new();
+        for (seq, slot) in lacking.filter(|(_, slot)| slot.has_vote_of(helper)).take(MOST_ASKED) {
+            slot.asked.push(helper);
+            asked.push(*seq);
+        }
+        if !asked.is_empty() {
             rule!("A2MPBFTEA-R19");
-            slot.asked.push(voter);
-            cx.send(To::One(voter), Message::FetchProposals(self.view, vec![seq]));
+            cx.send(To::One(helper), Message::FetchProposals(view, asked));
         }
     }
 
@@ -269,6 +278,33 @@ impl A2mPbftEa {
         }
     }
 
+    /// Passes a proposal on to those that had to ask for some a while ago: each would ask for this one as well.
+    pub(crate) fn pass_on(&mut self, cx: &mut Cx<'_, Self>, proposal: &Arc<Attested>) {
+        let now = cx.now();
+        self.helped.retain(|_, until| *until > now);
+        for replica in self.helped.keys().copied().collect::<Vec<_>>() {
+            rule!("A2MPBFTEA-R19");
+            if self.may_show(cx, replica, std::slice::from_ref(proposal)) {
+                cx.send(To::One(replica), Message::Attested(proposal.clone()));
+            }
+        }
+    }
+
+    /// Whether a replica's share has room for these proposals, which it is shown then.
+    fn may_show(&mut self, cx: &Cx<'_, Self>, to: ReplicaId, proposals: &[Arc<Attested>]) -> bool {
+        rule!("A2MPBFTEA-R20");
+        let names = |proposal: &PrePrepare| proposal.batch.frames.len() / NAMES;
+        let weight = |proposal: &Arc<Attested>| 1 + proposal.pre_prepare().map_or(0, names);
+        let share = self.config.status_interval / SELDOM;
+        let filled = self.shown_proposals.get(&to).copied().unwrap_or_default().max(cx.now());
+        let until = filled.after(proposals.iter().map(weight).sum::<usize>() as u64 * share / SHARE);
+        let may = until <= cx.now().after(share);
+        if may {
+            self.shown_proposals.insert(to, until);
+        }
+        may
+    }
+
     /// Shows proposals to a replica that the primary may have left out.
     pub(crate) fn show_proposals(
         &mut self,
@@ -280,20 +316,19 @@ impl A2mPbftEa {
         if from == self.me || view != self.entered {
             return cx.ignore(from, "it asks for the proposals of another view");
         }
-        rule!("A2MPBFTEA-R20");
-        let share = self.config.status_interval / SELDOM;
-        let filled = self.shown_proposals.get(&from).copied().unwrap_or_default().max(cx.now());
-        let mut asked: Vec<Seq> = asked.iter().take(MOST_PROPOSALS).copied().collect();
+        let mut asked: Vec<Seq> = asked.iter().take(MOST_ASKED).copied().collect();
         asked.sort_unstable();
         asked.dedup();
         let proposal = |seq: &Seq| self.slots.get(seq).and_then(|slot| slot.proposal.clone());
         let found: Vec<Arc<Attested>> = asked.iter().filter_map(proposal).collect();
-        let until = filled.after(found.len() as u64 * share.div_ceil(MOST_PROPOSALS as u64));
-        if until > cx.now().after(share + MOST_PROPOSALS as u64) {
+        if found.is_empty() {
+            return;
+        }
+        if !self.may_show(cx, from, &found) {
             return cx.ignore(from, "it was shown proposals just now");
         }
-        if !found.is_empty() {
-            self.shown_proposals.insert(from, until);
+        if from != self.primary() {
+            self.helped.insert(from, self.after(cx, self.config.status_interval));
         }
         found.into_iter().for_each(|proposal| cx.send(To::One(from), Message::Attested(proposal)));
     }

@@ -69,6 +69,11 @@ impl Slot {
         self.proposal.as_ref().and_then(|proposal| proposal.voted()).map(|vote| vote.digest)
     }
 
+    /// Whether a replica voted for something.
+    pub(crate) fn has_vote_of(&self, replica: ReplicaId) -> bool {
+        self.prepares.contains_key(&replica) || self.commits.contains_key(&replica)
+    }
+
     /// Backups that voted for something; some stand there twice.
     pub(crate) fn backups(&self, primary: ReplicaId) -> impl Iterator<Item = ReplicaId> {
         let voters = self.prepares.keys().chain(self.commits.keys()).copied();
@@ -169,8 +174,9 @@ pub struct A2mPbftEa {
     pub(crate) fetching: bool,
     /// Who showed this replica a proposal that the primary did not, and how many the primary has shown it since.
     pub(crate) left_out: Option<(ReplicaId, u64)>,
-    /// Until when what each replica was shown of proposals fills its share.
+    /// Until when what each replica was shown of proposals fills its share, and until when it is shown each one unasked.
     pub(crate) shown_proposals: BTreeMap<ReplicaId, Time>,
+    pub(crate) helped: BTreeMap<ReplicaId, Time>,
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
@@ -274,6 +280,7 @@ impl A2mPbftEa {
             fetching: false,
             left_out: None,
             shown_proposals: BTreeMap::new(),
+            helped: BTreeMap::new(),
             timed: None,
             gave_way: false,
             request_due: Time::default(),
@@ -463,6 +470,7 @@ impl A2mPbftEa {
         self.extend(cx);
         self.watch_oldest(cx);
         self.watch_pace(cx);
+        self.ask_helper(cx);
         self.watch_fetch(cx);
     }
 }

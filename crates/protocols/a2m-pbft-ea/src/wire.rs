@@ -6,7 +6,7 @@ use crate::message::{
     Accept, Attested, Body, Checkpoint, Committed, Message, NewView, PrePrepare, Record, StableProof, Status,
     ViewChange, Vote, WantViewChange, Wanted,
 };
-use crate::retransmission::MOST_PROPOSALS;
+use crate::retransmission::MOST_ASKED;
 use std::sync::Arc;
 use troth_auth::{decode_attestation, encode_attestation};
 use troth_trusted::a2m::{Attestation, LOGS};
@@ -325,10 +325,9 @@ impl Wire for Message {
             3 => Self::Stable(Wire::decode(reader)?),
             4 => Self::FetchHistory(Wire::decode(reader)?),
             5 => Self::History(Wire::decode(reader)?, reader.list("a history", MAX_HISTORY)?),
-            6 => Self::FetchProposals(
-                Wire::decode(reader)?,
-                reader.list("numbers of proposals", MOST_PROPOSALS)?,
-            ),
+            6 => {
+                Self::FetchProposals(Wire::decode(reader)?, reader.list("numbers of proposals", MOST_ASKED)?)
+            }
             other => return Err(Malformed::Tag("an A2M-PBFT-EA message", u64::from(other))),
         })
     }
