@@ -156,7 +156,7 @@ impl<X: Execution> Execution for Watched<X> {
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {
         let piece = self.inner.serve(fetch);
         // A group may wait for this very state before it orders anything more.
-        self.asked.set(self.asked.get() || piece.is_none());
+        self.asked.set(self.asked.get() || (piece.is_none() && self.sealed > 0));
         piece
     }
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {

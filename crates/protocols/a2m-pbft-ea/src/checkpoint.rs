@@ -104,7 +104,7 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-R12");
         cx.persist(Record::Stable(proof.clone()));
         self.drop_stable();
-        self.back_off.progressed();
+        self.advanced = true;
         cx.stable(seq, digest);
         self.certified(cx);
         self.forget_stable(cx);
@@ -178,8 +178,11 @@ impl A2mPbftEa {
         }
     }
 
-    /// It has caught up.
+    /// It has caught up. One that is kept behind bears more and more: others' checkpoints are no progress of its own.
     pub(crate) fn notice_end_of_lag(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.lags() && std::mem::take(&mut self.advanced) {
+            self.back_off.progressed();
+        }
         if self.behind && !self.lags() {
             self.behind = false;
             cx.cancel_timer(Timer::Behind);

@@ -128,6 +128,7 @@ impl A2mPbftEa {
         let (first, asked) = (slot.proposal.is_none(), !slot.asked.is_empty());
         if first {
             slot.proposal = Some(message.clone());
+            slot.passed_on = by != from;
             if proposal.seq <= self.named_up_to() {
                 self.frames.name(proposal.seq, &proposal.batch.frames);
             }
@@ -135,6 +136,8 @@ impl A2mPbftEa {
         if first {
             self.note_shown(by, from, asked);
             self.pass_on(cx, message);
+        } else {
+            self.note_repeated(cx, by, message, proposal.seq);
         }
         self.heard(message, proposal.seq, first);
     }

@@ -41,7 +41,7 @@ impl A2mPbftEa {
     /// A view ends, with what was thought of its primary.
     pub(crate) fn forget_pace(&mut self, cx: &mut Cx<'_, Self>) {
         self.wanting = false;
-        self.time_is_over = false;
+        (self.time_is_over, self.bore_once) = (false, false);
         self.wished_by = Voters::NONE;
         self.shown = None;
         self.looking = false;
@@ -142,7 +142,8 @@ impl A2mPbftEa {
         let Some(shown) = Shown::after(self.shown, judged, cx.now()) else {
             // What it bears has grown since this was due.
             if let Some(came) = self.pool.oldest_came() {
-                cx.set_timer(Timer::Forward, came.after(half).max(self.after(cx, 1)));
+                let timer = if self.shown.is_some() { Timer::Overtaken } else { Timer::Forward };
+                cx.set_timer(timer, came.after(half).max(self.after(cx, 1)));
             }
             return;
         };

@@ -1,7 +1,7 @@
 //! Status messages: replicas compare notes, and each sends again what another lacks. What is attested convinces whoever
 //! shows it, so the primary's proposal and what proves a decision are shown by all that have them.
 
-use crate::message::{Attested, Message, PrePrepare, Status};
+use crate::message::{Attested, Message, Status};
 use crate::state::{A2mPbftEa, Slot, Timer};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,7 +27,7 @@ pub(crate) const MOST_ASKED: usize = 64;
 /// Proposals are shown to one replica in the time in which one status of it is answered for so much together, each of them
 /// counting as one and one more for each so many frames that it names.
 pub(crate) const SHARE: u64 = 512;
-const NAMES: usize = 32;
+const NAMES: u64 = 32;
 /// Proposals asked again of one replica at once, each as large as it may be: it shows so many until it is asked again.
 const ROUND: usize = 8;
 /// How often each of those who voted for a number is asked for its proposal; a status asks everybody.
@@ -205,11 +205,14 @@ impl A2mPbftEa {
         } else {
             Vec::new()
         };
-        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         if !kept_back.is_empty() {
             rule!("A2MPBFTEA-R7");
             cx.fetch_frames(To::Others, kept_back);
+            // One question at a time: a second would take the place of the first.
+            self.ask_proposals(cx);
+            return self.watch_fetch(cx);
         }
+        let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         if !missing.is_empty() {
             cx.fetch_frames(if works { To::One(self.primary()) } else { To::Others }, missing);
         }
@@ -219,7 +222,8 @@ impl A2mPbftEa {
     /// Numbers whose proposals are not here though backups voted for them, with whom to ask next.
     fn withheld(&self) -> impl Iterator<Item = (Seq, ReplicaId)> {
         let works = self.active && !self.is_primary();
-        let (primary, first) = (self.primary(), self.delivered.next());
+        // What is stable is shown by nobody any more.
+        let (primary, first) = (self.primary(), self.delivered.max(self.stable.0).next());
         let last = if works { self.named_up_to().max(first) } else { first };
         let lacking =
             self.slots.range(first..=last).filter(move |(_, slot)| works && slot.proposal.is_none());
@@ -233,7 +237,7 @@ impl A2mPbftEa {
     /// Asks who helped this replica last for proposals that it has voted for, at once: the primary leaves this replica out.
     pub(crate) fn ask_helper(&mut self, cx: &mut Cx<'_, Self>) {
         let Some((helper, _)) = self.left_out.filter(|_| self.active && !self.is_primary()) else { return };
-        let (view, first) = (self.view, self.delivered.next());
+        let (view, first) = (self.view, self.delivered.max(self.stable.0).next());
         let near = self.slots.range_mut(first..=self.named_up_to().max(first));
         let lacking = near.filter(|(_, slot)| slot.proposal.is_none() && slot.asked.is_empty());
         let mut asked = Vec::new();
@@ -243,13 +247,14 @@ impl A2mPbftEa {
         }
         if !asked.is_empty() {
             rule!("A2MPBFTEA-R19");
+            self.helpers.insert(helper, self.after(cx, 2 * self.config.status_interval));
             cx.send(To::One(helper), Message::FetchProposals(view, asked));
         }
     }
 
     /// A proposal came, shown by the primary or by another: after being `asked`, or of its own accord.
     pub(crate) fn note_shown(&mut self, by: ReplicaId, primary: ReplicaId, asked: bool) {
-        if by != primary && asked {
+        if by != primary && (asked || self.left_out.is_some()) {
             self.left_out = Some((by, 0));
         } else if by == primary {
             // One that shows every other proposal would have it wait for each of the rest.
@@ -274,6 +279,7 @@ impl A2mPbftEa {
                     slot.asked.push(voter);
                 }
             }
+            self.helpers.insert(voter, self.after(cx, 2 * self.config.status_interval));
             cx.send(To::One(voter), Message::FetchProposals(self.view, seqs));
         }
     }
@@ -284,20 +290,19 @@ impl A2mPbftEa {
         self.helped.retain(|_, until| *until > now);
         for replica in self.helped.keys().copied().collect::<Vec<_>>() {
             rule!("A2MPBFTEA-R19");
-            if self.may_show(cx, replica, std::slice::from_ref(proposal)) {
+            if self.may_show(cx, replica, proposal) {
                 cx.send(To::One(replica), Message::Attested(proposal.clone()));
             }
         }
     }
 
-    /// Whether a replica's share has room for these proposals, which it is shown then.
-    fn may_show(&mut self, cx: &Cx<'_, Self>, to: ReplicaId, proposals: &[Arc<Attested>]) -> bool {
+    /// Whether a replica's share has room for this proposal, which it is shown then.
+    fn may_show(&mut self, cx: &Cx<'_, Self>, to: ReplicaId, proposal: &Attested) -> bool {
         rule!("A2MPBFTEA-R20");
-        let names = |proposal: &PrePrepare| proposal.batch.frames.len() / NAMES;
-        let weight = |proposal: &Arc<Attested>| 1 + proposal.pre_prepare().map_or(0, names);
+        let names = proposal.pre_prepare().map_or(0, |proposal| proposal.batch.frames.len() as u64);
         let share = self.config.status_interval / SELDOM;
         let filled = self.shown_proposals.get(&to).copied().unwrap_or_default().max(cx.now());
-        let until = filled.after(proposals.iter().map(weight).sum::<usize>() as u64 * share / SHARE);
+        let until = filled.after(((1 + names / NAMES) * share).div_ceil(SHARE));
         let may = until <= cx.now().after(share);
         if may {
             self.shown_proposals.insert(to, until);
@@ -321,16 +326,18 @@ impl A2mPbftEa {
         asked.dedup();
         let proposal = |seq: &Seq| self.slots.get(seq).and_then(|slot| slot.proposal.clone());
         let found: Vec<Arc<Attested>> = asked.iter().filter_map(proposal).collect();
-        if found.is_empty() {
-            return;
+        let mut shown = false;
+        for proposal in found {
+            if !self.may_show(cx, from, &proposal) {
+                cx.ignore(from, "it was shown proposals just now");
+                break;
+            }
+            shown = true;
+            cx.send(To::One(from), Message::Attested(proposal));
         }
-        if !self.may_show(cx, from, &found) {
-            return cx.ignore(from, "it was shown proposals just now");
-        }
-        if from != self.primary() {
+        if shown && from != self.primary() {
             self.helped.insert(from, self.after(cx, self.config.status_interval));
         }
-        found.into_iter().for_each(|proposal| cx.send(To::One(from), Message::Attested(proposal)));
     }
 }
 

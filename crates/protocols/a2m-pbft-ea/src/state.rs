@@ -56,6 +56,9 @@ pub(crate) struct Slot {
     pub(crate) sent: Time,
     /// Whom of those that voted this replica asked for the proposal, each time.
     pub(crate) asked: Vec<ReplicaId>,
+    /// Another than the primary showed the proposal first; and it came a second time from where it may.
+    pub(crate) passed_on: bool,
+    pub(crate) came_again: bool,
 }
 
 fn of(votes: &BTreeMap<ReplicaId, Arc<Attested>>, digest: &Digest) -> Voters {
@@ -177,12 +180,16 @@ pub struct A2mPbftEa {
     /// Until when what each replica was shown of proposals fills its share, and until when it is shown each one unasked.
     pub(crate) shown_proposals: BTreeMap<ReplicaId, Time>,
     pub(crate) helped: BTreeMap<ReplicaId, Time>,
+    /// Until when those that were asked for proposals are charged for none of them.
+    pub(crate) helpers: BTreeMap<ReplicaId, Time>,
     /// The pending request that the timers run for, and whether it was executed and gave way to a newer one.
     pub(crate) timed: Option<u64>,
     pub(crate) gave_way: bool,
-    /// When that one has waited too long, and whether it did while this replica was behind; the same of the deadline.
+    /// When that one has waited too long; whether it did while this replica was behind, so that it counts when it is no more;
+    /// whether that was borne of the primary once already; and the same of the deadline.
     pub(crate) request_due: Time,
     pub(crate) time_is_over: bool,
+    pub(crate) bore_once: bool,
     pub(crate) overdue_once: bool,
     /// How fast batches are agreed on.
     pub(crate) pace: Pace,
@@ -232,6 +239,8 @@ pub struct A2mPbftEa {
     /// Whether the timer for the NEWVIEW runs.
     pub(crate) waits_for_view: bool,
     pub(crate) back_off: BackOff,
+    /// A checkpoint became stable since what was borne of primaries was last taken back.
+    pub(crate) advanced: bool,
     /// Who provably broke a rule.
     pub(crate) accused: Voters,
     /// How many messages did.
@@ -281,10 +290,12 @@ impl A2mPbftEa {
             left_out: None,
             shown_proposals: BTreeMap::new(),
             helped: BTreeMap::new(),
+            helpers: BTreeMap::new(),
             timed: None,
             gave_way: false,
             request_due: Time::default(),
             time_is_over: false,
+            bore_once: false,
             overdue_once: false,
             pace: Pace::default(),
             looking: false,
@@ -314,6 +325,7 @@ impl A2mPbftEa {
             reconsider: false,
             waits_for_view: false,
             back_off: BackOff::default(),
+            advanced: false,
             accused: Voters::NONE,
             broken: 0,
             answered: BTreeMap::new(),

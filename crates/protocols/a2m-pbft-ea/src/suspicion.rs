@@ -27,6 +27,7 @@ impl A2mPbftEa {
         }
         self.timed = oldest;
         self.time_is_over = false;
+        self.bore_once &= gave_way;
         let Some(order) = oldest else {
             cx.cancel_timer(Timer::Forward);
             return cx.cancel_timer(Timer::Request);
@@ -79,13 +80,13 @@ impl A2mPbftEa {
 
     /// The oldest pending request has waited too long.
     pub(crate) fn on_request_timeout(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.active && self.lags() && self.timed.is_some() && !self.time_is_over {
+        if self.active && self.lags() && self.timed.is_some() && !self.bore_once {
             rule!("A2MPBFTEA-V1");
             // What it waits for may be executed in what it lacks. It bears that once: of f+1 correct replicas all must want
             // the next view, and who could keep this one behind for ever would never be replaced.
-            self.time_is_over = true;
-            let patience = self.back_off.of(self.config.request_timeout);
-            cx.set_timer(Timer::Request, self.after(cx, patience));
+            (self.time_is_over, self.bore_once) = (true, true);
+            self.request_due = self.after(cx, self.back_off.of(self.config.request_timeout));
+            cx.set_timer(Timer::Request, self.request_due);
         } else if self.active && self.timed.is_some() {
             self.suspect(cx, "the oldest request waits too long");
         }

@@ -2,9 +2,9 @@
 
 use crate::message::Attested;
 use crate::place;
-use crate::state::A2mPbftEa;
-use troth_core::rule;
-use troth_types::Seq;
+use crate::state::{A2mPbftEa, Slot};
+use troth_core::{Cx, rule};
+use troth_types::{ReplicaId, Seq};
 
 impl A2mPbftEa {
     /// How many messages have, where that can be told: who changes views or is behind holds back what it will need.
@@ -13,6 +13,20 @@ impl A2mPbftEa {
         let present = self.active && self.knows_logs && !self.repairing;
         let lags = self.behind || self.delivered < self.stable.0;
         (present && !lags).then(|| u128::from(self.useful))
+    }
+
+    /// A proposal came that is here: by its primary behind another who passed it on, or by one who was asked for such, it may
+    /// come once more.
+    pub(crate) fn note_repeated(&mut self, cx: &Cx<'_, Self>, by: ReplicaId, message: &Attested, seq: Seq) {
+        rule!("A2MPBFTEA-R17");
+        let helps = self.helpers.get(&by).is_some_and(|until| *until > cx.now());
+        let may = |slot: &Slot| helps || (by == message.from && slot.passed_on);
+        let slot = self.slots.get_mut(&seq).filter(|slot| may(slot) && !slot.came_again);
+        let same = slot.filter(|slot| slot.proposal.as_ref().is_some_and(|it| it.digest == message.digest));
+        if let Some(slot) = same {
+            slot.came_again = true;
+            self.useful += 1;
+        }
     }
 
     /// A vote came. It is of use where it is the `first` of its sender for its number, and one that comes after all is decided

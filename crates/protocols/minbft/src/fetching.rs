@@ -57,11 +57,13 @@ impl MinBft {
         let asked_before = Time(now.0.saturating_sub(self.config.status_interval));
         let soon = Time(now.0.saturating_sub(self.config.status_interval / SOON));
         let kept_back = self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before);
+        if !kept_back.is_empty() {
+            // One question at a time: a second would take the place of the first.
+            cx.fetch_frames(To::Others, kept_back);
+            return self.fetch_soon(cx);
+        }
         let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         self.asked_up_to = up_to;
-        if !kept_back.is_empty() {
-            cx.fetch_frames(To::Others, kept_back);
-        }
         if !missing.is_empty() {
             rule!("MINBFT-R9");
             cx.fetch_frames(To::One(self.primary()), missing);

@@ -106,7 +106,8 @@ impl MinBft {
         let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else {
             // What it bears has grown since this was due.
             if let Some(came) = self.pool.oldest_came() {
-                cx.set_timer(Timer::Forward, came.after(half).max(self.after(cx, 1)));
+                let timer = if self.shown.is_some() { Timer::Overtaken } else { Timer::Forward };
+                cx.set_timer(timer, came.after(half).max(self.after(cx, 1)));
             }
             return;
         };

@@ -314,6 +314,44 @@ fn one_that_is_behind_shows_nothing_and_bears_its_primary_twice_as_long() {
     assert_eq!(backup.net.node(ME).replica.wanted_view, View(1));
 }
 
+// V1 "… however often it catches up for a moment …"
+#[test]
+fn one_that_catches_up_for_a_moment_bears_its_primary_no_longer() {
+    covers!("A2MPBFTEA-V1");
+    let mut backup = Backup::new();
+    backup.request(1);
+    backup.net.step(r(ME), |ea, _| ea.repairing = true);
+    backup.pass(CONFIG.request_timeout * 3 / 2);
+    // Before its timer fires it is behind again.
+    backup.net.step(r(ME), |ea, cx| {
+        ea.repairing = false;
+        ea.progress(cx);
+        ea.repairing = true;
+    });
+    backup.pass(0);
+    assert_eq!(backup.net.node(ME).replica.wanted_view, View(1));
+}
+
+// V17 "… that this replica has executed …"
+#[test]
+fn what_others_make_stable_is_no_progress_of_one_that_is_behind() {
+    let mut backup = Backup::new();
+    backup.request(1);
+    let bears = |backup: &Backup| backup.net.node(ME).replica.back_off.of(1);
+    backup.net.step(r(ME), |ea, cx| {
+        ea.back_off.failed();
+        ea.back_off.failed();
+        (ea.repairing, ea.advanced) = (true, true);
+        ea.progress(cx);
+    });
+    let before = bears(&backup);
+    backup.net.step(r(ME), |ea, cx| {
+        ea.repairing = false;
+        ea.progress(cx);
+    });
+    assert_eq!(bears(&backup), before / 2);
+}
+
 // P3 "… once they have waited half its patience …": which may have grown since the timer was set.
 #[test]
 fn what_was_not_due_to_be_shown_any_more_is_shown_later() {
@@ -606,7 +644,7 @@ fn proposals_are_shown_only_so_fast_to_one_replica() {
         more += 1;
         assert!(more < SHARE + 32, "it has had its share");
     }
-    assert!(more >= SHARE - 2);
+    assert!(more >= SHARE - 8);
     assert_eq!(shown(&mut backup, 0, 0, &[3]), 1, "another one has its own");
     backup.pass(CONFIG.status_interval / 4 / SHARE + 1);
     assert_eq!(shown(&mut backup, 1, 0, &[3]), 1);
@@ -639,4 +677,48 @@ fn who_helped_passes_on_what_comes_next() {
     assert_eq!(passed(&mut backup), [1], "to the backup that asked, not to the primary");
     backup.pass(CONFIG.status_interval);
     assert_eq!(passed(&mut backup), []);
+}
+
+// R17 "… a PREPREPARE that is here once more …"
+#[test]
+fn who_was_asked_for_proposals_is_not_charged_for_those_that_are_here() {
+    covers!("A2MPBFTEA-R17");
+    let mut backup = Backup::new();
+    let useful = |backup: &Backup| backup.net.node(ME).replica.useful;
+    for asked in [false, true] {
+        let frame = backup.request(1);
+        let (proposal, vote) = backup.proposal(&[&frame]);
+        if asked {
+            backup.tell(1, Body::Prepare(vote));
+            backup.net.fire(ME, Timer::Fetch);
+        }
+        backup.net.tell(0, ME, proposal.clone());
+        backup.settle();
+        for (at, by) in [(0, 1), (1, 1)] {
+            let before = useful(&backup);
+            backup.net.tell(by, ME, proposal.clone());
+            assert_eq!(useful(&backup) > before, asked && at == 0, "asked {asked}, copy {at}");
+        }
+        let before = useful(&backup);
+        backup.net.tell(0, ME, proposal);
+        assert_eq!(useful(&backup), before, "nor is the primary's own of use twice");
+        if !asked {
+            backup.tell(1, Body::Prepare(vote));
+        }
+        backup.commit(1, vote);
+    }
+}
+
+#[test]
+fn a_primary_is_not_charged_for_what_another_passed_on_before() {
+    covers!("A2MPBFTEA-R17");
+    let mut backup = Backup::new();
+    let frame = backup.request(1);
+    let (proposal, _) = backup.proposal(&[&frame]);
+    backup.net.tell(1, ME, proposal.clone());
+    for news in [true, false] {
+        let before = backup.net.node(ME).replica.useful;
+        backup.net.tell(0, ME, proposal.clone());
+        assert_eq!(backup.net.node(ME).replica.useful > before, news);
+    }
 }
