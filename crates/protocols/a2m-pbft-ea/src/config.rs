@@ -17,7 +17,7 @@ pub struct Config {
     pub pipeline: u64,
     /// Microseconds until a replica that waits for the execution of a request wants the next view.
     pub request_timeout: u64,
-    /// A primary under which requests wait longer than so many times what the others take to agree, for each of two phases, is
+    /// A primary under which requests wait longer than twice so many times what the others take for two of the three phases is
     /// found wanting (A2MPBFTEA-P2).
     pub slower_by: u64,
     /// Microseconds until a replica that waits for a NEWVIEW, and knows that a quorum does, wants the next view.
