@@ -26,6 +26,7 @@ impl Protocol for A2mPbftEWorld {
     const RENEWS_LOGS: bool = true;
     const PARROTS: bool = true;
     const BRIDGES: bool = true;
+    const FACES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-a2me--"), 3 * f + 1).expect("f is at least 1")

@@ -53,6 +53,8 @@ pub enum FaultyKind {
     Twin,
     /// Says in its own name what others say.
     Parrot,
+    /// A host for each part into which the network falls, of one identity.
+    Janus,
     /// Forgets: goes back to earlier clones of its state while its component moves on.
     Amnesia,
     /// A written strategy of the protocol, by its index.
@@ -85,6 +87,8 @@ pub struct Shape {
     pub parrots: bool,
     /// Whether faulty replicas may hear and be heard across faults of the network.
     pub bridges: bool,
+    /// Whether faulty replicas may have a face for each part of the network.
+    pub faces: bool,
 }
 
 /// What takes something away from a seed's draw: shrinking and the special modes.
@@ -163,6 +167,8 @@ pub struct Options {
     pub faulty: Vec<Faulty>,
     /// Links of faulty replicas pass messages whatever befalls the others: who has the parts of a group to itself.
     pub bridges: bool,
+    /// Faulty replicas have a face for each part of the network, and nothing but parts befalls it, one after the other.
+    pub faces: bool,
     pub wire_one_in: u64,
     pub fault_phase: u64,
     pub literal: Option<String>,
@@ -241,6 +247,7 @@ impl Options {
             byzantine_clients: rng.index(2) + 1,
             faulty: Vec::new(),
             bridges: shape.bridges && Rng::stream(seed, "bridges", 0).one_in(3),
+            faces: false,
             wire_one_in: 64,
             fault_phase: rng.range(1_000_000, 2_500_000),
             literal: overrides.literal.clone(),
@@ -253,6 +260,7 @@ impl Options {
         };
         options.requests = (300 / options.clients as u64) + 1;
         options.draw_faulty(shape, overrides);
+        options.draw_faces(shape, overrides);
         options.apply(overrides);
         options
     }
@@ -298,6 +306,22 @@ impl Options {
             let kind = if parrot { FaultyKind::Parrot } else { kind };
             self.faulty.push(Faulty { replica, kind, reforms: rng.one_in(2) });
         }
+    }
+
+    /// In some worlds every faulty replica has two faces, and the network falls into parts for long enough that each part
+    /// leaves views by itself.
+    fn draw_faces(&mut self, shape: Shape, overrides: &Overrides) {
+        let mut rng = Rng::stream(self.seed, "faces", 0);
+        let general = overrides.literal.is_some();
+        let drawn = rng.one_in(if general { 3 } else { 12 });
+        if !shape.faces || overrides.negative || self.beyond() || self.faulty.is_empty() || !drawn {
+            return;
+        }
+        (self.faces, self.bridges) = (true, true);
+        self.classes.insert(FaultClass::Partitions);
+        self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Janus);
+        self.fault_length = rng.range(50_000, 500_000);
+        self.fault_pause = rng.range(1_000, 100_000);
     }
 
     /// Whether a replica is a parrot instead. A stream of its own, as above.
@@ -400,8 +424,9 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "  bridges: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
+            "  bridges: {} faces: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
             self.bridges,
+            self.faces,
             self.request_timeout,
             self.view_timeout,
             self.status_interval,

@@ -53,6 +53,9 @@ pub trait Protocol: Sized + 'static {
     /// Whether in some worlds no fault of the network keeps faulty replicas from hearing and being heard.
     const BRIDGES: bool = false;
 
+    /// Whether in some worlds faulty replicas have a face for each part of the network.
+    const FACES: bool = false;
+
     /// What `from` says, as a faulty replica says it in its own name; `None` where it cannot.
     fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
         let _ = (hand, from, message);
@@ -64,8 +67,8 @@ pub trait Protocol: Sized + 'static {
         let n = u16::try_from(Self::group(f).n()).expect("a group has at most 128 replicas");
         let strategies = Self::strategies().len() - Self::LATER;
         let replaces = Self::REPLACES || Self::RENEWS_LOGS;
-        let (parrots, bridges) = (Self::PARROTS, Self::BRIDGES);
-        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges }
+        let (parrots, bridges, faces) = (Self::PARROTS, Self::BRIDGES, Self::FACES);
+        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges, faces }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

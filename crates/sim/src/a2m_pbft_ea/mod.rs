@@ -46,6 +46,7 @@ impl Protocol for A2mPbftEaWorld {
     const REPLACES: bool = false;
     const LATER: usize = 1;
     const BRIDGES: bool = true;
+    const FACES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::hybrid(GroupId(*b"simulated-a2m-ea"), 2 * f + 1).expect("f is at least 1")

@@ -6,6 +6,7 @@
 //! and still nothing leaves that a real component would not have certified.
 
 mod amnesia;
+mod janus;
 mod lie;
 mod parrot;
 mod proxy;
@@ -17,6 +18,7 @@ mod stale;
 mod twin;
 
 pub use amnesia::Amnesia;
+pub use janus::Janus;
 pub use lie::Liar;
 pub use parrot::Parrot;
 pub use proxy::Proxy;
@@ -43,6 +45,8 @@ use troth_types::{Group, ReplicaId, ToClient, ToReplica};
 pub enum Act<P: Protocol> {
     /// Sends to a replica, after a while (microseconds).
     Peer(ReplicaId, PeerMessage<Message<P>>, u64),
+    /// Sends to one host of a faulty replica.
+    Face(ReplicaId, usize, PeerMessage<Message<P>>),
     /// Sends to a client, after a while.
     Client(ToClient, u64),
     /// Keeps a clone of a host's state.
@@ -58,6 +62,12 @@ pub struct Pact {
     pub audience: u64,
     /// Bits of the colluders.
     pub members: u64,
+    /// Bits of the replicas in the first of the parts into which the network fell last.
+    pub part: u64,
+    /// Bits of the colluders whose second face has that part.
+    pub turned: u64,
+    /// How often the network fell into parts.
+    pub parted: u64,
 }
 
 /// What a strategy holds while it acts.
@@ -121,6 +131,11 @@ impl<P: Protocol> Hand<'_, P> {
     pub fn send_late(&mut self, to: ReplicaId, message: PeerMessage<Message<P>>, after: u64) {
         self.acted();
         self.acts.push(Act::Peer(to, message, after));
+    }
+
+    /// Sends to one host of another faulty replica.
+    pub fn send_face(&mut self, to: ReplicaId, face: usize, message: PeerMessage<Message<P>>) {
+        self.acts.push(Act::Face(to, face, message));
     }
 
     /// Sends what a correct replica would not.

@@ -73,6 +73,7 @@ impl Protocol for PbftWorld {
     const AUTHENTICATORS: bool = true;
     const PARROTS: bool = true;
     const BRIDGES: bool = true;
+    const FACES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::general(GroupId(*b"simulated-pbft--"), 3 * f + 1).expect("f is at least 1")

@@ -3,7 +3,7 @@
 use crate::pbft::PbftWorld;
 use crate::report::Report;
 use crate::shrink::run;
-use crate::{FaultyKind, Options, Overrides, Protocol};
+use crate::{FaultClass, FaultyKind, Options, Overrides, Protocol};
 
 #[test]
 fn twenty_seeds_hold_and_undo_batches_and_answer_reads() {
@@ -23,6 +23,31 @@ fn the_published_read_rule_is_found_out() {
     let overrides = Overrides { literal: Some("READ-EXECUTED".to_owned()), ..Overrides::default() };
     let mut violations = (0..400).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
     assert!(violations.any(|violation| violation.property == "linearizability"));
+}
+
+#[test]
+fn the_null_rule_that_forgets_its_window_is_found_out() {
+    let overrides = Overrides { literal: Some("NULL-RULE".to_owned()), ..Overrides::default() };
+    let violations = (120..140).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
+    assert!(violations.into_iter().any(|violation| violation.property == "agreement"));
+}
+
+#[test]
+fn a_world_of_faces_falls_into_parts_and_shows_each_something_else() {
+    let draw = |seed| Options::draw(seed, 1, PbftWorld::shape(1), &Overrides::default());
+    let worlds: Vec<u64> = (0..400).filter(|seed| draw(*seed).faces).collect();
+    assert!(worlds.len() > 10, "{} of 400", worlds.len());
+    let mut left = 0;
+    for seed in worlds.into_iter().take(5) {
+        let world = draw(seed);
+        assert!(world.bridges && world.has(FaultClass::Partitions));
+        assert!(world.faulty.iter().all(|it| it.kind == FaultyKind::Janus));
+        let outcome = run::<PbftWorld>(seed, 1, &Overrides::default(), 0);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        assert!(outcome.effective > 100, "seed {seed}");
+        left += usize::from(outcome.view_changes > 0);
+    }
+    assert!(left >= 3, "a view is left in {left} of 5");
 }
 
 #[test]

@@ -22,8 +22,13 @@ impl<P: Protocol> World<P> {
         let until = now + self.fault_rng.exponential(self.options.fault_length);
         let partitions = self.options.has(FaultClass::Partitions);
         let cuts = self.options.has(FaultClass::Cuts);
+        if self.options.faces {
+            return self.part(until);
+        }
         match self.fault_rng.below(4) {
-            0 | 1 if partitions => self.network.partition(until),
+            0 | 1 if partitions => {
+                self.network.partition(until);
+            }
             2 if cuts => self.network.cut(until),
             _ => {
                 let replica = self.fault_rng.below(u64::from(self.options.n)) as u16;
@@ -33,6 +38,19 @@ impl<P: Protocol> World<P> {
         self.trace.note(now, || format!("network fault until {until}"));
         let pause = self.fault_rng.exponential(self.options.fault_pause).max(500);
         self.agenda.after(pause, Event::Fault);
+    }
+
+    /// The network falls into parts, and the colluders know into which. The next ones come when these are over.
+    fn part(&mut self, until: u64) {
+        let part = self.network.partition(until);
+        let turned = self.adversary_rng.next();
+        let mut pact = self.pact.borrow_mut();
+        (pact.part, pact.turned, pact.parted) = (part, turned, pact.parted + 1);
+        drop(pact);
+        let now = self.agenda.now;
+        self.trace.note(now, || format!("parts {part:b} until {until}"));
+        let pause = self.fault_rng.exponential(self.options.fault_pause).max(500);
+        self.agenda.after(until - now + pause, Event::Fault);
     }
 
     /// Links fail just when a view changes: a few replicas see what others do not.
@@ -49,7 +67,9 @@ impl<P: Protocol> World<P> {
                 let members = self.fault_rng.subset(usize::from(self.options.n)) | 1 << sender.0;
                 self.network.confine(members, until);
             }
-            _ => self.network.partition(until),
+            _ => {
+                self.network.partition(until);
+            }
         }
         self.trace.note(now, || format!("links fail around the view change of {sender} until {until}"));
     }

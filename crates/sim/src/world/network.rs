@@ -81,8 +81,8 @@ impl Network {
         *link = (*link).max(until);
     }
 
-    /// The replicas fall into two groups.
-    pub fn partition(&mut self, until: u64) {
+    /// The replicas fall into two groups; the bits of those in the first.
+    pub fn partition(&mut self, until: u64) -> u64 {
         self.faults += 1;
         let side = self.rng.subset(self.n);
         let one_way = self.rng.one_in(3);
@@ -94,6 +94,7 @@ impl Network {
                 }
             }
         }
+        side
     }
 
     /// One replica is not heard, or hears nothing, or both.

@@ -327,6 +327,13 @@ impl<P: Protocol> World<P> {
         for act in acts {
             match act {
                 Act::Peer(to, message, after) => self.transmit(me, &[to], message, after),
+                Act::Face(to, face, message) => {
+                    let node = self.hosts[usize::from(to.0)].get(face).copied();
+                    let message = node.and_then(|node| Some((node, self.through_the_codec(me, message)?)));
+                    if let Some((node, message)) = message {
+                        self.send_envelope(node, &Rc::new(Envelope::new(me, message)), 0);
+                    }
+                }
                 Act::Client(message, after) => self.transmit_client(me, message, after),
                 Act::Save(host) => {
                     let index = self.adversaries[adversary].nodes[host];

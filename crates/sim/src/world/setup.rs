@@ -10,7 +10,7 @@ use super::operator::Operator;
 use super::trace::Trace;
 use super::workload::Workload;
 use super::{Outcome, World};
-use crate::adversary::{Adversary, Amnesia, Pact, Parrot, Proxy, Puppet, Strategy, Twin};
+use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, WireWatch, component};
 use crate::logs::{Pretender, logs_of};
@@ -81,6 +81,7 @@ fn strategy<P: Protocol>(options: &Options, kind: FaultyKind, me: ReplicaId) -> 
     match kind {
         FaultyKind::Proxy => Box::new(Proxy::new(options.view_timeout * 2)),
         FaultyKind::Twin => Box::new(Twin::new(options.view_timeout * 2)),
+        FaultyKind::Janus => Box::new(Janus::default()),
         FaultyKind::Parrot => Box::new(Parrot::new(options.view_timeout * 2)),
         FaultyKind::Amnesia if Rng::stream(options.seed, "amnesia", u64::from(me.0)).one_in(2) => {
             Box::new(Amnesia::at_changes(options.view_timeout / 2))
