@@ -1,4 +1,4 @@
-//! Who holds which key: configuration, never learned from traffic (protocols.md F-M8).
+//! Who holds which key: configuration, never learned from traffic (guide.md F-M8).
 
 use crate::PublicKey;
 use std::collections::BTreeMap;

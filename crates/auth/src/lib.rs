@@ -1,5 +1,5 @@
 //! Keys, signatures, certificate checks and [`Verified`] values: the only place where bytes from
-//! outside become something a protocol step may act on (design.md §3.3, §8).
+//! outside become something a protocol step may act on.
 #![forbid(unsafe_code)]
 
 mod attestation;

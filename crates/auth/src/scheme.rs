@@ -54,8 +54,7 @@ pub trait Signer: Send + Sync + fmt::Debug {
     fn sign(&self, digest: &Digest) -> Signature;
 }
 
-/// Ed25519 under ZIP-215 rules, under which batch and single verification accept the same set
-/// (design.md §8).
+/// Ed25519 under ZIP-215 rules, under which batch and single verification accept the same set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ed25519;
 

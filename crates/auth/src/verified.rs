@@ -3,8 +3,7 @@
 use core::ops::Deref;
 
 /// A value whose authenticity this process has checked, or made itself. Only this crate builds
-/// one, so a function that takes a `Verified<T>` cannot be reached by bytes that nobody checked
-/// (design.md §3.3).
+/// one, so a function that takes a `Verified<T>` cannot be reached by bytes that nobody checked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Verified<T>(T);
 
@@ -21,7 +20,7 @@ impl<T> Verified<T> {
     }
 
     /// A frame with a wrong tag for this replica that more than f distinct replicas vote for: one of them is correct and
-    /// found its own tag right (PBFT, OSDI '99 §5.2; protocols.md §2.1). Whoever calls it has counted them.
+    /// found its own tag right (PBFT, OSDI '99 §5.2; guide.md §2.1). Whoever calls it has counted them.
     #[must_use]
     pub fn vouched(value: T) -> Self {
         Self(value)

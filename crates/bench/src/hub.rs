@@ -1,5 +1,5 @@
 //! Connections of a single-threaded program, read in one place. What all of them hold when the loop
-//! wakes is one turn's work, as in the runtime (speed.md, lesson 1).
+//! wakes is one turn's work, as in the runtime.
 
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};

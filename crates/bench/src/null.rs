@@ -1,5 +1,5 @@
 //! The measurement: both services run all the time, and rounds on one and the other take turns, so
-//! that a machine that drifts drifts for both (speed.md, lesson 10).
+//! that a machine that drifts drifts for both.
 
 use crate::Failure;
 use crate::caller::{Belief, Caller, Plain, Replicated};

@@ -1,4 +1,4 @@
-//! Time-outs that double (MinBFT §4, view change; protocols.md §1.6).
+//! Time-outs that double (MinBFT §4, view change; guide.md §1.6).
 
 /// The number of failures in a row, and the time-out that follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -3,7 +3,7 @@
 use troth_types::Time;
 
 /// Whether a batch's time is not ahead of the clock by more than the bound. Once true it stays true, so a batch that was
-/// good in one view is good in the next, however long the view change took (protocols.md §1.3).
+/// good in one view is good in the next, however long the view change took (guide.md §1.3).
 #[must_use]
 pub fn is_due(time: Time, clock: Time, clock_bound: u64) -> bool {
     time <= clock.after(clock_bound)

@@ -1,5 +1,5 @@
 //! The bodies of frames, by digest, from their arrival until no batch that names them can be needed
-//! any more (protocols.md F-P7: keep bodies until stable).
+//! any more (guide.md F-P7: keep bodies until stable).
 
 use std::collections::BTreeMap;
 use troth_core::VerifiedFrame;
@@ -165,7 +165,7 @@ impl FrameStore {
 
     /// Another primary is asked: what was asked of the one before does not count.
     pub fn ask_anew(&mut self) {
-        self.wanted.values_mut().for_each(|wanted| wanted.asked = None);
+        self.wanted.values_mut().for_each(|wanted| (wanted.asked, wanted.asked_others) = (None, None));
     }
 
     /// Bytes of these frames, as far as they are here.

@@ -1,6 +1,6 @@
 //! The hold-back of one sender's certified messages (MinBFT §4: "no correct server processes a message
 //! sent by any server with counter value cv before it has processed the message with cv − 1";
-//! protocols.md §4.1). Bounded: what does not fit is fetched again later.
+//! guide.md §4.1). Bounded: what does not fit is fetched again later.
 
 use std::collections::BTreeMap;
 use troth_trusted::CounterValue;

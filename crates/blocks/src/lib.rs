@@ -1,5 +1,5 @@
 //! Passive building blocks that protocols share. Blocks answer and never act: none sees a context or
-//! makes an effect, so all control flow of a protocol stands in that protocol's files (design.md §3.9).
+//! makes an effect, so all control flow of a protocol stands in that protocol's files.
 #![forbid(unsafe_code)]
 
 mod back_off;

@@ -1,4 +1,4 @@
-//! Requests that wait for their execution, oldest first (protocols.md §1.6: the suspicion timer runs
+//! Requests that wait for their execution, oldest first (guide.md §1.6: the suspicion timer runs
 //! for the oldest pending request).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! A set of voters: quorums count distinct identities, never messages (protocols.md §0.5).
+//! A set of voters: quorums count distinct identities, never messages (guide.md §0.5).
 
 use troth_types::ReplicaId;
 

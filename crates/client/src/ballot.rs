@@ -3,7 +3,7 @@
 use troth_types::ReplicaId;
 
 /// What each replica said last. A replica that speaks twice replaces its own word, so no quorum
-/// counts it twice (design.md §3.8).
+/// counts it twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Ballot<T> {
     words: Vec<Option<T>>,

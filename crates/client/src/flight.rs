@@ -1,4 +1,4 @@
-//! A frame on its way: what replicas said about it (the reply rule, protocols.md §1.1).
+//! A frame on its way: what replicas said about it (the reply rule, guide.md §1.1).
 
 use crate::Config;
 use crate::ballot::Ballot;

@@ -1,4 +1,4 @@
-//! A fast read on its way (design.md §6, Reads).
+//! A fast read on its way.
 
 use crate::Ticket;
 use crate::ballot::Ballot;

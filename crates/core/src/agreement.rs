@@ -1,4 +1,4 @@
-//! The contract of an agreement protocol (design.md §5, ADR 1).
+//! The contract of an agreement protocol (ADR 1).
 
 use crate::{Cx, Outcome, Proven, Ticket, VerifiedFrame};
 use core::fmt::Debug;
@@ -87,7 +87,7 @@ pub trait Agreement: Clone + Debug + Eq {
     type Record: Wire + Clone + Debug + Eq;
 
     /// The digest that is certified or signed for a body: separates group, protocol, message type and
-    /// sender (protocols.md §7.1).
+    /// sender (guide.md §7.1).
     fn digest(body: &Self::Body, group: GroupId, from: ReplicaId) -> Digest;
     /// The message that a certified or signed body becomes.
     fn seal(body: Self::Body, digest: Digest, from: ReplicaId, seal: Seal) -> Self::Message;
@@ -184,7 +184,7 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = seq;
         Proven::Gone
     }
-    /// Whether reads may be answered from the current state (design.md §6: the restart rule).
+    /// Whether reads may be answered from the current state (the restart rule).
     fn may_answer_reads(&self) -> bool;
     /// Has the end of the history attested under this nonce, for reads that are answered from the state after the batch
     /// `executed`: [`Cx::end_attested`] follows. Whether it was asked for; not where the history will not end just there once all

@@ -1,4 +1,4 @@
-//! What a protocol step asks for, as plain data in the order it asked (design.md §3.2).
+//! What a protocol step asks for, as plain data in the order it asked.
 
 use crate::{Agreement, Note, Ordered, ReplyProof, VerifiedFrame};
 use std::sync::Arc;

@@ -20,7 +20,7 @@ pub struct Ordered {
     /// The agreed seed: the same at every replica, not unpredictable.
     pub seed: Digest,
     /// The frames in execution order. One that was executed before is skipped by the executor:
-    /// exactly-once is decided there, on ordered state (protocols.md §1.1).
+    /// exactly-once is decided there, on ordered state (guide.md §1.1).
     pub frames: Vec<VerifiedFrame>,
 }
 
@@ -66,7 +66,7 @@ pub enum Installing {
 }
 
 /// A deterministic executor with checkpoints: the application, the client table and the outboxes
-/// in one versioned state (design.md §6).
+/// in one versioned state.
 pub trait Execution: Clone + Debug {
     /// A kept checkpoint as something that can be held, written to a disk in the background and started
     /// from. Holding one costs nothing but the memory that later states do not share with it.

@@ -1,4 +1,4 @@
-//! The one loop of design.md §3.2, as a machine without IO. The runtime and the simulator execute
+//! The one loop around both machines, as a machine without IO. The runtime and the simulator execute
 //! its commands in order; the simulator crashes between any two of them.
 //!
 //! A phase: append what must be durable (records, the previous run's certificate, the bodies about to

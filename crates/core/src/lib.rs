@@ -1,4 +1,4 @@
-//! The contract between a protocol and its host (design.md §5, docs/adr/0001).
+//! The contract between a protocol and its host (docs/adr/0001).
 //!
 //! [`Agreement`] orders frames, [`Execution`] runs them, [`Replica`] joins the two into a [`Machine`],
 //! and [`Host`] drives any machine: it puts durability, certification and sending into the only order

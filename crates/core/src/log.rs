@@ -1,6 +1,6 @@
 //! The write-ahead log's records, and how a machine's own messages are rebuilt from them.
 //!
-//! Bodies are durable before the counter that certifies them (design.md §7), so a crash leaves at
+//! Bodies are durable before the counter that certifies them, so a crash leaves at
 //! most the last run without its certificate in the log; the component gives that one again.
 
 use crate::Machine;

@@ -1,5 +1,5 @@
 //! Reads that wait: for a state that reflects all that this replica has vouched for, and for that state to be final
-//! (protocols.md §2.7).
+//! (guide.md §2.7).
 
 use crate::answers::refuse;
 use crate::proven_reads::ProvenReads;

@@ -10,7 +10,7 @@ pub const MAX_EVENT_BYTES: usize = 16 << 10;
 
 /// A deterministic service. The value itself is configuration and is the same at every replica;
 /// all state is in the [`State`] it is given, so that a checkpoint, a transfer or a rollback of
-/// that state is one of the service (design.md §6).
+/// that state is one of the service.
 pub trait Application: Clone + Debug {
     /// Whether the service scans keys in order. An ordered index over its keys is kept only then.
     const SCANS: bool = false;

@@ -1,5 +1,5 @@
 //! The client table and the outboxes, kept in the map under [`SYSTEM`] keys, so that they are in
-//! every checkpoint, transfer and rollback by construction (design.md §6).
+//! every checkpoint, transfer and rollback by construction.
 //!
 //! * A **slot** per (client, number mod window): the newest frame executed there and its results.
 //!   A frame executes iff its number is above its slot's: exactly once, whatever was ordered.

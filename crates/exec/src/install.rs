@@ -1,6 +1,6 @@
 //! The receiving side of a state transfer: top-down, every item verified against the digest its
 //! parent names, nothing fetched that the local state holds at the same place, and nothing in force
-//! before everything is there (protocols.md §1.5).
+//! before everything is there (guide.md §1.5).
 //!
 //! When the target moves on before a large transfer is complete, what was verified for the old one
 //! serves the new one too, by digest: a transfer slower than the checkpoint interval still ends.

@@ -1,7 +1,7 @@
 //! Execution: an [`Application`] on ordered batches, exactly once, with a state that can be
 //! checkpointed, proved equal, transferred and rolled back.
 //!
-//! Everything that must survive lives in one [`MerkleMap`] (design.md §6): the application's keys,
+//! Everything that must survive lives in one [`MerkleMap`]: the application's keys,
 //! the client table and the outboxes. [`Executor`] is the [`troth_core::Execution`] that runs
 //! beside the agreement.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Places in a state's tree, and the pieces a replica serves for them (protocols.md §1.5).
+//! Places in a state's tree, and the pieces a replica serves for them (guide.md §1.5).
 //!
 //! A fetch with an empty path asks for the head: the agreed time and the root node. Any other path
 //! is a list of places; the piece holds what stands there, as many from the front of the list as

@@ -1,4 +1,4 @@
-//! Authenticated, encrypted connections over TCP (design.md §8).
+//! Authenticated, encrypted connections over TCP.
 //!
 //! **Handshake.** `Noise_IK_25519_ChaChaPoly_BLAKE2s`, WireGuard's choice of primitives, from the
 //! `snow` library. IK because the initiator knows from its configuration whom it calls: one round

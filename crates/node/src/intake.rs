@@ -11,7 +11,7 @@ use troth_core::{Agreement, Env, Execution, Input, PeerMessage, Repeated, Replic
 use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
-/// whole group convoy (speed.md, lesson 6).
+/// whole group convoy.
 const CLIENT_CHECKS: usize = 96;
 /// Frames of other replicas' answers checked in one turn, beside those of clients.
 const PEER_CHECKS: usize = 32;

@@ -26,8 +26,7 @@
 //! | `http`, `metrics`, [`Snapshot`] | what it tells people and Prometheus |
 //!
 //! Reads and writes are few and large: a turn takes everything that the sockets hold, checks the
-//! client signatures in one batch of bounded size, and writes once per connection (speed.md, lessons
-//! 1, 6 and 7).
+//! client signatures in one batch of bounded size, and writes once per connection.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the runtime is where clocks and threads are read")]
 

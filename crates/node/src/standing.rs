@@ -1,4 +1,4 @@
-//! Whether a replica may go on from what it kept (design.md §9). A stored boot id tells a process that was
+//! Whether a replica may go on from what it kept. A stored boot id tells a process that was
 //! killed from a machine that was lost: what was written and not synced survives the one and not the other.
 //!
 //! | `durability` | replica killed | its component killed | machine lost |

@@ -1,4 +1,4 @@
-//! The simulated world: network, storage, adversaries, checkers (design.md §11).
+//! The simulated world: network, storage, adversaries, checkers.
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -46,7 +46,7 @@ impl State {
     }
 
     /// The state as bytes that end in their SHA-256. The checksum finds torn and damaged records; it
-    /// does not stop a host that rewrites or restores the file (protocols.md §7.4).
+    /// does not stop a host that rewrites or restores the file (guide.md §7.4).
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut out = Writer::<{ Self::LEN }>::new();
         out.put(TAG);

@@ -15,7 +15,7 @@ pub struct CounterValue(pub u128);
 
 impl CounterValue {
     /// The structured value `[view|count]`: values order by view first, so moving to `[v|0]` makes
-    /// every promise for an older view impossible from then on (protocols.md §7.2).
+    /// every promise for an older view impossible from then on (guide.md §7.2).
     pub const fn new(view: u64, count: u64) -> Self {
         Self(((view as u128) << 64) | count as u128)
     }

@@ -6,7 +6,7 @@ use crate::{Digest, Hasher, Malformed, Reader, Time, Wire, put_list};
 const MAX_FRAMES: usize = 1 << 12;
 
 /// The frames of one sequence number, by digest and in execution order, with the agreed time at
-/// which they execute (protocols.md §1.2, §1.3). A batch without frames only moves time forward.
+/// which they execute (guide.md §1.2, §1.3). A batch without frames only moves time forward.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Batch {
     /// Microseconds since the Unix epoch, proposed by the primary and checked by the others.

@@ -87,7 +87,7 @@ impl ToClient {
     }
 }
 
-/// The result of a frame, in full or as a digest (protocols.md §1.1).
+/// The result of a frame, in full or as a digest (guide.md §1.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyBody {
     /// One result per operation.
@@ -154,7 +154,7 @@ impl Reply {
 }
 
 /// The outcome of a read that was not ordered. A client accepts it when as many replicas as its protocol demands (all of 2f+1, or
-/// 2f+1 of 3f+1; a quorum, where each proves the end of its history; f+1 where it need only be recent) agree on result and `events_up_to` (design.md §6, Reads); otherwise it has the operation ordered.
+/// 2f+1 of 3f+1; a quorum, where each proves the end of its history; f+1 where it need only be recent) agree on result and `events_up_to`; otherwise it has the operation ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply {
     /// The client it is for.

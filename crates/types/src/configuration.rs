@@ -1,5 +1,5 @@
 //! Who the replicas and clients of a group are, as a part of the replicated state: an operator changes it
-//! by an ordered request, so every replica changes it at the same place in the order (protocols.md §7.3).
+//! by an ordered request, so every replica changes it at the same place in the order (guide.md §7.3).
 
 use crate::{
     Change, ClientId, Digest, Hasher, Malformed, Reader, Refused, ReplicaId, Seq, Wire, put_bytes, put_list,

@@ -30,7 +30,7 @@ impl Wire for Digest {
 
 /// Builds a digest over fields. The tag given at the start separates domains: no two kinds of
 /// hashed value share a tag, so a digest of one kind never stands for another
-/// (protocols.md §0.8: domain separation bugs are equivocation bugs).
+/// (guide.md §0.8: domain separation bugs are equivocation bugs).
 #[derive(Clone)]
 pub struct Hasher(sha2::Sha256);
 

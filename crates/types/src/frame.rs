@@ -210,9 +210,9 @@ impl<'a> Iterator for Slices<'a> {
 
 impl ExactSizeIterator for Slices<'_> {}
 
-/// What one client had ready: hashed once, signed once, ordered whole, named by its digest
-/// (design.md §2). The digest covers the operations and the signature or authenticator, so a relay
-/// that corrupts either makes another frame and condemns nobody (protocols.md §4.1).
+/// What one client had ready: hashed once, signed once, ordered whole, named by its digest.
+/// The digest covers the operations and the signature or authenticator, so a relay
+/// that corrupts either makes another frame and condemns nobody (guide.md §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     group: GroupId,

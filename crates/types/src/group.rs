@@ -122,7 +122,7 @@ impl Group {
     }
 
     /// The replica that answers this frame or read in full while the others send a digest. It
-    /// takes turns and depends on (client, number) alone, never on load (protocols.md §1.1), so
+    /// takes turns and depends on (client, number) alone, never on load (guide.md §1.1), so
     /// every replica and the client name the same one.
     #[must_use]
     pub fn designated(&self, client: ClientId, number: u64) -> ReplicaId {

@@ -1,6 +1,6 @@
 //! The bounds that every part of a group shares.
 
-/// Bounds on what clients and peers may make a replica hold (design.md §3.6). All replicas of a
+/// Bounds on what clients and peers may make a replica hold. All replicas of a
 /// group use the same values: some of them decide whether a frame is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -213,6 +213,23 @@ fn a_frame_is_asked_for_again_after_a_while_only() {
 }
 
 #[test]
+fn another_primary_is_asked_first_and_then_the_others() {
+    let mut frames = crate::FrameStore::default();
+    let digest = Digest([1; 32]);
+    frames.name(Seq(1), &[digest]);
+    let first = |frames: &mut crate::FrameStore, now| frames.ask_first(9, Seq(1), Time(now), Time(now - 100));
+    let next = |frames: &mut crate::FrameStore, now| {
+        frames.ask_next(9, Seq(1), Time(now), Time(now - 3), Time(now - 100))
+    };
+    assert_eq!((first(&mut frames, 100), next(&mut frames, 102)), (vec![digest], vec![]), "too soon");
+    assert_eq!((next(&mut frames, 103), next(&mut frames, 110)), (vec![digest], vec![]));
+    frames.ask_anew();
+    assert_eq!(next(&mut frames, 111), [], "the new one was not asked yet");
+    assert_eq!(first(&mut frames, 112), [digest]);
+    assert_eq!(next(&mut frames, 115), [digest], "that they were asked before does not count");
+}
+
+#[test]
 fn the_back_off_doubles_and_takes_one_step_back_per_progress() {
     let mut back_off = BackOff::default();
     back_off.failed();

@@ -1,5 +1,5 @@
 //! The versioned Merkle map: an ordered key → bytes map with a digest of its content, cheap
-//! snapshots and cheap rollback (design.md §6).
+//! snapshots and cheap rollback.
 //!
 //! * **Writes** go into an overlay, found by hash; reads look there, then in the sealed overlays
 //!   that have not been merged yet, then in the trie.

@@ -1,4 +1,4 @@
-//! What a replica keeps, and when (design.md §9).
+//! What a replica keeps, and when.
 
 use super::checks::Checks;
 use super::error::ConfigError;

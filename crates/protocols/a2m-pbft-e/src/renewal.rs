@@ -1,5 +1,5 @@
 //! Components that are lost, or whose history is not the group's, and those that take their place ("new log ids", paper 000
-//! §4.2; protocols.md §3.4, §7.3): which component counts for which slot, and where the log of a new one begins.
+//! §4.2; guide.md §3.4, §7.3): which component counts for which slot, and where the log of a new one begins.
 
 use crate::A2mPbftE;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A start: the trusted component is asked where the history ends before anything is appended (protocols.md §3.2).
+//! A start: the trusted component is asked where the history ends before anything is appended (guide.md §3.2).
 
 use crate::A2mPbftE;
 use troth_core::{Cx, Start, rule};

@@ -104,7 +104,7 @@ impl Default for Config {
     }
 }
 
-/// Flaws of appendix A as it is printed (protocols.md §3.4), each of which the simulator can put back to show the
+/// Flaws of appendix A as it is printed (guide.md §3.4), each of which the simulator can put back to show the
 /// counter-example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flaw {

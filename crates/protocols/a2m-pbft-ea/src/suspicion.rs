@@ -26,7 +26,7 @@ impl A2mPbftEa {
             return;
         }
         self.timed = oldest;
-        self.time_is_over = false;
+        let over = std::mem::take(&mut self.time_is_over);
         self.bore_once &= gave_way;
         let Some(order) = oldest else {
             cx.cancel_timer(Timer::Forward);
@@ -42,7 +42,8 @@ impl A2mPbftEa {
         // Whoever has all of its own give way, just before they are shown, must not end the view with the time that the
         // first of them had.
         let due = if gave_way { came.after(patience) } else { self.after(cx, patience) };
-        if !gave_way || due > self.request_due {
+        // What was over while this replica was behind was put off: not so what takes its place.
+        if !gave_way || over || due > self.request_due {
             self.request_due = due;
             cx.set_timer(Timer::Request, due);
         }

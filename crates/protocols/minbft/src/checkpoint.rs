@@ -251,7 +251,7 @@ impl MinBft {
     }
 
     /// The state of a stable checkpoint is in force. What the replica does with its peers' counters is
-    /// in [`MinBft::drain`]; everything that waited for the state is tried again (protocols.md §1.5).
+    /// in [`MinBft::drain`]; everything that waited for the state is tried again (guide.md §1.5).
     pub(crate) fn installed(
         &mut self,
         cx: &mut Cx<'_, Self>,

@@ -90,7 +90,7 @@ impl Default for Config {
     }
 }
 
-/// The flaws of the printed protocol and of its obvious extensions (protocols.md §4), each of which
+/// The flaws of the printed protocol and of its obvious extensions (guide.md §4), each of which
 /// the simulator can put back to show the counter-example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flaw {

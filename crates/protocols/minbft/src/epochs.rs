@@ -1,4 +1,4 @@
-//! Components that are lost or not trusted any more, and those that take their place: what protocols.md
+//! Components that are lost or not trusted any more, and those that take their place: what guide.md
 //! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
 
 use crate::evidence::Evidence;

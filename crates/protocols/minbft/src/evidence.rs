@@ -222,7 +222,7 @@ pub fn evidence(
 
 /// A readmitted replica stands on a stable checkpoint beyond everything that its earlier component may have
 /// promised; its log is of its own component; and it begins above every view in which that checkpoint was
-/// vouched for (protocols.md §7.3).
+/// vouched for (guide.md §7.3).
 fn check_epoch(
     configuration: &Configuration,
     config: &Config,
@@ -270,7 +270,7 @@ fn check_requests(group: &Group, change: &ViewChange) -> Result<(), &'static str
 }
 
 /// The log must begin where the sender began, or at an own checkpoint old enough that every
-/// commitment before it is below the stable checkpoint (protocols.md §4.4). Returns the predecessor
+/// commitment before it is below the stable checkpoint (guide.md §4.4). Returns the predecessor
 /// that the first entry must have, where it is determined.
 fn check_anchor(
     config: &Config,

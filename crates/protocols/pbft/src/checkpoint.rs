@@ -216,7 +216,7 @@ impl Pbft {
         sources
     }
 
-    /// The state of a stable checkpoint is in force; everything that waited for it is tried again (protocols.md §1.5).
+    /// The state of a stable checkpoint is in force; everything that waited for it is tried again (guide.md §1.5).
     pub(crate) fn installed(
         &mut self,
         cx: &mut Cx<'_, Self>,

@@ -107,7 +107,7 @@ impl Default for Config {
     }
 }
 
-/// Flaws of published implementations (protocols.md §2.3, §2.8), each of which the simulator can put back to show the
+/// Flaws of published implementations (guide.md §2.3, §2.8), each of which the simulator can put back to show the
 /// counter-example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flaw {

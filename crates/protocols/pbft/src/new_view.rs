@@ -118,6 +118,7 @@ impl Pbft {
             new_view.chosen.iter().flat_map(|batch| batch.frames.iter().copied()).collect();
         self.pool.restart(cx.now(), |digest| carried.contains(digest));
         self.begin_pace(cx);
+        self.forget_left_out();
         self.timed = None;
         // The new primary has as long for a due deadline as the old one had.
         self.watch_deadline(cx);

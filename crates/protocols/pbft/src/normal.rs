@@ -209,6 +209,7 @@ impl Pbft {
             }
             None => {
                 self.useful += 1;
+                self.note_shown_by_primary();
                 if proposal.seq <= self.named_up_to() && !self.has_lost(proposal.seq, &digest) {
                     self.frames.name(proposal.seq, &proposal.batch.frames);
                 }
@@ -253,6 +254,7 @@ impl Pbft {
             let voted = first(&mut slot.commits, from, vote.digest);
             self.judge_vote(cx, from, voted, vote, "two COMMITs for one number");
             self.time_commit(cx, vote.seq, from, vote.digest);
+            self.ask_helper(cx, vote.seq, from, vote.digest);
         }
     }
 
@@ -350,6 +352,7 @@ impl Pbft {
         self.prepared.insert(seq, entry);
         rule!("PBFT-R2");
         cx.persist(Record::Prepared(entry));
+        self.pass_on(cx, &digest);
         self.tell_all(cx, Phase::Commit(self.vote(seq, digest)));
         self.time_agreement(cx, seq, digest);
     }
@@ -421,17 +424,6 @@ impl Pbft {
         // The printed protocol votes there all the same.
         !self.config.follows(Flaw::NullRule)
             && self.decided.get(&seq).is_some_and(|executed| executed.digest() != *digest)
-    }
-
-    /// What the primary proposed here alone, where another batch was executed, nobody needs: this replica voted for none of
-    /// it, and who names it again is asked for it again.
-    fn forget_proposal(&mut self, seq: Seq, executed: &Digest) {
-        rule!("PBFT-R11");
-        let proposal = self.slots.get(&seq).filter(|slot| !slot.pre_prepared);
-        let Some((digest, batch)) = proposal.and_then(|slot| slot.proposal.as_ref()) else { return };
-        if digest != executed {
-            self.frames.let_go(seq, &batch.frames);
-        }
     }
 
     pub(crate) fn ordered(&self, seq: Seq, batch: &Batch) -> Option<Ordered> {

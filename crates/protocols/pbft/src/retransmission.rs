@@ -16,7 +16,7 @@ const MOST_FRAMES: usize = 128;
 /// Numbers that a status tells of.
 const MOST_TOLD: usize = 256;
 /// The part of the interval between two status messages of a replica before which a second one has no answer.
-const SELDOM: u64 = 4;
+pub(crate) const SELDOM: u64 = 4;
 /// An idle replica compares notes only every so many intervals.
 const IDLE_FACTOR: u64 = 8;
 /// The part of the interval after which the primary is asked for what it named: a frame that was sent when the proposal
@@ -40,7 +40,7 @@ impl Pbft {
         }
         let batches = self.missing_batches();
         if !batches.is_empty() {
-            cx.send(To::Others, Message::FetchBatches(batches));
+            self.ask_for_batches(cx, To::Others, batches);
         }
         // A proposal may have waited for nothing but a clock.
         self.touch_all();
@@ -181,6 +181,9 @@ impl Pbft {
             let each = self.config.status_interval / (SELDOM * MAX_BATCHES as u64);
             let until = self.after(cx, (each * found.len() as u64).max(1));
             self.shown_batches.insert(from, until);
+            if !self.is_primary() {
+                self.helped.insert(from, self.after(cx, self.config.status_interval));
+            }
             cx.send(To::One(from), Message::Batches(found));
         }
     }
@@ -195,6 +198,9 @@ impl Pbft {
             if wanted.contains(&digest) {
                 useful = true;
                 self.batches.insert(digest, batch);
+                self.note_shown_by(from);
+            } else if self.take_passed_on(cx, from, &batch) {
+                useful = true;
             } else {
                 cx.ignore(from, "a batch that nobody asked for");
             }
@@ -202,6 +208,17 @@ impl Pbft {
         if useful {
             self.useful += 1;
             self.touch_all();
+        }
+    }
+
+    /// What the primary proposed here alone, where another batch was executed, nobody needs: this replica voted for none of
+    /// it, and who names it again is asked for it again.
+    pub(crate) fn forget_proposal(&mut self, seq: Seq, executed: &Digest) {
+        rule!("PBFT-R11");
+        let proposal = self.slots.get(&seq).filter(|slot| !slot.pre_prepared);
+        let Some((digest, batch)) = proposal.and_then(|slot| slot.proposal.as_ref()) else { return };
+        if digest != executed {
+            self.frames.let_go(seq, &batch.frames);
         }
     }
 
@@ -229,7 +246,7 @@ impl Pbft {
         let batches = self.missing_batches();
         self.named = !batches.is_empty();
         if !batches.is_empty() {
-            cx.send(To::Others, Message::FetchBatches(batches));
+            self.ask_for_batches(cx, To::Others, batches);
         }
     }
 }

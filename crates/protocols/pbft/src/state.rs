@@ -53,12 +53,19 @@ pub(crate) struct Slot {
     pub(crate) commits: BTreeMap<ReplicaId, Digest>,
     /// When own messages of this number were sent last.
     pub(crate) sent: Time,
+    /// Who passed a batch for it on to this replica.
+    pub(crate) passed_on: Voters,
 }
 
 impl Slot {
     /// Who voted for this batch with a PREPARE or by proposing it.
     pub(crate) fn voters(&self, digest: &Digest) -> Voters {
         of(&self.prepares, digest)
+    }
+
+    /// Whether a replica voted for this batch.
+    pub(crate) fn has_vote(&self, by: ReplicaId, digest: &Digest) -> bool {
+        [&self.prepares, &self.commits].into_iter().any(|votes| votes.get(&by) == Some(digest))
     }
 
     /// The batch that `quorum` distinct replicas committed to, if there is one.
@@ -210,6 +217,14 @@ pub struct Pbft {
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
     /// Until when each replica is shown no batches, as it was shown some.
     pub(crate) shown_batches: BTreeMap<ReplicaId, Time>,
+    /// Who showed a batch that the primary did not, and how many proposals it has shown since.
+    pub(crate) left_out: Option<(ReplicaId, u64)>,
+    /// The last number for which that one was asked at once.
+    pub(crate) asked_helper: Seq,
+    /// Until when what somebody shows that was asked for batches may bring something.
+    pub(crate) helpers: BTreeMap<ReplicaId, Time>,
+    /// Who was shown batches, and until when what comes is passed on to it.
+    pub(crate) helped: BTreeMap<ReplicaId, Time>,
     pub(crate) suspicions: u64,
     /// How many messages of others have brought this replica further.
     pub(crate) useful: u64,
@@ -291,6 +306,10 @@ impl Pbft {
             broken: 0,
             answered: BTreeMap::new(),
             shown_batches: BTreeMap::new(),
+            left_out: None,
+            asked_helper: Seq(0),
+            helpers: BTreeMap::new(),
+            helped: BTreeMap::new(),
             suspicions: 0,
             useful: 0,
             round: 0,

@@ -14,11 +14,12 @@ impl Pbft {
     pub(crate) fn watch_oldest(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("PBFT-V1");
         let waits_on = self.timed.is_some() && self.pool.oldest().map(|(order, _)| order) == self.timed;
-        if self.active && self.lags() && waits_on {
+        let runs_on = waits_on || (self.gave_way && self.timed.is_some());
+        if self.active && self.lags() && runs_on {
             // The time runs on: who could have this replica behind again and again would never be found out.
             return;
         }
-        if std::mem::take(&mut self.time_is_over) && waits_on {
+        if std::mem::take(&mut self.time_is_over) && runs_on {
             cx.set_timer(Timer::Request, cx.now());
         }
         let oldest = self.pool.oldest().filter(|_| self.active && !self.lags()).map(|(order, _)| order);

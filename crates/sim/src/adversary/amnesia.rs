@@ -1,5 +1,5 @@
 //! Amnesia: the replica goes back to an earlier clone of its state, while its component stays where
-//! it is (design.md §11).
+//! it is.
 
 use super::{Hand, Strategy};
 use crate::{Message, Protocol};

@@ -68,6 +68,8 @@ pub struct Pact {
     pub turned: u64,
     /// How often the network fell into parts.
     pub parted: u64,
+    /// Until when they have a face for each part.
+    pub apart_until: u64,
 }
 
 /// What a strategy holds while it acts.

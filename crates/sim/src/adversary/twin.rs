@@ -1,4 +1,4 @@
-//! The twin: one identity on two hosts that share one trusted component (design.md §11). Each part
+//! The twin: one identity on two hosts that share one trusted component. Each part
 //! of the group sees one of the two, and the parts change.
 
 use super::{Hand, Strategy};

@@ -1,4 +1,4 @@
-//! What must hold in every run, one file and one property each (protocols.md §8.1). The checkers see
+//! What must hold in every run, one file and one property each (guide.md §8.1). The checkers see
 //! what replicas execute, what clients accept and what the components certified; their arithmetic is
 //! their own and borrows nothing from the code they judge.
 

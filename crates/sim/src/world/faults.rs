@@ -46,6 +46,7 @@ impl<P: Protocol> World<P> {
         let turned = self.adversary_rng.next();
         let mut pact = self.pact.borrow_mut();
         (pact.part, pact.turned, pact.parted) = (part, turned, pact.parted + 1);
+        pact.apart_until = if self.adversary_rng.one_in(2) { until } else { u64::MAX };
         drop(pact);
         let now = self.agenda.now;
         self.trace.note(now, || format!("parts {part:b} until {until}"));

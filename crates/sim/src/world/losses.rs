@@ -1,5 +1,5 @@
 //! Machines that are lost with their disk and their component, faulty ones that are replaced, and how they
-//! come back (protocols.md §7.3).
+//! come back (guide.md §7.3).
 
 use super::World;
 use super::event::Event;

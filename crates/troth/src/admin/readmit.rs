@@ -1,5 +1,5 @@
 //! A replica comes back on its host with a new trusted component and an empty disk: its disk or its component
-//! is lost, or not trusted any more (protocols.md §7.3).
+//! is lost, or not trusted any more (guide.md §7.3).
 
 use super::Operator;
 use crate::failure::{Failure, NO};

@@ -1,4 +1,4 @@
-//! What comes back after which end, in every durability (design.md §9), with real processes.
+//! What comes back after which end, in every durability, with real processes.
 
 use crate::support::{Running, Scratch, good, init_with, pid, run, signal, status, troth, until};
 use crate::trusted::{init_processes_with, trusted_processes};

@@ -95,7 +95,7 @@ const MARKER: &str = "started";
 /// The marker while it is written.
 const NEW_MARKER: &str = "started.new";
 
-/// When a state is durable (design.md §9).
+/// When a state is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
     /// At the end of each store: survives the end of the process and of the machine.

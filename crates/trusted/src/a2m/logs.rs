@@ -92,7 +92,7 @@ impl<E: Storage> Logs<E> {
     /// Writes the logs piece by piece: `tag ‖ version ‖ group ‖ replica ‖ epoch`, for each log
     /// `low ‖ number of entries` and the entries `slot ‖ value ‖ digest`, at last the SHA-256 of it all.
     /// Numbers are big-endian. The checksum finds torn and damaged records; it does not stop a host that
-    /// rewrites or restores them (protocols.md §7.4).
+    /// rewrites or restores them (guide.md §7.4).
     pub fn write(&self, mut out: impl FnMut(&[u8])) {
         rule!("A2M-S2");
         let mut hasher = Sha256::new();

@@ -187,7 +187,7 @@ fn the_encodings_of_reads_are_pinned() {
     assert_eq!(read(None, Some(Seq(5))), [&[3][..], &numbers, &least, &operation].concat());
 }
 
-/// Wire formats are pinned: a change here is a new wire version (design.md §3.8).
+/// Wire formats are pinned: a change here is a new wire version.
 #[test]
 fn the_encoding_of_a_frame_is_pinned() {
     let digest = frame().digest();

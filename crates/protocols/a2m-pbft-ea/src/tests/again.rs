@@ -82,6 +82,23 @@ fn requests_that_give_way_one_after_the_other_end_no_view_before_their_time() {
 }
 
 #[test]
+fn what_gives_way_while_its_replica_is_behind_leaves_the_next_one_its_own_time() {
+    covers!("A2MPBFTEA-V1");
+    let mut net = Net::new(1);
+    net.order(&frame(1, 1));
+    net.step(r(1), |replica, cx| replica.on_requests_again(cx, vec![frame(1, 1)]));
+    net.request(&frame(2, 1), [1]);
+    net.step(r(1), |replica, _| replica.repairing = true);
+    net.fire(1, Timer::Request);
+    net.request(&frame(1, 1 + SMALL.limits.client_window), [1]);
+    net.step(r(1), |replica, cx| {
+        replica.repairing = false;
+        replica.progress(cx);
+    });
+    assert!(net.node(1).timers[&Timer::Request].0 <= net.now, "it came as early, and as long ago");
+}
+
+#[test]
 fn many_executed_ones_keep_no_new_one_from_being_shown() {
     covers!("A2MPBFTEA-H7");
     let mut net = Net::new(1);

@@ -4,6 +4,7 @@ mod client;
 mod craft;
 mod harness;
 mod histories;
+mod known_views;
 mod normal;
 mod pace;
 mod reads;

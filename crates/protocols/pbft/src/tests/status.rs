@@ -111,6 +111,81 @@ fn batches_are_shown_a_few_times_in_an_interval_and_no_more() {
     assert_eq!(ask(&mut net, known), 2);
 }
 
+/// Orders a client's next request under a primary that leaves replica 3 out.
+fn order_without_3(net: &mut Net, number: u64) {
+    net.request(&frame(1, number), 0..4);
+    net.run_where(|flight| flight.to != r(3) || !matches!(flight.message, Message::PrePrepare(_)));
+}
+
+#[test]
+fn who_had_to_ask_for_a_batch_is_passed_the_next_ones() {
+    covers!("PBFT-R15");
+    let mut net = Net::new(1);
+    let executed = |net: &Net| net.node(3).history().len();
+    order_without_3(&mut net, 1);
+    assert_eq!(executed(&net), 0);
+    net.fire(3, Timer::Fetch);
+    net.run();
+    let ignored = net.node(3).ignored();
+    order_without_3(&mut net, 2);
+    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (2, Seq(0)), "nobody was asked");
+    assert_eq!(net.node(3).ignored(), ignored, "what two pass on is no repetition");
+    // Long after it had to ask, nothing is passed on; who helped is asked as it commits.
+    net.now += 2 * SMALL.status_interval;
+    order_without_3(&mut net, 3);
+    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (3, Seq(3)));
+    order_without_3(&mut net, 4);
+    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (4, Seq(3)));
+    // The primary shows everything again, and in the end it waits for what was not shown as in the beginning.
+    (5..69).for_each(|number| net.order(&frame(1, number)));
+    assert_eq!(net.node(3).pbft.left_out, None);
+    net.now += 2 * SMALL.status_interval;
+    order_without_3(&mut net, 69);
+    assert_eq!(executed(&net), 68);
+}
+
+#[test]
+fn no_more_is_passed_on_than_would_be_shown() {
+    covers!("PBFT-R12");
+    let mut net = Net::new(1);
+    let batch = Batch { time: Time(super::harness::WALL), frames: vec![frame(1, 1).digest()] };
+    net.step(r(1), |pbft, cx| {
+        pbft.helped.insert(r(3), Time(u64::MAX));
+        pbft.batches.insert(batch.digest(), batch.clone());
+        (0..70).for_each(|_| pbft.pass_on(cx, &batch.digest()));
+    });
+    assert_eq!(net.sent(1, |message| matches!(message, Message::Batches(_))), 64);
+}
+
+#[test]
+fn nothing_is_taken_of_one_who_was_not_asked_or_did_not_vote_for_it_or_from_far_ahead() {
+    covers!("PBFT-R15");
+    let mut net = Net::new(1);
+    let held = |net: &Net, batch: &Batch| net.node(3).pbft.batches.contains_key(&batch.digest());
+    let batch = |number| Batch { time: Time(super::harness::WALL), frames: vec![frame(1, number).digest()] };
+    let tell = |net: &mut Net, seq: u64, batch: &Batch| {
+        let vote = crate::Vote { view: View(0), seq: Seq(seq), digest: batch.digest() };
+        net.tell(1, 3, Message::Prepare(vote));
+        net.tell(1, 3, Message::Batches(vec![batch.clone()]));
+    };
+    tell(&mut net, 1, &batch(1));
+    assert!(!held(&net, &batch(1)), "it was asked for nothing");
+    net.step(r(3), |pbft, cx| pbft.ask_for_batches(cx, To::One(r(1)), vec![Digest([9; 32])]));
+    net.tell(1, 3, Message::Batches(vec![batch(2)]));
+    assert!(!held(&net, &batch(2)), "it did not vote for it");
+    let far = SMALL.window;
+    tell(&mut net, far, &batch(3));
+    assert!(!held(&net, &batch(3)), "it is far ahead");
+    tell(&mut net, 2, &batch(4));
+    assert!(held(&net, &batch(4)));
+    let ignored = net.node(3).ignored();
+    net.tell(1, 3, Message::Batches(vec![batch(4)]));
+    assert_eq!(net.node(3).ignored(), ignored + 1, "it was passed on before");
+    net.now += 2 * SMALL.status_interval;
+    tell(&mut net, 3, &batch(5));
+    assert!(!held(&net, &batch(5)), "that was long ago");
+}
+
 #[test]
 fn a_batch_that_f_plus_1_voted_for_and_the_primary_did_not_show_is_asked_for_soon() {
     covers!("PBFT-R8");

@@ -80,6 +80,35 @@ fn a_client_whose_executed_requests_give_way_takes_no_wish_back() {
 }
 
 #[test]
+fn what_gives_way_while_its_replica_is_behind_leaves_the_next_one_its_own_time() {
+    covers!("PBFT-V1");
+    for over in [false, true] {
+        let mut net = Net::new(1);
+        net.order(&frame(1, 1));
+        net.step(r(1), |pbft, cx| pbft.order_again(cx, vec![frame(1, 1)]));
+        let first = net.node(1).timers[&Timer::Request];
+        net.now += if over { 0 } else { SMALL.request_timeout / 4 };
+        net.request(&frame(2, 1), [1]);
+        net.step(r(1), |pbft, _| pbft.repairing = true);
+        if over {
+            net.fire(1, Timer::Request);
+        }
+        net.now += SMALL.request_timeout / 4;
+        net.request(&frame(1, 1 + SMALL.limits.client_window), [1]);
+        net.step(r(1), |pbft, cx| {
+            pbft.repairing = false;
+            pbft.progress(cx);
+        });
+        let due = net.node(1).timers[&Timer::Request];
+        if over {
+            assert!(due.0 <= net.now, "it came as early, and as long ago");
+        } else {
+            assert_eq!(due, first.after(SMALL.request_timeout / 4), "since it came");
+        }
+    }
+}
+
+#[test]
 fn what_committed_anywhere_keeps_its_number() {
     covers!("PBFT-V12");
     let mut net = Net::new(1);
