@@ -128,6 +128,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
             each: server.trusted_delay_each,
         },
         null_result: server.result_bytes,
+        keeps_nothing: server.keeps_nothing,
         ..Options::default()
     };
     #[cfg(feature = "adversaries")]

@@ -197,8 +197,13 @@ pub(crate) fn open(
 ) -> Result<Footing, DurableError> {
     let me = secret.replica;
     let mark = layout.started(me);
-    if cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess {
+    let ends_here = match cluster.trusted_home {
         // The component ends with this process, and without it no log is of use.
+        TrustedHome::InProcess => true,
+        TrustedHome::Nowhere => options.keeps_nothing,
+        TrustedHome::Process => false,
+    };
+    if cluster.durability == Durability::Memory && ends_here {
         leave_mark(&mark)?;
         return Ok(Footing::Volatile(options.trusted_delay));
     }

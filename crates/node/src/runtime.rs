@@ -49,6 +49,9 @@ pub struct Options {
     pub trusted_delay: TrustedDelay,
     /// Bytes of each result of the null service.
     pub null_result: usize,
+    /// With durability `memory` and no trusted process keep nothing at all, as with a component in this process, so that
+    /// what protocols take can be compared. Such a replica does not start a second time.
+    pub keeps_nothing: bool,
     /// Stop when standard input ends. Whoever starts replicas and holds the other ends of their
     /// inputs can then leave none behind, however it ends itself.
     pub until_stdin_ends: bool,

@@ -40,6 +40,7 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
         trusted_command: trusted_command(replica, log)?,
         trusted_delay: TrustedDelay { call: Duration::from_micros(replica.trusted_delay), each: false },
         null_result: 0,
+        keeps_nothing: false,
         until_stdin_ends: replica.until_stdin_ends,
         #[cfg(feature = "demo-adversary")]
         lie: matches!(replica.adversary, Some(crate::cli::Adversary::Liar)),

@@ -373,6 +373,9 @@ pub(crate) struct Server {
     /// Bytes of each result of the null service.
     #[arg(long, default_value_t = 0)]
     pub(crate) result_bytes: usize,
+    /// Keep no log, where there is no trusted process.
+    #[arg(long)]
+    pub(crate) keeps_nothing: bool,
     /// Serve badly as primary.
     #[cfg(feature = "adversaries")]
     #[arg(long, value_enum)]

@@ -74,8 +74,14 @@ impl Side {
         let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let reply = cell.reply.to_string();
-        let servers =
-            start_replicas_with(&scratch, &cluster, &[&["--result-bytes", &reply], further].concat()).await?;
+        // A component in the replica's process ends with it, and no log is of use: without one PBFT must keep none either, or
+        // its disk would be held against it.
+        let servers = start_replicas_with(
+            &scratch,
+            &cluster,
+            &[&["--keeps-nothing", "--result-bytes", &reply], further].concat(),
+        )
+        .await?;
         let addresses: Vec<(String, ReplicaId)> =
             cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
         let operation = Bytes::from(vec![0; cell.request]);

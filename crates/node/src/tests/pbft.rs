@@ -1,6 +1,7 @@
 //! A PBFT group's files, what its backups rest on, and whose log a directory holds.
 
 use super::config::{Scratch, plan};
+use crate::Options;
 use crate::backup::serve::give;
 use crate::backup::wire::Offer;
 use crate::backup::{BackupError, Source};
@@ -8,7 +9,7 @@ use crate::config::{
     Cluster, ConfigError, Durability, Layout, Plan, Protocol, ReplicaKeys, ReplicaSecret, TrustedHome,
     TrustedKind, make,
 };
-use crate::durable::DurableError;
+use crate::durable::{DurableError, Footing, open};
 use crate::served::largest_message;
 use crate::standing::{Unproven, take_over};
 use bytes::Bytes;
@@ -43,6 +44,25 @@ fn made(name: &str, faults: u16) -> (Scratch, Layout) {
 fn secrets(layout: &Layout, cluster: &Cluster) -> Vec<ReplicaSecret> {
     let load = |id| ReplicaSecret::load(&layout.replica_secret(id), cluster).expect("just made");
     cluster.group.all().map(load).collect()
+}
+
+#[test]
+fn a_replica_that_keeps_nothing_starts_once() {
+    let (_scratch, layout) = made("pbft-keeps-nothing", 1);
+    let mut cluster = Cluster::load(&layout.cluster()).expect("just made");
+    let secret = ReplicaSecret::load(&layout.replica_secret(ReplicaId(0)), &cluster).expect("just made");
+    let options = Options { keeps_nothing: true, ..Options::default() };
+    cluster.durability = Durability::Always;
+    assert!(
+        matches!(open(&cluster, &secret, &layout, &options), Ok(Footing::Durable(_))),
+        "it is told to keep all"
+    );
+    cluster.durability = Durability::Memory;
+    let (_other, layout) = made("pbft-keeps-nothing-in-memory", 1);
+    assert!(matches!(open(&cluster, &secret, &layout, &options), Ok(Footing::Volatile(_))));
+    assert!(open(&cluster, &secret, &layout, &options).is_err(), "it would not know what it voted for");
+    let keeps = Options::default();
+    assert!(matches!(open(&cluster, &secret, &layout, &keeps), Err(DurableError::LogLost { .. })));
 }
 
 #[test]
