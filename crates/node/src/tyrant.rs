@@ -14,7 +14,8 @@ pub enum Tyranny {
     Slow,
     /// It takes one client's requests in just before the others would suspect it of not doing so.
     Unfair(ClientId),
-    /// It shows its proposals to no more than it needs, leaving f correct replicas out, and answers no client.
+    /// It shows its proposals, and its votes for them, to no more than it needs, leaving f correct replicas out, and answers no
+    /// client.
     Withholding,
 }
 
@@ -24,6 +25,8 @@ pub(crate) struct Tyrant<I> {
     me: ReplicaId,
     /// Whether an encoded message is a proposal of this replica.
     is_proposal: fn(&Bytes, ReplicaId) -> bool,
+    /// Whether one is kept back from who is left out.
+    is_kept_back: fn(&Bytes, ReplicaId) -> bool,
     faults: u16,
     replicas: u16,
     /// Microseconds.
@@ -40,6 +43,7 @@ impl<I> Tyrant<I> {
             tyranny,
             me,
             is_proposal: is_proposal::<A>,
+            is_kept_back: is_kept_back::<A>,
             faults: u16::try_from(group.f()).expect("fewer than the replicas"),
             replicas,
             delay: time_out / 10 * 9,
@@ -57,7 +61,7 @@ impl<I> Tyrant<I> {
                 None
             }
             // The last f of the others.
-            Tyranny::Withholding if self.is_left_out(to) && is_proposal() => None,
+            Tyranny::Withholding if self.is_left_out(to) && (self.is_kept_back)(&message, self.me) => None,
             _ => Some(message),
         }
     }
@@ -103,6 +107,13 @@ impl<I> Tyrant<I> {
 fn is_proposal<A: Served>(message: &Bytes, me: ReplicaId) -> bool {
     match PeerMessage::<A::Message>::from_wire(message) {
         Ok(PeerMessage::Protocol(message)) => A::is_proposal(&message, me),
+        _ => false,
+    }
+}
+
+fn is_kept_back<A: Served>(message: &Bytes, me: ReplicaId) -> bool {
+    match PeerMessage::<A::Message>::from_wire(message) {
+        Ok(PeerMessage::Protocol(message)) => A::is_kept_back(&message, me),
         _ => false,
     }
 }

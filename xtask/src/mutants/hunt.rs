@@ -166,8 +166,8 @@ impl Hunter {
 
     /// The tests of one package.
     fn test(&self, package: &str) -> Verdict {
-        let arguments =
-            ["test", "--profile", "mutants", "--locked", "--package", package, "--lib", "--tests"];
+        let base = ["test", "--profile", "mutants", "--locked", "--package", package];
+        let arguments: Vec<&str> = base.into_iter().chain(targets(package).iter().copied()).collect();
         let only_build: Vec<&str> = arguments.iter().copied().chain(["--no-run", "--quiet"]).collect();
         match self.cargo(&only_build, BUILD_LIMIT) {
             Ok(ran) if ran.ending.good() => {}
@@ -203,6 +203,11 @@ impl Hunter {
             Ok(ran) => found(&ran, search, demanded),
         }
     }
+}
+
+/// Which tests of a package hunt: the program has no library, and its other tests start clusters.
+fn targets(package: &str) -> &'static [&'static str] {
+    if package == "troth" { &["--bins"] } else { &["--lib", "--tests"] }
 }
 
 /// Reads what a search found.

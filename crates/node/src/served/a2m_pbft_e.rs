@@ -47,6 +47,11 @@ impl Served for A2mPbftE {
     fn is_proposal(message: &Message, _: ReplicaId) -> bool {
         matches!(message, Message::PrePrepare(_))
     }
+
+    #[cfg(feature = "demo-adversary")]
+    fn is_kept_back(message: &Message, _: ReplicaId) -> bool {
+        matches!(message, Message::PrePrepare(_) | Message::Commit(_))
+    }
 }
 
 /// The history alone takes room.

@@ -44,6 +44,13 @@ pub(crate) trait Served: Agreement<Message: Send> + 'static {
     /// Whether this is a proposal of this replica.
     #[cfg(feature = "demo-adversary")]
     fn is_proposal(message: &Self::Message, me: ReplicaId) -> bool;
+
+    /// Whether a primary that leaves a replica out keeps this message of its own from it: proposals, and what else that
+    /// replica would need of the primary to follow the others.
+    #[cfg(feature = "demo-adversary")]
+    fn is_kept_back(message: &Self::Message, me: ReplicaId) -> bool {
+        Self::is_proposal(message, me)
+    }
 }
 
 /// Bytes of about the largest message that correct replicas send.

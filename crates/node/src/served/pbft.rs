@@ -52,6 +52,17 @@ impl Served for Pbft {
             message => matches!(message, Message::PrePrepare(_)),
         }
     }
+
+    /// Its COMMIT too: without it f+1 backups alone commit to nothing.
+    #[cfg(feature = "demo-adversary")]
+    fn is_kept_back(message: &Message, _: ReplicaId) -> bool {
+        match message {
+            Message::Signed(signed) => {
+                matches!(signed.body, Body::Phase(Phase::PrePrepare(_) | Phase::Commit(_)))
+            }
+            message => matches!(message, Message::PrePrepare(_) | Message::Commit(_)),
+        }
+    }
 }
 
 /// The checkpoint that 2f+1 replicas vouch for, with its history or without.

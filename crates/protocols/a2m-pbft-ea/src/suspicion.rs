@@ -18,7 +18,9 @@ impl A2mPbftEa {
         let waits_on = self.timed.is_some() && self.pool.oldest().map(|(order, _)| order) == self.timed;
         if self.active && self.time_is_over && waits_on && !self.lags() {
             self.time_is_over = false;
-            cx.set_timer(Timer::Request, cx.now());
+            let came = self.pool.oldest_came().unwrap_or_default();
+            let own = came.after(self.back_off.of(self.config.request_timeout));
+            cx.set_timer(Timer::Request, own.max(cx.now()));
         }
         let oldest = self.pool.oldest().filter(|_| self.active).map(|(order, _)| order);
         let gave_way = std::mem::take(&mut self.gave_way);
@@ -26,9 +28,10 @@ impl A2mPbftEa {
             return;
         }
         self.timed = oldest;
-        let over = std::mem::take(&mut self.time_is_over);
+        self.time_is_over &= gave_way;
         self.bore_once &= gave_way;
         let Some(order) = oldest else {
+            self.time_is_over = false;
             cx.cancel_timer(Timer::Forward);
             return cx.cancel_timer(Timer::Request);
         };
@@ -42,8 +45,9 @@ impl A2mPbftEa {
         // Whoever has all of its own give way, just before they are shown, must not end the view with the time that the
         // first of them had.
         let due = if gave_way { came.after(patience) } else { self.after(cx, patience) };
-        // What was over while this replica was behind was put off: not so what takes its place.
-        if !gave_way || over || due > self.request_due {
+        // What is over while this replica is behind was put off, and so is what takes its place, until that ends.
+        if !gave_way || due > self.request_due {
+            self.time_is_over = false;
             self.request_due = due;
             cx.set_timer(Timer::Request, due);
         }

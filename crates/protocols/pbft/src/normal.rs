@@ -209,7 +209,7 @@ impl Pbft {
             }
             None => {
                 self.useful += 1;
-                self.note_shown_by_primary();
+                self.note_shown_by_primary(proposal.seq, &digest);
                 if proposal.seq <= self.named_up_to() && !self.has_lost(proposal.seq, &digest) {
                     self.frames.name(proposal.seq, &proposal.batch.frames);
                 }
@@ -240,6 +240,7 @@ impl Pbft {
         if let Some(slot) = self.slot(vote.seq) {
             let voted = first(&mut slot.prepares, from, vote.digest);
             self.judge_vote(cx, from, voted, vote, "two PREPAREs for one number");
+            self.adopt_named(cx, vote.seq);
         }
         self.note_votes(vote.seq);
     }
@@ -352,7 +353,7 @@ impl Pbft {
         self.prepared.insert(seq, entry);
         rule!("PBFT-R2");
         cx.persist(Record::Prepared(entry));
-        self.pass_on(cx, &digest);
+        self.pass_on(cx, seq, &digest);
         self.tell_all(cx, Phase::Commit(self.vote(seq, digest)));
         self.time_agreement(cx, seq, digest);
     }
@@ -420,7 +421,7 @@ impl Pbft {
     }
 
     /// Whether another batch was executed at a number.
-    fn has_lost(&self, seq: Seq, digest: &Digest) -> bool {
+    pub(crate) fn has_lost(&self, seq: Seq, digest: &Digest) -> bool {
         // The printed protocol votes there all the same.
         !self.config.follows(Flaw::NullRule)
             && self.decided.get(&seq).is_some_and(|executed| executed.digest() != *digest)

@@ -191,22 +191,24 @@ impl Pbft {
     /// Takes batches that were asked for.
     pub(crate) fn on_batches(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, batches: Vec<Batch>) {
         let wanted = self.missing_batches();
-        let mut useful = false;
+        let (mut useful, mut lacked, alone) = (false, false, batches.len() == 1);
         for batch in batches {
             let digest = batch.digest();
             rule!("PBFT-R8");
             if wanted.contains(&digest) {
-                useful = true;
+                (useful, lacked) = (true, true);
                 self.batches.insert(digest, batch);
                 self.note_shown_by(from);
-            } else if self.take_passed_on(cx, from, &batch) {
-                useful = true;
+            } else if let Some(lacking) = alone.then(|| self.take_passed_on(cx, from, &batch)).flatten() {
+                (useful, lacked) = (true, lacking);
             } else {
                 cx.ignore(from, "a batch that nobody asked for");
             }
         }
-        if useful {
-            self.useful += 1;
+        self.useful += u64::from(useful);
+        if lacked {
+            let open: Vec<Seq> = self.slots.range(self.delivered.next()..).map(|(seq, _)| *seq).collect();
+            open.into_iter().for_each(|seq| self.adopt_named(cx, seq));
             self.touch_all();
         }
     }
@@ -237,12 +239,29 @@ impl Pbft {
         self.fetching = false;
         let asked_before = Time(cx.now().0.saturating_sub(self.config.status_interval));
         let (now, up_to) = (cx.now(), self.wants_up_to());
+        let works = self.active && !self.is_primary();
+        if works {
+            // The primary may have shown them to f others, with whom it goes on.
+            let soon = Time(cx.now().0.saturating_sub(self.config.status_interval / SOON));
+            let mut kept_back = self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before);
+            kept_back.retain(|digest| !self.doubtful.contains_key(digest));
+            if !kept_back.is_empty() {
+                rule!("PBFT-R5");
+                cx.fetch_frames(To::Others, kept_back);
+                // One question at a time: a second would take the place of the first.
+                return self.ask_for_named(cx);
+            }
+        }
         let mut missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
         missing.retain(|digest| !self.doubtful.contains_key(digest));
-        let to = if self.active && !self.is_primary() { To::One(self.primary()) } else { To::Others };
         if !missing.is_empty() {
-            cx.fetch_frames(to, missing);
+            cx.fetch_frames(if works { To::One(self.primary()) } else { To::Others }, missing);
         }
+        self.ask_for_named(cx);
+    }
+
+    /// Asks everybody for batches that are missing.
+    fn ask_for_named(&mut self, cx: &mut Cx<'_, Self>) {
         let batches = self.missing_batches();
         self.named = !batches.is_empty();
         if !batches.is_empty() {

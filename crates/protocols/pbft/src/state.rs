@@ -55,12 +55,27 @@ pub(crate) struct Slot {
     pub(crate) sent: Time,
     /// Who passed a batch for it on to this replica.
     pub(crate) passed_on: Voters,
+    /// Whether who helped before was asked at once for a batch for it.
+    pub(crate) asked_helper: bool,
 }
 
 impl Slot {
     /// Who voted for this batch with a PREPARE or by proposing it.
     pub(crate) fn voters(&self, digest: &Digest) -> Voters {
         of(&self.prepares, digest)
+    }
+
+    /// The batch that so many backups sent a PREPARE for, where the primary proposed nothing.
+    pub(crate) fn prepared_by(&self, weak: usize) -> Option<Digest> {
+        let mut named = self.prepares.values().filter(|_| self.proposal.is_none());
+        named.find(|digest| of(&self.prepares, digest).count() >= weak).copied()
+    }
+
+    /// One of those who committed to this batch, where so many did.
+    pub(crate) fn first_committer(&self, digest: &Digest, weak: usize) -> Option<ReplicaId> {
+        let mut committed = self.commits.iter().filter(|(_, voted)| *voted == digest).map(|(by, _)| *by);
+        let enough = of(&self.commits, digest).count() >= weak;
+        committed.next_back().filter(|_| enough)
     }
 
     /// Whether a replica voted for this batch.
@@ -219,8 +234,10 @@ pub struct Pbft {
     pub(crate) shown_batches: BTreeMap<ReplicaId, Time>,
     /// Who showed a batch that the primary did not, and how many proposals it has shown since.
     pub(crate) left_out: Option<(ReplicaId, u64)>,
-    /// The last number for which that one was asked at once.
-    pub(crate) asked_helper: Seq,
+    /// Batches that were passed on in this view and that fewer than f+1 replicas may have voted for.
+    pub(crate) passed: BTreeSet<Digest>,
+    /// Until when each replica has been passed as many batches as it may.
+    pub(crate) passed_batches: BTreeMap<ReplicaId, Time>,
     /// Until when what somebody shows that was asked for batches may bring something.
     pub(crate) helpers: BTreeMap<ReplicaId, Time>,
     /// Who was shown batches, and until when what comes is passed on to it.
@@ -307,7 +324,8 @@ impl Pbft {
             answered: BTreeMap::new(),
             shown_batches: BTreeMap::new(),
             left_out: None,
-            asked_helper: Seq(0),
+            passed: BTreeSet::new(),
+            passed_batches: BTreeMap::new(),
             helpers: BTreeMap::new(),
             helped: BTreeMap::new(),
             suspicions: 0,

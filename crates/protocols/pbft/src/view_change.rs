@@ -31,6 +31,7 @@ impl Pbft {
     pub(crate) fn forget_view(&mut self, cx: &mut Cx<'_, Self>) {
         self.undo(cx);
         self.slots.clear();
+        self.forget_passed();
         self.touched.clear();
         self.lacking.clear();
         // What is still needed is named again by the NEW-VIEW; what nobody has must not hide it.

@@ -3,9 +3,10 @@
 use super::craft::{Bench, some_batch};
 use super::harness::{covers, r};
 use crate::evidence::{certifies, evidence, shared_nonce, to_look_up};
-use crate::message::{Body, ViewChange};
+use crate::message::{Body, Message, ViewChange, WantViewChange, Wanted};
 use crate::place::{COMMIT, flattened};
 use std::sync::Arc;
+use troth_auth::Authentic as _;
 use troth_types::{Seq, View};
 
 fn judged(bench: &Bench, message: &crate::Attested) -> Result<(), &'static str> {
@@ -136,6 +137,20 @@ fn a_viewchange_shows_a_certificate_of_wants_for_its_view() {
     let mut backwards = bench.wanted(2);
     backwards.reverse();
     assert!(!certifies(&bench.group, &backwards, View(2)));
+}
+
+#[test]
+fn a_signature_of_a_want_is_for_its_own_view() {
+    covers!("A2MPBFTEA-V2");
+    let bench = Bench::new(1);
+    let wanted = bench.wanted(2).swap_remove(0);
+    let holds = |wanted: &Wanted| {
+        let message = Message::Want(Arc::new(wanted.clone()));
+        message.claims(bench.group.id(), &mut Vec::new()).is_ok()
+    };
+    assert!(holds(&wanted));
+    let want = WantViewChange { to: View(3), ..wanted.want };
+    assert!(!holds(&Wanted { want, ..(*wanted).clone() }), "what was signed is for view 2");
 }
 
 #[test]

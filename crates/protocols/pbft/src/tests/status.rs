@@ -1,6 +1,6 @@
 //! TOCS §5.2: status messages.
 
-use super::harness::{Net, SMALL, covers, frame, r};
+use super::harness::{Flight, Net, SMALL, covers, frame, r};
 use crate::Timer;
 use crate::message::{Message, PrePrepare, Status};
 use troth_core::To;
@@ -122,26 +122,78 @@ fn who_had_to_ask_for_a_batch_is_passed_the_next_ones() {
     covers!("PBFT-R15");
     let mut net = Net::new(1);
     let executed = |net: &Net| net.node(3).history().len();
+    let asked = |net: &Net, seq| net.node(3).pbft.slots.get(&Seq(seq)).is_some_and(|slot| slot.asked_helper);
     order_without_3(&mut net, 1);
     assert_eq!(executed(&net), 0);
     net.fire(3, Timer::Fetch);
     net.run();
     let ignored = net.node(3).ignored();
     order_without_3(&mut net, 2);
-    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (2, Seq(0)), "nobody was asked");
+    assert_eq!((executed(&net), asked(&net, 2)), (2, false), "nobody was asked");
     assert_eq!(net.node(3).ignored(), ignored, "what two pass on is no repetition");
     // Long after it had to ask, nothing is passed on; who helped is asked as it commits.
     net.now += 2 * SMALL.status_interval;
     order_without_3(&mut net, 3);
-    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (3, Seq(3)));
+    assert_eq!((executed(&net), asked(&net, 3)), (3, true));
     order_without_3(&mut net, 4);
-    assert_eq!((executed(&net), net.node(3).pbft.asked_helper), (4, Seq(3)));
+    assert_eq!((executed(&net), asked(&net, 4)), (4, false));
     // The primary shows everything again, and in the end it waits for what was not shown as in the beginning.
     (5..69).for_each(|number| net.order(&frame(1, number)));
     assert_eq!(net.node(3).pbft.left_out, None);
     net.now += 2 * SMALL.status_interval;
     order_without_3(&mut net, 69);
     assert_eq!(executed(&net), 68);
+}
+
+#[test]
+fn what_f_plus_1_backups_vote_for_the_primary_has_proposed() {
+    covers!("PBFT-R16");
+    let mut net = Net::new(1);
+    // It shows replica 3 neither proposals nor votes, and 1 and 2 alone commit to nothing with it.
+    let shown = |flight: &Flight| flight.from != r(0) || flight.to != r(3);
+    net.request(&frame(1, 1), 0..4);
+    net.run_where(shown);
+    net.fire(3, Timer::Fetch);
+    net.run_where(shown);
+    let node = net.node(3);
+    assert_eq!(node.history(), [frame(1, 1).digest()], "by its own COMMIT and those of two others");
+    assert!(node.pbft.slots[&Seq(1)].prepared);
+    // Votes of f backups show nothing.
+    let batch = Batch { time: Time(super::harness::WALL), frames: vec![frame(1, 2).digest()] };
+    let vote = crate::Vote { view: View(0), seq: Seq(2), digest: batch.digest() };
+    net.step(r(3), |pbft, _| drop(pbft.batches.insert(batch.digest(), batch.clone())));
+    net.tell(1, 3, Message::Prepare(vote));
+    assert!(net.node(3).pbft.slots[&Seq(2)].proposal.is_none());
+    net.tell(2, 3, Message::Prepare(vote));
+    assert!(net.node(3).pbft.slots[&Seq(2)].proposal.is_some());
+}
+
+#[test]
+fn a_proposal_that_comes_when_f_plus_1_have_committed_leaves_a_backup_out_all_the_same() {
+    covers!("PBFT-R15");
+    let mut net = Net::new(1);
+    let late = |flight: &Flight| flight.to == r(3) && matches!(flight.message, Message::PrePrepare(_));
+    net.request(&frame(1, 1), 0..4);
+    net.run_where(|flight| !late(flight));
+    let shown = net.node(0).pbft.slots[&Seq(1)].proposal.clone().expect("it was proposed").1;
+    net.tell(0, 3, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch: shown }));
+    assert_eq!(net.node(3).pbft.left_out.map(|(_, since)| since), Some(0));
+    net.order(&frame(1, 2));
+    assert_eq!(net.node(3).pbft.left_out.map(|(_, since)| since), Some(1));
+}
+
+#[test]
+fn frames_that_the_primary_keeps_back_are_asked_of_all_before_the_next_status() {
+    covers!("PBFT-R5");
+    let mut net = Net::new(1);
+    let batch = Batch { time: Time(super::harness::WALL), frames: vec![Digest([3; 32])] };
+    net.tell(0, 1, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch }));
+    let asked = |net: &Net, to| net.node(1).frames_asked.contains(&(to, vec![Digest([3; 32])]));
+    net.fire(1, Timer::Fetch);
+    assert!(asked(&net, To::One(r(0))) && !asked(&net, To::Others));
+    net.now = net.node(1).timers[&Timer::Fetch].0.max(net.now);
+    net.fire(1, Timer::Fetch);
+    assert!(asked(&net, To::Others));
 }
 
 #[test]
@@ -152,7 +204,7 @@ fn no_more_is_passed_on_than_would_be_shown() {
     net.step(r(1), |pbft, cx| {
         pbft.helped.insert(r(3), Time(u64::MAX));
         pbft.batches.insert(batch.digest(), batch.clone());
-        (0..70).for_each(|_| pbft.pass_on(cx, &batch.digest()));
+        (0..70).for_each(|_| pbft.pass_on(cx, Seq(1), &batch.digest()));
     });
     assert_eq!(net.sent(1, |message| matches!(message, Message::Batches(_))), 64);
 }
@@ -173,7 +225,7 @@ fn nothing_is_taken_of_one_who_was_not_asked_or_did_not_vote_for_it_or_from_far_
     net.step(r(3), |pbft, cx| pbft.ask_for_batches(cx, To::One(r(1)), vec![Digest([9; 32])]));
     net.tell(1, 3, Message::Batches(vec![batch(2)]));
     assert!(!held(&net, &batch(2)), "it did not vote for it");
-    let far = SMALL.window;
+    let far = SMALL.window + 1;
     tell(&mut net, far, &batch(3));
     assert!(!held(&net, &batch(3)), "it is far ahead");
     tell(&mut net, 2, &batch(4));
