@@ -26,13 +26,6 @@ fn the_published_read_rule_is_found_out() {
 }
 
 #[test]
-fn the_null_rule_that_forgets_its_window_is_found_out() {
-    let overrides = Overrides { literal: Some("NULL-RULE".to_owned()), ..Overrides::default() };
-    let violations = (3260..3270).filter_map(|seed| run::<PbftWorld>(seed, 1, &overrides, 0).violation);
-    assert!(violations.into_iter().any(|violation| violation.property == "agreement"));
-}
-
-#[test]
 fn a_world_of_faces_falls_into_parts_and_shows_each_something_else() {
     let draw = |seed| Options::draw(seed, 1, PbftWorld::shape(1), &Overrides::default());
     let worlds: Vec<u64> = (0..400).filter(|seed| draw(*seed).faces).collect();
