@@ -210,6 +210,34 @@ fn no_more_is_passed_on_than_would_be_shown() {
 }
 
 #[test]
+fn passing_on_has_bounds_of_its_own() {
+    covers!("PBFT-R15");
+    let mut net = Net::new(1);
+    let [one, two] = [1, 2]
+        .map(|number| Batch { time: Time(super::harness::WALL), frames: vec![frame(1, number).digest()] });
+    let digest = one.digest();
+    let shown = |net: &Net| net.sent(1, |message| matches!(message, Message::Batches(_)));
+    let held = |net: &Net| net.node(3).pbft.batches.contains_key(&digest);
+    net.step(r(1), |pbft, cx| {
+        pbft.helped.insert(r(3), Time(u64::MAX));
+        pbft.batches.insert(digest, one.clone());
+        pbft.pass_on(cx, Seq(SMALL.window), &digest);
+    });
+    assert_eq!(shown(&net), 0, "it is far ahead");
+    net.step(r(1), |pbft, cx| pbft.pass_on(cx, Seq(1), &digest));
+    net.tell(3, 1, Message::FetchBatches(vec![digest]));
+    assert_eq!(shown(&net), 2, "what is passed on takes no answer's place");
+    net.step(r(3), |pbft, cx| pbft.ask_for_batches(cx, To::One(r(1)), vec![Digest([9; 32])]));
+    net.tell(1, 3, Message::Prepare(crate::Vote { view: View(0), seq: Seq(1), digest }));
+    net.tell(1, 3, Message::Batches(vec![one.clone(), two]));
+    assert!(!held(&net), "one to a message");
+    net.tell(1, 3, Message::Batches(vec![one.clone()]));
+    assert!(held(&net));
+    net.step(r(3), |pbft, cx| pbft.leave_view(cx, View(1)));
+    assert!(!held(&net), "it goes with the view");
+}
+
+#[test]
 fn nothing_is_taken_of_one_who_was_not_asked_or_did_not_vote_for_it_or_from_far_ahead() {
     covers!("PBFT-R15");
     let mut net = Net::new(1);
