@@ -6,6 +6,7 @@ mod attestation;
 mod frames;
 mod history;
 mod keys;
+mod known_keys;
 #[cfg(feature = "model")]
 mod model;
 mod pairs;
