@@ -51,7 +51,7 @@ What was measured is written to bench/results, that of gates, open and delays as
             value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "of `null`: how the replicas agree; minbft where not given",
         },
-        Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
+        Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given; of `protocols` 1,2" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
         Opt {
             name: "--outstanding",
@@ -242,7 +242,11 @@ fn protocols(arguments: &Arguments) -> Result<Report, String> {
     if seconds > 0 {
         words.extend(["--millis".to_string(), seconds.saturating_mul(1000).to_string()]);
     }
-    for name in ["--f", "--connections", "--outstanding"] {
+    let faults = arguments.all("--f");
+    if !faults.is_empty() {
+        words.extend(["--f".to_string(), faults.join(",")]);
+    }
+    for name in ["--connections", "--outstanding"] {
         if let Some(given) = arguments.all(name).pop() {
             words.extend([name.to_string(), given]);
         }

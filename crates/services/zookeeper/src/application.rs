@@ -81,11 +81,10 @@ impl Application for ZooKeeper {
 
     fn next_deadline(&self, state: &StateView<'_>) -> Option<Time> {
         let counters = Counters::of(&mut &*state)?;
-        sessions::next_deadline(state, &counters, self.grace)
-            .into_iter()
-            .chain(goes::next(state))
-            .min()
-            .map(Time)
+        let next = || {
+            sessions::next_deadline(state, &counters, self.grace).into_iter().chain(goes::next(state)).min()
+        };
+        sessions::goes_on(&mut &*state).or_else(next).map(Time)
     }
 
     fn on_deadline(&self, state: &mut State<'_>, cx: &mut OpContext<'_>) {

@@ -9,6 +9,8 @@
 //! | `e` session path | nothing: the ephemeral node of the session |
 //! | `w` path 0 session | what the session watches there, as bits |
 //! | `o` session path | nothing: the session watches something there |
+//! | `x` session | nothing: it is over, and has ephemeral nodes left |
+//! | `l` | when what is due goes on, where it was too much for one batch |
 //! | `g` time path | nothing: whether this container or node with a time to live goes is looked at then |
 //! | `a` client | how many sessions a gateway has |
 //! | `c` | what is counted and kept once ([`Counters`](crate::counters::Counters)) |
@@ -19,6 +21,8 @@ use crate::path::{ROOT, split};
 use troth_types::ClientId;
 
 pub(crate) const COUNTERS: &[u8] = b"c";
+pub(crate) const GOES_ON: &[u8] = b"l";
+pub(crate) const LEAVING: u8 = b'x';
 pub(crate) const ENDS: u8 = b't';
 pub(crate) const GOES: u8 = b'g';
 const NODE: u8 = b'n';
@@ -55,6 +59,10 @@ pub(crate) fn data(path: &str) -> Vec<u8> {
 
 pub(crate) fn session(id: i64) -> [u8; 9] {
     numbered(SESSION, id.cast_unsigned())
+}
+
+pub(crate) fn leaving(id: i64) -> [u8; 9] {
+    numbered(LEAVING, id.cast_unsigned())
 }
 
 pub(crate) fn attached(client: ClientId) -> [u8; 9] {

@@ -39,7 +39,7 @@ pub use message::{
 pub use path::{MAX_PATH, MAX_STEPS};
 pub use request::{looks_at_one, only_reads};
 pub use service::ZooKeeper;
-pub use sessions::{MAX_WHO, MAX_WHO_BYTES};
+pub use sessions::{MAX_GOES, MAX_WHO, MAX_WHO_BYTES};
 pub use tree::MAX_LOOKED;
 pub use watches::{Kind, MAX_WATCHES};
 

@@ -122,7 +122,7 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
         }
         Look::Descendants { path } => {
             readable(view, path, perms::READ, reader)?;
-            out.int(descendants(view, path));
+            out.int(descendants(view, path)?);
         }
         Look::Who => {
             out.length(reader.who.len());
@@ -139,11 +139,14 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
     Ok(out.finish())
 }
 
-fn descendants(view: &StateView<'_>, path: &str) -> i32 {
+/// How many nodes there are below one. No more are counted than one operation looks at.
+fn descendants(view: &StateView<'_>, path: &str) -> Result<i32, Code> {
     let own = usize::from(path == ROOT);
-    let children = beginning(view, &keys::children(path)).count() - own;
-    let below = beginning(view, &keys::below_children(path)).count();
-    i32::try_from(children + below).unwrap_or(i32::MAX)
+    let below = beginning(view, &keys::children(path)).chain(beginning(view, &keys::below_children(path)));
+    match below.take(MAX_LOOKED + own + 1).count() - own {
+        all if all > MAX_LOOKED => Err(Code::QuotaExceeded),
+        all => Ok(i32::try_from(all).unwrap_or(i32::MAX)),
+    }
 }
 
 /// The answer to several reads: each its own, or its own error. Where all together show or look at too much, there is none.

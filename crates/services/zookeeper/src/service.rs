@@ -10,11 +10,13 @@ use crate::sessions::{self, Lives, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
-use crate::{Code, acl, goes, opcode, path, reads};
+use crate::{Code, acl, opcode, path, reads};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use troth_exec::{OpContext, State};
 use troth_types::{Time, Wire};
+
+mod due;
 
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -431,38 +433,6 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             "ip" => Ok(Bytes::new()),
             _ => Err(Code::AuthFailed),
         }
-    }
-
-    /// Ends what is over, and removes what goes.
-    pub(crate) fn deadlines(&mut self) {
-        if sessions::next_end(&self.changes.state(), &self.counters).is_some() {
-            let lives = self.lives();
-            sessions::tick(&mut self.counters, lives);
-        }
-        while let Some((end, id)) = sessions::next_end(&self.changes.state(), &self.counters) {
-            if end > self.now {
-                break;
-            }
-            let Some(session) = Session::find(&mut self.changes, id) else {
-                unreachable!("a session's end goes with it")
-            };
-            let (gateway, at) = (session.gateway, session.at());
-            let closed = self.transact(|transaction| {
-                sessions::close(transaction, session);
-                Ok(())
-            });
-            debug_assert!(closed.is_ok());
-            self.cx.emit(gateway, Notice::Over(at).to_wire());
-        }
-        self.keep();
-        while let Some(key) = goes::due(&self.changes.state(), self.now) {
-            let looked = self.transact(|transaction| {
-                goes::look(transaction, &key);
-                Ok(())
-            });
-            debug_assert!(looked.is_ok());
-        }
-        self.count().finish(&mut self.changes);
     }
 }
 

@@ -16,6 +16,9 @@ pub const MAX_WHO: usize = 64;
 pub const MAX_WHO_BYTES: usize = 8 << 10;
 /// The most identities of a session that is kept: releases before took more.
 const MAX_WHO_KEPT: usize = 256;
+/// Ephemeral nodes that go with a session at once; and what goes in one batch because it is due, each kind by itself.
+/// Where it is more, the rest goes in the batches that follow, and nobody's requests wait for all of it.
+pub const MAX_GOES: usize = 1 << 10;
 /// Microseconds to which the ends of sessions are rounded up, so that signs of life seldom change anything.
 const ROUND: u64 = 500_000;
 
@@ -142,7 +145,7 @@ pub(crate) fn open(
         return Err(Code::QuotaExceeded);
     }
     let mut id = unique.0.first_chunk().map_or(1, |first| i64::from_be_bytes(*first) & i64::MAX);
-    while id == 0 || Session::find(changes, id).is_some() {
+    while id == 0 || Session::find(changes, id).is_some() || changes.look(&keys::leaving(id)).is_some() {
         id = (id + 1) & i64::MAX;
     }
     counters.attachments += 1;
@@ -188,21 +191,61 @@ pub(crate) fn attach(
     Ok((session, before))
 }
 
-/// Ends a session: its ephemeral nodes go, and its watches.
-pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Session) {
+/// Ends a session: its watches go, and its ephemeral nodes, or the first of very many; how many these were.
+pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Session) -> usize {
     watches::drop_all(transaction.changes, transaction.counters, &mut session);
-    for rest in transaction.changes.beginning(&keys::ephemeral(session.id, "")) {
-        let Ok(path) = std::str::from_utf8(&rest) else { continue };
+    let changes = &mut *transaction.changes;
+    changes.remove(&keys::ends(session.ends, session.id));
+    changes.remove(&keys::session(session.id));
+    count(changes, session.gateway, -1, u64::MAX);
+    let (taken, left) = take_away(transaction, session.id);
+    if left {
+        transaction.changes.put(&keys::leaving(session.id), Bytes::new());
+        put_off(transaction.changes, transaction.now);
+    }
+    taken
+}
+
+/// The next ephemeral nodes of a session that is over go; how many.
+pub(crate) fn leave(transaction: &mut Transaction<'_, '_, '_>, id: i64) -> usize {
+    let (taken, left) = take_away(transaction, id);
+    if !left {
+        transaction.changes.remove(&keys::leaving(id));
+    }
+    taken
+}
+
+/// Takes away ephemeral nodes of a session; how many, and whether there are more.
+fn take_away(transaction: &mut Transaction<'_, '_, '_>, id: i64) -> (usize, bool) {
+    let own = beginning(&transaction.changes.state(), &keys::ephemeral(id, ""));
+    let mut own: Vec<Vec<u8>> = own.map(|(rest, _)| rest.to_vec()).take(MAX_GOES + 1).collect();
+    let left = own.len() > MAX_GOES;
+    own.truncate(MAX_GOES);
+    for rest in &own {
+        let Ok(path) = std::str::from_utf8(rest) else { continue };
         if let Ok(node) = find(transaction.changes, path) {
             transaction
                 .remove(path, &node)
                 .unwrap_or_else(|_| unreachable!("ephemeral nodes have no children"));
         }
     }
-    let changes = &mut *transaction.changes;
-    changes.remove(&keys::ends(session.ends, session.id));
-    changes.remove(&keys::session(session.id));
-    count(changes, session.gateway, -1, u64::MAX);
+    (own.len(), left)
+}
+
+/// A session that is over and has ephemeral nodes left.
+pub(crate) fn next_leaving(view: &StateView<'_>) -> Option<i64> {
+    let (rest, _) = beginning(view, &[keys::LEAVING]).next()?;
+    keys::last_number(rest)
+}
+
+/// What is left goes on with the next batch: later than now, or no clock would ever come to it.
+pub(crate) fn put_off(changes: &mut Changes<'_, '_>, now: u64) {
+    changes.put_entry(keys::GOES_ON, &now.saturating_add(1));
+}
+
+/// When what was left goes on.
+pub(crate) fn goes_on(store: &mut impl Look) -> Option<u64> {
+    store.entry(keys::GOES_ON)
 }
 
 /// The session that ends next, and when, if nobody touches one.

@@ -3,6 +3,7 @@ mod bounds;
 mod changing;
 mod continued;
 mod frames;
+mod leaving;
 mod messages;
 mod multi;
 mod nodes;
