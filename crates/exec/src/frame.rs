@@ -112,6 +112,13 @@ impl<'f> FrameOperations<'f> {
         None
     }
 
+    /// Whether the operations so far have made as much as all results together may have: what a read behind them shows would
+    /// be thrown away. For services whose reads are more than that ([`Application::only_reads`] has the others).
+    #[must_use]
+    pub fn made_enough(&self) -> bool {
+        self.made_bytes > self.limits.client_bytes
+    }
+
     /// The result of the operation that was given last. One over the group's limits is not shown.
     ///
     /// # Panics

@@ -153,6 +153,13 @@ pub(crate) fn permits(list: &[Acl], wanted: i32, who: &[Id]) -> bool {
     })
 }
 
+/// What looking whether somebody may do something looks at: the list's entries, and where they name anybody but all the
+/// world the identities.
+pub(crate) fn looks_at(list: &[Acl], who: &[Id]) -> usize {
+    let names = list.iter().any(|acl| acl.id.scheme != "world");
+    list.len() + if names { who.len() } else { 0 }
+}
+
 /// A list as it is kept: each entry once, `auth` replaced by everybody whom the session proved to be. One that becomes too
 /// long is refused as soon as it is: what a few bytes of a request stand for may be a thousand times as much.
 pub(crate) fn settle(list: Option<Vec<Acl>>, who: &[Id]) -> Result<Vec<Acl>, Code> {

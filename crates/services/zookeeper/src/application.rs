@@ -1,7 +1,7 @@
 //! The service as the executor calls it.
 
 use crate::counters::Counters;
-use crate::message::{Answer, Operation, Said};
+use crate::message::{Answer, MAX_SHOWN, Operation, Said};
 use crate::request::{self, Request};
 use crate::service::{Work, refused};
 use crate::sessions::{self, Session};
@@ -10,6 +10,16 @@ use crate::{Code, ZooKeeper, goes, keys, reads};
 use bytes::Bytes;
 use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
 use troth_types::{ClientId, Time, Wire};
+
+/// What stands in the place of an answer that is not shown.
+pub(crate) fn too_large() -> Answer {
+    Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }
+}
+
+/// Whether a read shows nothing because it would show too much.
+fn is_too_long(answer: &Answer) -> bool {
+    matches!(answer, Answer::Reply { zxid, error, .. } if *zxid != 0 && *error == Code::MarshallingError.number())
+}
 
 impl Application for ZooKeeper {
     const SCANS: bool = true;
@@ -21,14 +31,17 @@ impl Application for ZooKeeper {
         answer.to_wire()
     }
 
-    /// The counters, which nearly every operation changes, are read once and written once.
+    /// The counters, which nearly every operation changes, are read once and written once. A list that is too long to be
+    /// shown was looked at as far as it may be shown.
     fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
-        let mut count = None;
+        let (mut count, mut shows) = (None, true);
         while let Some((mut cx, operation)) = operations.next() {
             let mut work = Work::begin(self, state, &mut cx, count);
-            let answer = work.execute(&operation);
+            let answer = if shows { work.execute(&operation) } else { work.execute_unless_shown(&operation) };
             count = Some(work.count());
-            operations.answer(answer.to_wire());
+            let weight = if is_too_long(&answer) { MAX_SHOWN } else { 0 };
+            operations.answer_weighing(answer.to_wire(), weight);
+            shows = !operations.made_enough();
         }
         if let Some(count) = count {
             count.finish(&mut Changes::over(state));
@@ -71,7 +84,7 @@ impl Application for ZooKeeper {
     }
 
     fn too_large(&self) -> Bytes {
-        Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }.to_wire()
+        too_large().to_wire()
     }
 
     /// Sessions outlive the gateways of a group: their clients attach them to those of the next.

@@ -105,6 +105,12 @@ pub(crate) fn goes(at: u64, path: &str) -> Vec<u8> {
     [&[GOES], &at.to_be_bytes()[..], path.as_bytes()].concat()
 }
 
+/// Where a key is that of a watch: what those of its path begin with, and whose it is.
+pub(crate) fn split_watch(key: &[u8]) -> Option<(&[u8], i64)> {
+    let (path, session) = key.split_last_chunk::<8>()?;
+    (path.first() == Some(&WATCH)).then(|| (path, i64::from_be_bytes(*session)))
+}
+
 /// The time in a key that begins with a letter and a time.
 pub(crate) fn time_of(key: &[u8]) -> Option<u64> {
     key.get(1..9).and_then(|time| time.try_into().ok()).map(u64::from_be_bytes)

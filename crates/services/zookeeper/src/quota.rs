@@ -4,11 +4,14 @@ use crate::node::Node;
 use crate::path::{QUOTA, ROOT, upwards};
 use crate::store::Look;
 use crate::tree::{Transaction, data_of, find};
-use crate::{Code, keys};
+use crate::{Code, keys, reads};
 use bytes::Bytes;
 
 const LIMITS: &str = "/zookeeper_limits";
 const STATS: &str = "/zookeeper_stats";
+/// The most bytes of data that are read as numbers: four of them with their names have less than half. They are read with
+/// each change below the quota, and anybody may write them.
+const MAX_NUMBERS: usize = 256;
 
 /// Numbers as they stand in the data of these nodes; -1 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,9 @@ struct Numbers {
 impl Numbers {
     fn read(data: &[u8]) -> Self {
         let mut numbers = Self { count: -1, bytes: -1, hard_count: -1, hard_bytes: -1 };
+        if data.len() > MAX_NUMBERS {
+            return numbers;
+        }
         for pair in std::str::from_utf8(data).unwrap_or_default().split([',', ';']) {
             let Some((name, value)) = pair.split_once('=') else { continue };
             let value = value.trim_end_matches('=').parse().unwrap_or(-1);
@@ -70,7 +76,7 @@ pub(crate) fn allows(
     bytes: i64,
     count: i64,
 ) -> Result<(), Code> {
-    if !transaction.enforces {
+    if !transaction.enforces || (bytes <= 0 && count <= 0) {
         return Ok(());
     }
     let Some(of) = nearest(transaction, path) else { return Ok(()) };
@@ -103,6 +109,8 @@ pub(crate) fn created(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> 
         if std::mem::replace(&mut transaction.began_quota, true) {
             return Err(Code::QuotaExceeded);
         }
+        // They are counted in one step.
+        reads::descendants(&transaction.changes.state(), of)?;
         let used = total(transaction, of);
         if let Ok(mut node) = find(transaction.changes, path) {
             node.data = transaction.put_data(path, Some(&node.data), Some(used.text()));

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     fn find(&self, view: &StateView<'_>, path: &str) -> Result<Node, Code> {
         path::check(path)?;
         let node = find(&mut &*view, path)?;
-        self.looked.set(self.looked.get() + 1 + node.acl.len());
+        self.looked.set(self.looked.get() + 1 + acl::looks_at(&node.acl, self.who));
         Ok(node)
     }
 
@@ -140,7 +140,7 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
 }
 
 /// How many nodes there are below one. No more are counted than one operation looks at.
-fn descendants(view: &StateView<'_>, path: &str) -> Result<i32, Code> {
+pub(crate) fn descendants(view: &StateView<'_>, path: &str) -> Result<i32, Code> {
     let own = usize::from(path == ROOT);
     let below = beginning(view, &keys::children(path)).chain(beginning(view, &keys::below_children(path)));
     match below.take(MAX_LOOKED + own + 1).count() - own {

@@ -1,6 +1,7 @@
 //! The service: a deterministic state machine that orders what gateways send it.
 
 use crate::acl::{Id, digest_id};
+use crate::application::too_large;
 use crate::counters::Counters;
 use crate::events::{Events, MAX_MISSED};
 use crate::jute::Output;
@@ -124,6 +125,24 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Ok(said) if self.is_ahead(said.when) => Answer::Ahead(Time(self.now)),
             Ok(said) => self.operation(said.operation),
             Err(_) => refused(&self.counters, Code::MarshallingError),
+        }
+    }
+
+    /// The same where nothing more is shown: reads are heard and not done. What changes something happens.
+    pub(crate) fn execute_unless_shown(&mut self, operation: &Bytes) -> Answer {
+        let at = match Said::from_wire(operation) {
+            Ok(said) if self.is_ahead(said.when) => None,
+            Ok(Said { operation: Operation::Reads { at, .. }, .. }) => Some(at),
+            Ok(Said { operation: Operation::Request { at, code, body }, .. }) => {
+                matches!(request::read(code, &body), Ok(Request::Look { .. } | Request::MultiRead(_)))
+                    .then_some(at)
+            }
+            _ => None,
+        };
+        match at.map(|at| self.hear(at)) {
+            None => self.execute(operation),
+            Some(Ok(_)) => too_large(),
+            Some(Err(why)) => refused(&self.counters, why),
         }
     }
 

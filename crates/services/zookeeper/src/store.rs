@@ -1,5 +1,6 @@
 //! The state as operations read and change it: what one operation changes is there as a whole or not at all.
 
+use crate::keys;
 use bytes::Bytes;
 use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +29,20 @@ impl Look for &StateView<'_> {
 pub(crate) struct Changes<'a, 's> {
     state: &'a mut State<'s>,
     pending: BTreeMap<Vec<u8>, Option<Bytes>>,
+    /// Who watches the paths that were asked for, by what the keys begin with: as it is with what was changed. A transaction
+    /// that changes a path again and again must not read again each time what it took away the first time.
+    watchers: BTreeMap<Vec<u8>, BTreeSet<i64>>,
 }
 
 impl<'a, 's> Changes<'a, 's> {
     pub(crate) fn over(state: &'a mut State<'s>) -> Self {
-        Self { state, pending: BTreeMap::new() }
+        Self { state, pending: BTreeMap::new(), watchers: BTreeMap::new() }
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: impl Into<Bytes>) {
+        if let Some((known, session)) = self.known_watchers(key) {
+            known.insert(session);
+        }
         self.pending.insert(key.to_vec(), Some(value.into()));
     }
 
@@ -47,7 +54,26 @@ impl<'a, 's> Changes<'a, 's> {
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) {
+        if let Some((known, session)) = self.known_watchers(key) {
+            known.remove(&session);
+        }
         self.pending.insert(key.to_vec(), None);
+    }
+
+    /// Where a key is that of a watch on a path that was asked for: who is known to watch that, and whose it is.
+    fn known_watchers(&mut self, key: &[u8]) -> Option<(&mut BTreeSet<i64>, i64)> {
+        let (path, session) = keys::split_watch(key)?;
+        self.watchers.get_mut(path).map(|known| (known, session))
+    }
+
+    /// The sessions that watch a path, in order.
+    pub(crate) fn watchers(&mut self, path: &str) -> Vec<i64> {
+        let key = keys::watched(path);
+        if !self.watchers.contains_key(&key) {
+            let found = self.beginning(&key).iter().filter_map(|rest| keys::last_number(rest)).collect();
+            self.watchers.insert(key.clone(), found);
+        }
+        self.watchers[&key].iter().copied().collect()
     }
 
     /// The state without what was changed since the last [`Changes::apply`].
@@ -79,6 +105,7 @@ impl<'a, 's> Changes<'a, 's> {
 
     /// The operation happens. If this is not called, nothing did.
     pub(crate) fn apply(&mut self) {
+        self.watchers.clear();
         for (key, value) in std::mem::take(&mut self.pending) {
             match value {
                 Some(value) => self.state.insert(&key, value),
@@ -89,6 +116,7 @@ impl<'a, 's> Changes<'a, 's> {
 
     /// What was changed since the last [`Changes::apply`] did not happen.
     pub(crate) fn forget(&mut self) {
+        self.watchers.clear();
         self.pending.clear();
     }
 }

@@ -114,7 +114,7 @@ impl Transaction<'_, '_, '_> {
 
     /// Whether somebody may do this, and this transaction look at so many entries more.
     fn permitted(&mut self, list: &[Acl], wanted: i32, who: &[Id]) -> Result<(), Code> {
-        self.looked += list.len();
+        self.looked += acl::looks_at(list, who);
         if self.looked > MAX_LOOKED {
             return Err(Code::QuotaExceeded);
         }

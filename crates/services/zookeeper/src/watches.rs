@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// The most paths that a session watches.
 pub const MAX_WATCHES: u32 = 1 << 16;
 
+/// In the place of their number where what a session watches is of an attachment that is over.
+pub(crate) const NOBODYS: u32 = u32::MAX;
+
 /// What happened (`Watcher.Event.EventType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -198,7 +201,9 @@ pub(crate) fn again(
     Ok(told)
 }
 
-/// A session's attachment ends, and with it what it watched: its client connects anew, and says what it watches and saw.
+/// A session's attachment ends, and with it what it watched: its client connects anew, and says what it watches and saw. One
+/// operation may end many, so what they watched is taken away where it is found, or when each of them is attached or over,
+/// and is nobody's until then.
 pub(crate) fn end_attachment(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
@@ -206,7 +211,7 @@ pub(crate) fn end_attachment(
     events: &mut Events,
 ) {
     events.end(session.gateway, session.at());
-    drop_all(changes, counters, &mut session);
+    session.watches = NOBODYS;
     counters.attachments += 1;
     session.number = counters.attachments;
     session.keep(changes);
@@ -225,8 +230,7 @@ pub(crate) fn fire(
     let above = upwards(change.path).take(if below { usize::MAX } else { 1 });
     for at in above {
         let own = at == change.path;
-        for rest in changes.beginning(&keys::watched(at)) {
-            let Some(session) = keys::last_number(&rest) else { continue };
+        for session in changes.watchers(at) {
             events.look(change.path);
             let bits = bits_of(changes, at, session);
             let ends = if own { bits & change.kind.ends() } else { 0 };
@@ -235,8 +239,12 @@ pub(crate) fn fire(
                 continue;
             }
             let Some(mut session) = Session::find(changes, session) else { continue };
-            if events.is_spent() {
-                end_attachment(changes, counters, session, events);
+            if session.watches == NOBODYS || events.is_spent() {
+                // Nobody finds it here again.
+                put(changes, counters, at, session.id, bits, 0);
+                if session.watches != NOBODYS {
+                    end_attachment(changes, counters, session, events);
+                }
                 continue;
             }
             if ends != 0 {

@@ -6,7 +6,7 @@ use crate::Protocol;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, ModelPairs, Verified};
-use troth_core::{Agreement, Input, PeerMessage, Request};
+use troth_core::{Agreement, Host, Input, PeerMessage, Request};
 use troth_types::{Frame, ReplicaId, ToReplica};
 
 /// Once in so many inputs a correct node's own invariants are checked thoroughly.
@@ -83,6 +83,8 @@ impl<P: Protocol> World<P> {
                 self.forged(from, envelope);
                 return None;
             }
+            // As the engine passes it over before it checks it.
+            Opened::Protocol(message) if !self.agreement(index)?.is_worth_checking(message) => return None,
             Opened::Protocol(message) => Input::Message(from, self.as_believed(index, message)),
             Opened::Frames(frames) => Input::Frames(from, frames.clone()),
             Opened::Tagged => {
@@ -96,6 +98,20 @@ impl<P: Protocol> World<P> {
                 PeerMessage::Protocol(_) | PeerMessage::Frames(_) => return None,
             },
         })
+    }
+
+    /// What a node agrees by, while it is up.
+    fn agreement(&self, index: usize) -> Option<&P::Agreement> {
+        self.nodes[index].host.as_ref().map(|host| host.machine().agreement())
+    }
+
+    /// Whether a node drops a client's frame unchecked, as the engine does: it neither holds it nor has executed it, and may
+    /// do nothing with it.
+    fn is_of_no_use(&self, index: usize, frame: &Frame) -> bool {
+        let Some(machine) = self.nodes[index].host.as_ref().map(Host::machine) else { return true };
+        let agreement = machine.agreement();
+        let is_done = !P::Agreement::PROVES_REPLIES && machine.is_done(frame.client(), frame.number());
+        agreement.frame(&frame.digest()).is_none() && !is_done && !agreement.may_use(frame)
     }
 
     /// The checks of frames by a node's own keys.
@@ -184,6 +200,7 @@ impl<P: Protocol> World<P> {
             }
         }
         let input = match message {
+            ToReplica::Request { frame, .. } if self.is_of_no_use(index, &frame) => return,
             ToReplica::Request { frame, full } => match self.checks_of(index).verify(frame) {
                 Ok(frame) => Input::Requests(vec![Request { frame, full }]),
                 Err(_) => return,

@@ -201,7 +201,10 @@ impl Machine {
     /// Learns from answers how large they are.
     fn expect<'a>(&mut self, answers: impl Iterator<Item = &'a Answer>) {
         for answer in answers {
-            let bytes = if is_mark(answer) { self.settings.limits.result_bytes } else { shown_bytes(answer) };
+            // A list that is too long to be shown weighs as much for the group.
+            let too_much =
+                matches!(answer, Answer::Reply { error, .. } if *error == Code::MarshallingError.number());
+            let bytes = if too_much { self.settings.limits.result_bytes } else { shown_bytes(answer) };
             self.expected = self.expected.max(bytes);
         }
     }

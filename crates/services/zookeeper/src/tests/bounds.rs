@@ -5,6 +5,7 @@ use crate::acl::{Acl, Id, MAX_ENTRIES, perms};
 use crate::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use crate::jute::{Input, Output};
 use crate::message::{Answer, Asked, Attachment, Notice, Operation};
+use crate::watches::NOBODYS;
 use crate::{Code, Kind, MAX_LOOKED, MAX_WATCHES, opcode};
 use bytes::Bytes;
 
@@ -56,7 +57,7 @@ fn rewatch(paths: impl Iterator<Item = String>) -> Bytes {
 fn over(world: &World, at: Attachment) -> bool {
     let view = troth_exec::StateView::new(&world.map);
     let session = crate::sessions::Session::find(&mut &view, at.session).expect("the session stays");
-    session.at() != at && session.watches == 0
+    session.at() != at && session.watches == NOBODYS
 }
 
 #[test]
@@ -78,6 +79,9 @@ fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_conne
     };
     assert_eq!((*fired, *ended), (third, other));
     assert!(over(&world, other));
+    // What it watched is nobody's, and goes where it is found.
+    world.well(at, opcode::SET_DATA, set("/a", "y", -1));
+    assert_eq!(world.told(), vec![]);
     assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
     let ping = Operation::Request { at: other, code: opcode::PING, body: Bytes::new() };
     let moved = Code::SessionMoved.number();
@@ -228,4 +232,89 @@ fn a_transaction_begins_one_quota() {
     let answer = world.well(at, opcode::MULTI, out.finish());
     assert_eq!(failed(&answer), Some((2, Code::QuotaExceeded.number())));
     assert_eq!(failed(&world.well(at, opcode::MULTI, times(1, opcode::CREATE, &create))), None);
+}
+
+/// What a transaction took away the first time it does not look at again each time.
+#[test]
+fn a_transaction_that_changes_a_watched_node_again_and_again_looks_at_the_watches_once() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/a", "", 0);
+    for _ in 0..1_000 {
+        let session = world.open(2);
+        world.well(session, opcode::GET_DATA, watching("/a", true));
+    }
+    let began = std::time::Instant::now();
+    world.well(at, opcode::SET_DATA, set("/a", "x", -1));
+    let once = began.elapsed();
+    for _ in 0..1_000 {
+        let session = world.open(2);
+        world.well(session, opcode::GET_DATA, watching("/a", true));
+    }
+    world.told();
+    let began = std::time::Instant::now();
+    let answer = world.well(at, opcode::MULTI, times(5_000, opcode::SET_DATA, &set("/a", "y", -1)));
+    let often = began.elapsed();
+    assert_eq!(failed(&answer), None);
+    assert_eq!(world.fired().len(), 1_000);
+    // It would be some thousand times as long.
+    assert!(often < once * 500, "{often:?} beside {once:?}");
+}
+
+/// One operation may end many attachments, and takes nothing of theirs away but what it finds.
+#[test]
+fn what_one_who_would_hear_too_much_watched_is_taken_away_when_it_is_attached_again() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(2));
+    world.create(at, "/a", "", 0);
+    let missing = (0..1_000).map(|number| format!("/missing{number}"));
+    let mut out = Output::new();
+    let paths: Vec<String> = missing.collect();
+    out.long(i64::MAX).length(0).length(paths.len());
+    for path in &paths {
+        out.text(path);
+    }
+    out.length(0);
+    world.well(other, opcode::SET_WATCHES, out.finish());
+    world.well(other, opcode::ADD_WATCH, add_watch("/a", 0));
+    world.well(at, opcode::MULTI, times(MAX_EVENTS + 1, opcode::SET_DATA, &set("/a", "x", -1)));
+    assert!(over(&world, other));
+    assert_eq!(world.entries(b'w'), 1_001, "not in the operation of somebody else");
+    world.told();
+    world.create(at, "/missing7", "", 0);
+    assert_eq!((world.fired(), world.entries(b'w')), (vec![], 1_000));
+    let (session, password) = (other.session, super::support::secret(2));
+    let attach = Operation::Attach { session, password, timeout: 10_000, who: Vec::new() };
+    assert!(matches!(world.run(2, &attach), Answer::Attached { .. }));
+    assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
+}
+
+#[test]
+fn numbers_of_a_quota_are_read_from_few_bytes_only() {
+    let mut world = World::of(crate::ZooKeeper { enforces_quotas: true, ..crate::ZooKeeper::default() });
+    let at = world.open(1);
+    for path in ["/q", "/zookeeper/quota/q"] {
+        world.create(at, path, "", 0);
+    }
+    let limits = format!("{}countHardLimit=1", "x=1,".repeat(100));
+    world.create(at, "/zookeeper/quota/q/zookeeper_limits", &limits, 0);
+    world.create(at, "/zookeeper/quota/q/zookeeper_stats", "", 0);
+    world.create(at, "/q/one", "", 0);
+    world.well(at, opcode::SET_DATA, set("/zookeeper/quota/q/zookeeper_limits", "countHardLimit=2", -1));
+    let refused = world.ill(at, opcode::CREATE, create_for("/q/two", "", &super::support::world(), 0));
+    assert_eq!(refused, Code::QuotaExceeded.number());
+}
+
+#[test]
+fn identities_that_are_compared_with_a_list_count_as_its_entries() {
+    let mut world = World::new();
+    let who: Vec<Id> = (0..60).map(|number| Id::new("sasl", &format!("{number}"))).collect();
+    let at = world.open_as(1, who);
+    let list = vec![Acl { perms: perms::ALL, id: Id::new("sasl", "7") }];
+    world.well(at, opcode::CREATE, create_for("/a", "", &list, 0));
+    let most = MAX_LOOKED / 61;
+    let check = super::support::versioned("/a", -1);
+    assert_eq!(failed(&world.well(at, opcode::MULTI, times(most, opcode::CHECK, &check))), None);
+    let answer = world.well(at, opcode::MULTI, times(most + 1, opcode::CHECK, &check));
+    assert_eq!(failed(&answer), Some((most, Code::QuotaExceeded.number())));
 }

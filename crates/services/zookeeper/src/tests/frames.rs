@@ -95,3 +95,35 @@ fn operations_of_one_frame_are_as_if_each_had_its_own() {
     assert_eq!(content(&together), content(&apart));
     assert_eq!(together.executed(), Seq(2));
 }
+
+/// Lists that are too long to be shown cost as much as if they were: one frame may ask for a thousand of them.
+#[test]
+fn a_frame_looks_at_no_more_lists_than_it_could_show() {
+    let (mut executor, at) = opened();
+    let request = |code, body| Operation::Request { at, code, body };
+    run(&mut executor, vec![frame(2, &[request(opcode::CREATE, create("/d", "", 0))])]);
+    let long = "x".repeat(2_000);
+    for number in 0..6 {
+        let child = |place| request(opcode::CREATE, create(&format!("/d/{number}{place:03}{long}"), "", 0));
+        let children: Vec<Operation> = (0..200).map(child).collect();
+        run(&mut executor, vec![frame(3 + number, &children)]);
+    }
+    let lists = vec![request(opcode::GET_CHILDREN, watching("/d", false)); 10];
+    let others = [
+        request(opcode::SET_DATA, set("/d", "1", -1)),
+        request(opcode::GET_DATA, watching("/d", true)),
+        request(opcode::PING, Bytes::new()),
+    ];
+    let answers = answers(&run(&mut executor, vec![frame(9, &[lists, others.into()].concat())]));
+    let of = |answer: &Answer| match answer {
+        Answer::Reply { zxid, error, .. } => (*zxid != 0, *error),
+        other => panic!("answered with {other:?}"),
+    };
+    let too_long = crate::Code::MarshallingError.number();
+    let shown: Vec<_> = answers.iter().map(of).collect();
+    assert_eq!(shown[..5], [(true, too_long); 5], "it is said of as many as could be shown");
+    assert_eq!(shown[5..10], [(false, too_long); 5], "and of the others that they were not looked at");
+    assert_eq!(shown[10..], [(true, 0), (false, too_long), (true, 0)], "what is no read happens");
+    let session = crate::sessions::Session::find(&mut &executor.state(), at.session).expect("a session");
+    assert_eq!(session.watches, 0);
+}

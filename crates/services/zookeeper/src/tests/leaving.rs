@@ -127,6 +127,10 @@ fn nobody_counts_more_nodes_than_one_operation_looks_at() {
     let count =
         |world: &mut World| world.read(at, opcode::GET_ALL_CHILDREN_NUMBER, super::support::path("/a"));
     assert_eq!(count(&mut world), Err(Code::QuotaExceeded.number()));
+    // Nor is there a quota below which there are more: they are counted when it begins.
+    world.create(at, "/zookeeper/quota/a", "", 0);
+    let stats = create("/zookeeper/quota/a/zookeeper_stats", "", 0);
+    assert_eq!(world.ill(at, opcode::CREATE, stats), Code::QuotaExceeded.number());
     State::new(&mut world.map).remove(&crate::keys::node("/a/0"));
     let counted = count(&mut world).expect("as many as may be");
     assert_eq!(counted, Bytes::from((MAX_LOOKED as i32).to_be_bytes().to_vec()));
