@@ -1,8 +1,8 @@
 //! §4.3: garbage collection, and what follows for one who is behind.
 
 use super::harness::{Net, SMALL, covers, frame, r};
-use crate::Timer;
 use crate::message::{Body, Checkpoint, Message, StableProof};
+use crate::{Config, Timer};
 use std::sync::Arc;
 use troth_core::Note;
 use troth_types::{Digest, Seq};
@@ -99,6 +99,16 @@ fn checkpoints_of_no_interval_and_far_away_ones_take_no_room() {
     // What does not hold is a question of the certificate alone.
     let none = proof(&net, 4, Digest([4; 32]), &[0]);
     net.tell(2, 1, Message::Stable(none));
+}
+
+#[test]
+fn a_checkpoint_that_vouches_for_no_history_is_no_vote_where_the_others_do() {
+    for histories in [false, true] {
+        let mut net = Net::with(1, Config { histories, tentative: false, ..SMALL });
+        let message = net.signed(2, checkpoint(SMALL.interval, Digest([1; 32])));
+        net.tell(2, 1, message);
+        assert_eq!(net.node(1).pbft.checkpoint_votes.is_empty(), histories);
+    }
 }
 
 #[test]

@@ -308,6 +308,8 @@ fn a_primary_that_leaves_one_client_out_is_found_wanting() {
         let shown = &backup.net.node(ME).frames_shown;
         assert!(!shown.is_empty() && shown.iter().all(|(to, _)| *to == r(0)), "shown to the primary");
         assert_eq!(backup.wishes(), left_out);
+        // When it is found wanting it is shown once more at the same moment.
+        assert!(!left_out || shown.len() > 2, "what was shown once may have been lost");
         if !left_out {
             // Its client had not sent it to the primary, which proposes it once it is shown.
             backup.order(&starved, MS);
