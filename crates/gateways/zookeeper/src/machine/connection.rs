@@ -36,6 +36,8 @@ pub(super) struct Connection {
     /// Packets that are not done with, and their bytes.
     pub(super) requests: usize,
     pub(super) bytes: usize,
+    /// Bytes that have come of a packet that is not whole.
+    pub(super) part: usize,
     /// Bytes on their way to the client.
     pub(super) unwritten: usize,
     /// What of all of this is counted in what all connections hold.
@@ -111,6 +113,7 @@ impl Connection {
             held: Held::default(),
             requests: 0,
             bytes: 0,
+            part: 0,
             unwritten: 0,
             counted: 0,
             statistics: Numbers::default(),
@@ -119,7 +122,7 @@ impl Connection {
 
     /// The bytes that it makes the gateway hold.
     fn held_bytes(&self) -> usize {
-        self.bytes + self.unwritten + self.held.bytes() + self.line.seen_bytes()
+        self.bytes + self.part + self.unwritten + self.held.bytes() + self.line.seen_bytes()
     }
 
     pub(super) fn session(&mut self) -> Option<&mut Session> {

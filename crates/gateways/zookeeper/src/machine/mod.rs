@@ -245,8 +245,17 @@ impl Machine {
         self.count(id);
     }
 
+    /// So many bytes have come of a packet that is not whole yet: the gateway holds them as it holds what waits.
+    pub fn part(&mut self, id: ConnectionId, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.part = bytes;
+        }
+        self.count(id);
+    }
+
     fn packet(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.part = 0;
         connection.heard = now;
         connection.statistics.received += 1;
         self.statistics.totals.received += 1;

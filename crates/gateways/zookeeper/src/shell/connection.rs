@@ -13,6 +13,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// Room for what is read at once.
 const READ: usize = 64 << 10;
+/// So many bytes more of a packet that has not come whole the gateway is told of.
+const PART: usize = 16 << 10;
 /// What goes together into one write.
 const WRITE: usize = 64 << 10;
 /// How long what was written may take to go out when a connection is closed.
@@ -140,11 +142,14 @@ async fn read_all(
     mut frames: Frames,
     mut reader: impl AsyncRead + Unpin,
 ) -> io::Result<()> {
+    // Bytes of a packet that has not come whole, as the gateway was told of them.
+    let mut told = 0;
     loop {
         let mut packets = Vec::new();
         let next = loop {
             match frames.take_next() {
                 Ok(Some(Frame::Packet(packet))) => {
+                    told = 0;
                     if !room.try_take(packet.len()) {
                         // What came before it may be what has to be done with first.
                         hand_over(id, inbound, &mut packets).await?;
@@ -169,6 +174,10 @@ async fn read_all(
             Ok(_) => {}
         }
         let buffer = frames.buffer();
+        if buffer.len() >= told + PART {
+            told = buffer.len();
+            inbound.send(Inbound::Part(id, told)).await.map_err(io::Error::other)?;
+        }
         buffer.reserve(READ);
         if reader.read_buf(buffer).await? == 0 {
             return Ok(());

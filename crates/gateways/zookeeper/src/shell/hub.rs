@@ -37,6 +37,8 @@ const GOING: Duration = Duration::from_secs(3);
 pub(super) enum Inbound {
     Opened(Accepted, SocketAddr),
     Packets(ConnectionId, Vec<Bytes>),
+    /// So many bytes have come of a packet that is not whole.
+    Part(ConnectionId, usize),
     Word(ConnectionId, [u8; 4]),
     Written(ConnectionId, usize),
     Closed(ConnectionId),
@@ -238,6 +240,7 @@ impl<G: Group> Hub<G> {
         match message {
             Inbound::Opened(stream, address) => self.open(now, stream, address),
             Inbound::Packets(id, packets) => self.machine.packets(now, id, packets),
+            Inbound::Part(id, bytes) => self.machine.part(id, bytes),
             Inbound::Word(id, word) => self.machine.word(now, id, word),
             Inbound::Written(id, bytes) => self.machine.written(id, bytes),
             Inbound::Report(name, answer) => {

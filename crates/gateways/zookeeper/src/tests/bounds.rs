@@ -74,6 +74,24 @@ fn a_reader_that_does_not_keep_to_the_bounds_is_cut_off() {
 }
 
 #[test]
+fn what_has_come_of_a_packet_counts_before_the_packet_is_whole() {
+    covers!("ZKG-B5");
+    let mut world = World::of(1, &Settings { memory_bytes: 10_000, ..open_settings() });
+    let clients: Vec<_> = (0..3).map(|_| world.open(0)).collect();
+    for client in &clients {
+        world.written(*client, usize::MAX);
+    }
+    world.part(clients[0], 4_000);
+    world.part(clients[1], 5_000);
+    assert!(clients.iter().all(|client| world.closed(*client).is_none()));
+    // It came whole: it counts once.
+    world.packet(clients[0], request(1, opcode::SET_DATA, &Bytes::from(vec![0; 4_000])));
+    assert!(clients.iter().all(|client| world.closed(*client).is_none()));
+    world.part(clients[2], 2_000);
+    assert_eq!([0, 1, 2].map(|at| world.closed(clients[at])), [None, Some(false), None], "who holds most");
+}
+
+#[test]
 fn what_all_connections_hold_is_bounded_together() {
     covers!("ZKG-B5");
     let mut world = World::of(1, &Settings { memory_bytes: 10_000, ..open_settings() });

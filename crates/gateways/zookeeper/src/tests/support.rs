@@ -373,6 +373,11 @@ impl World {
         self.collect();
     }
 
+    pub fn part(&mut self, client: Client, bytes: usize) {
+        self.gateways[client.0].part(client.1, bytes);
+        self.collect();
+    }
+
     pub fn word(&mut self, client: Client, word: &[u8; 4]) -> String {
         let now = self.time();
         self.gateways[client.0].word(now, client.1, *word);
