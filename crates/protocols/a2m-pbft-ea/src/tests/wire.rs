@@ -1,11 +1,13 @@
 //! The encoding: everything comes back as it was, and what nobody would write is refused.
 
 use super::craft::{Bench, some_batch};
+use super::harness::covers;
 use crate::message::{Body, Message, Record, StableProof, Status, WantViewChange};
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::sync::Arc;
-use troth_types::{Digest, Seq, View, Wire};
+use troth_auth::Authentic;
+use troth_types::{Digest, GroupId, ReplicaId, Seq, View, Wire};
 
 fn samples() -> Vec<Message> {
     let mut bench = Bench::new(1);
@@ -93,4 +95,41 @@ proptest! {
             prop_assert_eq!(message.to_wire(), bytes);
         }
     }
+}
+
+fn claims(group: GroupId, message: &Message) -> usize {
+    let mut claims = Vec::new();
+    message.claims(group, &mut claims).expect("as correct replicas make them");
+    claims.len()
+}
+
+// A2MPBFTEA-L1 (guard)
+#[test]
+fn what_is_attested_is_checked_with_all_that_it_rests_on() {
+    covers!("A2MPBFTEA-L1");
+    let group = Bench::new(1).group.id();
+    let (mut changes, mut starts) = (0, 0);
+    for message in samples() {
+        let found = claims(group, &message);
+        let Message::Attested(attested) = &message else { continue };
+        let wanted = match &attested.body {
+            Body::ViewChange(change) => {
+                changes += 1;
+                let votes: usize =
+                    change.committed.iter().map(|committed| committed.prepares.len() + 2).sum();
+                let stable = claims(group, &Message::Stable(Arc::new(change.stable.clone())));
+                let entered = usize::from(change.accepted.is_some());
+                stable + entered + votes + change.wanted.len() + change.abandoned.len()
+            }
+            Body::NewView(start) => {
+                starts += 1;
+                start.changes.iter().map(|change| claims(group, &Message::Attested(change.clone()))).sum()
+            }
+            _ => 0,
+        };
+        assert_eq!(found, 1 + wanted, "{}", attested.body.kind());
+        let by = |from| attested.body.digest(group, ReplicaId(from));
+        assert_ne!(by(0), by(1), "a digest names its sender");
+    }
+    assert_eq!((changes, starts), (2, 1));
 }
