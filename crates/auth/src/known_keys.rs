@@ -9,7 +9,10 @@ const KEPT: usize = 1024;
 
 /// Keys, each in the one place that its bytes name: whoever comes later takes the place over. So what is kept is bounded
 /// whatever keys come, and costs a key whose place another one took no more than it would without.
-struct Known(Box<[Option<([u8; 32], VerificationKey)>]>);
+struct Known(Box<[Option<Place>]>);
+
+/// A key's bytes, and the key.
+type Place = ([u8; 32], VerificationKey);
 
 thread_local! {
     static KNOWN: RefCell<Known> = RefCell::new(Known(vec![None; KEPT].into()));

@@ -7,6 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use troth_exec::{State, StateView};
 use troth_types::Wire;
 
+#[cfg(test)]
+thread_local! {
+    /// How often somebody looked through the watches of a path.
+    pub(crate) static SCANS: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
+
 /// What is read.
 pub(crate) trait Look {
     /// The value under a key.
@@ -70,6 +76,8 @@ impl<'a, 's> Changes<'a, 's> {
     pub(crate) fn watchers(&mut self, path: &str) -> Vec<i64> {
         let key = keys::watched(path);
         if !self.watchers.contains_key(&key) {
+            #[cfg(test)]
+            SCANS.set(SCANS.get() + 1);
             let found = self.beginning(&key).iter().filter_map(|rest| keys::last_number(rest)).collect();
             self.watchers.insert(key.clone(), found);
         }
