@@ -265,6 +265,9 @@ fn a_primary_that_leaves_one_client_out_is_found_wanting() {
         backup.paced(if left_out { 200 * MS } else { 60 * MS }, MS, MS);
         assert!(!backup.net.node(ME).shown.is_empty(), "shown to the primary");
         assert_eq!(backup.wishes(), left_out);
+        // When it is found wanting it is shown once more at the same moment.
+        let shown = backup.net.node(ME).shown.len();
+        assert!(!left_out || shown > 2, "what was shown once may have been lost");
         if !left_out {
             // Its client had not sent it to the primary, which proposes it once it is shown.
             backup.order(&starved, MS);
@@ -512,7 +515,9 @@ fn who_hears_votes_for_what_it_was_not_shown_asks_a_voter_soon() {
     assert_eq!(backup.net.node(ME).replica.prepared_up_to, Seq(2));
     // What nobody has is asked for a few times, and then with every status.
     backup.net.wire.clear();
-    backup.tell(1, Body::Prepare(Vote { view: View(0), seq: Seq(3), digest: Batch::default().digest() }));
+    let third = Vote { view: View(0), seq: Seq(3), digest: Batch::default().digest() };
+    backup.tell(1, Body::Prepare(third));
+    backup.tell(0, Body::Commit(third));
     for _ in 0..10 {
         if backup.net.node(ME).timers.contains_key(&Timer::Fetch) {
             backup.net.fire(ME, Timer::Fetch);
