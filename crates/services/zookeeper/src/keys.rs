@@ -106,7 +106,7 @@ pub(crate) fn goes(at: u64, path: &str) -> Vec<u8> {
 }
 
 /// Where a key is that of a watch: what those of its path begin with, and whose it is.
-pub(crate) fn split_watch(key: &[u8]) -> Option<(&[u8], i64)> {
+pub(crate) fn watch_of(key: &[u8]) -> Option<(&[u8], i64)> {
     let (path, session) = key.split_last_chunk::<8>()?;
     (path.first() == Some(&WATCH)).then(|| (path, i64::from_be_bytes(*session)))
 }

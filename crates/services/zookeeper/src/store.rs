@@ -68,7 +68,7 @@ impl<'a, 's> Changes<'a, 's> {
 
     /// Where a key is that of a watch on a path that was asked for: who is known to watch that, and whose it is.
     fn known_watchers(&mut self, key: &[u8]) -> Option<(&mut BTreeSet<i64>, i64)> {
-        let (path, session) = keys::split_watch(key)?;
+        let (path, session) = keys::watch_of(key)?;
         self.watchers.get_mut(path).map(|known| (known, session))
     }
 
