@@ -128,12 +128,14 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         }
     }
 
-    /// The same where nothing more is shown: reads are heard and not done. What changes something happens.
+    /// The same where nothing more is shown: what reads lists is heard and not done. What changes something happens, and what
+    /// reads one node costs little: others' requests may stand in the same frame.
     pub(crate) fn execute_unless_shown(&mut self, operation: &Bytes) -> Answer {
         let at = match Said::from_wire(operation) {
             Ok(said) if self.is_ahead(said.when) => None,
-            Ok(Said { operation: Operation::Reads { at, .. }, .. }) => Some(at),
-            Ok(Said { operation: Operation::Request { at, code, body }, .. }) => {
+            Ok(Said { operation: Operation::Request { at, code, body }, .. })
+                if !request::looks_at_one(code) =>
+            {
                 matches!(request::read(code, &body), Ok(Request::Look { .. } | Request::MultiRead(_)))
                     .then_some(at)
             }
