@@ -37,15 +37,20 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Answers what a batch executed, at once or when the proof of its place is there. What it found executed is answered
     /// again under its place, where that of the earlier batch may be gone.
-    pub(crate) fn answer(&mut self, ordered: &Ordered, outcome: &Outcome, out: &mut Outputs<A, X>) {
+    pub(crate) fn answer(&mut self, ordered: &Ordered, outcome: &mut Outcome, out: &mut Outputs<A, X>) {
+        let executed = std::mem::take(&mut outcome.replies);
         if !A::PROVES_REPLIES {
-            let replies = outcome.replies.iter().cloned();
-            out.extend(replies.map(|reply| Output::Client(self.reply(reply, false))));
+            out.extend(executed.into_iter().map(|reply| Output::Client(self.reply(reply, false))));
             return;
         }
-        let mut replies = Vec::new();
+        let mut replies = Vec::with_capacity(outcome.done.len());
+        // What was executed now is in the order of the batch; what is not among it was executed before.
+        let mut executed = executed.into_iter().peekable();
         for (client, number) in &outcome.done {
-            if let Lookup::Executed(reply) = self.execution.lookup(*client, *number) {
+            if let Some(reply) = executed.next_if(|reply| (reply.client, reply.number) == (*client, *number))
+            {
+                replies.push(reply);
+            } else if let Lookup::Executed(reply) = self.execution.lookup(*client, *number) {
                 self.repeated.answered(*client, *number, reply.seq, ordered.seq);
                 replies.push(*reply);
             }

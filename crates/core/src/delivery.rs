@@ -24,9 +24,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         more: &mut Vec<Effect<A>>,
         out: &mut Outputs<A, X>,
     ) {
-        let outcome = self.execution.execute(ordered);
+        let mut outcome = self.execution.execute(ordered);
         if self.repair.is_none() {
-            self.answer(ordered, &outcome, out);
+            self.answer(ordered, &mut outcome, out);
             let events = outcome.events.iter().cloned();
             out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
         }
@@ -47,7 +47,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         more: &mut Vec<Effect<A>>,
         out: &mut Outputs<A, X>,
     ) {
-        let outcome = self.execution.execute_tentatively(ordered);
+        let mut outcome = self.execution.execute_tentatively(ordered);
         self.undecided.push_back(Undecided {
             seq: ordered.seq,
             view,
@@ -55,7 +55,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             configuration: outcome.configuration.clone(),
         });
         if self.repair.is_none() {
-            self.answer(ordered, &outcome, out);
+            self.answer(ordered, &mut outcome, out);
         }
         self.tell_executed(env, &outcome, more);
     }

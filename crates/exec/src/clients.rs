@@ -97,18 +97,22 @@ fn cost(results: &[Bytes]) -> u64 {
     results.iter().map(|result| result.len() as u64 + 4).sum()
 }
 
+fn encode_slot(out: &mut Vec<u8>, number: u64, seq: Seq, events_up_to: u64, results: Option<&[Bytes]>) {
+    number.encode(out);
+    seq.encode(out);
+    events_up_to.encode(out);
+    results.is_some().encode(out);
+    if let Some(results) = results {
+        u32::try_from(results.len()).expect("a frame's operations are bounded").encode(out);
+        for result in results {
+            put_bytes(out, result);
+        }
+    }
+}
+
 impl Wire for Slot {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.number.encode(out);
-        self.seq.encode(out);
-        self.events_up_to.encode(out);
-        self.results.is_some().encode(out);
-        if let Some(results) = &self.results {
-            u32::try_from(results.len()).expect("a frame's operations are bounded").encode(out);
-            for result in results {
-                put_bytes(out, result);
-            }
-        }
+        encode_slot(out, self.number, self.seq, self.events_up_to, self.results.as_deref());
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let number = Wire::decode(reader)?;
@@ -196,11 +200,10 @@ pub(crate) fn store(map: &mut MerkleMap, limits: &Limits, record: &mut Record, r
     let ReplyBody::Full(results) = &reply.body else { unreachable!("execution replies in full") };
     let Reply { client, number, seq, events_up_to, .. } = *reply;
     let before = written(map, limits, client, number).as_ref().map_or(0, written_cost);
-    record.result_bytes = record.result_bytes - before + cost(results);
-    let slot = Slot { number, seq, events_up_to, results: Some(results.clone()) };
-    let mut encoded =
-        Vec::with_capacity(32 + usize::try_from(slot.result_bytes()).expect("bounded by the budget"));
-    slot.encode(&mut encoded);
+    let cost = cost(results);
+    record.result_bytes = record.result_bytes - before + cost;
+    let mut encoded = Vec::with_capacity(RESULTS_AT + usize::try_from(cost).expect("bounded by the budget"));
+    encode_slot(&mut encoded, number, seq, events_up_to, Some(results));
     map.insert(&numbered_key(SLOT, client, number % limits.client_window), Bytes::from(encoded));
     if record.result_bytes > limits.client_bytes as u64 {
         shrink(map, limits, record, client, number);
