@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use troth_trusted::a2m::{Attestation, Content, LogId, Request, Slot, slot_nonce};
 use troth_trusted::run::{Path, RunProof, root_over};
-use troth_trusted::{CounterValue, Epoch, Identity, SignatureVerifier};
+use troth_trusted::{CounterValue, Epoch, Identity, MacVerifier, Proof, SignatureVerifier};
 use troth_trusted_host::{AttestationVerifier, GroupVerifier};
 use troth_types::{
     ComponentKey, Digest, Frame, GroupId, Hasher, HistoryEnd, Malformed, Place, Reader, Renewed, ReplicaId,
@@ -81,6 +81,13 @@ impl EndedAt {
     }
 }
 
+/// The keys that one client shares with the components of the replicas, which prove things to it by MACs (paper 000 §3.3).
+pub trait ComponentPairs: Send + Sync {
+    /// The key that it shares with a replica's component: the one that the group began with, or the one with this key.
+    /// Nothing where it shares none with that.
+    fn with(&self, replica: ReplicaId, renewed: Option<&ComponentKey>) -> Option<MacVerifier>;
+}
+
 /// Checks the places of requests in the replicas' histories, and where these end.
 #[derive(Clone)]
 pub struct History {
@@ -88,6 +95,7 @@ pub struct History {
     log: LogId,
     verifier: Arc<dyn AttestationVerifier>,
     first: Arc<[Epoch]>,
+    pairs: Option<Arc<dyn ComponentPairs>>,
 }
 
 /// What checks the attestations of a component.
@@ -123,7 +131,14 @@ impl History {
         verifier: Arc<dyn AttestationVerifier>,
         first: impl IntoIterator<Item = Epoch>,
     ) -> Self {
-        Self { group, log, verifier, first: first.into_iter().collect() }
+        Self { group, log, verifier, first: first.into_iter().collect(), pairs: None }
+    }
+
+    /// The same for the client that shares these keys with the components. Without them a client is convinced by signatures
+    /// alone, and components sign where it cannot be otherwise.
+    #[must_use]
+    pub fn of_client(self, pairs: Arc<dyn ComponentPairs>) -> Self {
+        Self { pairs: Some(pairs), ..self }
     }
 
     /// What checks what the component of a replica attests in a slot, if it is the one that counts there: the one that the
@@ -170,9 +185,7 @@ impl History {
         let proof = among(place.index, place.count, &place.path)?;
         let root = root_over(&proof, &frame.digest().0)?;
         let expected = entry_value(self.group, place.time, place.count, &Digest(root));
-        let nonce = slot_nonce(slot);
-        let checks = self.counts(from, attestation.epoch, renewed)?;
-        let content = checks.with().lookup(from.0, &attestation, self.log, slot, &nonce)?;
+        let content = self.looked_up(from, &attestation, slot, renewed)?;
         let Content::Assigned { value, digest } = content else { return None };
         if value != expected.0 {
             return None;
@@ -181,6 +194,24 @@ impl History {
         hasher.digest(&reply.vote()).fixed(&slot.0.to_be_bytes()).fixed(&digest);
         hasher.digest(&named(renewed));
         Some(hasher.finish())
+    }
+
+    /// What the history of `from` holds in a slot, as its component attests it to everybody, or to this client.
+    fn looked_up(
+        &self,
+        from: ReplicaId,
+        attestation: &Attestation,
+        slot: Slot,
+        renewed: &[Renewed],
+    ) -> Option<Content> {
+        let (nonce, checks) = (slot_nonce(slot), self.counts(from, attestation.epoch, renewed)?);
+        let to_everybody = || checks.with().lookup(from.0, attestation, self.log, slot, &nonce);
+        let (Proof::Mac(_), Some(pairs)) = (&attestation.proof, &self.pairs) else { return to_everybody() };
+        let renewed = renewed.iter().find(|renewed| renewed.replica == from);
+        let pair = pairs.with(from, renewed.map(|renewed| &renewed.component));
+        let to_this = pair
+            .and_then(|pair| checks.with().lookup_for(&pair, from.0, attestation, self.log, slot, &nonce));
+        to_this.or_else(to_everybody)
     }
 
     /// Where the history of `from` ended, asked after this nonce was made. `None` where that is not proven, or where

@@ -17,7 +17,6 @@ use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
-use troth_auth::Ed25519Signer;
 use troth_node::config::{Auth, ClientSecret, Cluster, Protocol};
 use troth_types::{ClientId, ReplicaId};
 
@@ -169,9 +168,8 @@ async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Res
     for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
-        let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&cluster, &secret);
-        let caller = Replicated::with(&belief, client, signer, keys);
+        let caller = Replicated::with(&belief, &secret, keys);
         load.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
     }
     if attack == Some(Attack::Reboot) {

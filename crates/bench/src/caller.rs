@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Authenticators, Ed25519Signer, History, Signer};
 use troth_client::{Acceptance, ClientCore, Config, Output, Proven};
-use troth_node::config::{Cluster, Protocol};
+use troth_node::config::{ClientSecret, Cluster, Protocol};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
 };
@@ -45,7 +45,8 @@ pub(crate) struct Belief {
     group: Group,
     limits: Limits,
     acceptance: Acceptance,
-    history: Option<History>,
+    /// The histories, and the cluster by which each client has keys of its own with their components.
+    history: Option<(History, Arc<Cluster>)>,
 }
 
 impl Belief {
@@ -56,7 +57,8 @@ impl Belief {
             Protocol::Pbft => Acceptance::pbft(&group),
             Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
         };
-        Self { group, limits: cluster.limits, acceptance, history: cluster.history() }
+        let history = cluster.history().map(|history| (history, Arc::new(cluster.clone())));
+        Self { group, limits: cluster.limits, acceptance, history }
     }
 }
 
@@ -70,21 +72,25 @@ pub(crate) struct Replicated {
 
 impl Replicated {
     /// A client that signs everything.
-    pub(crate) fn new(belief: &Belief, client: ClientId, signer: Ed25519Signer) -> Self {
-        Self::with(belief, client, signer, None)
+    pub(crate) fn new(belief: &Belief, secret: &ClientSecret) -> Self {
+        Self::with(belief, secret, None)
     }
 
     /// The same with the keys of its authenticators, where the group takes such.
     pub(crate) fn with(
         belief: &Belief,
-        client: ClientId,
-        signer: Ed25519Signer,
+        secret: &ClientSecret,
         authenticators: Option<Authenticators>,
     ) -> Self {
         let Belief { group, limits, acceptance, history } = belief.clone();
+        let signer = Ed25519Signer::from_seed(secret.seed);
         // It reads nothing without having it ordered, so it makes no nonces.
-        let history = history.map(|history| Proven { history, session: [0; 32] });
-        let config = Config { acceptance, limits, authenticators, history, ..Config::new(group, client) };
+        let history = history.map(|(history, cluster)| Proven {
+            history: history.of_client(cluster.component_pairs(&secret.link)),
+            session: [0; 32],
+        });
+        let config =
+            Config { acceptance, limits, authenticators, history, ..Config::new(group, secret.client) };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 

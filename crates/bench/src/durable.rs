@@ -16,7 +16,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
-use troth_auth::Ed25519Signer;
 use troth_node::config::{ClientSecret, Cluster, Durability, TrustedHome};
 use troth_types::{ClientId, ReplicaId};
 
@@ -107,8 +106,7 @@ async fn start(plan: &Plan, durability: Durability, home: TrustedHome) -> Result
     for number in 0..=plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
-        let signer = Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&belief, client, signer);
+        let caller = Replicated::new(&belief, &secret);
         let links = links(&cluster, &secret, &addresses).await?;
         if number == plan.clients.connections {
             alone.add(caller, links, 1);

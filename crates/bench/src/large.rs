@@ -15,7 +15,6 @@ use bytes::Bytes;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
-use troth_auth::Ed25519Signer;
 use troth_kv::Operation;
 use troth_node::config::{ClientSecret, Cluster, Durability, Service, TrustedHome};
 use troth_types::{ClientId, ReplicaId, Wire};
@@ -158,8 +157,7 @@ impl Stage {
             self.clients += 1;
             let client = ClientId(u64::from(self.clients));
             let secret = ClientSecret::load(&self.scratch.layout.client_secret(client), &self.cluster)?;
-            let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(&belief, client, signer);
+            let caller = Replicated::new(&belief, &secret);
             let all = self.cluster.group.all();
             let addresses: Vec<(String, ReplicaId)> =
                 all.map(|replica| (self.cluster.replica(replica).address.clone(), replica)).collect();

@@ -57,7 +57,7 @@ async fn measure(plan: &Plan) -> Result<(Vec<Round>, Vec<Round>), Failure> {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
         let signer = || Ed25519Signer::from_seed(secret.seed);
-        let caller = Replicated::new(&belief, client, signer());
+        let caller = Replicated::new(&belief, &secret);
         many.add(caller, links(&cluster, &secret, &addresses).await?, plan.clients.share(number));
         let caller = Plain::new(cluster.group, client, cluster.limits, signer());
         let only = [(scratch.direct.0.clone(), ReplicaId(0))];

@@ -68,9 +68,7 @@ pub(crate) async fn replicated(setup: Setup, name: &'static str, agreed: Agreed)
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
     let belief = Belief::of(&cluster);
-    let load = load(setup, &scratch, &cluster, &addresses, |client, signer| {
-        Replicated::new(&belief, client, signer)
-    });
+    let load = load(setup, &scratch, &cluster, &addresses, |secret| Replicated::new(&belief, secret));
     let load = Either::Replicated(load.await?);
     Ok(Running { name, servers, load, rounds: Vec::new(), _scratch: scratch })
 }
@@ -82,8 +80,8 @@ pub(crate) async fn plain(setup: Setup) -> Result<Running, Failure> {
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = vec![start_direct(&scratch).await?];
     let only = [(scratch.direct.0.clone(), ReplicaId(0))];
-    let load = load(setup, &scratch, &cluster, &only, |client, signer| {
-        Plain::new(cluster.group, client, cluster.limits, signer)
+    let load = load(setup, &scratch, &cluster, &only, |secret| {
+        Plain::new(cluster.group, secret.client, cluster.limits, Ed25519Signer::from_seed(secret.seed))
     });
     let load = Either::Plain(load.await?);
     Ok(Running { name: UNREPLICATED, servers, load, rounds: Vec::new(), _scratch: scratch })
@@ -94,13 +92,13 @@ async fn load<C: Caller>(
     scratch: &Scratch,
     cluster: &Cluster,
     servers: &[(String, ReplicaId)],
-    caller: impl Fn(ClientId, Ed25519Signer) -> C,
+    caller: impl Fn(&ClientSecret) -> C,
 ) -> Result<Load<C>, Failure> {
     let mut load = Load::of(operations(setup));
     for number in 0..setup.clients.connections {
         let client = ClientId(u64::from(number) + 1);
         let secret = ClientSecret::load(&scratch.layout.client_secret(client), cluster)?;
-        let caller = caller(client, Ed25519Signer::from_seed(secret.seed));
+        let caller = caller(&secret);
         load.add(caller, links(cluster, &secret, servers).await?, setup.clients.share(number));
     }
     Ok(load)

@@ -5,17 +5,20 @@
 //! restart neither. What was executed elsewhere is appended too, once a stable certificate shows what it was: a log that
 //! jumped convinces nobody (A2M-L7).
 
+mod answers;
 mod begins;
+mod peers;
 
 pub use begins::Begins;
 
-use std::collections::BTreeMap;
+use peers::{Peers, lookup_for};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::HISTORY_LOG;
 use troth_core::{Proven, ReplyProof, Ticket};
 use troth_trusted::CounterValue;
-use troth_trusted::a2m::{Answer, Attestation, Content, Nonce, Operation, Slot, chained, slot_nonce};
-use troth_types::{Batch, ClientId, Digest, GroupId, Seq};
+use troth_trusted::a2m::{Attestation, Nonce, Operation, Slot, chained, slot_nonce};
+use troth_types::{Batch, ClientId, Configuration, Digest, GroupId, Seq};
 
 /// Tickets of the history begin here: a protocol names its own below.
 const TICKETS: u64 = 1 << 63;
@@ -37,8 +40,8 @@ pub struct Held {
     pub value: Digest,
     /// The digest of the history up to it: d.
     pub digest: Digest,
-    /// The component's word.
-    pub attestation: Attestation,
+    /// The component's word to everybody, where it gave that.
+    pub attestation: Option<Attestation>,
     proof: Option<Arc<ReplyProof>>,
 }
 
@@ -58,6 +61,10 @@ enum Asked {
     Low,
     /// A slot, filled or looked up; with the batch where that was executed here.
     Slot(Seq, Option<Executed>),
+    /// A slot, filled; who is shown it comes later in the call.
+    Filled,
+    /// A slot that was filled, looked up for one client of its batch; with the batch for the last of them.
+    For(Seq, ClientId, Option<Executed>),
     /// What is below is forgotten.
     Truncated,
     /// The end, for reads that are answered from the state after this batch.
@@ -99,6 +106,9 @@ pub struct HistoryLog {
     held: BTreeMap<Seq, Held>,
     /// The digests that stable certificates show.
     certificates: BTreeMap<Seq, Digest>,
+    /// Slots whose attestation is wanted for everybody, after one for each of their clients.
+    unsigned: BTreeSet<Seq>,
+    peers: Peers,
     stable: Seq,
     /// An end that was asked for, for reads.
     end: Option<Attestation>,
@@ -138,6 +148,8 @@ impl HistoryLog {
             next_ticket: TICKETS,
             held: BTreeMap::new(),
             certificates: BTreeMap::new(),
+            unsigned: BTreeSet::new(),
+            peers: Peers::default(),
             stable: Seq(0),
             end: None,
         }
@@ -203,6 +215,20 @@ impl HistoryLog {
             self.waiting = self.waiting.split_off(&self.stable.next());
         }
         Ok(())
+    }
+
+    /// The clients of the group, from now on.
+    pub fn configured(&mut self, configuration: &Arc<Configuration>) {
+        self.peers = Peers::of(configuration);
+    }
+
+    /// What the own history holds at a number is to be attested for everybody.
+    pub fn sign(&mut self, at: Seq) {
+        let mut asked = self.asked.values().flatten();
+        let coming = asked.any(|asked| matches!(asked, Asked::Slot(asked, _) if *asked == at));
+        if !coming && self.held.get(&at).is_some_and(|held| held.attestation.is_none()) {
+            self.unsigned.insert(at);
+        }
     }
 
     /// What the own history holds at a number, once it is attested.
@@ -321,6 +347,9 @@ impl HistoryLog {
         if let Some(at) = self.restored.take_if(|at| *at <= end) {
             wanted.push((Asked::Slot(at, None), lookup(at)));
         }
+        while let Some(at) = self.unsigned.pop_first() {
+            wanted.push((Asked::Slot(at, None), lookup(at)));
+        }
         // A life before this one filled them.
         while wanted.len() < MOST_AT_ONCE
             && let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= end)
@@ -347,18 +376,27 @@ impl HistoryLog {
         if marks.end < self.stable && !self.asked.is_empty() {
             return Vec::new();
         }
-        let mut wanted = Vec::new();
-        while wanted.len() < MOST_AT_ONCE {
+        // All that is looked up comes behind all that is filled (A2M-C4).
+        let (mut wanted, mut shown) = (Vec::new(), Vec::new());
+        while wanted.len() + shown.len() < MOST_AT_ONCE {
             let at = marks.end.next();
             let Some(value) = self.values.get(&at).copied().filter(|_| at <= self.reached) else { break };
-            let nonce = Some(slot_nonce(slot(at)));
+            let mut executed = self.waiting.remove(&at);
+            let peers = executed.as_ref().and_then(|executed| self.peers.of_batch(&executed.done));
+            let peers = peers.unwrap_or_default();
+            let nonce = peers.is_empty().then(|| slot_nonce(slot(at)));
             let (log, slot, value_there) = (HISTORY_LOG, slot(at), value.0);
             let fill = match std::mem::take(&mut self.opens) {
                 // The first slot of a component that was admitted (A2M-L8).
                 true => Operation::Advance { log, slot, previous: marks.digest.0, value: value_there, nonce },
                 false => Operation::Append { log, slot, value: value_there, nonce },
             };
-            wanted.push((Asked::Slot(at, self.waiting.remove(&at)), fill));
+            let filled = if peers.is_empty() { Asked::Slot(at, executed.take()) } else { Asked::Filled };
+            wanted.push((filled, fill));
+            for (index, (client, peer)) in (1..).zip(&peers) {
+                let last = executed.take_if(|_| index == peers.len());
+                shown.push((Asked::For(at, *client, last), lookup_for(at, *peer)));
+            }
             (marks.end, marks.digest) = (at, chain(at, &value, &marks.digest));
         }
         self.marks = Some(marks);
@@ -367,6 +405,7 @@ impl HistoryLog {
         {
             self.values.pop_first();
         }
+        wanted.extend(shown);
         wanted
     }
 
@@ -398,71 +437,6 @@ impl HistoryLog {
     #[must_use]
     pub fn asked(&self, ticket: Ticket) -> bool {
         self.asked.contains_key(&ticket)
-    }
-
-    /// Takes the component's answers; returns the numbers that are attested now, with the proofs of their places.
-    ///
-    /// # Errors
-    /// Where the component's log is not this replica's past, or not the group's.
-    pub fn answered(&mut self, ticket: Ticket, answers: Vec<Answer>) -> Result<Vec<Attested>, &'static str> {
-        let mut attested = Vec::new();
-        let asked = self.asked.remove(&ticket).unwrap_or_default();
-        for (asked, answer) in asked.into_iter().zip(answers) {
-            let Answer::Attested(attestation) = answer else { continue };
-            match asked {
-                Asked::End => self.ends(&attestation)?,
-                Asked::Low => {
-                    let Content::Forgotten { low } = attestation.claim.content else { return Err(DIVERGED) };
-                    let low = number(low).ok_or(DIVERGED)?;
-                    self.marks = self.marks.map(|marks| Marks { low, ..marks });
-                }
-                Asked::Slot(at, executed) => attested.extend(self.filled(at, executed, attestation)?),
-                Asked::Truncated => {}
-                Asked::Read(executed) => {
-                    if number(attestation.claim.slot) != Some(executed) {
-                        return Err(DIVERGED);
-                    }
-                    self.end = Some(attestation);
-                }
-            }
-        }
-        Ok(attested)
-    }
-
-    /// The component says where its log ends.
-    fn ends(&mut self, attestation: &Attestation) -> Result<(), &'static str> {
-        let end = number(attestation.claim.slot).ok_or(DIVERGED)?;
-        if end > self.recorded {
-            return Err(SET_BACK);
-        }
-        let digest = match attestation.claim.content {
-            Content::Assigned { digest, .. } => Digest(digest),
-            Content::Skipped { .. } | Content::Unassigned { .. } | Content::Forgotten { .. } => Digest::ZERO,
-        };
-        self.marks = Some(Marks { low: Seq(0), end, digest });
-        Ok(())
-    }
-
-    /// What a slot holds. One that is forgotten proves nothing to anybody.
-    fn filled(
-        &mut self,
-        at: Seq,
-        executed: Option<Executed>,
-        attestation: Attestation,
-    ) -> Result<Option<Attested>, &'static str> {
-        let Content::Assigned { value, digest } = attestation.claim.content else { return Ok(None) };
-        let (value, digest) = (Digest(value), Digest(digest));
-        let other = self.values.get(&at).is_some_and(|known| *known != value);
-        if other || self.certificates.get(&at).is_some_and(|certified| *certified != digest) {
-            return Err(DIVERGED);
-        }
-        let proof =
-            executed.map(|Executed { batch, done }| Arc::new(ReplyProof::new(&attestation, batch, done)));
-        if at >= self.stable {
-            let proof = proof.clone();
-            self.held.insert(at, Held { value, digest, attestation, proof });
-        }
-        Ok(Some((at, proof)))
     }
 }
 

@@ -71,15 +71,19 @@ impl KeptHistory {
     /// The checkpoints that are due and whose batches are attested, in the order of their numbers. What is below the stable
     /// one needs no more votes.
     pub fn ready(&mut self, stable: Seq) -> Vec<(Seq, Digest, Attestation)> {
-        let mut ready = Vec::new();
+        let (mut ready, mut shown) = (Vec::new(), Vec::new());
         let log = &self.log;
         self.unattested.retain(|seq, digest| {
-            if let Some(held) = log.held(*seq) {
-                ready.push((*seq, *digest, held.attestation.clone()));
-                return false;
+            match log.held(*seq).map(|held| &held.attestation) {
+                Some(Some(attestation)) => ready.push((*seq, *digest, attestation.clone())),
+                Some(None) => shown.push(*seq),
+                None => {}
             }
-            *seq >= stable
+            *seq >= stable && ready.last().is_none_or(|(ready, ..)| ready != seq)
         });
+        for seq in shown {
+            self.log.sign(seq);
+        }
         ready
     }
 

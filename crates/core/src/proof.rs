@@ -10,9 +10,18 @@ use troth_types::{Batch, ClientId, Digest, GroupId, Place};
 /// The attested place of a batch, and whose frames are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyProof {
-    attestation: Bytes,
+    attested: Attested,
     batch: Batch,
     done: Vec<(ClientId, u64)>,
+}
+
+/// Whom the component's word convinces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Attested {
+    /// Everybody.
+    ForAll(Bytes),
+    /// Each of these the one made for it.
+    ForEach(Vec<(ClientId, Bytes)>),
 }
 
 /// What is known of an executed batch's proof.
@@ -31,13 +40,33 @@ fn leaves(batch: &Batch) -> Vec<[u8; 32]> {
     batch.frames.iter().map(|frame| frame.0).collect()
 }
 
+fn encoded(attestation: &Attestation) -> Bytes {
+    let mut bytes = Vec::with_capacity(192);
+    encode_attestation(attestation, &mut bytes);
+    bytes.into()
+}
+
 impl ReplyProof {
     /// The proof of a batch whose slot is attested; `done` names the frames in their order.
     #[must_use]
     pub fn new(attestation: &Attestation, batch: Batch, done: Vec<(ClientId, u64)>) -> Self {
-        let mut bytes = Vec::new();
-        encode_attestation(attestation, &mut bytes);
-        Self { attestation: bytes.into(), batch, done }
+        Self { attested: Attested::ForAll(encoded(attestation)), batch, done }
+    }
+
+    /// The same where each client of the batch was given an attestation of its own.
+    #[must_use]
+    pub fn for_each(each: &[(ClientId, Attestation)], batch: Batch, done: Vec<(ClientId, u64)>) -> Self {
+        let each = each.iter().map(|(client, attestation)| (*client, encoded(attestation)));
+        Self { attested: Attested::ForEach(each.collect()), batch, done }
+    }
+
+    fn attestation_for(&self, client: ClientId) -> Option<Bytes> {
+        match &self.attested {
+            Attested::ForAll(attestation) => Some(attestation.clone()),
+            Attested::ForEach(each) => {
+                each.iter().find(|(known, _)| *known == client).map(|(_, attestation)| attestation.clone())
+            }
+        }
     }
 
     /// The value that fills the slot of a batch: `x`, in which a client finds its request. `None` for a batch of more than
@@ -72,7 +101,7 @@ impl Places<'_> {
         let index = self.proof.done.iter().position(|done| *done == (client, number))?;
         let proof = self.tree.proof(u16::try_from(index).ok()?)?;
         Some(Place {
-            attestation: self.proof.attestation.clone(),
+            attestation: self.proof.attestation_for(client)?,
             time: self.proof.batch.time,
             index: proof.index,
             count: proof.count,

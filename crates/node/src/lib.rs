@@ -14,6 +14,7 @@
 //! | `bounds` | what the process may have resident |
 //! | `turns` | how long turns take |
 //! | `remembered` | certificates that need not be checked again |
+//! | `pairs`, `component_pairs` | keys that a client shares with replicas, and with their components |
 //! | `durable`, `disk_journal`, `snapshots` | what a replica starts from, and how it is kept |
 //! | `trusted_home`, `supervisor` | where the trusted component lives, and the process that it may have |
 //! | `by_the_clock` | counters that are synced so often |
@@ -42,6 +43,7 @@ mod by_the_clock;
 mod charges;
 mod clock;
 mod component;
+mod component_pairs;
 pub mod config;
 mod connection;
 mod counters;

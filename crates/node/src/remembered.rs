@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use troth_auth::{encode_attestation, encode_certificate};
 use troth_trusted::a2m::{Attestation, Content, LogId, Nonce, Request, Slot};
-use troth_trusted::{Certificate, Digest, MultiCertificate, Proof, RunProof};
+use troth_trusted::{Certificate, Digest, MacVerifier, MultiCertificate, Proof, RunProof};
 use troth_trusted_host::{AttestationVerifier, CertificateVerifier, Statement};
 use troth_types::{Digest as Name, Hasher};
 
@@ -113,6 +113,19 @@ impl<V: AttestationVerifier> AttestationVerifier for Remembering<V> {
             self.good().remember(name);
         }
         content
+    }
+
+    /// Computing a MAC costs what looking it up would.
+    fn lookup_for(
+        &self,
+        key: &MacVerifier,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content> {
+        self.verifier.lookup_for(key, replica, attestation, log, slot, nonce)
     }
 
     /// Its nonce is of one question only, so it does not come twice.

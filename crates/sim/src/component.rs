@@ -4,14 +4,16 @@ use crate::logs::Shown;
 use crate::world::MOST_EPOCHS;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use troth_auth::ComponentPairs;
+use troth_trusted::a2m::Peer;
 use troth_trusted::{
     Certificate, Certifier, CounterId, CounterState, CounterValue, Digest, Epoch, Identity, MacKey,
-    MultiCertificate, State, TrustedCore, VolatileStore,
+    MacVerifier, MultiCertificate, State, TrustedCore, VolatileStore,
 };
 use troth_trusted_host::{
     Answer, Call, CertificateVerifier, GroupVerifier, InProcess, MemberKey, TrustedComponent,
 };
-use troth_types::{Group, ReplicaId};
+use troth_types::{ClientId, ComponentKey, Group, ReplicaId};
 
 /// The component of one replica. Its own memory is as durable as the fault model says: a crash of
 /// the replica does not touch it.
@@ -61,6 +63,22 @@ pub fn indulge(group: &Group, replica: ReplicaId, call: &Call) -> Answer {
         .expect("the state was made for this identity");
     let mut answers = InProcess::new(core).call(std::slice::from_ref(call));
     answers.pop().expect("one call has one answer")
+}
+
+/// The key of a client's connections in the simulated world.
+pub(crate) fn link_of(client: ClientId) -> Peer {
+    let mut link = [1; 32];
+    link[..8].copy_from_slice(&client.0.to_le_bytes());
+    link
+}
+
+/// The keys that a client with these connections shares with all components of the simulated group.
+pub(crate) struct GroupPairs(pub(crate) Peer);
+
+impl ComponentPairs for GroupPairs {
+    fn with(&self, _: ReplicaId, _: Option<&ComponentKey>) -> Option<MacVerifier> {
+        Some(key().verifier().shared_with(&self.0))
+    }
 }
 
 /// One good certificate that was seen on the wire.

@@ -6,7 +6,7 @@ use troth_trusted::a2m::{
     A2m, Answer, Attestation, Claim, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Request, Slot,
     chained, jumped,
 };
-use troth_trusted::{Certifier, CounterValue, Digest, Epoch, Proof, RunProof, VolatileStore};
+use troth_trusted::{Certifier, CounterValue, Digest, Epoch, MacVerifier, Proof, RunProof, VolatileStore};
 use troth_trusted_host::{AttestationVerifier, InProcessLogs, TrustedLogs, log_room};
 use troth_types::{Group, ReplicaId};
 
@@ -127,7 +127,9 @@ impl Pretender {
                 belief.entries = belief.entries.split_off(&slot);
                 (Request::Lookup, slot, None)
             }
-            Operation::Lookup { slot, nonce, .. } => (Request::Lookup, slot, Some(nonce)),
+            Operation::Lookup { slot, nonce, .. } | Operation::LookupFor { slot, nonce, .. } => {
+                (Request::Lookup, slot, Some(nonce))
+            }
             Operation::End { nonce, .. } => (Request::End, belief.end(), Some(nonce)),
         };
         let content = belief.content(slot);
@@ -142,12 +144,13 @@ impl Pretender {
                 let _ = real.call(&[operation]).or_else(|_| real.call(&[brought]));
             }
             Operation::Advance { .. } | Operation::Truncate { .. } => drop(real.call(&[operation])),
-            Operation::Lookup { .. } | Operation::End { .. } => {}
+            Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. } => {}
         }
         let Some(nonce) = nonce else { return Answer::Done };
-        let question = match request {
-            Request::Lookup => Operation::Lookup { log, slot, nonce },
-            Request::End => Operation::End { log, nonce },
+        let question = match (request, operation) {
+            (_, Operation::LookupFor { peer, .. }) => Operation::LookupFor { log, slot, nonce, peer },
+            (Request::Lookup, _) => Operation::Lookup { log, slot, nonce },
+            (Request::End, _) => Operation::End { log, nonce },
         };
         let claim = Claim { request, log, slot, nonce, content };
         let said = real.call(&[question]).ok().and_then(|mut answers| answers.pop());
@@ -207,6 +210,20 @@ impl AttestationVerifier for WireWatch {
         nonce: &Nonce,
     ) -> Option<Content> {
         let content = self.group().lookup(replica, attestation, log, slot, nonce)?;
+        self.shown(|shown| shown.note(replica, attestation));
+        Some(content)
+    }
+
+    fn lookup_for(
+        &self,
+        key: &MacVerifier,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content> {
+        let content = self.group().lookup_for(key, replica, attestation, log, slot, nonce)?;
         self.shown(|shown| shown.note(replica, attestation));
         Some(content)
     }

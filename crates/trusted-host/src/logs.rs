@@ -7,7 +7,7 @@ use crate::verifier::GroupVerifier;
 use troth_trusted::a2m::{
     A2m, Answer, Attestation, Content, Entry, LOGS, LogId, LogRefusal, LogStore, Nonce, Operation, Slot,
 };
-use troth_trusted::{Identity, RunProof};
+use troth_trusted::{Identity, MacVerifier, RunProof};
 
 /// Where a log of this home keeps its entries.
 pub type LogRoom = Box<[Entry]>;
@@ -79,6 +79,17 @@ pub trait AttestationVerifier: Send + Sync {
         nonce: &Nonce,
     ) -> Option<Content>;
 
+    /// The same for a client, of an attestation by MAC: the key is the one that it shares with the component.
+    fn lookup_for(
+        &self,
+        key: &MacVerifier,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content>;
+
     /// The last slot of the log of the component of `replica` and what it holds, if the attestation answers
     /// just this question ([`Attestation::verify_end`]).
     fn end(
@@ -101,6 +112,19 @@ impl AttestationVerifier for GroupVerifier {
         nonce: &Nonce,
     ) -> Option<Content> {
         let (identity, key) = self.member(replica, attestation.epoch)?;
+        attestation.verify_lookup(key, identity, log, slot, nonce)
+    }
+
+    fn lookup_for(
+        &self,
+        key: &MacVerifier,
+        replica: u16,
+        attestation: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content> {
+        let (identity, _) = self.member(replica, attestation.epoch)?;
         attestation.verify_lookup(key, identity, log, slot, nonce)
     }
 

@@ -5,8 +5,9 @@
 //! low mark). But then the answers are still owed. They are asked for anew by lookups, and are those of the call
 //! if nothing that it was asked has changed since:
 //!
-//! * no log changes in the call after it was looked up or asked for its end there;
-//! * no slot that the call filled, and attested in the same breath, is forgotten later in the call.
+//! * no log changes in the call after it was looked up or asked for its end there, but for lookups of slots up to one that
+//!   the call had filled, which nothing changes any more but forgetting;
+//! * no slot that the call filled, and attested in the same breath or looked up so, is forgotten later in the call.
 //!
 //! A call that changes first and asks afterwards has this property. The answers of another one that was done are lost
 //! for good: no component makes them again. Its client cannot go on as if it knew them, and halts. So a replica sends
@@ -68,10 +69,19 @@ pub struct CallSoFar {
 struct Touched {
     /// It asks for something that a change may make another.
     asks: bool,
-    /// The first slot that it fills and has attested in the same breath.
+    /// The last slot that it fills.
+    fills: Option<Slot>,
+    /// The first slot that it has attested and that can but be forgotten: that it fills in the same breath, or filled
+    /// before, or below such a one.
     attests: Option<Slot>,
     /// It forgets something.
     truncates: bool,
+}
+
+impl Touched {
+    fn attests_slot(&mut self, slot: Slot) {
+        self.attests = Some(self.attests.map_or(slot, |first| first.min(slot)));
+    }
 }
 
 impl CallSoFar {
@@ -95,15 +105,19 @@ impl CallSoFar {
     /// Adds an operation.
     pub fn add(&mut self, operation: &Operation) {
         let Some(log) = self.logs.get_mut(usize::from(operation.log().0)) else { return };
+        // Slots ascend; but a call that is refused may have them in any order.
         match *operation {
-            Operation::Append { slot, nonce: Some(_), .. }
-            | Operation::Advance { slot, nonce: Some(_), .. } => {
-                // Slots ascend; but a call that is refused may have them in any order.
-                log.attests = Some(log.attests.map_or(slot, |first| first.min(slot)));
+            Operation::Append { slot, nonce, .. } | Operation::Advance { slot, nonce, .. } => {
+                log.fills = log.fills.max(Some(slot));
+                if nonce.is_some() {
+                    log.attests_slot(slot);
+                }
             }
-            Operation::Append { .. } | Operation::Advance { .. } => {}
+            Operation::Lookup { slot, .. } | Operation::LookupFor { slot, .. } if Some(slot) <= log.fills => {
+                log.attests_slot(slot);
+            }
             Operation::Truncate { .. } => log.truncates = true,
-            Operation::Lookup { .. } | Operation::End { .. } => log.asks = true,
+            Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. } => log.asks = true,
         }
     }
 }
@@ -149,7 +163,7 @@ pub fn questions(operations: &[Operation]) -> Vec<Operation> {
         }
         // The slot below says where the low mark is.
         Operation::Truncate { log, slot } => lookup(log, CounterValue(slot.0.saturating_sub(1)), None),
-        asked @ (Operation::Lookup { .. } | Operation::End { .. }) => asked,
+        asked @ (Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. }) => asked,
     };
     operations.iter().map(question).collect()
 }
@@ -186,7 +200,7 @@ fn shows(operation: &Operation, later: &[Operation], reply: &Answer) -> bool {
             Content::Forgotten { .. },
         ) => forgotten(*log, *slot),
         (Operation::Truncate { slot, .. }, Content::Forgotten { low }) => *slot <= low,
-        (Operation::Lookup { .. } | Operation::End { .. }, _) => true,
+        (Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. }, _) => true,
         _ => false,
     }
 }

@@ -27,7 +27,7 @@ use troth_trusted::a2m::{MOST_OPERATIONS, Operation};
 use troth_trusted_host::Call;
 
 /// The version of this format. Both sides must speak the same.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The most bytes of a frame after its length.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The most calls in one frame.

@@ -3,8 +3,10 @@
 use crate::certificate::{self, Certificate, MultiCertificate, Proof};
 use crate::value::{Digest, Identity};
 use core::fmt;
+use curve25519_dalek::edwards::CompressedEdwardsY;
+use curve25519_dalek::montgomery::MontgomeryPoint;
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256, Sha512};
 
 /// The key of a group for HMAC-SHA-256, held with its inner and outer pads already absorbed.
 ///
@@ -26,6 +28,16 @@ impl MacKey {
     pub fn verifier(&self) -> MacVerifier {
         MacVerifier(self.clone())
     }
+
+    /// The secret of this group's components and one client: whoever holds the group's key has it, too.
+    fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
+        (*self.0.clone().chain_update(PEER_TAG).chain_update(peer).finalize().as_bytes()).into()
+    }
+
+    /// The MAC of a statement.
+    pub(crate) fn tag(&self, statement: &[u8]) -> [u8; 32] {
+        (*self.0.clone().chain_update(statement).finalize().as_bytes()).into()
+    }
 }
 
 impl fmt::Debug for MacKey {
@@ -34,19 +46,41 @@ impl fmt::Debug for MacKey {
     }
 }
 
-/// The Ed25519 key of one component (paper 002 §2, "USIG-Sign").
+/// The Ed25519 key of one component (paper 002 §2, "USIG-Sign"), with which it agrees on keys with single clients, too
+/// (paper 000 §3.3): its point is that of an X25519 key in other coordinates.
 #[derive(Clone)]
-pub struct SigningKey(ed25519_zebra::SigningKey);
+pub struct SigningKey {
+    signing: ed25519_zebra::SigningKey,
+    /// The scalar of that point, before it is clamped (RFC 8032 §5.1.5, RFC 7748 §5).
+    scalar: [u8; 32],
+}
+
+/// What the secrets that a component shares with single clients are hashed behind.
+const PEER_TAG: &[u8; 18] = b"troth-a2m-peers/v1";
+
+/// The X25519 public key of a client with this private key, by which components know it
+/// ([`Peer`](crate::a2m::Peer)).
+pub fn peer(secret: &[u8; 32]) -> [u8; 32] {
+    MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
+}
+
+/// The key of a component and a client: their Diffie-Hellman secret, hashed with who they are.
+fn agreed(shared: MontgomeryPoint, component: &[u8; 32], peer: &[u8; 32]) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(PEER_TAG).chain_update(shared.as_bytes());
+    hash.chain_update(component).chain_update(peer).finalize().into()
+}
 
 impl SigningKey {
     /// The key whose seed is these 32 secret random bytes (RFC 8032 §5.1.5).
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self(ed25519_zebra::SigningKey::from(*secret))
+        let mut scalar = [0; 32];
+        scalar.copy_from_slice(&Sha512::digest(secret)[..32]);
+        Self { signing: ed25519_zebra::SigningKey::from(*secret), scalar }
     }
 
     /// The verifying side, which holds the public key.
     pub fn verifier(&self) -> SignatureVerifier {
-        SignatureVerifier(self.0.verification_key())
+        SignatureVerifier(self.signing.verification_key())
     }
 }
 
@@ -69,11 +103,19 @@ impl Certifier {
     /// The proof of a statement; the same statement always gets the same proof.
     pub(crate) fn prove(&self, statement: &[u8]) -> Proof {
         match self {
-            Self::Mac(key) => {
-                let tag = key.0.clone().chain_update(statement).finalize();
-                Proof::Mac((*tag.as_bytes()).into())
+            Self::Mac(key) => Proof::Mac(key.tag(statement)),
+            Self::Signature(key) => Proof::Signature(key.signing.sign(statement).to_bytes()),
+        }
+    }
+
+    /// The secret that the component shares with the client of this X25519 key.
+    pub(crate) fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
+        match self {
+            Self::Mac(key) => key.shared_with(peer),
+            Self::Signature(key) => {
+                let shared = MontgomeryPoint(*peer).mul_clamped(key.scalar);
+                agreed(shared, &key.verifier().to_bytes(), peer)
             }
-            Self::Signature(key) => Proof::Signature(key.0.sign(statement).to_bytes()),
         }
     }
 }
@@ -101,6 +143,13 @@ pub trait Verifier {
 #[derive(Clone, Debug)]
 pub struct MacVerifier(MacKey);
 
+impl MacVerifier {
+    /// What checks the MACs that the group's components make for one client alone.
+    pub fn shared_with(&self, peer: &[u8; 32]) -> MacVerifier {
+        MacVerifier(MacKey::new(&self.0.shared_with(peer)))
+    }
+}
+
 impl Verifier for MacVerifier {
     fn proves(&self, statement: &[u8], proof: &Proof) -> bool {
         match proof {
@@ -123,6 +172,14 @@ impl SignatureVerifier {
     /// The public key.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.into()
+    }
+
+    /// What checks the MACs that this component makes for the client whose X25519 private key this is.
+    pub fn shared_with(&self, secret: &[u8; 32]) -> Option<MacVerifier> {
+        let bytes = self.to_bytes();
+        let component = CompressedEdwardsY(bytes).decompress()?.to_montgomery();
+        let shared = component.mul_clamped(*secret);
+        Some(MacVerifier(MacKey::new(&agreed(shared, &bytes, &peer(secret)))))
     }
 }
 

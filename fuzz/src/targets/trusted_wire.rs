@@ -95,6 +95,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::Lookup { log, slot: CounterValue(4), nonce },
         Operation::Truncate { log, slot: CounterValue(2) },
         Operation::Lookup { log, slot, nonce },
+        Operation::LookupFor { log, slot, nonce, peer: [7; 32] },
         Operation::End { log, nonce },
     ]
 }

@@ -23,7 +23,6 @@ use report::{Flooded, Outcome, Phase};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
-use troth_auth::Ed25519Signer;
 use troth_node::config::{ClientSecret, Cluster};
 use troth_types::{ClientId, ReplicaId};
 
@@ -196,9 +195,8 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     let belief = Belief::of(&stage.cluster);
     for number in 0..plan.clients.connections {
         let secret = secret(&stage, u64::from(number) + 1)?;
-        let signer = Ed25519Signer::from_seed(secret.seed);
         let keys = authenticators(&stage.cluster, &secret);
-        let caller = Replicated::with(&belief, secret.client, signer, keys);
+        let caller = Replicated::with(&belief, &secret, keys);
         let links = links(&stage.cluster, &secret, &addresses).await?;
         load.add(caller, links, plan.clients.share(number));
     }

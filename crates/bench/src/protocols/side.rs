@@ -13,7 +13,6 @@ use crate::report::percentile;
 use crate::syscalls::{self, Event};
 use bytes::Bytes;
 use std::time::Duration;
-use troth_auth::Ed25519Signer;
 use troth_node::Counters;
 use troth_node::config::{ClientSecret, Cluster, Durability, Protocol};
 use troth_types::{ClientId, ReplicaId};
@@ -90,8 +89,7 @@ impl Side {
         for number in 0..=plan.clients.connections {
             let client = ClientId(u64::from(number) + 1);
             let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
-            let signer = Ed25519Signer::from_seed(secret.seed);
-            let caller = Replicated::new(&belief, client, signer);
+            let caller = Replicated::new(&belief, &secret);
             let links = links(&cluster, &secret, &addresses).await?;
             if number == plan.clients.connections {
                 alone.add(caller, links, 1);

@@ -164,13 +164,13 @@ fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
 }
 
 /// An empty component of one replica.
-fn component() -> A2m<LogRoom, VolatileStore> {
+pub(super) fn component() -> A2m<LogRoom, VolatileStore> {
     let identity = Identity { group: *b"tests-of-blocks-", replica: 1, epoch: Epoch(1) };
     A2m::start(identity, Certifier::Mac(MacKey::new(&[3; 32])), VolatileStore, log_room([64; LOGS]))
 }
 
 /// Lets the component do whatever the account asks for.
-fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>) {
+pub(super) fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>) {
     while let Some((ticket, operations)) = log.calls() {
         let mut answers = Vec::new();
         component.call(&operations, |answer| answers.push(answer)).expect("room for it");
@@ -203,7 +203,9 @@ fn a_component_that_was_set_back_is_given_again_what_it_held() {
     assert_eq!(set_back.logs().get(HISTORY_LOG).map(|log| log.high()), Some(at(4)));
     let after = restarted(9, &mut set_back);
     for number in 1..=9 {
-        let held = |log: &HistoryLog| log.held(Seq(number)).map(|held| (held.digest, held.attestation.claim));
+        let held = |log: &HistoryLog| {
+            log.held(Seq(number)).map(|held| (held.digest, held.attestation.as_ref().map(|made| made.claim)))
+        };
         assert!(held(&before).is_some());
         assert_eq!(held(&after), held(&before), "slot {number}");
     }

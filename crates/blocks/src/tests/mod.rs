@@ -2,6 +2,7 @@
 
 mod favours;
 mod history;
+mod shown;
 
 use crate::*;
 use troth_trusted::CounterValue;

@@ -266,7 +266,13 @@ fn a_call_ends_where_it_could_not_be_answered_again_or_waits_for_its_own_room() 
     };
     let weights = |asks: &[Ask]| calls(asks).iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(weights(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(1), Ask::Look(1, 2)]), [5]);
-    assert_eq!(weights(&[Ask::Fill(1), Ask::Look(1, 1), Ask::Fill(2)]), [3, 1], "it asks, then changes");
+    assert_eq!(weights(&[Ask::Fill(1), Ask::Look(1, 2), Ask::Fill(2)]), [3, 1], "it asks, then changes");
+    assert_eq!(weights(&[Ask::Fill(1), Ask::Look(1, 1), Ask::Fill(2)]), [4], "what it asks for stays so");
+    assert_eq!(
+        weights(&[Ask::Fill(1), Ask::Fill(2), Ask::Look(1, 1), Ask::Fill(3), Ask::Forget(2)]),
+        [5, 1],
+        "what it looks up is forgotten"
+    );
     assert_eq!(
         weights(&[Ask::Fill(1), Ask::Fill(2), Ask::Forget(2)]),
         [2, 1],

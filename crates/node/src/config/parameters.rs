@@ -2,9 +2,10 @@
 
 use super::authentication::Auth;
 use super::cluster::Cluster;
+use crate::component_pairs::LinkComponentPairs;
 use crate::keys::Keys;
 use std::sync::Arc;
-use troth_auth::{HISTORY_LOG, History};
+use troth_auth::{ComponentPairs, HISTORY_LOG, History};
 use troth_trusted_host::store::Room;
 
 /// A protocol's parameters with this cluster's timing and limits, which all protocols name alike.
@@ -70,5 +71,18 @@ impl Cluster {
         let verifier = Arc::new(keys.attestations(&self.configuration()));
         let first = self.replicas.iter().map(|replica| replica.epoch);
         Some(History::new(self.group.id(), HISTORY_LOG, verifier, first))
+    }
+
+    /// The keys that the client with this static private key shares with the components that the group began with, and with
+    /// those that took their places.
+    #[must_use]
+    pub fn component_pairs(&self, link: &[u8; 32]) -> Arc<dyn ComponentPairs> {
+        Arc::new(LinkComponentPairs::new(&self.configuration(), link))
+    }
+
+    /// [`Cluster::history`] for the client with this static private key, to which components prove what they hold by MACs.
+    #[must_use]
+    pub fn history_for(&self, link: &[u8; 32]) -> Option<History> {
+        self.history().map(|history| history.of_client(self.component_pairs(link)))
     }
 }

@@ -3,6 +3,7 @@ mod backup;
 mod bodies;
 mod bodies_crash;
 mod charges;
+mod component_pairs;
 mod config;
 mod connection;
 mod engine;

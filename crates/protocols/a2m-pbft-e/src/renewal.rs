@@ -21,6 +21,8 @@ impl A2mPbftE {
     pub(crate) fn configured(&mut self, cx: &mut Cx<'_, Self>, configuration: &Arc<Configuration>) {
         rule!("A2MPBFTE-N1");
         self.configuration = Arc::clone(configuration);
+        rule!("A2MPBFTE-H8");
+        self.history.log.configured(configuration);
         let named = configuration.member(cx.me()).map(|member| *member.admission());
         self.history.log.begins(match (self.own_epoch, named) {
             (None, _) | (_, None) => Begins::WithTheGroup,

@@ -44,7 +44,9 @@ impl A2mPbftEa {
 
     /// What waits of removed clients would be shown to primaries that take nothing of theirs any more. What a batch names
     /// of it stays, to complete that batch.
-    pub(crate) fn configured(&mut self, configuration: &Configuration) {
+    pub(crate) fn configured(&mut self, configuration: &Arc<Configuration>) {
+        rule!("A2MPBFTEA-H8");
+        self.history.log.configured(configuration);
         rule!("A2MPBFTEA-N12");
         for digest in self.pool.retain(|client, _| !configuration.is_removed(client)) {
             self.frames.settle(&digest);

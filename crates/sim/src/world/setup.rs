@@ -12,7 +12,7 @@ use super::workload::Workload;
 use super::{Outcome, World};
 use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
-use crate::component::{FIRST_EPOCH, WireWatch, component};
+use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, link_of};
 use crate::logs::{Pretender, logs_of};
 use crate::options::{FaultClass, FaultyKind};
 use crate::zookeeper::{Gateway, Town};
@@ -70,7 +70,7 @@ impl Keys {
             Member::new(FIRST_EPOCH, ComponentKey::Group, host)
         };
         let client = |(client, signer): (&ClientId, &ModelSigner)| {
-            (*client, ClientEntry { key: signer.public_key().0, link: [0; 32], removed: false })
+            (*client, ClientEntry { key: signer.public_key().0, link: link_of(*client), removed: false })
         };
         let members = self.replicas.iter().map(member).collect();
         Arc::new(Configuration::new(members, self.clients.iter().map(client).collect()))
@@ -120,7 +120,10 @@ impl<P: Protocol> World<P> {
             session.chunks_mut(8).for_each(|part| part.copy_from_slice(&names.next().to_be_bytes()));
             session
         };
-        let proven = |id| history.clone().map(|history| Proven { history, session: session_of(id) });
+        let proven = |id| {
+            let history = history.clone().map(|history| history.of_client(Arc::new(GroupPairs(link_of(id)))));
+            history.map(|history| Proven { history, session: session_of(id) })
+        };
         let operator = Operator::new(
             options,
             group,

@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::logs::{AttestationVerifier, TrustedLogs};
 use probe::Probe;
 use std::fmt;
-use troth_trusted::{Epoch, Identity};
+use troth_trusted::{Epoch, Identity, MacVerifier};
 
 /// How many entries each log of a home has room for that the suite examines.
 pub const ROOM: usize = 8;
@@ -31,6 +31,9 @@ pub trait LogHome {
     /// Makes the store of the last [`LogHome::fresh`] fail from now on; `false` if this home has no way to do
     /// so.
     fn break_store(&mut self) -> bool;
+
+    /// What checks, for the client with this X25519 private key, the MACs that these components make for it.
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier;
 }
 
 /// A rule of the suite, with the rules of `docs/protocols/a2m.md` that it looks at.
@@ -52,6 +55,8 @@ pub enum LogRule {
     AllOrNothing,
     /// One END attestation answers all nonces under its root, and no others (A3).
     ManyNonces,
+    /// A lookup for one client convinces this client, and nobody else (A5).
+    ForOneClient,
     /// A component started again from its store says the same of every slot (S3).
     SameAfterRestart,
     /// However often a component is started again, it goes on from exactly its last call (S3).
@@ -65,7 +70,7 @@ pub enum LogRule {
 }
 
 /// All rules, in the order in which they are examined.
-pub const LOG_RULES: [LogRule; 13] = [
+pub const LOG_RULES: [LogRule; 14] = [
     LogRule::FreshStart,
     LogRule::CallOrder,
     LogRule::AppendOnly,
@@ -74,6 +79,7 @@ pub const LOG_RULES: [LogRule; 13] = [
     LogRule::FullLog,
     LogRule::AllOrNothing,
     LogRule::ManyNonces,
+    LogRule::ForOneClient,
     LogRule::SameAfterRestart,
     LogRule::SameAfterEveryRestart,
     LogRule::HaltedAfterFailingStore,
@@ -126,6 +132,7 @@ pub fn log_conformance(
             LogRule::FullLog => contents::full_log(&mut probe),
             LogRule::AllOrNothing => contents::all_or_nothing(&mut probe),
             LogRule::ManyNonces => attestations::many_nonces(&mut probe),
+            LogRule::ForOneClient => attestations::for_one_client(&mut probe),
             LogRule::SameAfterRestart => durability::same_after_restart(&mut probe),
             LogRule::SameAfterEveryRestart => durability::same_after_every_restart(&mut probe),
             LogRule::HaltedAfterFailingStore => durability::halted_after_failing_store(&mut probe),

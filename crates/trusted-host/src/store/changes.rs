@@ -28,7 +28,7 @@ pub(super) fn encode(operations: &[Operation]) -> Vec<u8> {
                 put(ADVANCE, *log, *slot, &[previous, value])
             }
             Operation::Truncate { log, slot } => put(TRUNCATE, *log, *slot, &[]),
-            Operation::Lookup { .. } | Operation::End { .. } => {}
+            Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. } => {}
         }
     }
     out

@@ -1,9 +1,10 @@
 //! Homes in memory, with stores that survive a restart or fail on demand.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use troth_trusted::key::peer;
 use troth_trusted::{
-    Certifier, Epoch, Identity, Kept, MacKey, SigningKey, State, Store, StoreFailed, TrustedCore,
-    VolatileStore,
+    Certifier, Epoch, Identity, Kept, MacKey, MacVerifier, SigningKey, State, Store, StoreFailed,
+    TrustedCore, VolatileStore,
 };
 use troth_trusted_host::conformance::Home;
 use troth_trusted_host::{GroupVerifier, InProcess, TrustedComponent};
@@ -30,6 +31,16 @@ pub fn verifier(certifier: &Certifier) -> GroupVerifier {
         (identity, key)
     });
     GroupVerifier::new(members).expect("three different replicas")
+}
+
+/// What checks, for the client with this X25519 private key, the MACs that the certifier's component makes for it.
+pub fn pair(certifier: &Certifier, secret: &[u8; 32]) -> MacVerifier {
+    match certifier {
+        Certifier::Mac(key) => key.verifier().shared_with(&peer(secret)),
+        Certifier::Signature(key) => {
+            key.verifier().shared_with(secret).expect("a component's key is a point")
+        }
+    }
 }
 
 /// What a [`MemoryStore`] holds, shared with the home that restarts from it.

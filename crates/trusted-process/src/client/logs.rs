@@ -94,7 +94,9 @@ fn fits(identity: &Identity, operation: &Operation, answer: &Answer) -> bool {
             nonce.map(|nonce| (Request::Lookup, Some(slot), nonce))
         }
         Operation::Truncate { .. } => None,
-        Operation::Lookup { slot, nonce, .. } => Some((Request::Lookup, Some(slot), nonce)),
+        Operation::Lookup { slot, nonce, .. } | Operation::LookupFor { slot, nonce, .. } => {
+            Some((Request::Lookup, Some(slot), nonce))
+        }
         Operation::End { nonce, .. } => Some((Request::End, None, nonce)),
     };
     match (asked, answer) {

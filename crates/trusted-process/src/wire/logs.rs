@@ -14,6 +14,7 @@ const ADVANCE: u8 = 2;
 const TRUNCATE: u8 = 3;
 const LOOKUP: u8 = 4;
 const END: u8 = 5;
+const LOOKUP_FOR: u8 = 6;
 
 const ABSENT: u8 = 0;
 const PRESENT: u8 = 1;
@@ -122,6 +123,7 @@ fn put_operation(frame: &mut Writer<'_>, operation: &Operation) {
         Operation::Advance { .. } => ADVANCE,
         Operation::Truncate { .. } => TRUNCATE,
         Operation::Lookup { .. } => LOOKUP,
+        Operation::LookupFor { .. } => LOOKUP_FOR,
         Operation::End { .. } => END,
     };
     frame.byte(tag);
@@ -143,6 +145,11 @@ fn put_operation(frame: &mut Writer<'_>, operation: &Operation) {
             frame.value(*slot);
             frame.put(nonce);
         }
+        Operation::LookupFor { slot, nonce, peer, .. } => {
+            frame.value(*slot);
+            frame.put(nonce);
+            frame.put(peer);
+        }
         Operation::End { nonce, .. } => frame.put(nonce),
     }
 }
@@ -163,6 +170,9 @@ fn one_operation(rest: &mut Reader<'_>) -> Result<Operation, Malformed> {
         },
         TRUNCATE => Operation::Truncate { log, slot: rest.value()? },
         LOOKUP => Operation::Lookup { log, slot: rest.value()?, nonce: rest.digest()? },
+        LOOKUP_FOR => {
+            Operation::LookupFor { log, slot: rest.value()?, nonce: rest.digest()?, peer: rest.take()? }
+        }
         END => Operation::End { log, nonce: rest.digest()? },
         other => return Err(Fault::Tag(other).into()),
     })

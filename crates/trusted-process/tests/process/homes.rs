@@ -2,9 +2,9 @@
 
 use crate::child::COUNTERS;
 use crate::place::{Place, Trusted};
-use crate::support::{IDENTITY, mac, verifier};
+use crate::support::{IDENTITY, mac, pair, verifier};
 use crate::{Ran, Test};
-use troth_trusted::{Epoch, Identity};
+use troth_trusted::{Epoch, Identity, MacVerifier};
 use troth_trusted_host::conformance::logs::{LOG_RULES, LogHome, log_conformance};
 use troth_trusted_host::conformance::{Home, RULES, Rule, conformance};
 use troth_trusted_host::{TrustedComponent, TrustedLogs};
@@ -111,6 +111,10 @@ impl LogHome for LogsInProcess {
     fn break_store(&mut self) -> bool {
         std::fs::write(self.place.state().join("broken"), []).expect("a file");
         true
+    }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&mac(), secret)
     }
 }
 

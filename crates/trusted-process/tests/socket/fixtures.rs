@@ -17,7 +17,7 @@ use troth_trusted_process::wire::{
 };
 
 /// Name and frame, one to a line. A changed line is a changed format: it needs a new version.
-const FRAMES: &str = include_str!("frames-v3.txt");
+const FRAMES: &str = include_str!("frames-v4.txt");
 
 fn calls() -> Vec<Call> {
     vec![
@@ -82,6 +82,7 @@ fn operations() -> Vec<Operation> {
         Operation::Advance { log, slot, previous: [0xd6; 32], value, nonce: Some(nonce) },
         Operation::Truncate { log, slot },
         Operation::Lookup { log, slot, nonce },
+        Operation::LookupFor { log, slot, nonce, peer: [0xc3; 32] },
         Operation::End { log, nonce },
     ]
 }

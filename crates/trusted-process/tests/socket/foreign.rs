@@ -49,7 +49,7 @@ fn decode_all(frame: &[u8]) -> usize {
 
 /// One call and one answer of each kind in small frames, to be damaged.
 fn genuine() -> Vec<Vec<u8>> {
-    include_str!("frames-v3.txt")
+    include_str!("frames-v4.txt")
         .lines()
         .map(|line| {
             let hex = line.split(' ').nth(1).expect("name and frame");

@@ -3,7 +3,7 @@
 use crate::client::frame;
 use crate::disk::{Crash, Disk, TestDirectory};
 use crate::served::{PATIENCE, Served, own_uid};
-use crate::support::{IDENTITY, Scratch, attest, core_in, mac, no_hook, signature, step, verifier};
+use crate::support::{IDENTITY, Scratch, attest, core_in, mac, no_hook, pair, signature, step, verifier};
 use std::io::Write;
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use troth_trusted::a2m::{
     A2m, Answer, Attestation, Content, LOGS, LogId, LogRefusal, MOST_OPERATIONS, Operation, Unfit,
 };
-use troth_trusted::{Certifier, CounterValue, Digest, Epoch, Identity, VolatileStore};
+use troth_trusted::{Certifier, CounterValue, Digest, Epoch, Identity, MacVerifier, VolatileStore};
 use troth_trusted_host::conformance::logs::{LOG_RULES, LogHome, ROOM, log_conformance};
 use troth_trusted_host::store::DiskLogs;
 use troth_trusted_host::{InProcessLogs, TrustedComponent, TrustedLogs, log_room};
@@ -63,6 +63,10 @@ impl LogHome for SocketHome {
     fn break_store(&mut self) -> bool {
         self.disk.break_down();
         true
+    }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&self.certifier, secret)
     }
 }
 

@@ -31,6 +31,7 @@ enum Step {
     Advance(u8, u8, bool),
     Truncate(u8),
     Lookup(u8),
+    LookupFor(u8),
     End,
 }
 
@@ -40,6 +41,7 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<(u16, Step)>> {
         2 => (1..4u8, 0..2u8, any::<bool>()).prop_map(|(by, value, asks)| Step::Advance(by, value, asks)),
         2 => (0..3u8).prop_map(Step::Truncate),
         1 => (0..4u8).prop_map(Step::Lookup),
+        2 => (0..4u8).prop_map(Step::LookupFor),
         1 => Just(Step::End),
     ];
     proptest::collection::vec((0..2u16, step), 0..most)
@@ -67,6 +69,10 @@ fn operations(logs: &Logs<LogRoom>, steps: &[(u16, Step)], off: u128) -> Vec<Ope
             }
             Step::Lookup(below) => {
                 Operation::Lookup { log, slot: at(high.saturating_sub(u128::from(below))), nonce: [1; 32] }
+            }
+            Step::LookupFor(below) => {
+                let slot = at(high.saturating_sub(u128::from(below)));
+                Operation::LookupFor { log, slot, nonce: [1; 32], peer: [3; 32] }
             }
             Step::End => Operation::End { log, nonce: [2; 32] },
         }

@@ -6,9 +6,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use troth_trusted::key::peer;
 use troth_trusted::{
-    Certifier, CounterId, CounterValue, Digest, Epoch, Identity, MacKey, Move, Moves, SigningKey, State,
-    Store, StoreFailed, TrustedCore,
+    Certifier, CounterId, CounterValue, Digest, Epoch, Identity, MacKey, MacVerifier, Move, Moves,
+    SigningKey, State, Store, StoreFailed, TrustedCore,
 };
 use troth_trusted_host::{Call, GroupVerifier};
 
@@ -34,6 +35,16 @@ pub fn verifier(certifier: &Certifier) -> GroupVerifier {
         (identity, key)
     });
     GroupVerifier::new(members).expect("three different replicas")
+}
+
+/// What checks, for the client with this X25519 private key, the MACs that the certifier's component makes for it.
+pub fn pair(certifier: &Certifier, secret: &[u8; 32]) -> MacVerifier {
+    match certifier {
+        Certifier::Mac(key) => key.verifier().shared_with(&peer(secret)),
+        Certifier::Signature(key) => {
+            key.verifier().shared_with(secret).expect("a component's key is a point")
+        }
+    }
 }
 
 pub fn step(counter: u16, previous: u128, new: u128) -> Move {

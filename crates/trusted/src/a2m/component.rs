@@ -4,7 +4,9 @@ use super::attestation::{Attestation, Claim, Request, statement};
 use super::log::Storage;
 use super::logs::Logs;
 use super::operation::{LogRefusal, Operation};
+use super::peers::Peers;
 use super::{LOGS, MOST_OPERATIONS, Nonce, Slot, rule};
+use crate::certificate::Proof;
 use crate::engine::NotOurState;
 use crate::key::Certifier;
 use crate::state::{StoreFailed, VolatileStore};
@@ -45,6 +47,7 @@ pub enum Answer {
 pub struct A2m<E: Storage, S> {
     logs: Logs<E>,
     certifier: Certifier,
+    peers: Peers,
     store: S,
     halted: bool,
 }
@@ -52,7 +55,7 @@ pub struct A2m<E: Storage, S> {
 impl<E: Storage, S: LogStore<E>> A2m<E, S> {
     /// A component at the start of an epoch, with empty logs. Never start the same epoch twice.
     pub fn start(identity: Identity, certifier: Certifier, store: S, storage: [E; LOGS]) -> Self {
-        Self { logs: Logs::new(identity, storage), certifier, store, halted: false }
+        Self { logs: Logs::new(identity, storage), certifier, peers: Peers::NONE, store, halted: false }
     }
 
     /// A component that goes on from exactly the last logs that it stored.
@@ -69,7 +72,7 @@ impl<E: Storage, S: LogStore<E>> A2m<E, S> {
         if logs.identity() != identity {
             return Err(NotOurState);
         }
-        Ok(Self { logs, certifier, store, halted: false })
+        Ok(Self { logs, certifier, peers: Peers::NONE, store, halted: false })
     }
 
     /// Its logs, as they are now. What is read here is no evidence.
@@ -115,7 +118,7 @@ impl<E: Storage, S: LogStore<E>> A2m<E, S> {
         }
         // The caller's code runs in between: should it unwind, nothing goes on from logs that are half changed.
         self.halted = true;
-        let Self { logs, certifier, .. } = self;
+        let Self { logs, certifier, peers, .. } = self;
         let identity = logs.identity();
         for operation in operations {
             let log = logs.apply(operation);
@@ -124,7 +127,14 @@ impl<E: Storage, S: LogStore<E>> A2m<E, S> {
                 continue;
             };
             let claim = Claim { request, log: operation.log(), slot, nonce, content: log.content(slot) };
-            let proof = certifier.prove(&statement(&identity, &claim));
+            let statement = statement(&identity, &claim);
+            let proof = match operation {
+                Operation::LookupFor { peer, .. } => {
+                    rule!("A2M-A5");
+                    Proof::Mac(peers.key(certifier, peer).tag(&statement))
+                }
+                _ => certifier.prove(&statement),
+            };
             answer(Answer::Attested(Attestation { epoch: identity.epoch, claim, proof }));
         }
         self.halted = false;
@@ -150,7 +160,9 @@ fn asked(operation: &Operation, high: Slot) -> Option<(Request, Slot, Nonce)> {
             Some((Request::Lookup, slot, nonce?))
         }
         Operation::Truncate { .. } => None,
-        Operation::Lookup { slot, nonce, .. } => Some((Request::Lookup, slot, nonce)),
+        Operation::Lookup { slot, nonce, .. } | Operation::LookupFor { slot, nonce, .. } => {
+            Some((Request::Lookup, slot, nonce))
+        }
         Operation::End { nonce, .. } => Some((Request::End, high, nonce)),
     }
 }

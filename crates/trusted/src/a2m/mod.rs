@@ -13,6 +13,7 @@
 //! | [`attestation`] | what is attested, the bytes that a proof covers, checking it | §3.1, §3.2 |
 //! | [`logs`] | all logs: several operations at once, the stored form | |
 //! | [`component`] | check, make durable, apply, attest | §3.1, §6.3 |
+//! | [`peers`] | the keys that are shared with single clients | §3.3 |
 //!
 //! The keys are those of counter certificates; what a proof covers begins with another tag, so neither can
 //! stand for the other. The rules and the departures from the paper are in `docs/protocols/a2m.md`.
@@ -25,6 +26,7 @@ pub mod component;
 pub mod log;
 pub mod logs;
 pub mod operation;
+pub mod peers;
 
 pub use attestation::{Attestation, Claim, Request};
 pub use component::{A2m, Answer, LogStore};
@@ -60,6 +62,10 @@ pub type Slot = CounterValue;
 
 /// What whoever asks wants to find in the answer: random where the answer must be fresh.
 pub type Nonce = [u8; 32];
+
+/// A client that an attestation by MAC shall convince: its X25519 public key. Whoever holds the private key of these bytes
+/// can check it, and make it; so a host gains nothing by naming other bytes than a client's.
+pub type Peer = [u8; 32];
 
 /// The nonce of a lookup that need not be fresh, since what it shows never changes: the slot's number
 /// (paper 000 §4.2.1, `lookup(q, n, n)`).

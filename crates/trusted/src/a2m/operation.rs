@@ -1,7 +1,7 @@
 //! What can be asked of the logs, and why it is refused.
 
 use super::log::{Log, Marks, Storage};
-use super::{LogId, Nonce, Slot, rule};
+use super::{LogId, Nonce, Peer, Slot, rule};
 use crate::value::Digest;
 
 /// One operation on one log (paper 000 §3.1). A nonce beside a change asks for the lookup of the slot that
@@ -49,6 +49,18 @@ pub enum Operation {
         slot: Slot,
         /// The nonce.
         nonce: Nonce,
+    },
+    /// `lookup(q, n, z)` for one client, attested by a MAC under the key that the component shares with it
+    /// (paper 000 §3.3). It convinces nobody else.
+    LookupFor {
+        /// The log.
+        log: LogId,
+        /// The slot.
+        slot: Slot,
+        /// The nonce.
+        nonce: Nonce,
+        /// The client.
+        peer: Peer,
     },
     /// `end(q, z)`: what the log says of its last slot, and which one that is.
     End {
@@ -115,13 +127,14 @@ impl Operation {
             | Self::Advance { log, .. }
             | Self::Truncate { log, .. }
             | Self::Lookup { log, .. }
+            | Self::LookupFor { log, .. }
             | Self::End { log, .. } => log,
         }
     }
 
     /// Whether it changes the log, so that a store must know of it.
     pub fn changes(&self) -> bool {
-        !matches!(self, Self::Lookup { .. } | Self::End { .. })
+        !matches!(self, Self::Lookup { .. } | Self::LookupFor { .. } | Self::End { .. })
     }
 
     /// Does to the marks of the log what [`Operation::apply`] does to the log.
@@ -130,7 +143,7 @@ impl Operation {
             Self::Append { slot, .. } => marks.append(slot),
             Self::Advance { slot, .. } => marks.advance(slot),
             Self::Truncate { slot, .. } => marks.truncate(slot),
-            Self::Lookup { .. } | Self::End { .. } => Ok(()),
+            Self::Lookup { .. } | Self::LookupFor { .. } | Self::End { .. } => Ok(()),
         }
     }
 
@@ -140,7 +153,7 @@ impl Operation {
             Self::Append { slot, value, .. } => log.append(slot, value),
             Self::Advance { slot, previous, value, .. } => log.advance(slot, &previous, value),
             Self::Truncate { slot, .. } => log.truncate(slot),
-            Self::Lookup { .. } | Self::End { .. } => Ok(()),
+            Self::Lookup { .. } | Self::LookupFor { .. } | Self::End { .. } => Ok(()),
         }
     }
 }

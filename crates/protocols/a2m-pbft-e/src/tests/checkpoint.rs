@@ -45,7 +45,7 @@ fn a_checkpoint_is_stable_when_a_quorum_vouches_for_state_and_history() {
             let checkpoint = Checkpoint { seq, digest };
             Body::Attested(troth_pbft::AttestedCheckpoint {
                 checkpoint,
-                attestation: held.attestation.clone(),
+                attestation: held.attestation.clone().expect("attested for everybody"),
             })
         })
         .collect();

@@ -1,16 +1,16 @@
 //! What a client believes.
 
-use super::harness::{Net, frame, group, r, renewed_logs, verifier};
+use super::harness::{Net, covers, frame, group, mac_key, r, renewed_logs, verifier};
 use bytes::Bytes;
 use std::sync::Arc;
-use troth_auth::{HISTORY_LOG, History, ModelSigner, encode_attestation};
+use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven};
 use troth_trusted::a2m::{Answer, Operation, slot_nonce};
-use troth_trusted::{CounterValue, Epoch};
+use troth_trusted::{CounterValue, Epoch, MacVerifier};
 use troth_trusted_host::TrustedLogs;
 use troth_types::{
-    AttestedReply, ClientId, Digest, Event, Place, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, ToClient,
-    ToReplica, View,
+    AttestedReply, ClientId, ComponentKey, Digest, Event, Place, Renewed, ReplicaId, Reply, ReplyBody, Seq,
+    Time, ToClient, ToReplica, View,
 };
 
 /// The rule stands in the client's own crate, whose marks are not counted.
@@ -101,6 +101,46 @@ fn a_reply_needs_a_quorum_of_equal_results_and_histories() {
     assert_eq!(done(&mut client), None, "two agree, and one that proves nothing");
     say(&mut client, 3, reply(2, b"right"), place(&net, 3));
     assert_eq!(done(&mut client), Some(vec![Bytes::from_static(b"right")]));
+}
+
+/// The keys of the client that has these connections with the components of the harness.
+struct Links([u8; 32]);
+
+impl ComponentPairs for Links {
+    fn with(&self, _: ReplicaId, _: Option<&ComponentKey>) -> Option<MacVerifier> {
+        Some(mac_key().verifier().shared_with(&self.0))
+    }
+}
+
+#[test]
+fn places_that_components_show_to_a_client_alone_convince_this_client_alone() {
+    covers!("A2MPBFTE-H8");
+    let mut net = Net::new();
+    net.configure_clients(&[(ClientId(1), [1; 32]), (ClientId(2), [2; 32])]);
+    net.order(&frame(2, 1));
+    net.order(&frame(1, 1));
+    let (frame, reply) = (frame(1, 1), reply(2, b"right"));
+    let voted = |history: &History, from, place: &Place| history.vote(r(from), &frame, &reply, place, &[]);
+    let own = history().of_client(Arc::new(Links([1; 32])));
+    let other = history().of_client(Arc::new(Links([2; 32])));
+    let votes: Vec<_> = (0..4).map(|from| voted(&own, from, &place(&net, from))).collect();
+    assert!(votes[0].is_some() && votes.iter().all(|vote| *vote == votes[0]), "all are of one history");
+    for from in 0..4 {
+        let place = place(&net, from);
+        assert_eq!(voted(&other, from, &place), None, "made for another client");
+        assert_eq!(voted(&history(), from, &place), None, "it has no keys");
+        assert_eq!(voted(&own, (from + 1) % 4, &place), None, "another replica's component");
+        let late = Place { time: Time(place.time.0 + 1), ..place };
+        assert_eq!(voted(&own, from, &late), None, "another batch");
+    }
+    // Whoever does not know the clients signs, which convinces every client.
+    let mut signing = Net::new();
+    for frame in [&super::harness::frame(2, 1), &frame] {
+        signing.order(frame);
+    }
+    for history in [own, other, history()] {
+        assert_eq!(voted(&history, 1, &place(&signing, 1)), votes[0]);
+    }
 }
 
 #[test]

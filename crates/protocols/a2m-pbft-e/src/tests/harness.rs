@@ -14,8 +14,8 @@ use troth_trusted::a2m::{A2m, Attestation, LOGS, LogRefusal, Nonce, Operation};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, SigningKey, VolatileStore};
 use troth_trusted_host::{GroupVerifier, InProcessLogs, MemberKey, TrustedLogs, log_room};
 use troth_types::{
-    Change, ClientId, ComponentKey, Configuration, Digest, FrameDraft, Group, GroupId, Hasher, HostKeys,
-    Member, Renewed, ReplicaId, Seq, Signature, Time,
+    Change, ClientEntry, ClientId, ComponentKey, Configuration, Digest, FrameDraft, Group, GroupId, Hasher,
+    HostKeys, Member, Renewed, ReplicaId, Seq, Signature, Time,
 };
 
 pub(super) const WALL: u64 = 1_700_000_000_000_000;
@@ -70,9 +70,14 @@ fn identity(replica: u16, epoch: u64) -> Identity {
     Identity { group: GROUP.0, replica, epoch: Epoch(epoch) }
 }
 
+/// The key of the group's components.
+pub(super) fn mac_key() -> MacKey {
+    MacKey::new(&[3; 32])
+}
+
 /// Who checks the components of the group.
 pub(super) fn verifier() -> GroupVerifier {
-    let key = MacKey::new(&[3; 32]);
+    let key = mac_key();
     let members = (0..4).map(|replica| (identity(replica, 1), MemberKey::Mac(key.verifier())));
     GroupVerifier::new(members).expect("each component once")
 }
@@ -83,7 +88,7 @@ pub(super) fn logs(replica: u16) -> InProcessLogs<VolatileStore> {
 
 /// The empty logs of a component of this epoch.
 pub(super) fn logs_of(replica: u16, epoch: u64) -> InProcessLogs<VolatileStore> {
-    let certifier = Certifier::Mac(MacKey::new(&[3; 32]));
+    let certifier = Certifier::Mac(mac_key());
     let mut room = [0; LOGS];
     room[0] = A2mPbftE::room(&SMALL);
     InProcessLogs::new(A2m::start(identity(replica, epoch), certifier, VolatileStore, log_room(room)))
@@ -330,6 +335,16 @@ impl Net {
     /// Everybody has executed the batches that admit these components.
     pub(super) fn admit(&mut self, admitted: &[(u16, u64, u64)]) {
         let known = Arc::new(configuration(admitted));
+        for replica in self.group.all() {
+            self.step(replica, |replica, cx| replica.on_configured(cx, &known));
+        }
+    }
+
+    /// Everybody knows of these clients, and by which keys their connections are theirs.
+    pub(super) fn configure_clients(&mut self, clients: &[(ClientId, [u8; 32])]) {
+        let entry = |link: &[u8; 32]| ClientEntry { key: [0; 32], link: *link, removed: false };
+        let clients = clients.iter().map(|(client, link)| (*client, entry(link))).collect();
+        let known = Arc::new(Configuration::new(configuration(&[]).members().to_vec(), clients));
         for replica in self.group.all() {
             self.step(replica, |replica, cx| replica.on_configured(cx, &known));
         }

@@ -116,7 +116,7 @@ fn a_new_log_does_not_begin_where_the_own_state_is_another() {
 /// The CHECKPOINT of a replica at a number, with the attestation of another replica's component as of this epoch.
 fn vote(net: &Net, from: u16, at: u64, epoch: u64) -> Message {
     let held = net.node(0).replica.history().held(Seq(at)).expect("attested");
-    let mut attestation: Attestation = held.attestation.clone();
+    let mut attestation: Attestation = held.attestation.clone().expect("attested for everybody");
     attestation.epoch.0 = epoch;
     let checkpoint = Checkpoint { seq: Seq(at), digest: Digest([7; 32]) };
     net.signed(from, Body::Attested(AttestedCheckpoint { checkpoint, attestation }))

@@ -1,12 +1,17 @@
 //! What a client believes.
 
-use super::harness::{Net, frame, group, r, verifier};
+use super::harness::{Net, covers, frame, group, key, r, verifier};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_auth::{HISTORY_LOG, History, ModelSigner, Verified};
+use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, Verified};
 use troth_client::{ClientCore, Config, Output, Proven};
-use troth_trusted::Epoch;
-use troth_types::{AttestedReply, ClientId, Place, Reply, ReplyBody, Seq, Time, ToClient, ToReplica, View};
+use troth_core::Agreement;
+use troth_trusted::{Epoch, MacVerifier};
+use troth_types::{
+    AttestedReply, ClientEntry, ClientId, ComponentKey, Configuration, Place, ReplicaId, Reply, ReplyBody,
+    Seq, Time, ToClient, ToReplica, View,
+};
 
 /// The rule stands in the client's own crate, whose marks are not counted.
 macro_rules! about {
@@ -70,6 +75,41 @@ fn say(client: &mut ClientCore, from: u16, reply: Reply, place: Place) {
         r(from),
         ToClient::Attested(AttestedReply { reply, place, renewed: Vec::new() }),
     );
+}
+
+/// The keys of the client that has these connections with the components of the harness.
+struct Links([u8; 32]);
+
+impl ComponentPairs for Links {
+    fn with(&self, _: ReplicaId, _: Option<&ComponentKey>) -> Option<MacVerifier> {
+        Some(key().verifier().shared_with(&self.0))
+    }
+}
+
+#[test]
+fn places_that_components_show_to_a_client_alone_convince_this_client_alone() {
+    covers!("A2MPBFTEA-H8");
+    let entry = |link| ClientEntry { key: [0; 32], link: [link; 32], removed: false };
+    let clients = BTreeMap::from([(ClientId(1), entry(1)), (ClientId(2), entry(2))]);
+    let known = Arc::new(Configuration::new(Vec::new(), clients));
+    let mut net = Net::new(1);
+    for replica in 0..3 {
+        net.step(r(replica), |replica, cx| replica.on_configured(cx, &known));
+    }
+    net.order(&frame(2, 1));
+    net.order(&frame(1, 1));
+    let group = group(1);
+    let all =
+        || History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
+    let voted = |history: &History, from| {
+        history.vote(r(from), &frame(1, 1), &reply(b"right"), &place(&net, from), &[])
+    };
+    let (own, other) = (all().of_client(Arc::new(Links([1; 32]))), all().of_client(Arc::new(Links([2; 32]))));
+    for from in 0..3 {
+        assert!(voted(&own, from).is_some() && voted(&own, from) == voted(&own, 0));
+        assert_eq!(voted(&other, from), None, "made for another client");
+        assert_eq!(voted(&all(), from), None, "it has no keys");
+    }
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(super) fn group(f: u16) -> Group {
     Group::hybrid(GroupId(*b"tests-of-a2m-ea-"), 2 * f + 1).expect("2f+1")
 }
 
-fn key() -> MacKey {
+pub(super) fn key() -> MacKey {
     MacKey::new(&[9; 32])
 }
 

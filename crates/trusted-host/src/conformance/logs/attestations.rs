@@ -6,8 +6,9 @@ use super::probe::{
 };
 use crate::conformance::certificates::altered_proofs;
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Nonce, Operation, Request};
+use troth_trusted::key::peer;
 use troth_trusted::run::Tree;
-use troth_trusted::{Epoch, RunProof};
+use troth_trusted::{Epoch, MacVerifier, RunProof};
 
 impl Probe<'_> {
     /// Whether the attestation passes as the answer to its own question, by lookup or by END.
@@ -38,6 +39,32 @@ pub(super) fn many_nonces(probe: &mut Probe<'_>) -> Seen<Outcome> {
             require(!verified(&NONCE, &among), format!("another nonce passes as {index} of {count}"))?;
             let moved = RunProof { index: index ^ 1, ..among };
             require(!verified(nonce, &moved), format!("nonce {index} of {count} passes elsewhere"))?;
+        }
+    }
+    Ok(Outcome::Held)
+}
+
+pub(super) fn for_one_client(probe: &mut Probe<'_>) -> Seen<Outcome> {
+    probe.done(&[append(Q, 1, ONE), advance(Q, 4, START, OTHER)])?;
+    let keys = [[0x11; 32], [0x22; 32], [0x33; 32]].map(|secret| (peer(&secret), probe.shared_with(&secret)));
+    for number in [1, 2, 4, 9] {
+        let to_all = probe.attested(lookup(Q, number))?;
+        for (index, (peer, key)) in keys.iter().enumerate() {
+            let asked = Operation::LookupFor { log: Q, slot: slot(number), nonce: NONCE, peer: *peer };
+            let made = probe.attested(asked)?;
+            require(made.claim == to_all.claim, format!("{made:?} is said to one and {to_all:?} to all"))?;
+            let passes = |key: &MacVerifier, made: &Attestation| {
+                probe.verifier.lookup_for(key, probe.replica, made, Q, slot(number), &NONCE).is_some()
+            };
+            require(passes(key, &made), format!("client {index} is not convinced by {made:?}"))?;
+            require(!passes(key, &to_all), "what is said to all passes for what is said to one")?;
+            let (_, other) = &keys[(index + 1) % keys.len()];
+            require(!passes(other, &made), "another client is convinced")?;
+            probe.rejects(&made, "a MAC for one client")?;
+            for claim in altered_claims(&made.claim) {
+                let altered = Attestation { claim, ..made.clone() };
+                require(!passes(key, &altered), format!("passes with another claim: {altered:?}"))?;
+            }
         }
     }
     Ok(Outcome::Held)

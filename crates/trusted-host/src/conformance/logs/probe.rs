@@ -6,7 +6,7 @@ use crate::logs::{AttestationVerifier, TrustedLogs};
 use troth_trusted::a2m::{
     Answer, Attestation, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Slot, Unfit,
 };
-use troth_trusted::{CounterValue, Digest, Epoch, RunProof};
+use troth_trusted::{CounterValue, Digest, Epoch, MacVerifier, RunProof};
 
 /// The logs that the suite writes to.
 pub(super) const Q: LogId = LogId(0);
@@ -64,6 +64,11 @@ impl<'a> Probe<'a> {
         let identity = home.identity();
         let component = Some(home.fresh(identity.epoch));
         Self { home, verifier, replica: identity.replica, component }
+    }
+
+    /// What checks MACs for the client with this private key.
+    pub(super) fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        self.home.shared_with(secret)
     }
 
     /// Goes on with a fresh component in the epoch after the one that the verifier knows.

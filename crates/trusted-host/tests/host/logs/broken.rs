@@ -2,11 +2,11 @@
 //! that no fault trips is not trusted.
 
 use super::support::{Memory, MemoryHome, VolatileHome};
-use crate::support::{IDENTITY, mac, verifier};
+use crate::support::{IDENTITY, mac, pair, verifier};
 use troth_trusted::a2m::{
     Answer, Attestation, Content, LogId, LogRefusal, MOST_OPERATIONS, Nonce, Operation, Slot, Unfit,
 };
-use troth_trusted::{CounterValue, Epoch, Identity, RunProof};
+use troth_trusted::{CounterValue, Epoch, Identity, MacVerifier, RunProof};
 use troth_trusted_host::conformance::logs::{LogHome, LogRule, log_conformance};
 use troth_trusted_host::{AttestationVerifier, TrustedLogs};
 
@@ -47,6 +47,10 @@ enum Fault {
     IgnoresStore,
     /// Attests under the configured epoch, whatever its own.
     WrongEpoch,
+    /// Says to all what it should say to one client.
+    ToAll,
+    /// Says to one client what it should say to another.
+    OtherClient,
 }
 
 /// A core behind a fault.
@@ -102,6 +106,12 @@ impl Broken {
             }
             (Fault::OwnNonce, Operation::End { log, nonce }) if nonce != [0x5a; 32] && nonce != [0; 32] => {
                 vec![Operation::End { log, nonce: [9; 32] }]
+            }
+            (Fault::ToAll, Operation::LookupFor { log, slot, nonce, .. }) => {
+                vec![Operation::Lookup { log, slot, nonce }]
+            }
+            (Fault::OtherClient, Operation::LookupFor { log, slot, nonce, .. }) => {
+                vec![Operation::LookupFor { log, slot, nonce, peer: [9; 32] }]
             }
             _ => vec![operation],
         }
@@ -217,6 +227,10 @@ impl LogHome for BrokenHome {
     fn break_store(&mut self) -> bool {
         self.sound.break_store()
     }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&mac(), secret)
+    }
 }
 
 fn caught_by(fault: Fault) -> LogRule {
@@ -245,6 +259,8 @@ fn every_planted_fault_of_logs_is_caught_by_its_rule() {
         (Fault::StaleRestart, LogRule::SameAfterEveryRestart),
         (Fault::IgnoresStore, LogRule::HaltedAfterFailingStore),
         (Fault::WrongEpoch, LogRule::EpochBinding),
+        (Fault::ToAll, LogRule::ForOneClient),
+        (Fault::OtherClient, LogRule::ForOneClient),
     ] {
         assert_eq!(caught_by(fault), rule, "{fault:?}");
     }
@@ -262,6 +278,8 @@ enum Blind {
     Nonce,
     Place,
     Proof,
+    /// For whom a MAC was made.
+    Client,
 }
 
 struct BlindVerifier(Blind);
@@ -294,7 +312,22 @@ impl AttestationVerifier for BlindVerifier {
             Blind::Request => sound.lookup(replica, made, log, slot, nonce).or_else(|| {
                 sound.end(replica, made, log, nonce, &RunProof::SINGLE).map(|(_, content)| content)
             }),
-            Blind::Place => sound.lookup(replica, made, log, slot, nonce),
+            Blind::Place | Blind::Client => sound.lookup(replica, made, log, slot, nonce),
+        }
+    }
+
+    fn lookup_for(
+        &self,
+        key: &MacVerifier,
+        replica: u16,
+        made: &Attestation,
+        log: LogId,
+        slot: Slot,
+        nonce: &Nonce,
+    ) -> Option<Content> {
+        match self.0 {
+            Blind::Client => Some(made.claim.content),
+            _ => verifier(&mac()).lookup_for(key, replica, made, log, slot, nonce),
         }
     }
 
@@ -322,13 +355,14 @@ impl AttestationVerifier for BlindVerifier {
 fn every_planted_fault_of_a_verifier_of_logs_is_caught_by_its_rule() {
     for (blind, rule) in [
         (Blind::Place, LogRule::ManyNonces),
+        (Blind::Client, LogRule::ForOneClient),
         (Blind::Epoch, LogRule::EpochBinding),
         (Blind::Replica, LogRule::TamperedAttestation),
         (Blind::Request, LogRule::TamperedAttestation),
         (Blind::Log, LogRule::TamperedAttestation),
         (Blind::Slot, LogRule::TamperedAttestation),
         (Blind::Nonce, LogRule::TamperedAttestation),
-        (Blind::Proof, LogRule::EpochBinding),
+        (Blind::Proof, LogRule::ForOneClient),
     ] {
         let report = log_conformance(&mut MemoryHome::new(mac()), &BlindVerifier(blind));
         assert_eq!(report.expect_err("a blind verifier is seen").rule, rule, "{blind:?}");

@@ -3,11 +3,11 @@
 use super::ledger::FEW;
 use crate::store::disk::Disk;
 use crate::store::machine::Scratch;
-use crate::support::{IDENTITY, mac, signature, verifier};
+use crate::support::{IDENTITY, mac, pair, signature, verifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use troth_trusted::a2m::{A2m, LOGS, LogStore, Logs, Operation};
-use troth_trusted::{Certifier, Epoch, Identity, StoreFailed};
+use troth_trusted::{Certifier, Epoch, Identity, MacVerifier, StoreFailed};
 use troth_trusted_host::conformance::logs::{LOG_RULES, LogHome, ROOM, log_conformance};
 use troth_trusted_host::store::directory::Directory;
 use troth_trusted_host::store::{DiskLogs, OpenedLogs, RealDirectory, SLOTS};
@@ -89,6 +89,10 @@ impl LogHome for DiskHome {
     fn break_store(&mut self) -> bool {
         self.broken.store(true, Ordering::Relaxed);
         true
+    }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&self.certifier, secret)
     }
 }
 

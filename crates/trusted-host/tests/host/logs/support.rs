@@ -1,9 +1,9 @@
 //! Homes of attested logs in memory, with stores that survive a restart or fail on demand.
 
-use crate::support::IDENTITY;
+use crate::support::{IDENTITY, pair};
 use std::sync::{Arc, Mutex, PoisonError};
 use troth_trusted::a2m::{A2m, LOGS, LogStore, Logs, Operation};
-use troth_trusted::{Certifier, Epoch, Identity, StoreFailed, VolatileStore};
+use troth_trusted::{Certifier, Epoch, Identity, MacVerifier, StoreFailed, VolatileStore};
 use troth_trusted_host::conformance::logs::{LogHome, ROOM};
 use troth_trusted_host::{InProcessLogs, LogRoom, TrustedLogs, log_room};
 
@@ -93,6 +93,10 @@ impl LogHome for MemoryHome {
         self.store.with(|memory| memory.broken = true);
         true
     }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&self.certifier, secret)
+    }
 }
 
 /// Components in this process that keep nothing.
@@ -115,5 +119,9 @@ impl LogHome for VolatileHome {
 
     fn break_store(&mut self) -> bool {
         false
+    }
+
+    fn shared_with(&self, secret: &[u8; 32]) -> MacVerifier {
+        pair(&self.0, secret)
     }
 }

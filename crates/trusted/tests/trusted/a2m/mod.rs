@@ -5,6 +5,7 @@ mod calls;
 mod log;
 mod model;
 mod nonces;
+mod peers;
 mod stored;
 
 use crate::support::{IDENTITY, mac_key};

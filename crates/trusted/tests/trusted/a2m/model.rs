@@ -37,7 +37,7 @@ impl Random {
         let near = (high + u128::from(self.below(6))).saturating_sub(u128::from(self.below(4)));
         let nonce = (self.below(2) == 0).then_some([self.below(256) as u8; 32]);
         let value = [self.below(256) as u8; 32];
-        match self.below(9) {
+        match self.below(10) {
             0..=2 => {
                 let number = if self.below(6) == 0 { near } else { high + 1 };
                 Operation::Append { log, slot: slot(number), value, nonce }
@@ -51,6 +51,12 @@ impl Random {
             },
             5 | 6 => Operation::Truncate { log, slot: slot(near.saturating_sub(u128::from(self.below(4)))) },
             7 => Operation::Lookup { log, slot: slot(u128::from(self.below(near as u64 + 3))), nonce: value },
+            8 => Operation::LookupFor {
+                log,
+                slot: slot(u128::from(self.below(near as u64 + 3))),
+                nonce: value,
+                peer: [self.below(3) as u8; 32],
+            },
             _ => Operation::End { log, nonce: value },
         }
     }
@@ -172,7 +178,9 @@ impl Model {
                 log.low = number;
                 Ok(None)
             }
-            Operation::Lookup { slot, nonce, .. } => Ok(looked(log, Request::Lookup, slot.0, nonce)),
+            Operation::Lookup { slot, nonce, .. } | Operation::LookupFor { slot, nonce, .. } => {
+                Ok(looked(log, Request::Lookup, slot.0, nonce))
+            }
             Operation::End { nonce, .. } => Ok(looked(log, Request::End, log.high, nonce)),
         }
     }
