@@ -3,8 +3,6 @@
 use crate::certificate::{self, Certificate, MultiCertificate, Proof};
 use crate::value::{Digest, Identity};
 use core::fmt;
-use curve25519_dalek::edwards::CompressedEdwardsY;
-use curve25519_dalek::montgomery::MontgomeryPoint;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -13,7 +11,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 /// Every holder can make certificates of every member, so it belongs inside trusted components and
 /// their verifiers only (paper 002 §2, "USIG-Hmac").
 #[derive(Clone)]
-pub struct MacKey(Hmac<Sha256>);
+pub struct MacKey(pub(crate) Hmac<Sha256>);
 
 impl MacKey {
     /// The key made of 32 secret random bytes.
@@ -27,11 +25,6 @@ impl MacKey {
     /// The verifying side, which holds the same secret.
     pub fn verifier(&self) -> MacVerifier {
         MacVerifier(self.clone())
-    }
-
-    /// The secret of this group's components and one client: whoever holds the group's key has it, too.
-    fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
-        (*self.0.clone().chain_update(PEER_TAG).chain_update(peer).finalize().as_bytes()).into()
     }
 
     /// The MAC of a statement.
@@ -52,22 +45,7 @@ impl fmt::Debug for MacKey {
 pub struct SigningKey {
     signing: ed25519_zebra::SigningKey,
     /// The scalar of that point, before it is clamped (RFC 8032 §5.1.5, RFC 7748 §5).
-    scalar: [u8; 32],
-}
-
-/// What the secrets that a component shares with single clients are hashed behind.
-const PEER_TAG: &[u8; 18] = b"troth-a2m-peers/v1";
-
-/// The X25519 public key of a client with this private key, by which components know it
-/// ([`Peer`](crate::a2m::Peer)).
-pub fn peer(secret: &[u8; 32]) -> [u8; 32] {
-    MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
-}
-
-/// The key of a component and a client: their Diffie-Hellman secret, hashed with who they are.
-fn agreed(shared: MontgomeryPoint, component: &[u8; 32], peer: &[u8; 32]) -> [u8; 32] {
-    let hash = Sha256::new().chain_update(PEER_TAG).chain_update(shared.as_bytes());
-    hash.chain_update(component).chain_update(peer).finalize().into()
+    pub(crate) scalar: [u8; 32],
 }
 
 impl SigningKey {
@@ -107,17 +85,6 @@ impl Certifier {
             Self::Signature(key) => Proof::Signature(key.signing.sign(statement).to_bytes()),
         }
     }
-
-    /// The secret that the component shares with the client of this X25519 key.
-    pub(crate) fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
-        match self {
-            Self::Mac(key) => key.shared_with(peer),
-            Self::Signature(key) => {
-                let shared = MontgomeryPoint(*peer).mul_clamped(key.scalar);
-                agreed(shared, &key.verifier().to_bytes(), peer)
-            }
-        }
-    }
 }
 
 /// Checks certificates; needs no component and keeps no state.
@@ -141,14 +108,7 @@ pub trait Verifier {
 
 /// Checks HMAC certificates of a group, in constant time.
 #[derive(Clone, Debug)]
-pub struct MacVerifier(MacKey);
-
-impl MacVerifier {
-    /// What checks the MACs that the group's components make for one client alone.
-    pub fn shared_with(&self, peer: &[u8; 32]) -> MacVerifier {
-        MacVerifier(MacKey::new(&self.0.shared_with(peer)))
-    }
-}
+pub struct MacVerifier(pub(crate) MacKey);
 
 impl Verifier for MacVerifier {
     fn proves(&self, statement: &[u8], proof: &Proof) -> bool {
@@ -172,14 +132,6 @@ impl SignatureVerifier {
     /// The public key.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.into()
-    }
-
-    /// What checks the MACs that this component makes for the client whose X25519 private key this is.
-    pub fn shared_with(&self, secret: &[u8; 32]) -> Option<MacVerifier> {
-        let bytes = self.to_bytes();
-        let component = CompressedEdwardsY(bytes).decompress()?.to_montgomery();
-        let shared = component.mul_clamped(*secret);
-        Some(MacVerifier(MacKey::new(&agreed(shared, &bytes, &peer(secret)))))
     }
 }
 

@@ -15,10 +15,11 @@
 //! | [`run`] | one certificate over a run of consecutive values |
 //! | [`usig`], [`cash`] | the interfaces of papers 002 and 004 |
 //! | [`a2m`] | attested append-only logs (paper 000) |
+//! | [`agreement`] | the keys by which logs are attested to single clients (paper 000 §3.3) |
 //!
 //! What must be right for certificates to mean anything — `value`, `certificate`, `key`, `state` and
 //! `engine` — is under 580 lines of code, counted by a test; `run` and the two faces are 240 more, and
-//! `a2m`, which shares keys and identities with the counters and nothing else, is 620.
+//! `a2m` with `agreement`, which shares keys and identities with the counters and nothing else, is 720.
 //!
 //! The crate has no allocation, no input or output, no clock and no randomness, so the very same
 //! code runs inside a process, a virtual machine or beside a hardware model. Callers hash their
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod a2m;
+pub mod agreement;
 pub mod cash;
 pub mod certificate;
 pub mod engine;

@@ -1,7 +1,7 @@
 //! Homes in memory, with stores that survive a restart or fail on demand.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use troth_trusted::key::peer;
+use troth_trusted::agreement::peer;
 use troth_trusted::{
     Certifier, Epoch, Identity, Kept, MacKey, MacVerifier, SigningKey, State, Store, StoreFailed,
     TrustedCore, VolatileStore,

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use troth_trusted::key::peer;
+use troth_trusted::agreement::peer;
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Digest, Epoch, Identity, MacKey, MacVerifier, Move, Moves,
     SigningKey, State, Store, StoreFailed, TrustedCore,

@@ -33,9 +33,11 @@ fn the_line_counts_in_the_crate_documentation_hold() {
         include_str!("../../src/a2m/attestation.rs"),
         include_str!("../../src/a2m/logs.rs"),
         include_str!("../../src/a2m/component.rs"),
+        include_str!("../../src/a2m/peers.rs"),
+        include_str!("../../src/agreement.rs"),
     ]
     .map(lines_of_code)
     .iter()
     .sum();
-    assert!(logs <= 620, "{logs} lines for attested logs");
+    assert!(logs <= 720, "{logs} lines for attested logs");
 }

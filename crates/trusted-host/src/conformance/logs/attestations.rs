@@ -6,7 +6,7 @@ use super::probe::{
 };
 use crate::conformance::certificates::altered_proofs;
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Nonce, Operation, Request};
-use troth_trusted::key::peer;
+use troth_trusted::agreement::peer;
 use troth_trusted::run::Tree;
 use troth_trusted::{Epoch, MacVerifier, RunProof};
 

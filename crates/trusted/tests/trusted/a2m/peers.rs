@@ -3,7 +3,7 @@
 use super::*;
 use troth_trusted::a2m::Peer;
 use troth_trusted::a2m::peers::PEERS;
-use troth_trusted::key::peer;
+use troth_trusted::agreement::peer;
 use troth_trusted::{MacVerifier, Proof, SigningKey};
 
 fn lookup_for(number: u128, peer: Peer) -> Operation {
