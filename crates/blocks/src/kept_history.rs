@@ -71,17 +71,22 @@ impl KeptHistory {
     /// The checkpoints that are due and whose batches are attested, in the order of their numbers. What is below the stable
     /// one needs no more votes.
     pub fn ready(&mut self, stable: Seq) -> Vec<(Seq, Digest, Attestation)> {
-        let (mut ready, mut shown) = (Vec::new(), Vec::new());
+        // Below the stable one no votes are needed.
+        let (mut ready, mut unsigned) = (Vec::new(), None);
         let log = &self.log;
         self.unattested.retain(|seq, digest| {
             match log.held(*seq).map(|held| &held.attestation) {
-                Some(Some(attestation)) => ready.push((*seq, *digest, attestation.clone())),
-                Some(None) => shown.push(*seq),
-                None => {}
+                // In the order of their numbers: one that comes later goes later.
+                Some(Some(attestation)) if unsigned.is_none() => {
+                    ready.push((*seq, *digest, attestation.clone()));
+                    return false;
+                }
+                Some(None) if *seq >= stable => unsigned = unsigned.or(Some(*seq)),
+                _ => {}
             }
-            *seq >= stable && ready.last().is_none_or(|(ready, ..)| ready != seq)
+            *seq >= stable
         });
-        for seq in shown {
+        if let Some(seq) = unsigned {
             self.log.sign(seq);
         }
         ready

@@ -9,6 +9,8 @@ use troth_types::{
     AttestedReply, ClientId, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient,
 };
 
+/// Bytes of replies to one batch that are held as they are.
+const HELD_AT_ONCE: usize = 1 << 20;
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
 
@@ -45,10 +47,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
         let mut replies = Vec::with_capacity(outcome.done.len());
         // What was executed now is in the order of the batch; what is not among it was executed before.
-        let mut executed = executed.into_iter().peekable();
+        let (mut executed, mut held) = (executed.into_iter().peekable(), 0);
         for (client, number) in &outcome.done {
-            if let Some(reply) = executed.next_if(|reply| (reply.client, reply.number) == (*client, *number))
-            {
+            let new = executed.next_if(|reply| (reply.client, reply.number) == (*client, *number));
+            held += new.as_ref().map_or(0, |reply| reply.body.size());
+            // Of much no more is held until it is proven than the table keeps of each client.
+            if let Some(reply) = new.filter(|_| held <= HELD_AT_ONCE) {
                 replies.push(reply);
             } else if let Lookup::Executed(reply) = self.execution.lookup(*client, *number) {
                 self.repeated.answered(*client, *number, reply.seq, ordered.seq);

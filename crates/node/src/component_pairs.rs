@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use troth_auth::ComponentPairs;
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::{MacVerifier, SignatureVerifier};
 use troth_types::{ComponentKey, Configuration, ReplicaId};
 
@@ -12,7 +13,7 @@ pub(crate) const MOST_RENEWED: usize = 64;
 
 /// Computes each key once: a Diffie-Hellman secret takes longer than a signature's check.
 pub(crate) struct LinkComponentPairs {
-    secret: [u8; 32],
+    own: PeerKey,
     first: Vec<Option<MacVerifier>>,
     renewed: Mutex<BTreeMap<[u8; 32], Option<MacVerifier>>>,
 }
@@ -20,9 +21,10 @@ pub(crate) struct LinkComponentPairs {
 impl LinkComponentPairs {
     /// Of the client with this static private key, in a group that began so.
     pub(crate) fn new(configuration: &Configuration, secret: &[u8; 32]) -> Self {
-        let first =
-            configuration.members().iter().map(|member| shared(&member.admission().component, secret));
-        Self { secret: *secret, first: first.collect(), renewed: Mutex::default() }
+        let own = PeerKey::new(secret);
+        let first = configuration.members().iter().map(|member| shared(&member.admission().component, &own));
+        let first = first.collect();
+        Self { own, first, renewed: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], Option<MacVerifier>>> {
@@ -37,10 +39,10 @@ impl LinkComponentPairs {
 }
 
 /// The components of a group that share a key prove to its holders alone.
-fn shared(component: &ComponentKey, secret: &[u8; 32]) -> Option<MacVerifier> {
+fn shared(component: &ComponentKey, own: &PeerKey) -> Option<MacVerifier> {
     match component {
         ComponentKey::Group => None,
-        ComponentKey::Ed25519(key) => SignatureVerifier::from_bytes(key)?.shared_with(secret),
+        ComponentKey::Ed25519(key) => SignatureVerifier::from_bytes(key)?.shared_with(own),
     }
 }
 
@@ -48,10 +50,15 @@ impl ComponentPairs for LinkComponentPairs {
     fn with(&self, replica: ReplicaId, renewed: Option<&ComponentKey>) -> Option<MacVerifier> {
         let Some(component) = renewed else { return self.first.get(usize::from(replica.0))?.clone() };
         let ComponentKey::Ed25519(key) = component else { return None };
-        let mut known = self.known();
-        if known.len() >= MOST_RENEWED && !known.contains_key(key) {
-            known.clear();
+        if let Some(known) = self.known().get(key) {
+            return known.clone();
         }
-        known.entry(*key).or_insert_with(|| shared(component, &self.secret)).clone()
+        let pair = shared(component, &self.own);
+        let mut known = self.known();
+        if known.len() >= MOST_RENEWED {
+            known.pop_first();
+        }
+        known.insert(*key, pair.clone());
+        pair
     }
 }

@@ -1,6 +1,7 @@
 //! The keys that components share with single clients, so that a MAC convinces one of them (paper 000 §3.3). Whoever holds
 //! neither the component's key nor the client's has none of it.
 
+use crate::a2m::Peer;
 use crate::key::{Certifier, MacKey, MacVerifier, SignatureVerifier};
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -10,28 +11,47 @@ use sha2::{Digest as _, Sha256};
 /// What the secrets that a component shares with single clients are hashed behind.
 const PEER_TAG: &[u8; 18] = b"troth-a2m-peers/v1";
 
-/// The X25519 public key of a client with this private key, by which components know it
-/// ([`Peer`](crate::a2m::Peer)).
-pub fn peer(secret: &[u8; 32]) -> [u8; 32] {
-    MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
+/// A client's X25519 key.
+#[derive(Clone)]
+pub struct PeerKey {
+    secret: [u8; 32],
+    public: Peer,
+}
+
+impl PeerKey {
+    /// The key whose private part this is.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self { secret: *secret, public: MontgomeryPoint::mul_base_clamped(*secret).to_bytes() }
+    }
+
+    /// The public part, by which components know the client.
+    pub fn public(&self) -> Peer {
+        self.public
+    }
+}
+
+impl core::fmt::Debug for PeerKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("PeerKey(secret)")
+    }
 }
 
 /// The key of a component and a client: their Diffie-Hellman secret, hashed with who they are.
-fn agreed(shared: MontgomeryPoint, component: &[u8; 32], peer: &[u8; 32]) -> [u8; 32] {
+fn agreed(shared: MontgomeryPoint, component: &[u8; 32], peer: &Peer) -> [u8; 32] {
     let hash = Sha256::new().chain_update(PEER_TAG).chain_update(shared.as_bytes());
     hash.chain_update(component).chain_update(peer).finalize().into()
 }
 
 impl MacKey {
     /// The secret of this group's components and one client: whoever holds the group's key has it, too.
-    fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
+    fn shared_with(&self, peer: &Peer) -> [u8; 32] {
         (*self.0.clone().chain_update(PEER_TAG).chain_update(peer).finalize().as_bytes()).into()
     }
 }
 
 impl Certifier {
     /// The secret that the component shares with the client of this X25519 key.
-    pub(crate) fn shared_with(&self, peer: &[u8; 32]) -> [u8; 32] {
+    pub(crate) fn shared_with(&self, peer: &Peer) -> [u8; 32] {
         match self {
             Self::Mac(key) => key.shared_with(peer),
             Self::Signature(key) => {
@@ -44,17 +64,17 @@ impl Certifier {
 
 impl MacVerifier {
     /// What checks the MACs that the group's components make for one client alone.
-    pub fn shared_with(&self, peer: &[u8; 32]) -> MacVerifier {
+    pub fn shared_with(&self, peer: &Peer) -> MacVerifier {
         MacVerifier(MacKey::new(&self.0.shared_with(peer)))
     }
 }
 
 impl SignatureVerifier {
-    /// What checks the MACs that this component makes for the client whose X25519 private key this is.
-    pub fn shared_with(&self, secret: &[u8; 32]) -> Option<MacVerifier> {
+    /// What checks the MACs that this component makes for the client with this key.
+    pub fn shared_with(&self, client: &PeerKey) -> Option<MacVerifier> {
         let bytes = self.to_bytes();
         let component = CompressedEdwardsY(bytes).decompress()?.to_montgomery();
-        let shared = component.mul_clamped(*secret);
-        Some(MacVerifier(MacKey::new(&agreed(shared, &bytes, &peer(secret)))))
+        let shared = component.mul_clamped(client.secret);
+        Some(MacVerifier(MacKey::new(&agreed(shared, &bytes, &client.public))))
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! What must be right for certificates to mean anything — `value`, `certificate`, `key`, `state` and
 //! `engine` — is under 580 lines of code, counted by a test; `run` and the two faces are 240 more, and
-//! `a2m` with `agreement`, which shares keys and identities with the counters and nothing else, is 720.
+//! `a2m` with `agreement`, which shares keys and identities with the counters and nothing else, is 730.
 //!
 //! The crate has no allocation, no input or output, no clock and no randomness, so the very same
 //! code runs inside a process, a virtual machine or beside a hardware model. Callers hash their

@@ -40,6 +40,8 @@ impl HistoryLog {
                 }
             }
         }
+        // A batch that is shown to its clients is attested behind all that the call fills; replies go in the order of batches.
+        attested.sort_by_key(|(at, _)| *at);
         Ok(attested)
     }
 

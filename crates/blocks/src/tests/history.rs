@@ -169,13 +169,16 @@ pub(super) fn component() -> A2m<LogRoom, VolatileStore> {
     A2m::start(identity, Certifier::Mac(MacKey::new(&[3; 32])), VolatileStore, log_room([64; LOGS]))
 }
 
-/// Lets the component do whatever the account asks for.
-pub(super) fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>) {
+/// Lets the component do whatever the account asks for; the numbers that are attested, as they come.
+pub(super) fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>) -> Vec<Seq> {
+    let mut attested = Vec::new();
     while let Some((ticket, operations)) = log.calls() {
         let mut answers = Vec::new();
         component.call(&operations, |answer| answers.push(answer)).expect("room for it");
-        log.answered(ticket, answers).expect("the history of this replica");
+        let numbers = log.answered(ticket, answers).expect("the history of this replica");
+        attested.extend(numbers.into_iter().map(|(at, _)| at));
     }
+    attested
 }
 
 /// A replica that begins with what its own log says it executed, beside a component that may know less.

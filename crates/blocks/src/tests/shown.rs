@@ -34,7 +34,7 @@ fn batch(at: u64, frames: usize) -> Batch {
 }
 
 /// The account of an empty log in a group with so many clients, its component beside it.
-fn scene(count: u64) -> (HistoryLog, impl FnMut(&mut HistoryLog)) {
+fn scene(count: u64) -> (HistoryLog, impl FnMut(&mut HistoryLog) -> Vec<Seq>) {
     let mut component = component();
     let mut log = HistoryLog::new(GROUP);
     log.configured(&clients(count));
@@ -93,7 +93,8 @@ fn where_a_signature_costs_less_or_a_key_is_not_known_everybody_is_shown_it() {
     execute(&mut log, 2, &many[..32]);
     execute(&mut log, 3, &[1, 99]);
     execute(&mut log, 4, &[]);
-    obey(&mut log);
+    // Replies go as they are proven: in the order of the batches, by whatever each is.
+    assert_eq!(obey(&mut log), [Seq(1), Seq(2), Seq(3), Seq(4)]);
     assert_eq!(convinces(&log, 1, 7), (true, false), "33 clients");
     assert_eq!(convinces(&log, 2, 7), (false, true), "32 clients");
     assert_eq!(convinces(&log, 3, 1), (true, false), "one of them is unknown");
@@ -133,4 +134,15 @@ fn what_a_checkpoint_shows_is_signed_where_only_clients_were_shown_it() {
     assert_eq!(ready.len(), 1);
     assert_eq!(convinces(&kept.log, 1, 1), (false, true), "its client is shown what it was shown");
     assert!(kept.ready(Seq(0)).is_empty(), "once");
+    // One that is signed waits for one before it that is not yet, but not for one that is not wanted any more.
+    execute(&mut kept.log, 2, &[1]);
+    execute(&mut kept.log, 3, &[]);
+    obey(&mut kept.log, &mut component);
+    kept.due(Seq(2), Digest([7; 32]));
+    kept.due(Seq(3), Digest([7; 32]));
+    assert!(kept.clone().ready(Seq(2)).is_empty());
+    assert_eq!(kept.clone().ready(Seq(3)).len(), 1);
+    assert!(kept.ready(Seq(0)).is_empty());
+    obey(&mut kept.log, &mut component);
+    assert_eq!(kept.ready(Seq(0)).iter().map(|(at, ..)| at.0).collect::<Vec<_>>(), [2, 3]);
 }

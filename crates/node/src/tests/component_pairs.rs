@@ -4,8 +4,9 @@ use crate::component_pairs::{LinkComponentPairs, MOST_RENEWED};
 use std::collections::BTreeMap;
 use troth_auth::{ComponentPairs, HISTORY_LOG};
 use troth_trusted::a2m::{A2m, Answer, LOGS, Operation, slot_nonce};
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::{
-    Certifier, CounterValue, Epoch, Identity, MacKey, MacVerifier, SigningKey, VolatileStore, agreement,
+    Certifier, CounterValue, Epoch, Identity, MacKey, MacVerifier, SigningKey, VolatileStore,
 };
 use troth_trusted_host::log_room;
 use troth_types::{ComponentKey, Configuration, HostKeys, Member, ReplicaId};
@@ -29,7 +30,7 @@ fn convinced(pair: &MacVerifier, of: Identity, seed: u8) -> bool {
     let room = log_room([1; LOGS]);
     let mut component = A2m::start(of, Certifier::Signature(signing(seed)), VolatileStore, room);
     let (log, slot) = (HISTORY_LOG, CounterValue(1));
-    let (nonce, peer) = (slot_nonce(slot), agreement::peer(&SECRET));
+    let (nonce, peer) = (slot_nonce(slot), PeerKey::new(&SECRET).public());
     let asked = Operation::LookupFor { log, slot, nonce, peer };
     let Ok(Answer::Attested(made)) = component.one(asked) else { panic!("it answers") };
     made.verify_lookup(pair, &of, log, slot, &nonce).is_some()

@@ -1,7 +1,7 @@
 //! Homes in memory, with stores that survive a restart or fail on demand.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use troth_trusted::agreement::peer;
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::{
     Certifier, Epoch, Identity, Kept, MacKey, MacVerifier, SigningKey, State, Store, StoreFailed,
     TrustedCore, VolatileStore,
@@ -35,10 +35,11 @@ pub fn verifier(certifier: &Certifier) -> GroupVerifier {
 
 /// What checks, for the client with this X25519 private key, the MACs that the certifier's component makes for it.
 pub fn pair(certifier: &Certifier, secret: &[u8; 32]) -> MacVerifier {
+    let client = PeerKey::new(secret);
     match certifier {
-        Certifier::Mac(key) => key.verifier().shared_with(&peer(secret)),
+        Certifier::Mac(key) => key.verifier().shared_with(&client.public()),
         Certifier::Signature(key) => {
-            key.verifier().shared_with(secret).expect("a component's key is a point")
+            key.verifier().shared_with(&client).expect("a component's key is a point")
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use troth_trusted::agreement::peer;
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Digest, Epoch, Identity, MacKey, MacVerifier, Move, Moves,
     SigningKey, State, Store, StoreFailed, TrustedCore,
@@ -39,10 +39,11 @@ pub fn verifier(certifier: &Certifier) -> GroupVerifier {
 
 /// What checks, for the client with this X25519 private key, the MACs that the certifier's component makes for it.
 pub fn pair(certifier: &Certifier, secret: &[u8; 32]) -> MacVerifier {
+    let client = PeerKey::new(secret);
     match certifier {
-        Certifier::Mac(key) => key.verifier().shared_with(&peer(secret)),
+        Certifier::Mac(key) => key.verifier().shared_with(&client.public()),
         Certifier::Signature(key) => {
-            key.verifier().shared_with(secret).expect("a component's key is a point")
+            key.verifier().shared_with(&client).expect("a component's key is a point")
         }
     }
 }

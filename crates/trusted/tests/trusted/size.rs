@@ -39,5 +39,5 @@ fn the_line_counts_in_the_crate_documentation_hold() {
     .map(lines_of_code)
     .iter()
     .sum();
-    assert!(logs <= 720, "{logs} lines for attested logs");
+    assert!(logs <= 730, "{logs} lines for attested logs");
 }

@@ -6,7 +6,7 @@ use super::probe::{
 };
 use crate::conformance::certificates::altered_proofs;
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Nonce, Operation, Request};
-use troth_trusted::agreement::peer;
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::run::Tree;
 use troth_trusted::{Epoch, MacVerifier, RunProof};
 
@@ -46,7 +46,8 @@ pub(super) fn many_nonces(probe: &mut Probe<'_>) -> Seen<Outcome> {
 
 pub(super) fn for_one_client(probe: &mut Probe<'_>) -> Seen<Outcome> {
     probe.done(&[append(Q, 1, ONE), advance(Q, 4, START, OTHER)])?;
-    let keys = [[0x11; 32], [0x22; 32], [0x33; 32]].map(|secret| (peer(&secret), probe.shared_with(&secret)));
+    let keys = [[0x11; 32], [0x22; 32], [0x33; 32]]
+        .map(|secret| (PeerKey::new(&secret).public(), probe.shared_with(&secret)));
     for number in [1, 2, 4, 9] {
         let to_all = probe.attested(lookup(Q, number))?;
         for (index, (peer, key)) in keys.iter().enumerate() {

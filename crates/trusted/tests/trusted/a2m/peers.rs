@@ -3,11 +3,15 @@
 use super::*;
 use troth_trusted::a2m::Peer;
 use troth_trusted::a2m::peers::PEERS;
-use troth_trusted::agreement::peer;
+use troth_trusted::agreement::PeerKey;
 use troth_trusted::{MacVerifier, Proof, SigningKey};
 
 fn lookup_for(number: u128, peer: Peer) -> Operation {
     Operation::LookupFor { log: Q, slot: slot(number), nonce: Z, peer }
+}
+
+fn peer(secret: &[u8; 32]) -> Peer {
+    PeerKey::new(secret).public()
 }
 
 fn secret(client: u16) -> [u8; 32] {
@@ -57,7 +61,7 @@ fn a_lookup_for_one_client_convinces_this_client_alone() {
     assert_for_one(Certifier::Mac(mac_key()), |secret| mac_key().verifier().shared_with(&peer(secret)), many);
     let key = SigningKey::new(&[9; 32]);
     let public = key.verifier();
-    let key_of = |secret: &[u8; 32]| public.shared_with(secret).expect("a point");
+    let key_of = |secret: &[u8; 32]| public.shared_with(&PeerKey::new(secret)).expect("a point");
     assert_for_one(Certifier::Signature(key), key_of, 12);
     // The same client has another key with another component.
     let made = attested(
@@ -81,7 +85,7 @@ fn clients_whose_places_are_taken_share_their_own_keys_all_the_same() {
         all.push(attested(&mut a2m, lookup_for(1, client)).proof);
     }
     let made = attested(&mut a2m, lookup_for(1, peer(&secret(1))));
-    assert!(convinces(&public.shared_with(&secret(1)).expect("a point"), &made, 1));
+    assert!(convinces(&public.shared_with(&PeerKey::new(&secret(1))).expect("a point"), &made, 1));
     assert!(!all.contains(&made.proof), "each has a key of its own");
 }
 
@@ -91,7 +95,7 @@ fn bytes_that_are_nobody_s_key_are_answered_and_convince_no_client() {
     let key = SigningKey::new(&[9; 32]);
     let public = key.verifier();
     let mut a2m = component(Certifier::Signature(key));
-    let honest = public.shared_with(&secret(1)).expect("a point");
+    let honest = public.shared_with(&PeerKey::new(&secret(1))).expect("a point");
     let mut order_eight = [0; 32];
     order_eight[0] = 1;
     for nobody in [[0; 32], order_eight, [0xff; 32]] {
