@@ -16,11 +16,6 @@ pub(crate) fn too_large() -> Answer {
     Answer::Reply { zxid: 0, error: Code::MarshallingError.number(), body: Bytes::new() }
 }
 
-/// Whether a read shows nothing because it would show too much.
-fn is_too_long(answer: &Answer) -> bool {
-    matches!(answer, Answer::Reply { zxid, error, .. } if *zxid != 0 && *error == Code::MarshallingError.number())
-}
-
 impl Application for ZooKeeper {
     const SCANS: bool = true;
 
@@ -38,8 +33,8 @@ impl Application for ZooKeeper {
         while let Some((mut cx, operation)) = operations.next() {
             let mut work = Work::begin(self, state, &mut cx, count);
             let answer = if shows { work.execute(&operation) } else { work.execute_unless_shown(&operation) };
+            let weight = if work.is_too_long { MAX_SHOWN } else { 0 };
             count = Some(work.count());
-            let weight = if is_too_long(&answer) { MAX_SHOWN } else { 0 };
             operations.answer_weighing(answer.to_wire(), weight);
             shows = !operations.made_enough();
         }

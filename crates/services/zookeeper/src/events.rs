@@ -27,6 +27,8 @@ pub(crate) struct Events {
     counts: BTreeMap<i64, usize>,
     over: BTreeSet<Attachment>,
     work: usize,
+    /// Whether the operation does not happen where that is too much.
+    gives_up: bool,
 }
 
 impl Events {
@@ -43,6 +45,16 @@ impl Events {
     /// Whether it was too much work already.
     pub(crate) fn is_spent(&self) -> bool {
         self.work > MAX_WORK
+    }
+
+    /// The operation does not happen where telling of it is too much work.
+    pub(crate) fn give_up_when_spent(&mut self) {
+        self.gives_up = true;
+    }
+
+    /// Whether it is known that the operation does not happen.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.gives_up && self.is_spent()
     }
 
     /// Whether a session may be told no more.

@@ -37,7 +37,7 @@ pub use message::{
     Replied, Said, sealed,
 };
 pub use path::{MAX_PATH, MAX_STEPS};
-pub use request::{looks_at_one, only_reads};
+pub use request::{looks_at_one, may_be_long, only_reads};
 pub use service::ZooKeeper;
 pub use sessions::{MAX_GOES, MAX_WHO, MAX_WHO_BYTES};
 pub use tree::MAX_LOOKED;

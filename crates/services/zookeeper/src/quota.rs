@@ -101,6 +101,9 @@ pub(crate) fn count(transaction: &mut Transaction<'_, '_, '_>, path: &str, bytes
     transaction.keep(&stats, &node);
 }
 
+/// What each node counts for that is read, too.
+const READ: usize = 4;
+
 /// A node was created that may begin a quota. What it uses is counted node by node, so one transaction begins one of them.
 pub(crate) fn created(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> Result<(), Code> {
     if about(path, LIMITS).is_some() {
@@ -110,7 +113,10 @@ pub(crate) fn created(transaction: &mut Transaction<'_, '_, '_>, path: &str) -> 
             return Err(Code::QuotaExceeded);
         }
         // They are counted in one step.
-        reads::descendants(&transaction.changes.state(), of)?;
+        let mut may_be = transaction.counts / READ;
+        let below = reads::descendants(&transaction.changes.state(), of, &mut may_be);
+        transaction.counts = may_be * READ;
+        below?;
         let used = total(transaction, of);
         if let Ok(mut node) = find(transaction.changes, path) {
             node.data = transaction.put_data(path, Some(&node.data), Some(used.text()));

@@ -23,12 +23,24 @@ pub(crate) struct Reader<'a> {
     session: i64,
     who: &'a [Id],
     looked: Cell<usize>,
+    /// Nodes that may still be counted.
+    counts: Cell<usize>,
 }
 
 impl<'a> Reader<'a> {
     /// A session that has read nothing.
     pub(crate) fn of(session: &'a Session) -> Self {
-        Self { session: session.id, who: &session.who, looked: Cell::new(0) }
+        Self::counting(session, MAX_LOOKED)
+    }
+
+    /// The same, that counts no more than so many nodes.
+    pub(crate) fn counting(session: &'a Session, most: usize) -> Self {
+        Self { session: session.id, who: &session.who, looked: Cell::new(0), counts: Cell::new(most) }
+    }
+
+    /// How many nodes it may still count.
+    pub(crate) fn counts(&self) -> usize {
+        self.counts.get()
     }
 
     fn find(&self, view: &StateView<'_>, path: &str) -> Result<Node, Code> {
@@ -122,7 +134,10 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
         }
         Look::Descendants { path } => {
             readable(view, path, perms::READ, reader)?;
-            out.int(descendants(view, path)?);
+            let mut counts = reader.counts.get();
+            let below = descendants(view, path, &mut counts);
+            reader.counts.set(counts);
+            out.int(below?);
         }
         Look::Who => {
             out.length(reader.who.len());
@@ -139,14 +154,14 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
     Ok(out.finish())
 }
 
-/// How many nodes there are below one. No more are counted than one operation looks at.
-pub(crate) fn descendants(view: &StateView<'_>, path: &str) -> Result<i32, Code> {
+/// How many nodes there are below one. No more are counted than one operation looks at, and than still may be.
+pub(crate) fn descendants(view: &StateView<'_>, path: &str, may_be: &mut usize) -> Result<i32, Code> {
     let own = usize::from(path == ROOT);
+    let most = MAX_LOOKED.min(*may_be);
     let below = beginning(view, &keys::children(path)).chain(beginning(view, &keys::below_children(path)));
-    match below.take(MAX_LOOKED + own + 1).count() - own {
-        all if all > MAX_LOOKED => Err(Code::QuotaExceeded),
-        all => Ok(i32::try_from(all).unwrap_or(i32::MAX)),
-    }
+    let all = below.take(most + own + 1).count() - own;
+    *may_be = may_be.saturating_sub(all);
+    if all > most { Err(Code::QuotaExceeded) } else { Ok(i32::try_from(all).unwrap_or(i32::MAX)) }
 }
 
 /// The answer to several reads: each its own, or its own error. Where all together show or look at too much, there is none.

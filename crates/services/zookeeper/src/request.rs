@@ -348,6 +348,12 @@ pub fn only_reads(code: i32, body: &Bytes) -> bool {
     }
 }
 
+/// Whether a request shows a list that may be too long to be shown.
+#[must_use]
+pub fn may_be_long(code: i32, body: &Bytes) -> bool {
+    !looks_at_one(code) && matches!(read(code, body), Ok(Request::Look { .. } | Request::MultiRead(_)))
+}
+
 /// Whether requests with this code that change and watch nothing ([`only_reads`]) show one node, or who asks, and no list of
 /// nodes that could be long: they may stand together in one [`Operation::Reads`](crate::Operation::Reads).
 #[must_use]

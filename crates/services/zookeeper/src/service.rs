@@ -18,6 +18,11 @@ use troth_exec::{OpContext, State};
 use troth_types::{Time, Wire};
 
 mod due;
+mod frame;
+
+pub(crate) use frame::Count;
+use frame::Spent;
+pub use frame::{MAX_COUNTED, MAX_GIVEN_UP};
 
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,25 +57,6 @@ impl Default for ZooKeeper {
     }
 }
 
-/// The counters between the operations of a frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Count {
-    /// As they are now; the state has them again after [`Count::finish`].
-    now: Counters,
-    /// As the state has them.
-    written: Counters,
-}
-
-impl Count {
-    /// The end of the frame: nobody reads the counters from the state before.
-    pub(crate) fn finish(self, changes: &mut Changes<'_, '_>) {
-        if self.now != self.written {
-            self.now.keep(changes);
-        }
-        changes.apply();
-    }
-}
-
 /// One execution: the state as it is being changed, and what is told to whom.
 pub(crate) struct Work<'w, 'a, 's, 'e> {
     service: &'w ZooKeeper,
@@ -78,6 +64,9 @@ pub(crate) struct Work<'w, 'a, 's, 'e> {
     counters: Counters,
     /// As the state has them.
     written: Counters,
+    spent: Spent,
+    /// Whether a list was too long to be shown.
+    pub(crate) is_too_long: bool,
     now: u64,
     cx: &'w mut OpContext<'e>,
 }
@@ -95,8 +84,9 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         before: Option<Count>,
     ) -> Self {
         let mut changes = Changes::over(state);
-        if let Some(Count { now: counters, written }) = before {
-            return Self { service, changes, counters, written, now: cx.time.0, cx };
+        let now = cx.time.0;
+        if let Some(Count { now: counters, written, spent }) = before {
+            return Self { service, changes, counters, written, spent, is_too_long: false, now, cx };
         }
         let counters = Counters::of(&mut changes).unwrap_or_else(|| {
             let counters = Counters::default();
@@ -106,7 +96,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             changes.apply();
             counters
         });
-        Self { service, changes, counters, written: counters, now: cx.time.0, cx }
+        let spent = Spent::default();
+        Self { service, changes, counters, written: counters, spent, is_too_long: false, now, cx }
     }
 
     /// What was changed happens. The counters are not written yet: one operation may change them more than once.
@@ -116,7 +107,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
 
     /// The counters as the operation left them, for the next one.
     pub(crate) fn count(&self) -> Count {
-        Count { now: self.counters, written: self.written }
+        Count { now: self.counters, written: self.written, spent: self.spent }
     }
 
     /// Executes what a gateway says.
@@ -164,8 +155,11 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             events: &mut events,
             looked: 0,
             began_quota: false,
+            counts: MAX_COUNTED - self.spent.counted,
         };
-        match run(&mut transaction) {
+        let done = run(&mut transaction);
+        self.spent.counted = MAX_COUNTED - transaction.counts;
+        match done {
             Ok(done) => {
                 self.counters = Counters { zxid, ..counters };
                 self.keep();
@@ -239,7 +233,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 let session = self.hear(at);
                 let replies = session.and_then(|session| {
                     let reader = reads::Reader::of(&session);
-                    reads::each(&self.changes.state(), &reader, &reads)
+                    self.shown(reads::each(&self.changes.state(), &reader, &reads))
                 });
                 match replies {
                     Ok(replies) => Answer::Replies { zxid: self.counters.zxid, replies },
@@ -313,7 +307,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             Request::Look { look, watch } => self.look(session, &look, watch),
             Request::MultiRead(looks) => {
                 let reader = reads::Reader::of(&session);
-                reads::looks(&self.changes.state(), &reader, &looks)
+                self.shown(reads::looks(&self.changes.state(), &reader, &looks))
             }
             Request::Write(write) => {
                 let done =
@@ -385,6 +379,12 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         }
     }
 
+    /// Notes where what is read is too long to be shown: nothing else has this error here.
+    fn shown<T>(&mut self, answer: Result<T, Code>) -> Result<T, Code> {
+        self.is_too_long |= matches!(answer, Err(Code::MarshallingError));
+        answer
+    }
+
     fn watch(&mut self, mut session: Session, path: &str, bits: u8) -> Result<(), Code> {
         watches::add(&mut self.changes, &mut self.counters, &mut session, path, bits)?;
         session.keep(&mut self.changes);
@@ -392,8 +392,9 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     fn look(&mut self, session: Session, look: &Reading, watch: bool) -> Result<Bytes, Code> {
-        let reader = reads::Reader::of(&session);
-        let answer = reads::look(&self.changes.state(), &reader, look);
+        let reader = reads::Reader::counting(&session, MAX_COUNTED - self.spent.counted);
+        let answer = self.shown(reads::look(&self.changes.state(), &reader, look));
+        self.spent.counted = MAX_COUNTED - reader.counts();
         let (path, bits) = match look {
             Reading::Exists { path } | Reading::Data { path } => (path, DATA),
             Reading::Children { path, .. } => (path, CHILDREN),
@@ -409,13 +410,17 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     fn multi(&mut self, session: &Session, writes: &[Write]) -> Bytes {
-        let mut failed = (0, Code::RuntimeInconsistency);
+        if self.spent.given_up == MAX_GIVEN_UP {
+            return reads::none_done(writes.len(), 0, Code::QuotaExceeded);
+        }
+        let (mut failed, mut given_up) = ((0, Code::RuntimeInconsistency), false);
         let done = self.transact(|transaction| {
+            transaction.events.give_up_when_spent();
             let mut all = Vec::with_capacity(writes.len());
             for (number, write) in writes.iter().enumerate() {
                 match transaction.write(session.id, &session.who, write) {
                     Ok(_) if transaction.events.is_spent() => {
-                        failed = (number, Code::QuotaExceeded);
+                        (failed, given_up) = ((number, Code::QuotaExceeded), true);
                         return Err(Code::QuotaExceeded);
                     }
                     Ok(done) => all.push((code_of(write), done)),
@@ -427,6 +432,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Ok(all)
         });
+        self.spent.given_up += u32::from(given_up);
         match done {
             Ok(all) => reads::all_done(&all),
             Err(_) => reads::none_done(writes.len(), failed.0, failed.1),

@@ -191,9 +191,9 @@ pub(crate) fn attach(
     Ok((session, before))
 }
 
-/// Ends a session: its watches go, and its ephemeral nodes, or the first of very many; how many these were.
+/// Ends a session: its watches go, and its ephemeral nodes, or the first of very many; how many went.
 pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Session) -> usize {
-    watches::drop_all(transaction.changes, transaction.counters, &mut session);
+    let dropped = watches::drop_all(transaction.changes, transaction.counters, &mut session);
     let changes = &mut *transaction.changes;
     changes.remove(&keys::ends(session.ends, session.id));
     changes.remove(&keys::session(session.id));
@@ -203,7 +203,7 @@ pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Sess
         transaction.changes.put(&keys::leaving(session.id), Bytes::new());
         put_off(transaction.changes, transaction.now);
     }
-    taken
+    dropped + taken
 }
 
 /// The next ephemeral nodes of a session that is over go; how many.

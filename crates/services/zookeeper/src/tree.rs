@@ -31,6 +31,8 @@ pub(crate) struct Transaction<'t, 'a, 's> {
     pub(crate) looked: usize,
     /// Whether it began a quota.
     pub(crate) began_quota: bool,
+    /// Nodes that may still be counted.
+    pub(crate) counts: usize,
 }
 
 /// What one operation of it did.

@@ -135,14 +135,21 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// A session watches nothing any more.
-pub(crate) fn drop_all(changes: &mut Changes<'_, '_>, counters: &mut Counters, session: &mut Session) {
+/// A session watches nothing any more; how much it watched.
+pub(crate) fn drop_all(
+    changes: &mut Changes<'_, '_>,
+    counters: &mut Counters,
+    session: &mut Session,
+) -> usize {
+    let mut dropped = 0;
     for rest in changes.beginning(&keys::watches_of(session.id, "")) {
         let Ok(path) = std::str::from_utf8(&rest) else { continue };
         let before = bits_of(changes, path, session.id);
         put(changes, counters, path, session.id, before, 0);
+        dropped += 1;
     }
     session.watches = 0;
+    dropped
 }
 
 /// A client that connected anew watches these; of what happened since it saw the last
@@ -231,6 +238,9 @@ pub(crate) fn fire(
     for at in above {
         let own = at == change.path;
         for session in changes.watchers(at) {
+            if events.is_given_up() {
+                return;
+            }
             events.look(change.path);
             let bits = bits_of(changes, at, session);
             let ends = if own { bits & change.kind.ends() } else { 0 };

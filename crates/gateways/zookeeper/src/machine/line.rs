@@ -37,6 +37,8 @@ pub(super) struct Pending {
     pub(super) reads: bool,
     /// Whether, as a read, it may go in one operation with others.
     pub(super) gathers: bool,
+    /// Whether its answer may be a list that is too long to be shown.
+    pub(super) may_be_long: bool,
     /// Whether it may be executed again: it reads, and watches at most.
     pub(super) repeats: bool,
     /// Whether it goes by itself: with others its answer was too large.

@@ -85,7 +85,7 @@ impl Machine {
         {
             session.confirm(sent);
         }
-        self.expect(answers.iter().flatten());
+        self.expect(id, numbers, &answers);
         let mut over = false;
         for (at, (number, answer)) in numbers.iter().zip(answers).enumerate() {
             let fresh = self.known == 0;
@@ -199,12 +199,16 @@ impl Machine {
     }
 
     /// Learns from answers how large they are.
-    fn expect<'a>(&mut self, answers: impl Iterator<Item = &'a Answer>) {
-        for answer in answers {
-            // A list that is too long to be shown weighs as much for the group.
-            let too_much =
+    fn expect(&mut self, id: ConnectionId, numbers: &[u64], answers: &[Option<Answer>]) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        for (number, answer) in numbers.iter().zip(answers) {
+            let Some(answer) = answer else { continue };
+            // A list that is too long to be shown weighs as much for the group; what makes no sense is answered alike.
+            let refused =
                 matches!(answer, Answer::Reply { error, .. } if *error == Code::MarshallingError.number());
-            let bytes = if too_much { self.settings.limits.result_bytes } else { shown_bytes(answer) };
+            let too_long =
+                refused && connection.line.get_mut(*number).is_some_and(|pending| pending.may_be_long);
+            let bytes = if too_long { self.settings.limits.result_bytes } else { shown_bytes(answer) };
             self.expected = self.expected.max(bytes);
         }
     }

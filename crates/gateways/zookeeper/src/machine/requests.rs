@@ -6,7 +6,7 @@ use super::{ConnectionId, Machine, Output, Purpose, wire};
 use crate::Consistency;
 use bytes::Bytes;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Code, Operation, looks_at_one, only_reads, opcode};
+use troth_zookeeper::{Code, Operation, looks_at_one, may_be_long, only_reads, opcode};
 
 impl Machine {
     /// A packet of a client that has a session.
@@ -36,7 +36,7 @@ impl Machine {
         if code == opcode::SASL {
             return self.sasl(now, id, xid, packet.len(), &body);
         }
-        let reads = only_reads(code, &body);
+        let (reads, may_be_long) = (only_reads(code, &body), may_be_long(code, &body));
         let operation = Operation::Request { at, code, body }.to_wire();
         let ends = matches!(code, opcode::AUTH | opcode::CLOSE_SESSION);
         let mut pending = Pending {
@@ -47,6 +47,7 @@ impl Machine {
             operation,
             reads,
             gathers: reads && looks_at_one(code),
+            may_be_long,
             repeats: reads || reads_and_watches(code),
             alone: false,
             ends,

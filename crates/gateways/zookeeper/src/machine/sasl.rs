@@ -177,6 +177,7 @@ impl Machine {
             operation,
             reads: false,
             gathers: false,
+            may_be_long: false,
             repeats: false,
             alone: false,
             ends: true,

@@ -174,3 +174,17 @@ fn what_is_no_record_is_told_so_in_a_group_in_which_nothing_has_happened() {
     assert_eq!(world.ask(client, 2, opcode::GET_DATA, &wrong).0, error);
     assert_eq!(world.closed(client), None);
 }
+
+#[test]
+fn what_is_no_record_has_nobody_expect_long_answers() {
+    let (mut world, client) = world(10_000);
+    let wrong = bytes::Bytes::from_static(b"?");
+    for (xid, code) in [(1, opcode::GET_DATA), (2, opcode::GET_CHILDREN), (3, opcode::MULTI_READ)] {
+        assert_eq!(world.ask(client, xid, code, &wrong).0, Code::MarshallingError.number());
+    }
+    let mut burst = watches(9..12);
+    burst.push(request(12, opcode::SET_DATA, &set("/a", "other")));
+    world.burst(client, burst);
+    let sent: Vec<usize> = world.calls.iter().map(|call| call.operations.len()).collect();
+    assert_eq!(sent, [4]);
+}

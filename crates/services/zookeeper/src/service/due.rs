@@ -55,10 +55,10 @@ impl<'a, 's> Work<'_, 'a, 's, '_> {
         let Some(session) = Session::find(&mut self.changes, id) else {
             unreachable!("a session's end goes with it")
         };
-        let (gateway, at, watches) = (session.gateway, session.at(), session.watches as usize);
-        let nodes = self.go(|transaction| sessions::close(transaction, session));
+        let (gateway, at) = (session.gateway, session.at());
+        let gone = self.go(|transaction| sessions::close(transaction, session));
         self.cx.emit(gateway, Notice::Over(at).to_wire());
-        1 + watches + nodes
+        1 + gone
     }
 
     /// A transaction of the service's own, which nothing can stop.

@@ -10,14 +10,14 @@ use crate::watches::NOBODYS;
 use crate::{Code, Kind, MAX_LOOKED, MAX_WATCHES, opcode};
 use bytes::Bytes;
 
-fn add_watch(path: &str, mode: i32) -> Bytes {
+pub(super) fn add_watch(path: &str, mode: i32) -> Bytes {
     let mut out = Output::new();
     out.text(path).int(mode);
     out.finish()
 }
 
 /// A transaction of so many times the same operation, but for its header.
-fn times(count: usize, code: i32, body: &Bytes) -> Bytes {
+pub(super) fn times(count: usize, code: i32, body: &Bytes) -> Bytes {
     let mut out = Output::new();
     for _ in 0..count {
         out.int(code).boolean(false).int(-1).raw(body);
@@ -27,7 +27,7 @@ fn times(count: usize, code: i32, body: &Bytes) -> Bytes {
 }
 
 /// The operation at which a transaction failed, and why.
-fn failed(answer: &Bytes) -> Option<(usize, i32)> {
+pub(super) fn failed(answer: &Bytes) -> Option<(usize, i32)> {
     let mut input = Input::new(answer);
     let mut at = 0;
     while input.remaining() == answer.len() || at > 0 {

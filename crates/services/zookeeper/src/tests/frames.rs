@@ -1,7 +1,10 @@
 //! Operations of one frame are executed as if each had a frame of its own.
 
 use super::support::{create, secret, set, watching};
+use crate::events::{IDENTITY, LOOK, MAX_WORK};
+use crate::jute::Output;
 use crate::message::{Answer, Attachment, Operation, Said, sealed};
+use crate::service::{MAX_COUNTED, MAX_GIVEN_UP};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -127,4 +130,102 @@ fn a_frame_looks_at_no_more_lists_than_it_could_show() {
     assert_eq!(shown[10..], [(true, 0); 3], "what changes something happens, and what shows one node");
     let session = crate::sessions::Session::find(&mut &executor.state(), at.session).expect("a session");
     assert_eq!(session.watches, 1);
+}
+
+/// What makes no sense has the error of a list that is too long, and costs nothing: others' lists stand in the same frame.
+#[test]
+fn what_makes_no_sense_takes_nobody_s_room_for_lists() {
+    let (mut executor, at) = opened();
+    let request = |code, body| Operation::Request { at, code, body };
+    let senseless = vec![request(opcode::GET_CHILDREN, Bytes::new()); 10];
+    let list = request(opcode::GET_CHILDREN, watching("/", true));
+    let answers = answers(&run(&mut executor, vec![frame(2, &[senseless, vec![list]].concat())]));
+    let error = |answer: &Answer| match answer {
+        Answer::Reply { zxid, error, .. } => (*zxid != 0, *error),
+        other => panic!("answered with {other:?}"),
+    };
+    let errors: Vec<_> = answers.iter().map(error).collect();
+    assert_eq!(errors[..10], [(true, crate::Code::MarshallingError.number()); 10]);
+    assert_eq!(errors[10], (true, 0));
+}
+
+/// Counting what is below a node shows four bytes, and one frame may ask for it a thousand times.
+#[test]
+fn the_operations_of_a_frame_count_only_so_many_nodes_together() {
+    let (mut executor, at) = opened();
+    let request = |code, body| Operation::Request { at, code, body };
+    let path = |path: &str| {
+        let mut out = Output::new();
+        out.text(path);
+        out.finish()
+    };
+    run(&mut executor, vec![frame(2, &[request(opcode::CREATE, create("/d", "", 0))])]);
+    for number in 0..2 {
+        let child = |place| request(opcode::CREATE, create(&format!("/d/{number}-{place}"), "", 0));
+        run(&mut executor, vec![frame(3 + number, &(0..550).map(child).collect::<Vec<_>>())]);
+    }
+    let counts = vec![request(opcode::GET_ALL_CHILDREN_NUMBER, path("/d")); 1_000];
+    let others = [
+        request(opcode::CREATE, create("/zookeeper/quota/d", "", 0)),
+        request(opcode::CREATE, create("/zookeeper/quota/d/zookeeper_stats", "", 0)),
+        request(opcode::GET_DATA, watching("/d", false)),
+    ];
+    let errors = |executor: &mut Executor<ZooKeeper>, number, operations: &[Operation]| -> Vec<i32> {
+        let error = |answer: &Answer| match answer {
+            Answer::Reply { error, .. } => *error,
+            other => panic!("answered with {other:?}"),
+        };
+        answers(&run(executor, vec![frame(number, operations)])).iter().map(error).collect()
+    };
+    let too_much = crate::Code::QuotaExceeded.number();
+    let shown = errors(&mut executor, 5, &[counts, others.clone().into()].concat());
+    let most = MAX_COUNTED / 1_100;
+    assert!(shown[..most].iter().all(|error| *error == 0));
+    assert!(shown[most..1_000].iter().all(|error| *error == too_much));
+    assert_eq!(shown[1_000..], [0, too_much, 0], "a quota counts what it begins with");
+    // The next frame counts anew; each node for which a quota begins counts four times.
+    assert_eq!(errors(&mut executor, 6, &others[1..]), [0, 0]);
+    let again = [
+        request(opcode::DELETE, super::support::versioned("/zookeeper/quota/d/zookeeper_stats", -1)),
+        request(opcode::CREATE, create("/zookeeper/quota/d/zookeeper_stats", "", 0)),
+    ];
+    let shown = errors(&mut executor, 7, &vec![again; 500].concat());
+    let most = MAX_COUNTED / (4 * 1_100);
+    let begun = |range: core::ops::Range<usize>| shown[2 * range.start + 1..2 * range.end].iter().step_by(2);
+    assert!(begun(0..most).all(|error| *error == 0) && begun(most..500).all(|error| *error == too_much));
+}
+
+/// Transactions that are too much to tell, each given up when that is known, and no more of them than a few.
+#[test]
+fn a_frame_gives_up_only_so_many_transactions() {
+    let (mut executor, at) = opened();
+    let request = |code, body| Operation::Request { at, code, body };
+    let long = format!("/{}", "x".repeat(3_900));
+    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let opened = answers(&run(&mut executor, vec![frame(2, &vec![open; 100])]));
+    let sessions = opened.iter().map(|answer| match answer {
+        Answer::Attached { at, .. } => *at,
+        other => panic!("opening was answered with {other:?}"),
+    });
+    let mut watch = Output::new();
+    watch.text(&long).int(0);
+    let body = watch.finish();
+    let watches = sessions.map(|at| Operation::Request { at, code: opcode::ADD_WATCH, body: body.clone() });
+    let all = [vec![request(opcode::CREATE, create(&long, "", 0))], watches.collect()].concat();
+    run(&mut executor, vec![frame(3, &all)]);
+    let looks = MAX_WORK / (LOOK + long.len() + IDENTITY);
+    let changes = looks / 100 + 1;
+    let multi = request(opcode::MULTI, super::bounds::times(changes, opcode::SET_DATA, &set(&long, "x", -1)));
+    let one = request(opcode::SET_DATA, set(&long, "y", -1));
+    let frame = frame(4, &[vec![multi; MAX_GIVEN_UP as usize + 2], vec![one]].concat());
+    let answers = answers(&run(&mut executor, vec![frame]));
+    let failed = |answer: &Answer| match answer {
+        Answer::Reply { error: 0, body, .. } => super::bounds::failed(body),
+        other => panic!("answered with {other:?}"),
+    };
+    let failed: Vec<_> = answers.iter().map(failed).collect();
+    let (all, too_much) = (MAX_GIVEN_UP as usize, crate::Code::QuotaExceeded.number());
+    assert!(failed[..all].iter().all(|failed| *failed == Some((changes - 1, too_much))), "{failed:?}");
+    assert_eq!(failed[all..all + 2], [Some((0, too_much)); 2], "they are not tried");
+    assert_eq!(failed[all + 2], None, "a single change happens");
 }

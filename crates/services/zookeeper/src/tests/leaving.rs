@@ -1,6 +1,7 @@
 //! What goes by itself goes in bounded steps, however much it is.
 
 use super::support::{World, create, watching};
+use crate::events::MAX_EVENTS;
 use crate::message::{Answer, Notice, Operation};
 use crate::sessions::MAX_GOES;
 use crate::{Code, MAX_LOOKED, opcode};
@@ -135,4 +136,27 @@ fn nobody_counts_more_nodes_than_one_operation_looks_at() {
     let counted = count(&mut world).expect("as many as may be");
     assert_eq!(counted, Bytes::from((MAX_LOOKED as i32).to_be_bytes().to_vec()));
     world.read(at, opcode::EXISTS, watching("/a", false)).expect("others are served");
+}
+
+/// Sessions whose attachments ended watch nothing by their own word, whatever they have left: they go as others do.
+#[test]
+fn sessions_that_heard_too_much_go_together_when_their_time_is_over() {
+    let mut world = World::new();
+    let other = world.open(2);
+    world.create(other, "/a", "", 0);
+    let all: Vec<_> = (0..9).map(|_| world.open(1)).collect();
+    for at in &all {
+        world.well(*at, opcode::ADD_WATCH, super::bounds::add_watch("/a", 0));
+    }
+    let set = super::support::set("/a", "x", -1);
+    world.well(other, opcode::MULTI, super::bounds::times(MAX_EVENTS + 1, opcode::SET_DATA, &set));
+    let end = world.now + 30_000_000;
+    while world.entries(b's') > 1 {
+        assert!(world.now < end, "they end");
+        world.now += 1_000_000;
+        assert_eq!(world.run(2, &Operation::Touch(vec![other])), Answer::Over(vec![]));
+        world.deadline();
+        assert!([1, 10].contains(&world.entries(b's')), "all at once, and none before");
+    }
+    assert!(!next_batch(&mut world));
 }
