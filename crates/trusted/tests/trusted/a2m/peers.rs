@@ -1,7 +1,11 @@
 //! Attestations for single clients: whom they convince.
 
 use super::*;
+use curve25519_dalek::montgomery::MontgomeryPoint;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest as _, Sha256, Sha512};
 use troth_trusted::a2m::Peer;
+use troth_trusted::a2m::attestation::statement;
 use troth_trusted::a2m::peers::PEERS;
 use troth_trusted::agreement::PeerKey;
 use troth_trusted::{MacVerifier, Proof, SigningKey};
@@ -101,4 +105,28 @@ fn bytes_that_are_nobody_s_key_are_answered_and_convince_no_client() {
     for nobody in [[0; 32], order_eight, [0xff; 32]] {
         assert!(!convinces(&honest, &attested(&mut a2m, lookup_for(1, nobody)), 1));
     }
+}
+
+#[test]
+fn what_a_client_is_shown_is_the_mac_of_these_bytes_under_this_key() {
+    covers!("A2M-A5");
+    let (seed, client) = ([9; 32], secret(5));
+    let key = SigningKey::new(&seed);
+    let public = key.verifier().to_bytes();
+    let made = attested(&mut component(Certifier::Signature(key)), lookup_for(1, peer(&client)));
+    let mut scalar = [0; 32];
+    scalar.copy_from_slice(&Sha512::digest(seed)[..32]);
+    let shared = MontgomeryPoint(peer(&client)).mul_clamped(scalar).to_bytes();
+    let key = Sha256::digest([&b"troth-a2m-peers/v1"[..], &shared, &public, &peer(&client)].concat());
+    let mac = |key: &[u8], of: &[u8]| {
+        let whole =
+            <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("any key").chain_update(of).finalize();
+        Proof::Mac((*whole.as_bytes()).into())
+    };
+    assert_eq!(made.proof, mac(&key, &statement(&IDENTITY, &made.claim)));
+    let made = attested(&mut component(Certifier::Mac(mac_key())), lookup_for(1, peer(&client)));
+    let Proof::Mac(key) = mac(&[7; 32], &[&b"troth-a2m-peers/v1"[..], &peer(&client)].concat()) else {
+        panic!("a MAC")
+    };
+    assert_eq!(made.proof, mac(&key, &statement(&IDENTITY, &made.claim)));
 }
