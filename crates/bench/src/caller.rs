@@ -57,7 +57,7 @@ impl Belief {
             Protocol::Pbft => Acceptance::pbft(&group),
             Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
         };
-        let history = cluster.history().map(|history| (history, Arc::new(cluster.clone())));
+        let history = cluster.shared_history().map(|history| (history, Arc::new(cluster.clone())));
         Self { group, limits: cluster.limits, acceptance, history }
     }
 }

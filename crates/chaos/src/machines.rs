@@ -137,7 +137,7 @@ impl Machines {
             }
             Protocol::Pbft => Acceptance::pbft(&self.cluster.group),
         };
-        config.history = self.cluster.history_for(&secret.link);
+        config.history = self.cluster.history(&secret.link);
         Ok(config)
     }
 }

@@ -177,7 +177,7 @@ fn removed_among(layout: &Layout, known: &Known) -> String {
 
 /// How many replicas a client must be connected to: as many as must say the same to be believed.
 pub(crate) fn needed(cluster: &Cluster) -> usize {
-    troth_client::believed(&cluster.group, cluster.history().is_some())
+    troth_client::believed(&cluster.group, cluster.shared_history().is_some())
 }
 
 /// Why a client did not get through. A replica that refuses a client hangs up without a word, and seen from
@@ -251,7 +251,7 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
         Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&cluster.group),
         Protocol::Pbft => Acceptance::pbft(&cluster.group),
     };
-    config.history = cluster.history_for(&secret.link);
+    config.history = cluster.history(&secret.link);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     config.timing.deadline = micros(patience.answer);
     config.timing.unavailable_after = micros(patience.group);

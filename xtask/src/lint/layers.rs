@@ -19,7 +19,11 @@ const ANY: &[&str] = &["*"];
 
 const LAYERS: &[Layer] = &[
     Layer { place: "crates/types", ours: &[], others: &["bytes", "sha2", "thiserror"] },
-    Layer { place: "crates/trusted", ours: &[], others: &["sha2", "hmac", "ed25519-zebra"] },
+    Layer {
+        place: "crates/trusted",
+        ours: &[],
+        others: &["curve25519-dalek", "sha2", "hmac", "ed25519-zebra"],
+    },
     Layer { place: "crates/trusted-host", ours: &["troth-trusted"], others: &["libc", "sha2", "thiserror"] },
     Layer {
         place: "crates/trusted-process",

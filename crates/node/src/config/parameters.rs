@@ -60,10 +60,11 @@ impl Cluster {
     }
 
     /// What checks the places of requests in the replicas' histories, where replies prove them.
+    /// A client that is to believe replies needs its own, [`Cluster::history`]: components show most of them to it alone.
     /// Its clones remember together what they found good: clients of one process that share it check an attestation once,
     /// whichever of them it came to first.
     #[must_use]
-    pub fn history(&self) -> Option<History> {
+    pub fn shared_history(&self) -> Option<History> {
         if !crate::served::proves_replies(self.protocol) {
             return None;
         }
@@ -80,9 +81,9 @@ impl Cluster {
         Arc::new(LinkComponentPairs::new(&self.configuration(), link))
     }
 
-    /// [`Cluster::history`] for the client with this static private key, to which components prove what they hold by MACs.
+    /// [`Cluster::shared_history`] for the client with this static private key, to which components prove what they hold by MACs.
     #[must_use]
-    pub fn history_for(&self, link: &[u8; 32]) -> Option<History> {
-        self.history().map(|history| history.of_client(self.component_pairs(link)))
+    pub fn history(&self, link: &[u8; 32]) -> Option<History> {
+        self.shared_history().map(|history| history.of_client(self.component_pairs(link)))
     }
 }

@@ -138,11 +138,15 @@ pub(crate) fn permits(list: &[Acl], wanted: i32, who: &[Id]) -> bool {
     if who.iter().any(Id::is_super) {
         return true;
     }
-    let mut entries = list.iter().filter(|acl| acl.perms & wanted != 0);
+    let entries = list.iter().filter(|acl| acl.perms & wanted != 0);
     if entries.clone().any(|acl| acl.id.scheme == "world" && acl.id.id == "anyone") {
         return true;
     }
-    // Not each with each: lists and identities may be long.
+    // Not each with each: lists and identities may be long. All the world may not, whoever asks.
+    let mut entries = entries.filter(|acl| acl.id.scheme != "world").peekable();
+    if entries.peek().is_none() {
+        return false;
+    }
     let of = |address: &&Id| address.scheme == "ip";
     let addresses: Vec<IpAddr> = who.iter().filter(of).filter_map(|id| id.id.parse().ok()).collect();
     let others: BTreeSet<&Id> = who.iter().filter(|id| !of(id)).collect();

@@ -31,7 +31,7 @@ pub(crate) async fn come_back_lying(stage: &mut Stage) -> Result<String, Failure
     let truth = stage.model.get(key).cloned().ok_or_else(|| wrong(format!("{key} was never written")))?;
     let expected = Answer::Value { version: truth.0, value: truth.1 }.to_wire();
     // Where answers prove histories, a read without a nonce has none.
-    let manners = if stage.cluster.history().is_none() {
+    let manners = if stage.cluster.shared_history().is_none() {
         let said = once_it_answers(stage, honest, key).await?;
         stage
             .model

@@ -44,7 +44,7 @@ pub(crate) async fn session_of(dir: &Path, client: ClientId) -> Client {
     if cluster.protocol == Protocol::Pbft {
         config.acceptance = Acceptance::pbft(&cluster.group);
     }
-    config.history = cluster.history();
+    config.history = cluster.history(&secret.link);
     config.timing.read_wait = 5_000_000;
     Client::connect(config).await.expect("the group serves")
 }
