@@ -14,7 +14,7 @@ use troth_types::{
     AttestedRead, AttestedReply, Batch, Change, ChangeAnswer, ClientEntry, ClientId, ComponentKey,
     Configuration, Digest, Event, Frame, FrameDraft, FrameProof, GroupId, HistoryEnd, HostKeys, Member,
     OPERATOR, Place, Read, ReadReply, Refusal, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq,
-    StateFetch, StatePiece, Tag, Time, ToClient, ToReplica, View, Wire,
+    StateFetch, StatePiece, Tag, Time, ToClient, ToReplica, View, Wire, Wish,
 };
 
 /// The group of all samples.
@@ -101,7 +101,7 @@ pub(crate) fn to_replica() -> Vec<ToReplica> {
     };
     let recent = Read { least: Some(Seq(2)), ..read.clone() };
     vec![
-        ToReplica::Request { frame: frame(1, 1), full: true },
+        ToReplica::Request { frame: frame(1, 1), wish: Wish::Full },
         ToReplica::Read(read),
         ToReplica::Read(recent),
     ]

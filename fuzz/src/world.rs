@@ -21,7 +21,7 @@ use troth_trusted::{
 use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
 use troth_types::{
     ClientEntry, ClientId, ComponentKey, Configuration, Frame, Group, HostKeys, Member, OPERATOR, ReplicaId,
-    Time,
+    Time, Wish,
 };
 
 pub type App = Replica<MinBft, Executor<Kv>>;
@@ -181,7 +181,8 @@ impl World {
         let frame = samples::frame_of(client, number, vec![Bytes::copy_from_slice(steps.chunk())]);
         if let Ok(verified) = self.frames.verify(Arc::clone(&frame)) {
             self.known.push(frame);
-            self.input(Input::Requests(vec![Request { frame: verified, full: steps.one_in(2) }]));
+            let wish = [Wish::Usual, Wish::Full, Wish::Nothing][steps.below(3)];
+            self.input(Input::Requests(vec![Request { frame: verified, wish }]));
         }
     }
 

@@ -9,6 +9,7 @@ use troth_client::{Acceptance, ClientCore, Config, Output, Proven};
 use troth_node::config::{ClientSecret, Cluster, Protocol};
 use troth_types::{
     ClientId, Frame, FrameDraft, Group, Limits, ReplicaId, Reply, ReplyBody, Time, ToClient, ToReplica, Wire,
+    Wish,
 };
 
 /// What a client wants after a step.
@@ -45,6 +46,7 @@ pub(crate) struct Belief {
     group: Group,
     limits: Limits,
     acceptance: Acceptance,
+    primary_shows: bool,
     /// The histories, and the cluster by which each client has keys of its own with their components.
     history: Option<(History, Arc<Cluster>)>,
 }
@@ -58,7 +60,8 @@ impl Belief {
             Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&group),
         };
         let history = cluster.shared_history().map(|history| (history, Arc::new(cluster.clone())));
-        Self { group, limits: cluster.limits, acceptance, history }
+        let primary_shows = cluster.protocol.primary_shows();
+        Self { group, limits: cluster.limits, acceptance, primary_shows, history }
     }
 }
 
@@ -67,7 +70,7 @@ pub(crate) struct Replicated {
     core: ClientCore,
     servers: usize,
     /// The newest frame, which goes to every replica, and its encoding.
-    encoded: Option<(Arc<Frame>, bool, Bytes)>,
+    encoded: Option<(Arc<Frame>, Wish, Bytes)>,
 }
 
 impl Replicated {
@@ -82,28 +85,34 @@ impl Replicated {
         secret: &ClientSecret,
         authenticators: Option<Authenticators>,
     ) -> Self {
-        let Belief { group, limits, acceptance, history } = belief.clone();
+        let Belief { group, limits, acceptance, primary_shows, history } = belief.clone();
         let signer = Ed25519Signer::from_seed(secret.seed);
         // It reads nothing without having it ordered, so it makes no nonces.
         let history = history.map(|(history, cluster)| Proven {
             history: history.of_client(cluster.component_pairs(&secret.link)),
             session: [0; 32],
         });
-        let config =
-            Config { acceptance, limits, authenticators, history, ..Config::new(group, secret.client) };
+        let config = Config {
+            acceptance,
+            primary_shows,
+            limits,
+            authenticators,
+            history,
+            ..Config::new(group, secret.client)
+        };
         Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 
     fn encode(&mut self, message: &ToReplica, frames: &mut u64) -> Bytes {
-        let ToReplica::Request { frame, full } = message else { return message.to_wire() };
+        let ToReplica::Request { frame, wish } = message else { return message.to_wire() };
         match &self.encoded {
-            Some((known, known_full, bytes)) if Arc::ptr_eq(known, frame) && known_full == full => {
+            Some((known, known_wish, bytes)) if Arc::ptr_eq(known, frame) && known_wish == wish => {
                 bytes.clone()
             }
             _ => {
-                *frames += u64::from(!full);
+                *frames += u64::from(matches!(wish, Wish::Usual | Wish::Alone));
                 let bytes = message.to_wire();
-                self.encoded = Some((Arc::clone(frame), *full, bytes.clone()));
+                self.encoded = Some((Arc::clone(frame), *wish, bytes.clone()));
                 bytes
             }
         }
@@ -234,7 +243,7 @@ impl Caller for Plain {
         wants.failed.append(&mut self.failed);
         let window = usize::try_from(self.limits.client_window).unwrap_or(usize::MAX);
         while !self.waiting.is_empty() && self.flights.len() < window {
-            let message = ToReplica::Request { frame: Arc::new(self.frame()), full: false };
+            let message = ToReplica::Request { frame: Arc::new(self.frame()), wish: Wish::Usual };
             wants.frames += 1;
             wants.sends.push((0, message.to_wire()));
         }

@@ -11,6 +11,8 @@ struct Held {
     pending: bool,
     used: Seq,
     logged: bool,
+    /// Nobody else was sent it, as far as is known.
+    alone: bool,
 }
 
 /// Verified frames.
@@ -44,14 +46,20 @@ impl FrameStore {
     pub fn insert(&mut self, frame: VerifiedFrame, pending: bool) {
         let digest = frame.digest();
         let used = self.wanted.remove(&digest).map(|wanted| wanted.last).unwrap_or_default();
-        let held = self.frames.entry(digest).or_insert(Held { frame, pending: false, used, logged: false });
+        let held = self.frames.entry(digest).or_insert(Held {
+            frame,
+            pending: false,
+            used,
+            logged: false,
+            alone: false,
+        });
         held.pending |= pending;
     }
 
     /// Takes up a frame from the log.
     pub fn restore(&mut self, frame: VerifiedFrame) {
         let digest = frame.digest();
-        self.frames.insert(digest, Held { frame, pending: false, used: Seq(0), logged: true });
+        self.frames.insert(digest, Held { frame, pending: false, used: Seq(0), logged: true, alone: false });
     }
 
     /// The frame, if it is here.
@@ -99,6 +107,28 @@ impl FrameStore {
                 self.frames.remove(digest);
             }
         }
+    }
+
+    /// The most bytes of a frame that is shown with the batch that names it; a larger one is asked for by whoever lacks it.
+    const SHOWN_BYTES: usize = 4096;
+
+    /// This replica alone was sent this frame.
+    pub fn is_alone(&mut self, digest: &Digest) {
+        if let Some(held) = self.frames.get_mut(digest) {
+            held.alone = held.frame.size() <= Self::SHOWN_BYTES;
+        }
+    }
+
+    /// Of these frames, those that others must be shown, once.
+    pub fn to_show(&mut self, digests: &[Digest]) -> Vec<VerifiedFrame> {
+        let mut shown = Vec::new();
+        for digest in digests {
+            if let Some(held) = self.frames.get_mut(digest).filter(|held| held.alone) {
+                held.alone = false;
+                shown.push(held.frame.clone());
+            }
+        }
+        shown
     }
 
     /// Whether all of these frames are here.

@@ -31,6 +31,8 @@ struct Entry {
     named: bool,
     /// It is executed, and is to be ordered again.
     again: bool,
+    /// The primary itself showed it: what it waits since says nothing of that one.
+    by_primary: bool,
 }
 
 /// What the pool knows of a client.
@@ -165,6 +167,14 @@ impl RequestPool {
         }
     }
 
+    /// The primary itself showed this request, or, from `now` on, its client did.
+    pub fn came(&mut self, client: ClientId, number: u64, by_primary: bool, now: Time) {
+        let entry = self.entries.get_mut(&(client, number % self.window));
+        if let Some(entry) = entry.filter(|entry| entry.number == number && entry.by_primary != by_primary) {
+            (entry.by_primary, entry.at) = (by_primary, now);
+        }
+    }
+
     /// Whether this (client, number) is pending and executed.
     #[must_use]
     pub fn waits_again(&self, client: ClientId, number: u64) -> bool {
@@ -255,6 +265,7 @@ impl RequestPool {
             signed,
             named: false,
             again: false,
+            by_primary: false,
         };
         self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
@@ -268,7 +279,7 @@ impl RequestPool {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
         let account = self.forget(key, entry);
-        if (entry.signed || entry.named) && !entry.again {
+        if (entry.signed || entry.named) && !entry.again && !entry.by_primary {
             account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
             account.waits += 1;
         }
@@ -297,7 +308,7 @@ impl RequestPool {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
-            if !entry.again && !proposed(&entry.digest) {
+            if !entry.again && !entry.by_primary && !proposed(&entry.digest) {
                 let account = self.accounts.get_mut(&key.0).expect("as above");
                 account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
                 account.waits += 1;

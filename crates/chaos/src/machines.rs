@@ -137,6 +137,7 @@ impl Machines {
             }
             Protocol::Pbft => Acceptance::pbft(&self.cluster.group),
         };
+        config.primary_shows = self.cluster.protocol.primary_shows();
         config.history = self.cluster.history(&secret.link);
         Ok(config)
     }

@@ -34,6 +34,8 @@ pub struct Config {
     /// The keys that it shares with the replicas, where the group takes authenticators: what it sends first is then not
     /// signed, what it sends again is.
     pub authenticators: Option<Authenticators>,
+    /// Whether a primary shows the others what it alone was sent: small frames then go to it alone, as long as it does.
+    pub primary_shows: bool,
     /// Where replies prove the place of their request in the replicas' histories: how to check it. Then as many replicas
     /// must agree as make a quorum.
     pub history: Option<Proven>,
@@ -54,6 +56,7 @@ impl Config {
             events_seen: Some(0),
             hold_acknowledgements: false,
             authenticators: None,
+            primary_shows: false,
             history: None,
         }
     }
@@ -66,6 +69,12 @@ impl Config {
             return self.believed();
         }
         if self.history.is_some() { self.believed() } else { self.acceptance.reads }
+    }
+
+    /// How many answers to a frame are enough where all of them are right: where they may be tentative, a quorum's.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        if self.acceptance.tentative { self.group.quorum() } else { self.believed() }
     }
 
     /// How many replicas must say the same to be believed: enough for one of them to be correct, also where only histories

@@ -1,5 +1,7 @@
 //! The client as a pure machine.
 
+use crate::alone::Alone;
+use crate::asked::Reliance;
 use crate::budget::Budget;
 use crate::flight::Flight;
 use crate::inbox::Inbox;
@@ -14,7 +16,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::Signer;
-use troth_types::{Frame, FrameDraft, Read, ReplicaId, Seq, Time, ToReplica, View};
+use troth_types::{Frame, FrameDraft, Read, ReplicaId, Seq, Time, ToReplica, View, Wish};
 
 /// Marks the place that implements a rule of `docs/protocols/minbft.md` or `pbft.md`, for `cargo xtask paper`.
 macro_rules! rule {
@@ -79,6 +81,10 @@ pub struct ClientCore {
     pub(crate) pace: Pace,
     /// What each replica owes: results that it was to send and did not.
     pub(crate) debts: Vec<u32>,
+    /// Which replicas answer when they are asked, and only then.
+    pub(crate) reliance: Vec<Reliance>,
+    /// Whether the primary is sent frames that nobody else is.
+    pub(crate) alone: Alone,
     /// Until when nothing is sent without signature.
     pub(crate) signs_until: Time,
     /// Microseconds for which it signed everything, or does, the last time that it had to.
@@ -127,6 +133,8 @@ impl ClientCore {
             views: vec![View::default(); group.n()],
             pace: Pace::default(),
             debts: vec![0; group.n()],
+            reliance: vec![Reliance::default(); group.n()],
+            alone: Alone::default(),
             signs_until: Time::default(),
             signs_for: 0,
             confirmed: Seq::default(),
@@ -374,9 +382,24 @@ impl ClientCore {
                 operations,
             };
             let frame = Arc::new(self.prove(draft));
-            self.send_frame(&frame, false);
-            let pause = self.pace.resend_after(&self.config.timing);
-            let flight = Flight::new(&self.config.group, frame, shares, self.now, pause, self.inbox.told());
+            let alone = self.goes_alone(&frame);
+            let unasked = match alone {
+                Some(primary) => self.config.group.all().filter(|one| *one != primary).collect(),
+                None => self.need_not_answer(number),
+            };
+            let asked = self.config.group.all().filter(|one| !unasked.contains(one));
+            for to in asked.collect::<Vec<_>>() {
+                self.send_frame_to(to, &frame, if alone.is_some() { Wish::Alone } else { Wish::Usual });
+            }
+            for to in unasked.iter().filter(|_| alone.is_none()) {
+                self.send_frame_to(*to, &frame, Wish::Nothing);
+            }
+            let timing = &self.config.timing;
+            let pause = self.pace.resend_after(timing);
+            let rest_at = (!unasked.is_empty()).then(|| self.now.after(self.pace.rest_after(timing)));
+            let mut flight =
+                Flight::new(&self.config.group, frame, shares, self.now, pause, self.inbox.told());
+            (flight.unasked, flight.rest_at, flight.alone) = (unasked, rest_at, alone.is_some());
             self.flights.insert(number, flight);
         }
     }
@@ -390,16 +413,16 @@ impl ClientCore {
         self.next_number.checked_sub(window).is_none_or(|before| !self.flights.contains_key(&before))
     }
 
-    /// Sends a frame to all connected replicas.
-    pub(crate) fn send_frame(&mut self, frame: &Arc<Frame>, full: bool) {
+    /// Sends a frame to all connected replicas once more.
+    pub(crate) fn send_frame_again(&mut self, frame: &Arc<Frame>) {
         for to in self.config.group.all() {
-            self.send_frame_to(to, frame, full);
+            self.send_frame_to(to, frame, Wish::Full);
         }
     }
 
-    pub(crate) fn send_frame_to(&mut self, to: ReplicaId, frame: &Arc<Frame>, full: bool) {
+    pub(crate) fn send_frame_to(&mut self, to: ReplicaId, frame: &Arc<Frame>, wish: Wish) {
         if self.links.is_up(to) {
-            let message = ToReplica::Request { frame: Arc::clone(frame), full };
+            let message = ToReplica::Request { frame: Arc::clone(frame), wish };
             self.outputs.push_back(Output::Send { to, message });
         }
     }

@@ -69,6 +69,14 @@ pub(crate) struct Flight {
     pub(crate) first_at: Option<Time>,
     pub(crate) resend_at: Time,
     pub(crate) pause: u64,
+    /// Those that were told that no answer is wanted, or nothing at all.
+    pub(crate) unasked: Vec<ReplicaId>,
+    /// When they are asked all the same.
+    pub(crate) rest_at: Option<Time>,
+    /// Whether it was sent to the primary alone.
+    pub(crate) alone: bool,
+    /// Whether they were.
+    pub(crate) asked_the_rest: bool,
     /// Whether it was sent more than once, to anybody.
     pub(crate) sent_again: bool,
     /// Agreed on by f+1 distinct replicas; then the frame was executed, once, with this outcome.
@@ -105,6 +113,10 @@ impl Flight {
             first_at: None,
             resend_at: now.after(pause),
             pause,
+            unasked: Vec::new(),
+            rest_at: None,
+            alone: false,
+            asked_the_rest: false,
             sent_again: false,
             agreed: None,
             results: None,
@@ -230,6 +242,22 @@ impl Flight {
     /// Whether a replica has said nothing of this frame.
     pub(crate) fn is_silent(&self, replica: ReplicaId) -> bool {
         self.words.word(replica).is_none()
+    }
+
+    /// Whether a replica has refused it.
+    pub(crate) fn has_refused(&self, replica: ReplicaId) -> bool {
+        self.refusals.word(replica).is_some()
+    }
+
+    /// Whether a replica said what was agreed.
+    pub(crate) fn has_agreed(&self, replica: ReplicaId) -> bool {
+        let agreed = self.agreed.as_ref().map(|agreed| agreed.vote);
+        self.words.word(replica).is_some_and(|word| Some(word.vote) == agreed)
+    }
+
+    /// When something is to be done about it.
+    pub(crate) fn due_at(&self) -> Time {
+        self.rest_at.map_or(self.resend_at, |at| at.min(self.resend_at))
     }
 
     /// Whether the results are here, or those that this replica gives.

@@ -3,6 +3,8 @@
 //! no clock and no socket. The simulator and the async front run the same one.
 #![forbid(unsafe_code)]
 
+mod alone;
+mod asked;
 mod ballot;
 mod budget;
 mod config;

@@ -29,6 +29,11 @@ impl Pace {
         self.backed_off = 0;
     }
 
+    /// What an answer usually takes.
+    pub(crate) fn usual(&self) -> u64 {
+        self.smoothed
+    }
+
     /// A frame is sent again, as nobody knows what became of it.
     pub(crate) fn in_vain(&mut self, timing: &Timing) {
         self.backed_off = self.resend_after(timing).saturating_mul(2);
@@ -39,6 +44,13 @@ impl Pace {
         let usual = self.smoothed.saturating_add(4 * self.deviation);
         let most = timing.resend_first.saturating_mul(MOST);
         usual.max(self.backed_off).clamp(timing.resend_first, most.max(timing.resend_first))
+    }
+
+    /// The pause before those are asked that were told to be silent: soon after the others usually answer.
+    pub(crate) fn rest_after(&self, timing: &Timing) -> u64 {
+        let usual = self.smoothed.saturating_add(3 * self.deviation).max(timing.full_wait / 4);
+        let latest = self.resend_after(timing);
+        if self.smoothed == 0 { latest / 2 } else { usual.min(latest / 4 * 3) }
     }
 
     /// The pause from when it is agreed what happened to when what is missing is asked for.

@@ -50,6 +50,8 @@ impl ClientCore {
         *view = (*view).max(reply.view);
         let number = reply.number;
         let group = self.config.group;
+        let silent = self.flights.get(&number).is_none_or(|flight| flight.is_silent(from));
+        self.has_answered(from, number, silent);
         let Some(flight) = self.flights.get_mut(&number) else {
             if !matches!(backing, Backing::Tentative) {
                 self.standings.heard_late(from, &reply);
@@ -66,7 +68,7 @@ impl ClientCore {
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
         }
-        let Some(agreed) = &flight.agreed else { return };
+        let Some(agreed) = &flight.agreed else { return self.ask_the_rest_if_in_vain(number) };
         let events_up_to = agreed.events_up_to;
         self.confirmed = self.confirmed.max(agreed.seq);
         let after = (true, flight.results.is_some());
@@ -109,7 +111,8 @@ impl ClientCore {
             let course = self.course(share.ticket, |moments, now| {
                 moments.course(Way::Ordered, flight.sent_at, flight.first_at, now)
             });
-            let course = self.naming(course, |replica| flight.is_silent(replica));
+            let course = self
+                .naming(course, |replica| flight.is_silent(replica) && !flight.unasked.contains(&replica));
             self.finish(share.ticket, Ok(own), course);
         }
     }
@@ -132,6 +135,7 @@ impl ClientCore {
         let mut flight = self.flights.remove(&number)?;
         flight.drop_bodies(&self.config.group, &mut self.budget);
         flight.settle(&self.config.group, &mut self.standings);
+        self.learn_whom_to_ask(&flight);
         if !flight.sent_again {
             self.pace.took(self.now.0.saturating_sub(flight.sent_at.0));
         }
@@ -238,7 +242,7 @@ impl ClientCore {
             return;
         }
         let error = match flight.on_refusal(&self.config, from, refusal.reason) {
-            None => return,
+            None => return self.ask_the_rest_if_in_vain(refusal.number),
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
             Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,
             Some(RefusalReason::TooOld) => ClientError::TooOld,

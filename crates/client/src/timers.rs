@@ -3,7 +3,7 @@
 use crate::core::{ClientCore, Stage};
 use crate::{ClientError, Course, Ticket};
 use std::sync::Arc;
-use troth_types::{ReplicaId, Time};
+use troth_types::{ReplicaId, Time, Wish};
 
 /// What a replica owes for each result that was to come from it and was waited for in vain: so many answers in
 /// time, before it is waited for again.
@@ -24,6 +24,7 @@ impl ClientCore {
         self.expire_tickets();
         self.give_up_reads();
         self.resend_frames();
+        self.ask_late();
         self.nudge();
     }
 
@@ -33,7 +34,7 @@ impl ClientCore {
         // Tickets and reads are numbered in the order of their deadlines: each waits equally long.
         let ticket = self.tickets.first_key_value().map(|(_, pending)| pending.deadline);
         let read = self.reads.first_key_value().map(|(_, read)| read.give_up_at);
-        let frame = self.flights.values().map(|flight| flight.resend_at).min();
+        let frame = self.flights.values().map(|flight| flight.due_at()).min();
         let unavailable = self
             .links
             .too_few_since()
@@ -48,7 +49,16 @@ impl ClientCore {
     /// connected, so that its operations stay known as not executed.
     pub fn on_connection(&mut self, now: Time, replica: ReplicaId, up: bool) {
         self.advance(now);
-        if !self.config.group.contains(replica) || !self.links.set(self.now, replica, up) {
+        if !self.config.group.contains(replica) {
+            return;
+        }
+        let is_new = self.links.set(self.now, replica, up);
+        if !up {
+            // Whoever was asked and is gone answers nothing.
+            let numbers: Vec<u64> = self.flights.keys().copied().collect();
+            numbers.into_iter().for_each(|number| self.ask_the_rest_if_lost(number, replica));
+        }
+        if !is_new {
             return;
         }
         let mut frames: Vec<_> = self.flights.values().map(|flight| Arc::clone(&flight.frame)).collect();
@@ -58,7 +68,7 @@ impl ClientCore {
         }
         self.flights.values_mut().for_each(|flight| flight.sent_again = true);
         for frame in frames {
-            self.send_frame_to(replica, &frame, true);
+            self.send_frame_to(replica, &frame, Wish::Full);
         }
     }
 
@@ -152,6 +162,9 @@ impl ClientCore {
         let mut in_vain = false;
         for number in due {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
+            self.reliance.iter_mut().enumerate().for_each(|(at, one)| one.hears_nothing(flight, at));
+            flight.rest_at = None;
+            flight.asked_the_rest |= !std::mem::take(&mut flight.unasked).is_empty();
             let designated = self.config.group.designated(self.config.client, number);
             if flight.lacks_results() && flight.is_silent(designated) && !flight.is_hastened() {
                 owes(&mut self.debts, designated);
@@ -162,7 +175,7 @@ impl ClientCore {
             {
                 flight.resend_at = self.now.after(self.pace.full_after(&self.config.timing).max(1));
                 let frame = Arc::clone(&flight.frame);
-                self.send_frame_to(one, &frame, true);
+                self.send_frame_to(one, &frame, Wish::Full);
                 continue;
             }
             in_vain |= flight.agreed.is_none();
@@ -176,7 +189,7 @@ impl ClientCore {
             }
             let Some(flight) = self.flights.get(&number) else { continue };
             let frame = Arc::clone(&flight.frame);
-            self.send_frame(&frame, true);
+            self.send_frame_again(&frame);
         }
         if in_vain {
             self.pace.in_vain(&self.config.timing);
@@ -201,7 +214,7 @@ impl ClientCore {
         self.nudge_at = None;
         self.nudge_pause = self.nudge_pause.saturating_mul(2).min(self.config.timing.resend_longest);
         if let Some(frame) = self.latest.clone().filter(|_| self.flights.is_empty()) {
-            self.send_frame(&frame, true);
+            self.send_frame_again(&frame);
         }
         self.watch_for_gaps();
     }

@@ -74,6 +74,9 @@ pub trait Agreement: Clone + Debug + Eq {
     /// How many kinds of messages there are, where the first byte of one is its kind, from 0. A later release
     /// may send others.
     const MESSAGE_KINDS: u8 = u8::MAX;
+    /// Whether a primary shows the others what its clients sent to it alone: f+1 answers are enough then, and those whose
+    /// turn it is give them.
+    const PRIMARY_SHOWS: bool = false;
     /// Whether the replies of a batch wait for what proves its place, and what was answered before is ordered anew where
     /// its proof is gone.
     const PROVES_REPLIES: bool = false;
@@ -106,6 +109,15 @@ pub trait Agreement: Clone + Debug + Eq {
     /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
     /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
+    /// Clients' frames that this replica alone was sent: whoever proposes them shows them to the others.
+    fn on_requests_alone(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        self.on_requests(cx, frames);
+    }
+    /// Clients' frames that another replica shows.
+    fn on_shown(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let _ = from;
+        self.on_requests(cx, frames);
+    }
     /// Clients' frames that are executed and whose clients want their place proven anew: to be ordered again. Only where
     /// [`Self::PROVES_REPLIES`].
     fn on_requests_again(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {

@@ -3,10 +3,10 @@
 use crate::replica::Outputs;
 use crate::{
     Agreement, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
-    ReplyProof, Request, VerifiedFrame,
+    ReplyProof, Request, VerifiedFrame, rule,
 };
 use troth_types::{
-    AttestedReply, ClientId, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient,
+    AttestedReply, ClientId, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient, Wish,
 };
 
 /// Bytes of replies to one batch that are held as they are.
@@ -42,7 +42,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     pub(crate) fn answer(&mut self, ordered: &Ordered, outcome: &mut Outcome, out: &mut Outputs<A, X>) {
         let executed = std::mem::take(&mut outcome.replies);
         if !A::PROVES_REPLIES {
-            out.extend(executed.into_iter().map(|reply| Output::Client(self.reply(reply, false))));
+            for reply in executed {
+                rule!("MINBFT-N13");
+                if !self.unasked.take(reply.client, reply.number) {
+                    out.push(Output::Client(self.reply(reply, false)));
+                }
+            }
             return;
         }
         let mut replies = Vec::with_capacity(outcome.done.len());
@@ -79,7 +84,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let renewed = self.execution.configuration().renewed_at(seq);
         for reply in proven {
             if let Some(place) = places.of(reply.client, reply.number) {
+                let unasked = self.unasked.take(reply.client, reply.number);
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);
+                if unasked && wants_all.is_none() {
+                    continue;
+                }
                 if let Some(events_seen) = wants_all {
                     let events = self.execution.events_after(reply.client, events_seen);
                     out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
@@ -108,6 +117,17 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         seq <= self.execution.committed()
     }
 
+    /// A replica shows a frame that its client may have sent to the primary alone: whose turn it is answers, and others when
+    /// the client asks them.
+    fn answer_in_turn(&mut self, frame: &VerifiedFrame) {
+        let (client, number) = (frame.client(), frame.number());
+        let mut turns = self.group.turns(client, number).take(self.group.weak());
+        let news = A::PRIMARY_SHOWS && !turns.any(|one| one == self.me);
+        if news && self.execution.is_new(client, number) && self.agreement.frame(&frame.digest()).is_none() {
+            self.unasked.note(client, number);
+        }
+    }
+
     /// Frames that another replica shows. Where replies are proven it may wait for one that is executed: for a proof that is
     /// gone, or that its client could not get enough of.
     pub(crate) fn on_frames(
@@ -119,6 +139,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     ) {
         let (mut new, mut again, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for frame in frames {
+            self.answer_in_turn(&frame);
             // What is ordered of a removed client does nothing: it may complete a batch, and no more. Neither may what is
             // not signed: whoever shows it may have spoilt the tags of others.
             let removed = self.execution.configuration().is_removed(frame.client());
@@ -134,7 +155,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             kind.push(frame);
         }
         if !new.is_empty() {
-            self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
+            self.step(env, out, |agreement, cx| agreement.on_shown(cx, from, new));
         }
         if !again.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_shown_again(cx, from, again));
@@ -172,17 +193,32 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     pub(crate) fn on_requests(&mut self, env: Env, requests: Vec<Request>, out: &mut Outputs<A, X>) {
-        let (mut new, mut again, mut repeated) = (Vec::new(), Vec::new(), 0);
-        for Request { frame, full } in requests {
+        let (mut new, mut alone, mut again, mut repeated) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for Request { frame, wish } in requests {
             let (client, number) = (frame.client(), frame.number());
+            let (full, unasked) = (wish == Wish::Full, wish == Wish::Nothing);
             if self.execution.configuration().is_removed(client) {
+                self.unasked.forget(client);
                 out.push(refuse(client, number, false, RefusalReason::Removed));
                 continue;
             }
             match self.execution.lookup(client, number) {
                 // What it knows of the client may be as wrong as the rest of its state.
                 Lookup::Executed(_) | Lookup::ResultGone(_) | Lookup::TooOld if self.repair.is_some() => {}
-                Lookup::New => new.push(frame),
+                Lookup::New => {
+                    if unasked {
+                        self.unasked.note(client, number);
+                    } else {
+                        self.unasked.take(client, number);
+                    }
+                    if wish == Wish::Alone { &mut alone } else { &mut new }.push(frame);
+                }
+                // It came the other way round, by those that others showed it to, and was answered then if it was.
+                Lookup::Executed(reply) if unasked => {
+                    if !self.is_final(reply.seq) {
+                        new.push(frame);
+                    }
+                }
                 Lookup::Executed(reply) if A::PROVES_REPLIES => {
                     if self.prove_again(*reply, frame.events_seen(), full, out) {
                         again.push(frame);
@@ -211,13 +247,17 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if !new.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
         }
+        if !alone.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests_alone(cx, alone));
+        }
         if !again.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_requests_again(cx, again));
         }
     }
 
     pub(crate) fn on_repeated(&mut self, repeated: Repeated, out: &mut Outputs<A, X>) {
-        let Repeated { client, number, events_seen, full } = repeated;
+        let Repeated { client, number, events_seen, wish } = repeated;
+        let full = wish == Wish::Full;
         if self.execution.configuration().is_removed(client) {
             return out.push(refuse(client, number, false, RefusalReason::Removed));
         }
@@ -226,6 +266,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             return;
         }
         match self.execution.lookup(client, number) {
+            Lookup::Executed(_) if wish == Wish::Nothing => {}
             Lookup::Executed(reply) if A::PROVES_REPLIES => {
                 // Where that is not enough its frame comes, too.
                 self.prove_again(*reply, events_seen, full, out);

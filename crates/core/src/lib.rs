@@ -24,6 +24,7 @@ mod replica;
 mod room;
 mod rule;
 mod transfer;
+mod unasked;
 
 pub use agreement::{Agreement, Reached, Start, Status};
 pub use cx::Cx;

@@ -8,7 +8,7 @@ use troth_trusted::a2m::{self, LogId, Nonce, Operation, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
     ClientId, Configuration, Digest, Frame, GroupId, Malformed, Read, Reader, ReplicaId, Seq, StateFetch,
-    StatePiece, Time, ToClient, Wire, put_list,
+    StatePiece, Time, ToClient, Wire, Wish, put_list,
 };
 
 /// The most frames in one answer; a bound for the decoder.
@@ -90,8 +90,8 @@ pub struct Repeated {
     pub number: u64,
     /// The events that the client has seen.
     pub events_seen: u64,
-    /// It asks for the full result from everybody.
-    pub full: bool,
+    /// What it wants of this replica.
+    pub wish: Wish,
 }
 
 /// A client's frame, from the client.
@@ -99,8 +99,8 @@ pub struct Repeated {
 pub struct Request {
     /// The frame.
     pub frame: VerifiedFrame,
-    /// The client asks for the full result from everybody.
-    pub full: bool,
+    /// What the client wants of this replica.
+    pub wish: Wish,
 }
 
 /// Something that happened to a machine. Everything in it that could be forged was verified.

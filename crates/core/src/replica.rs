@@ -6,7 +6,7 @@ use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
     PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, repetitions::Repetitions,
-    transfer::Transfer,
+    transfer::Transfer, unasked::Unasked,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct Replica<A: Agreement, X: Execution> {
     pub(crate) stable: Seq,
     /// Of frames that were asked for again: under which batch they are answered.
     pub(crate) repeated: Repetitions,
+    /// Frames whose clients ask others for the answer.
+    pub(crate) unasked: Unasked,
 }
 
 impl<A: Agreement, X: Execution> PartialEq for Replica<A, X> {
@@ -100,6 +102,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             held: BTreeMap::new(),
             stable: Seq(0),
             repeated: Repetitions::default(),
+            unasked: Unasked::default(),
         }
     }
 
@@ -176,8 +179,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     }
                 }
                 Effect::ShowFrames { to, frames } => {
-                    let frames = frames.into_iter().map(troth_auth::Verified::into_inner).collect();
-                    out.push(Output::Peer { to, message: PeerMessage::Frames(frames) });
+                    let mut frames = frames.into_iter().map(troth_auth::Verified::into_inner).peekable();
+                    while frames.peek().is_some() {
+                        let some = frames.by_ref().take(MAX_FRAMES).collect();
+                        out.push(Output::Peer { to, message: PeerMessage::Frames(some) });
+                    }
                 }
                 Effect::Deliver(ordered) => self.deliver(env, &ordered, &mut more, out),
                 Effect::DeliverTentatively { ordered, view } => {

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Stopped};
 use troth_core::{Agreement, Env, Execution, Input, Repeated, Request};
-use troth_types::Read;
+use troth_types::{Read, Wish};
 
 /// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
 /// is small and its answer need not be: a read of large values, a repetition of an old request.
@@ -54,11 +54,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 // First requests are answered when they have been ordered, and are ordered together where they
                 // stay together; one that asks for everything is answered at once where it can be.
                 Asked::Request(first) => {
-                    let alone = first.full;
+                    let alone = first.wish == Wish::Full;
                     let mut requests = vec![first];
                     while let Some(Asked::Request(next)) = self.asked.front()
                         && !alone
-                        && !next.full
+                        && next.wish != Wish::Full
                     {
                         requests.extend(self.asked.pop_front().and_then(Asked::request));
                     }

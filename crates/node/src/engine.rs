@@ -176,10 +176,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Item::Known(asked) => self.asked.push_back(asked),
                 Item::Read(read) => self.asked.push_back(Asked::Read(read)),
-                Item::Asked(client, number, full) => match verdicts.next().expect("one verdict per frame") {
+                Item::Asked(client, number, wish) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
                         self.counters.frames_verified += 1;
-                        self.asked.push_back(Asked::Request(Request { frame, full }));
+                        self.asked.push_back(Asked::Request(Request { frame, wish }));
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;

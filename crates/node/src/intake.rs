@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_auth::FrameError;
 use troth_core::{Agreement, Env, Execution, Input, PeerMessage, Repeated, Replica, Request, VerifiedFrame};
-use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire};
+use troth_types::{ClientId, Digest, Frame, Read, ReplicaId, Time, ToReplica, Wire, Wish};
 
 /// Client signatures checked in one turn. More would hold back what replicas wait for and let the
 /// whole group convoy.
@@ -39,7 +39,7 @@ pub(crate) enum Item<A: Agreement, X: Execution> {
     /// A client's read.
     Read(Read),
     /// The next frame of the batch, from its client.
-    Asked(ClientId, u64, bool),
+    Asked(ClientId, u64, Wish),
     /// What a client sent and needs no check: it is held, or executed.
     Known(Asked),
 }
@@ -83,12 +83,12 @@ impl Checked {
 
 /// What a client's frame is to a replica that holds it, verified, because others have shown it, or has executed it for
 /// good: a replica that lags behind what clients send must not check again what is done.
-fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, full: bool) -> Option<Asked> {
+fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, wish: Wish) -> Option<Asked> {
     let (client, number) = (frame.client(), frame.number());
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
-        return Some(Asked::Request(Request { frame, full }));
+        return Some(Asked::Request(Request { frame, wish }));
     }
-    let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), full });
+    let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), wish });
     // Where replies prove their place, one whose proof is forgotten is ordered again.
     let done = !A::PROVES_REPLIES && machine.is_done(client, number);
     done.then(repeated)
@@ -376,16 +376,16 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             bytes_left = bytes_left.saturating_sub(bytes.len());
             let mut charges = charges.borrow_mut();
             match ToReplica::from_wire(&bytes) {
-                Ok(ToReplica::Request { frame, full }) if frame.client() == client => {
+                Ok(ToReplica::Request { frame, wish }) if frame.client() == client => {
                     charges.asked(client, now, bytes.len());
-                    match known(machine, &frame, full) {
+                    match known(machine, &frame, wish) {
                         Some(known) => items.push(Item::Known(known)),
                         None if !machine.agreement().may_use(&frame) => {
                             self.counters.frames_refused += 1;
                             charges.useless(client, now, cost(bytes.len(), 0));
                         }
                         None => {
-                            items.push(Item::Asked(client, frame.number(), full));
+                            items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }
                     }

@@ -104,6 +104,10 @@ pub trait Protocol: Sized + 'static {
         let _ = literal;
         true
     }
+    /// Whether a primary shows the others what its clients sent to it alone.
+    fn primary_shows() -> bool {
+        false
+    }
     /// Which answers its clients believe.
     fn acceptance(group: &Group) -> Acceptance {
         Acceptance::hybrid(group)

@@ -251,6 +251,7 @@ fn config(cluster: &Cluster, secret: &ClientSecret, patience: Patience) -> Clien
         Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => Acceptance::hybrid(&cluster.group),
         Protocol::Pbft => Acceptance::pbft(&cluster.group),
     };
+    config.primary_shows = cluster.protocol.primary_shows();
     config.history = cluster.history(&secret.link);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     config.timing.deadline = micros(patience.answer);

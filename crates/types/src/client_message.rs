@@ -17,16 +17,32 @@ const MAX_RESULT_BYTES: usize = 1 << 26;
 /// From a client to a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToReplica {
-    /// Order this frame. With `full` the replica answers with the full result whoever is
-    /// designated: the client asks so when it retransmits.
+    /// Order this frame.
+    ///
+    /// On the wire one that wishes for no answer, and one that nobody else is sent, have kinds of their own, which releases
+    /// before them take for no messages.
     Request {
         /// The frame.
         frame: Arc<Frame>,
-        /// Answer in full.
-        full: bool,
+        /// What this replica is to answer.
+        wish: Wish,
     },
     /// Answer this read from the current state.
     Read(Read),
+}
+
+/// What a client wants of a replica that it sends a frame. Each replica is told for itself, and nobody signs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Wish {
+    /// The result where the replica is the designated one, else its digest.
+    #[default]
+    Usual,
+    /// The result, whoever is designated, and the events that the client lacks: for a frame that is sent again.
+    Full,
+    /// No answer, until the frame is sent again with another wish: enough others are asked.
+    Nothing,
+    /// The same as usual; and nobody else was sent the frame, so that a primary shows it to the others when it proposes it.
+    Alone,
 }
 
 /// A read that changes nothing, answered without ordering where enough replicas agree.
@@ -214,10 +230,14 @@ pub struct Refusal {
 impl Wire for ToReplica {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Request { frame, full } => {
+            Self::Request { frame, wish: wish @ (Wish::Nothing | Wish::Alone) } => {
+                out.push(if *wish == Wish::Nothing { 4 } else { 5 });
+                frame.encode(out);
+            }
+            Self::Request { frame, wish } => {
                 out.push(0);
                 frame.encode(out);
-                full.encode(out);
+                (*wish == Wish::Full).encode(out);
             }
             Self::Read(read) => {
                 out.push(match (&read.nonce, read.least) {
@@ -238,7 +258,13 @@ impl Wire for ToReplica {
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         match u8::decode(reader)? {
-            0 => Ok(Self::Request { frame: Wire::decode(reader)?, full: Wire::decode(reader)? }),
+            0 => {
+                let frame = Wire::decode(reader)?;
+                let wish = if bool::decode(reader)? { Wish::Full } else { Wish::Usual };
+                Ok(Self::Request { frame, wish })
+            }
+            4 => Ok(Self::Request { frame: Wire::decode(reader)?, wish: Wish::Nothing }),
+            5 => Ok(Self::Request { frame: Wire::decode(reader)?, wish: Wish::Alone }),
             kind @ 1..=3 => Ok(Self::Read(Read {
                 client: Wire::decode(reader)?,
                 number: Wire::decode(reader)?,

@@ -130,6 +130,12 @@ impl Group {
         ReplicaId(u16::try_from(index).expect("a remainder of a u16 fits a u16"))
     }
 
+    /// The replicas in the order in which they are asked for the outcome of a client's frame: the designated one first.
+    pub fn turns(&self, client: ClientId, number: u64) -> impl Iterator<Item = ReplicaId> + use<> {
+        let (first, n) = (self.designated(client, number).0, self.n() as u16);
+        (0..n).map(move |step| ReplicaId((first + step) % n))
+    }
+
     /// Whether the group has this replica.
     #[must_use]
     pub fn contains(&self, replica: ReplicaId) -> bool {

@@ -20,7 +20,7 @@ pub use attested_reply::{AttestedRead, AttestedReply, HistoryEnd, Place};
 pub use batch::Batch;
 pub use change::{Change, ChangeAnswer, Refused};
 pub use client_message::{
-    Event, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient, ToReplica,
+    Event, Read, ReadReply, Refusal, RefusalReason, Reply, ReplyBody, ToClient, ToReplica, Wish,
 };
 pub use codec::{Malformed, Reader, Wire, put_bytes, put_list};
 pub use configuration::{Admission, ClientEntry, ComponentKey, Configuration, HostKeys, Member, OPERATOR};

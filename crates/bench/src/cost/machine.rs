@@ -15,7 +15,7 @@ use troth_minbft::{Config, Message, MinBft, Timer};
 use troth_trusted::{Certifier, Epoch, Identity, MacKey, TrustedCore, VolatileStore};
 use troth_trusted_host::{InProcess, TrustedComponent};
 use troth_types::{
-    ClientId, Frame, FrameDraft, Group, GroupId, Limits, ReplicaId, Signature, Time, ToClient, Wire,
+    ClientId, Frame, FrameDraft, Group, GroupId, Limits, ReplicaId, Signature, Time, ToClient, Wire, Wish,
 };
 
 /// Batches before it is measured, and batches measured: several checkpoints.
@@ -139,7 +139,7 @@ impl Group3 {
         for replica in self.group.all() {
             let requests = frames
                 .iter()
-                .map(|frame| Request { frame: Verified::made_here(Arc::clone(frame)), full: false })
+                .map(|frame| Request { frame: Verified::made_here(Arc::clone(frame)), wish: Wish::Usual })
                 .collect();
             spent += self.step(replica, env, Input::Requests(requests));
         }

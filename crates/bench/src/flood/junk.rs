@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::{Authenticators, Ed25519Signer, Signer};
 use troth_types::{
-    ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Signature, Tag, ToReplica, Wire,
+    ClientId, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Signature, Tag, ToReplica, Wire, Wish,
 };
 
 /// Messages and digests heard that are remembered.
@@ -67,9 +67,9 @@ impl ClientJunk {
         Self { group, client, signer, kind, told: 0, number: 0, old: VecDeque::new() }
     }
 
-    fn request(&self, number: u64, signed: bool, full: bool) -> Bytes {
+    fn request(&self, number: u64, signed: bool, wish: Wish) -> Bytes {
         let frame = frame(self.group, self.client, number, signed.then_some(&self.signer));
-        ToReplica::Request { frame, full }.to_wire()
+        ToReplica::Request { frame, wish }.to_wire()
     }
 }
 
@@ -77,20 +77,24 @@ impl Junk for ClientJunk {
     fn next(&mut self) -> Bytes {
         self.told += 1;
         if self.kind == FloodKind::Forger {
-            return self.request(self.told, false, false);
+            return self.request(self.told, false, Wish::Usual);
         }
         let message = match self.told % 8 {
             0 | 1 => {
                 self.number += 1;
-                self.request(self.number, true, false)
+                self.request(self.number, true, Wish::Usual)
             }
             // As soon as it is asked for again and again, it is known.
             2 | 3 if !self.old.is_empty() => {
                 let at = usize::try_from(self.told).unwrap_or(0) % self.old.len();
                 return self.old[at].clone();
             }
-            2 | 3 => self.request(1, true, true),
-            4 | 5 => self.request(self.number + self.told, false, self.told.is_multiple_of(2)),
+            2 | 3 => self.request(1, true, Wish::Full),
+            4 | 5 => self.request(
+                self.number + self.told,
+                false,
+                [Wish::Full, Wish::Usual, Wish::Nothing][(self.told % 3) as usize],
+            ),
             6 => ToReplica::Read(Read {
                 client: self.client,
                 number: self.told,
@@ -149,7 +153,7 @@ impl PartialJunk {
 impl Junk for PartialJunk {
     fn next(&mut self) -> Bytes {
         let frame = Arc::new(self.frame());
-        ToReplica::Request { frame, full: false }.to_wire()
+        ToReplica::Request { frame, wish: Wish::Usual }.to_wire()
     }
 
     fn hear(&mut self, _: &Bytes) {}

@@ -61,6 +61,8 @@ pub struct ClientConfig {
     pub session: Session,
     /// Whether the group takes authenticators in the place of signatures (`auth = "mac"`).
     pub authenticators: bool,
+    /// Whether a primary of the group's protocol shows the others what it alone was sent.
+    pub primary_shows: bool,
     /// How to check the places of requests in the replicas' histories, where replies prove them.
     pub history: Option<History>,
     /// The pause before the second attempt to reach a replica; doubles up to
@@ -92,6 +94,7 @@ impl ClientConfig {
             bounds: Bounds::DEFAULT,
             session: Session::Fresh,
             authenticators: false,
+            primary_shows: false,
             history: None,
             reconnect_first: Duration::from_millis(50),
             reconnect_longest: Duration::from_secs(2),
@@ -139,6 +142,7 @@ impl ClientConfig {
             first_number,
             events_seen,
             hold_acknowledgements: true,
+            primary_shows: self.primary_shows,
             authenticators: self.authenticators.then(|| self.keys()),
         })
     }

@@ -1,5 +1,6 @@
 //! A client and the replicas it talks to, by hand.
 
+mod asked;
 mod events;
 mod lies;
 mod proof;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use troth_auth::ModelSigner;
 use troth_types::{
     ClientId, Event, Frame, Group, GroupId, Read, ReadReply, Refusal, RefusalReason, ReplicaId, Reply,
-    ReplyBody, Seq, Time, ToClient, ToReplica, View,
+    ReplyBody, Seq, Time, ToClient, ToReplica, View, Wish,
 };
 
 const CLIENT: ClientId = ClientId(7);
@@ -91,8 +92,8 @@ impl Scene {
         let mut seen = Seen::default();
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Send { to, message: ToReplica::Request { frame, full } } => {
-                    seen.frames.push((to, frame, full));
+                Output::Send { to, message: ToReplica::Request { frame, wish } } => {
+                    seen.frames.push((to, frame, wish == Wish::Full));
                 }
                 Output::Send { to, message: ToReplica::Read(read) } => seen.reads.push((to, read)),
                 Output::Done { ticket, result, .. } => {

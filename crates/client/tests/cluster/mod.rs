@@ -12,7 +12,7 @@ use troth_client::front::{ClientConfig, ReplicaAddress};
 use troth_link::{Identity, LinkReader, LinkWriter, PeerId, Settings};
 use troth_types::{
     ClientId, Event, Group, GroupId, Limits, ReadReply, ReplicaId, Reply, ReplyBody, Seq, ToClient,
-    ToReplica, View, Wire,
+    ToReplica, View, Wire, Wish,
 };
 
 const CLIENT: ClientId = ClientId(5);
@@ -201,8 +201,8 @@ fn answer(
         }
     };
     match message {
-        ToReplica::Request { frame, full } => {
-            let number = frame.number();
+        ToReplica::Request { frame, wish } => {
+            let (number, full) = (frame.number(), wish == Wish::Full);
             let (seq, results, events_up_to) = service.order(number, &frame.draft().operations);
             let from = if full { frame.events_seen() } else { *told };
             let mut answers: Vec<_> = service

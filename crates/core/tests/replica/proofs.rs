@@ -2,7 +2,7 @@
 
 use crate::proving::{CLIENT, Done, One, Step, frame};
 use troth_core::{Input, Output, Repeated};
-use troth_types::{RefusalReason, ReplicaId, ToClient};
+use troth_types::{RefusalReason, ReplicaId, ToClient, Wish};
 
 #[test]
 fn replies_wait_for_their_proof_and_not_for_ever() {
@@ -24,7 +24,7 @@ fn what_is_executed_is_told_from_what_is_new_and_who_wants_it_again() {
     let mut one = One::new();
     let show = |one: &mut One, number| one.input(Input::Frames(ReplicaId(1), vec![frame(number)]));
     let ask = |one: &mut One, number| {
-        one.input(Input::Requests(vec![troth_core::Request { frame: frame(number), full: false }]))
+        one.input(Input::Requests(vec![troth_core::Request { frame: frame(number), wish: Wish::Usual }]))
     };
     show(&mut one, 1);
     ask(&mut one, 2);
@@ -44,8 +44,8 @@ fn what_lost_its_result_is_ordered_again_for_replicas_and_refused_to_its_client(
     for number in 1..=2 {
         assert!(one.input(Input::Frames(ReplicaId(1), vec![frame(number)])).is_empty());
         assert!(one.0.is_done(CLIENT, number));
-        let request = troth_core::Request { frame: frame(number), full: false };
-        let again = Repeated { client: CLIENT, number, events_seen: 0, full: false };
+        let request = troth_core::Request { frame: frame(number), wish: Wish::Usual };
+        let again = Repeated { client: CLIENT, number, events_seen: 0, wish: Wish::Usual };
         for asked in [Input::Requests(vec![request]), Input::Repeated(again)] {
             let refusals = one.outputs(asked).into_iter().filter_map(|output| match output {
                 Output::Client(ToClient::Refusal(refusal)) => Some((refusal.number, refusal.reason)),

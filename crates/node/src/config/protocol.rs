@@ -166,6 +166,12 @@ impl Protocol {
         })
     }
 
+    /// Whether a primary shows the others what its clients sent to it alone.
+    #[must_use]
+    pub fn primary_shows(self) -> bool {
+        self == Self::MinBft
+    }
+
     /// A group of this many replicas.
     pub(super) fn group(self, id: GroupId, replicas: u16) -> Result<Group, GroupError> {
         match self {

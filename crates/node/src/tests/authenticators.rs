@@ -17,7 +17,7 @@ use troth_kv::Null;
 use troth_pbft::{Message, Pbft, PrePrepare, Vote};
 use troth_types::{
     Batch, ClientId, Digest, Frame, FrameDraft, FrameProof, GroupId, ReplicaId, Seq, Tag, Time, ToReplica,
-    View, Wire,
+    View, Wire, Wish,
 };
 
 /// Replica 1 of a fresh group that takes authenticators, the group's name, and what client 1 signs with.
@@ -89,7 +89,7 @@ fn what_comes_again_of_a_tentative_batch_is_checked() {
     hears_of(&mut engine, 2, PeerMessage::Protocol(Message::Prepare(vote)));
     let again = |engine: &mut Engine<Pbft, Executor<Null>>, events_seen| {
         let inbox = Inbox::new();
-        let request = ToReplica::Request { frame: signed(events_seen), full: true };
+        let request = ToReplica::Request { frame: signed(events_seen), wish: Wish::Full };
         inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
         let before = engine.counters.frames_verified;
         engine.turn(&inbox).expect("goes on");

@@ -24,7 +24,7 @@ use troth_kv::Null;
 use troth_minbft::{COUNTER, MinBft};
 use troth_trusted::{CounterId, CounterValue, Identity, Resumed, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
-use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, ToReplica, Wire};
+use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, ToReplica, Wire, Wish};
 
 /// A component that outlives its replica, with what it keeps.
 #[derive(Clone)]
@@ -145,7 +145,7 @@ impl Machine {
             operations: vec![Bytes::copy_from_slice(&self.asked.to_be_bytes())],
         };
         let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
-        ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false }.to_wire()
+        ToReplica::Request { frame: Arc::new(draft.sign(signature)), wish: Wish::Usual }.to_wire()
     }
 
     /// Starts, orders so many batches one at a time, and crashes.

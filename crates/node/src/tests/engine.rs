@@ -25,7 +25,7 @@ use troth_minbft::MinBft;
 use troth_trusted::a2m::{Answer as LogAnswer, LogId, Operation};
 use troth_trusted::{CounterValue, Epoch, Identity, Refusal, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
-use troth_types::{ClientId, FrameDraft, Read, ReplicaId, Seq, ToReplica, Wire};
+use troth_types::{ClientId, FrameDraft, Read, ReplicaId, Seq, ToReplica, Wire, Wish};
 
 /// The files of a fresh group, as replica 0 and client 1 read them.
 pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
@@ -189,7 +189,7 @@ fn durable_with(
         operations: vec![Bytes::from_static(b"x")],
     };
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
-    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
+    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), wish: Wish::Usual };
     let inbox = Inbox::new();
     inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
     (engine, slow, desk, inbox)

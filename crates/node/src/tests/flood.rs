@@ -15,7 +15,7 @@ use troth_exec::Executor;
 use troth_kv::Null;
 use troth_minbft::{Message, MinBft, Status};
 use troth_types::{
-    ClientId, Digest, FrameDraft, ReplicaId, Seq, Signature, StateFetch, ToReplica, View, Wire,
+    ClientId, Digest, FrameDraft, ReplicaId, Seq, Signature, StateFetch, ToReplica, View, Wire, Wish,
 };
 
 const FLOODER: Party = Party::Replica(ReplicaId(1));
@@ -92,7 +92,7 @@ fn a_replica_that_repeats_frames_is_not_read_from_for_a_while() {
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
     let frame = Arc::new(draft.sign(signature));
     let inbox = Inbox::new();
-    let request = ToReplica::Request { frame: Arc::clone(&frame), full: false };
+    let request = ToReplica::Request { frame: Arc::clone(&frame), wish: Wish::Usual };
     inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.counters.frames_verified, 1);
@@ -167,7 +167,7 @@ fn a_client_whose_signatures_are_wrong_is_not_read_from_for_a_while() {
         let operations = vec![Bytes::from_static(b"x")];
         let draft =
             FrameDraft { group: cluster.group.id(), client: ClientId(1), number, events_seen: 0, operations };
-        ToReplica::Request { frame: Arc::new(draft.sign(Signature([7; 64]))), full: false }.to_wire()
+        ToReplica::Request { frame: Arc::new(draft.sign(Signature([7; 64]))), wish: Wish::Usual }.to_wire()
     };
     for number in 1..=4_000 {
         inbox.push(&lane, wrong(number));

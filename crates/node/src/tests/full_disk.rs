@@ -24,7 +24,7 @@ use troth_exec::{MerkleMap, Snapshot};
 use troth_kv::Null;
 use troth_trusted::{TrustedCore, VolatileStore};
 use troth_trusted_host::InProcess;
-use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, Time, ToReplica, Wire};
+use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, Time, ToReplica, Wire, Wish};
 
 const OWNER: Identity = Identity { group: [4; 32], replica: 0 };
 
@@ -183,7 +183,7 @@ fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
         operations: vec![Bytes::from_static(b"x")],
     };
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
-    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
+    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), wish: Wish::Usual };
     let inbox = Inbox::new();
     inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
 

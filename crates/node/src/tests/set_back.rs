@@ -23,7 +23,7 @@ use troth_kv::Null;
 use troth_minbft::{COUNTER, MinBft};
 use troth_trusted::{Identity, Resumed, TrustedCore, VolatileStore};
 use troth_trusted_host::{Answer, Call, InProcess, TrustedComponent};
-use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, ToReplica, Wire};
+use troth_types::{ClientId, FrameDraft, ReplicaId, Seq, ToReplica, Wire, Wish};
 
 /// All that was ever certified: digests by the values they stand under.
 type Ledger = Arc<Mutex<BTreeMap<u128, [u8; 32]>>>;
@@ -117,7 +117,7 @@ fn life(
         operations: vec![Bytes::from_static(operation)],
     };
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
-    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), full: false };
+    let request = ToReplica::Request { frame: Arc::new(draft.sign(signature)), wish: Wish::Usual };
     let inbox = Inbox::new();
     inbox.push(&inbox.lane(Party::Client(ClientId(1))), request.to_wire());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");

@@ -5,13 +5,14 @@ use crate::message::{Body, Message, Record};
 use crate::state::{MinBft, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, To, VerifiedFrame, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
 impl Agreement for MinBft {
     const NAME: &'static str = "minbft";
     const MESSAGE_KINDS: u8 = 5;
+    const PRIMARY_SHOWS: bool = true;
     type Body = Body;
     type Message = Message;
     type Timer = Timer;
@@ -65,7 +66,46 @@ impl Agreement for MinBft {
 
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         for frame in frames {
+            let (client, number) = (frame.client(), frame.number());
             self.admit(cx, frame);
+            rule!("MINBFT-P5");
+            self.pool.came(client, number, false, cx.now());
+        }
+        self.settle(cx);
+    }
+
+    fn on_requests_alone(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+        rule!("MINBFT-N14");
+        let passes_on = self.active() && !self.is_primary();
+        for frame in &frames {
+            let (client, number, digest) = (frame.client(), frame.number(), frame.digest());
+            let known = self.pool.has(client, number);
+            self.admit(cx, frame.clone());
+            self.frames.is_alone(&digest);
+            if passes_on && !known {
+                self.pool.came(client, number, true, cx.now());
+            }
+        }
+        if passes_on {
+            // Its client takes this one for the primary.
+            cx.show_frames(To::One(self.primary()), frames);
+        }
+        self.settle(cx);
+    }
+
+    fn on_shown(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
+        let by_primary = from == self.primary();
+        for frame in frames {
+            let (client, number) = (frame.client(), frame.number());
+            let (known, digest) = (self.pool.has(client, number), frame.digest());
+            self.admit(cx, frame);
+            if by_primary && !known {
+                rule!("MINBFT-P5");
+                self.pool.came(client, number, true, cx.now());
+            }
+            if self.is_primary() && !known {
+                self.frames.is_alone(&digest);
+            }
         }
         self.settle(cx);
     }

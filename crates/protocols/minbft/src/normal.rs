@@ -6,7 +6,7 @@ use crate::message::{Body, Certified, Commit, Prepare, Record};
 use crate::state::{MinBft, Verdict};
 use std::sync::Arc;
 use troth_blocks::Admitted;
-use troth_core::{Cx, Note, Ordered, Outcome, Reached, VerifiedFrame, rule};
+use troth_core::{Cx, Note, Ordered, Outcome, Reached, To, VerifiedFrame, rule};
 use troth_types::{Batch, Digest, Hasher, ReplicaId, Seq, Time};
 
 impl MinBft {
@@ -72,6 +72,11 @@ impl MinBft {
                 return;
             }
             self.frames.name(seq, &frames);
+            rule!("MINBFT-N14");
+            let alone = self.frames.to_show(&frames);
+            if !alone.is_empty() {
+                cx.show_frames(To::Others, alone);
+            }
             let batch = Batch { time: cx.wall(), frames };
             self.log_frames(cx, &batch.frames);
             self.committed = seq;

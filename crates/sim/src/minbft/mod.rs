@@ -42,6 +42,10 @@ impl Protocol for MinBftWorld {
     const NAME: &'static str = "minbft";
     const REPLACES: bool = true;
 
+    fn primary_shows() -> bool {
+        true
+    }
+
     fn group(f: u16) -> Group {
         Group::hybrid(GroupId(*b"simulated-minbft"), 2 * f + 1).expect("f is at least 1")
     }

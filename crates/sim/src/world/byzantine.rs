@@ -11,7 +11,7 @@ use std::sync::Arc;
 use troth_auth::{Authenticators, ModelSigner, Signer};
 use troth_kv::Operation;
 use troth_types::{
-    ClientId, Digest, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Time, ToReplica, Wire,
+    ClientId, Digest, Frame, FrameDraft, FrameProof, Group, Read, ReplicaId, Time, ToReplica, Wire, Wish,
 };
 use troth_zookeeper::Said;
 
@@ -144,7 +144,10 @@ impl ByzantineClient {
         let replicas: Vec<ReplicaId> = self.group.all().collect();
         let chosen = self.rng.subset(replicas.len());
         let hears = |replica: ReplicaId| chosen & (1 << replica.0) != 0;
-        let request = |frame: &Arc<Frame>, full| ToReplica::Request { frame: Arc::clone(frame), full };
+        let request = |frame: &Arc<Frame>, full| {
+            let wish = if full { Wish::Full } else { Wish::Usual };
+            ToReplica::Request { frame: Arc::clone(frame), wish }
+        };
         if self.spoils.is_some() {
             self.number += 1;
             let frame = self.frame(self.number, checks);

@@ -56,6 +56,8 @@ pub struct Client {
 pub struct Proofs {
     /// Which answers prove an outcome.
     pub acceptance: Acceptance,
+    /// Whether the primary is sent small frames that nobody else is.
+    pub primary_shows: bool,
     /// The keys it shares with the replicas, where it sends authenticators.
     pub authenticators: Option<Authenticators>,
     /// How it checks histories, where replies prove their place in one.
@@ -90,8 +92,16 @@ impl Client {
             deadline: options.client_deadline,
             unavailable_after: u64::MAX / 2,
         };
-        let Proofs { acceptance, authenticators, history } = proofs;
-        let config = Config { acceptance, limits, timing, authenticators, history, ..Config::new(group, id) };
+        let Proofs { acceptance, primary_shows, authenticators, history } = proofs;
+        let config = Config {
+            acceptance,
+            primary_shows,
+            limits,
+            timing,
+            authenticators,
+            history,
+            ..Config::new(group, id)
+        };
         Self {
             id,
             core: ClientCore::new(config, signer),

@@ -201,8 +201,8 @@ impl<P: Protocol> World<P> {
         }
         let input = match message {
             ToReplica::Request { frame, .. } if self.is_of_no_use(index, &frame) => return,
-            ToReplica::Request { frame, full } => match self.checks_of(index).verify(frame) {
-                Ok(frame) => Input::Requests(vec![Request { frame, full }]),
+            ToReplica::Request { frame, wish } => match self.checks_of(index).verify(frame) {
+                Ok(frame) => Input::Requests(vec![Request { frame, wish }]),
                 Err(_) => return,
             },
             ToReplica::Read(read) => Input::Read(read),

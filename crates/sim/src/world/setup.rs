@@ -143,7 +143,10 @@ impl<P: Protocol> World<P> {
             .map(ClientId)
             .map(|id| {
                 let acceptance = P::acceptance(&group);
-                let proofs = Proofs { acceptance, authenticators: tags(id), history: proven(id) };
+                // In every second seed everything goes to everybody.
+                let primary_shows = P::primary_shows() && options.seed.is_multiple_of(2);
+                let proofs =
+                    Proofs { acceptance, primary_shows, authenticators: tags(id), history: proven(id) };
                 Client::new(options, group, limits, id, client_signer(id), proofs, workload(id))
             })
             .collect();

@@ -28,7 +28,7 @@ fn round_trip<T: Wire + PartialEq + std::fmt::Debug>(value: &T) {
 fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
     round_trip(&frame());
     round_trip(&Batch { time: Time(5), frames: vec![Digest([1; 32]), Digest([2; 32])] });
-    round_trip(&ToReplica::Request { frame: Arc::new(frame()), full: true });
+    round_trip(&ToReplica::Request { frame: Arc::new(frame()), wish: Wish::Full });
     round_trip(&ToReplica::Read(Read {
         client: ClientId(1),
         number: 2,
@@ -241,7 +241,7 @@ fn what_is_kept_of_a_message_keeps_nothing_else_of_it() {
         least: None,
         operation: Bytes::from(vec![7; 100]),
     };
-    let request = ToReplica::Request { frame: Arc::new(frame), full: false };
+    let request = ToReplica::Request { frame: Arc::new(frame), wish: Wish::Usual };
     for message in [request, ToReplica::Read(read)] {
         let bytes = message.to_wire();
         let decoded = ToReplica::from_wire(&bytes).expect("our own");

@@ -22,7 +22,7 @@ use troth_trusted::{
 use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
 use troth_types::{
     Change, ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, FrameDraft, Group, GroupId,
-    HostKeys, Member, OPERATOR, ReplicaId, Seq, Time, ToClient, View, Wire,
+    HostKeys, Member, OPERATOR, ReplicaId, Seq, Time, ToClient, View, Wire, Wish,
 };
 
 /// What a test's hosts run.
@@ -213,7 +213,7 @@ pub(super) struct World {
     pub(super) sent: Vec<Flight>,
     filter: Filter,
     messages: MessageVerifier,
-    frames: FrameVerifier,
+    pub(super) frames: FrameVerifier,
 }
 
 fn signer(replica: ReplicaId) -> ModelSigner {
@@ -617,7 +617,7 @@ impl World {
     pub(super) fn request(&mut self, to: &[u16], frame: &Arc<Frame>) {
         let frame = self.frames.verify(frame.clone()).expect("clients sign well");
         for to in to {
-            self.input(r(*to), Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+            self.input(r(*to), Input::Requests(vec![Request { frame: frame.clone(), wish: Wish::Usual }]));
         }
         self.run();
     }
@@ -626,7 +626,7 @@ impl World {
     pub(super) fn requests(&mut self, to: u16, frames: &[Arc<Frame>]) {
         let request = |frame: &Arc<Frame>| {
             let frame = self.frames.verify(frame.clone()).expect("clients sign well");
-            Request { frame, full: false }
+            Request { frame, wish: Wish::Usual }
         };
         let requests = frames.iter().map(request).collect();
         self.input(r(to), Input::Requests(requests));
@@ -635,7 +635,7 @@ impl World {
 
     /// The client asks again for what may be executed.
     pub(super) fn repeat(&mut self, to: u16, client: u64, number: u64) {
-        let repeated = Repeated { client: ClientId(client), number, events_seen: 0, full: false };
+        let repeated = Repeated { client: ClientId(client), number, events_seen: 0, wish: Wish::Usual };
         self.input(r(to), Input::Repeated(repeated));
         self.run();
     }

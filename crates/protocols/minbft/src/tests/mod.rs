@@ -6,6 +6,7 @@ mod harness;
 mod journal;
 mod paper_bounds;
 mod paper_checkpoint;
+mod paper_clients;
 mod paper_counters;
 mod paper_epochs;
 mod paper_evidence;

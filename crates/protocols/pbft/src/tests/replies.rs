@@ -13,7 +13,7 @@ use troth_core::{
 use troth_exec::{Application, Executor, OpContext, State, StateView};
 use troth_types::{
     ClientId, FrameDraft, FrameProof, Group, GroupId, Limits, Read, RefusalReason, ReplyBody, Seq, Signature,
-    Tag, Time, ToClient, View,
+    Tag, Time, ToClient, View, Wish,
 };
 
 /// Holds one value; who writes it tells client 9.
@@ -96,7 +96,7 @@ impl One {
 
     fn prepare_of(&mut self, client: u64, seq: u64) -> Vec<ToClient> {
         let frame = write_of(client, seq);
-        let mut said = self.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+        let mut said = self.input(Input::Requests(vec![Request { frame: frame.clone(), wish: Wish::Usual }]));
         let batch = batch(&[&frame]);
         let vote = vote(client, seq);
         said.extend(self.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(seq), batch })));
@@ -127,12 +127,12 @@ impl One {
 
     /// The client that is told of every write asks once more for a write of its own.
     fn told_again(&mut self) -> Vec<ToClient> {
-        let repeated = Repeated { client: ClientId(9), number: 1, events_seen: 0, full: true };
+        let repeated = Repeated { client: ClientId(9), number: 1, events_seen: 0, wish: Wish::Full };
         self.input(Input::Repeated(repeated))
     }
 
     fn again(&mut self, number: u64) -> Vec<ToClient> {
-        let repeated = Repeated { client: ClientId(1), number, events_seen: 0, full: true };
+        let repeated = Repeated { client: ClientId(1), number, events_seen: 0, wish: Wish::Full };
         self.input(Input::Repeated(repeated))
     }
 }
@@ -282,7 +282,7 @@ fn reads_that_waited_for_the_same_batch_are_answered_a_few_at_a_time() {
         assert!(one.read_of(5, number, Some(1)).is_empty());
     }
     let frame = write_of(1, 1);
-    one.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+    one.input(Input::Requests(vec![Request { frame: frame.clone(), wish: Wish::Usual }]));
     one.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch: batch(&[&frame]) }));
     // It executes, and makes the answers, which wait for the batch to be final.
     let turns = one.turns(Input::Message(r(2), Verified::made_here(Message::Prepare(vote(1, 1)))));
@@ -339,7 +339,7 @@ fn tagged_and_signed(number: u64) -> (VerifiedFrame, VerifiedFrame) {
 
 /// The frame comes without signature, and its batch prepares here.
 fn prepare_tagged(one: &mut One, frame: &VerifiedFrame) -> Vote {
-    one.input(Input::Requests(vec![Request { frame: frame.clone(), full: false }]));
+    one.input(Input::Requests(vec![Request { frame: frame.clone(), wish: Wish::Usual }]));
     let batch = batch(&[frame]);
     let vote = Vote { view: View(0), seq: Seq(1), digest: batch.digest() };
     one.hear(0, Message::PrePrepare(PrePrepare { view: View(0), seq: Seq(1), batch }));
@@ -360,7 +360,7 @@ fn what_comes_again_while_it_may_be_undone_is_answered_and_waited_for() {
         if shown_by_another {
             one.input(Input::Frames(r(3), vec![signed.clone()]));
         } else {
-            let again = Request { frame: signed.clone(), full: true };
+            let again = Request { frame: signed.clone(), wish: Wish::Full };
             assert_eq!(told(&one.input(Input::Requests(vec![again]))), ["t1"]);
         }
         let pool = &one.0.agreement().pool;
@@ -369,7 +369,7 @@ fn what_comes_again_while_it_may_be_undone_is_answered_and_waited_for() {
             one.hear(from, Message::Commit(vote));
         }
         assert!(one.0.is_done(ClientId(1), 1) && one.0.agreement().pool.is_empty());
-        let again = Request { frame: signed.clone(), full: true };
+        let again = Request { frame: signed.clone(), wish: Wish::Full };
         assert_eq!(told(&one.input(Input::Requests(vec![again]))), ["r1"]);
         assert!(one.0.agreement().pool.is_empty());
     }
@@ -382,7 +382,7 @@ fn what_lost_its_result_while_it_may_be_undone_is_refused_and_waited_for() {
         // Room for the results of one write.
         let mut one = One::with(Limits { client_bytes: 12, ..SMALL.limits });
         let ((first, signed), (second, _)) = (tagged_and_signed(1), tagged_and_signed(2));
-        let asked = [&first, &second].map(|frame| Request { frame: frame.clone(), full: false });
+        let asked = [&first, &second].map(|frame| Request { frame: frame.clone(), wish: Wish::Usual });
         one.input(Input::Requests(asked.into()));
         let batch = batch(&[&first, &second]);
         let vote = Vote { view: View(0), seq: Seq(1), digest: batch.digest() };
@@ -393,7 +393,7 @@ fn what_lost_its_result_while_it_may_be_undone_is_refused_and_waited_for() {
         if shown_by_another {
             one.input(Input::Frames(r(3), vec![signed.clone()]));
         } else {
-            let said = one.input(Input::Requests(vec![Request { frame: signed.clone(), full: true }]));
+            let said = one.input(Input::Requests(vec![Request { frame: signed.clone(), wish: Wish::Full }]));
             assert!(
                 matches!(&said[..], [ToClient::Refusal(refusal)] if refusal.reason == RefusalReason::TooOld)
             );
