@@ -102,6 +102,8 @@ pub(crate) fn to_replica() -> Vec<ToReplica> {
     let recent = Read { least: Some(Seq(2)), ..read.clone() };
     vec![
         ToReplica::Request { frame: frame(1, 1), wish: Wish::Full },
+        ToReplica::Request { frame: frame(1, 1), wish: Wish::Nothing },
+        ToReplica::Request { frame: frame(1, 1), wish: Wish::Alone },
         ToReplica::Read(read),
         ToReplica::Read(recent),
     ]

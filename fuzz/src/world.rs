@@ -181,7 +181,7 @@ impl World {
         let frame = samples::frame_of(client, number, vec![Bytes::copy_from_slice(steps.chunk())]);
         if let Ok(verified) = self.frames.verify(Arc::clone(&frame)) {
             self.known.push(frame);
-            let wish = [Wish::Usual, Wish::Full, Wish::Nothing][steps.below(3)];
+            let wish = [Wish::Usual, Wish::Full, Wish::Nothing, Wish::Alone][steps.below(4)];
             self.input(Input::Requests(vec![Request { frame: verified, wish }]));
         }
     }

@@ -28,7 +28,9 @@ fn round_trip<T: Wire + PartialEq + std::fmt::Debug>(value: &T) {
 fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
     round_trip(&frame());
     round_trip(&Batch { time: Time(5), frames: vec![Digest([1; 32]), Digest([2; 32])] });
-    round_trip(&ToReplica::Request { frame: Arc::new(frame()), wish: Wish::Full });
+    for wish in [Wish::Usual, Wish::Full, Wish::Nothing, Wish::Alone] {
+        round_trip(&ToReplica::Request { frame: Arc::new(frame()), wish });
+    }
     round_trip(&ToReplica::Read(Read {
         client: ClientId(1),
         number: 2,
@@ -185,6 +187,17 @@ fn the_encodings_of_reads_are_pinned() {
     assert_eq!(read(Some(Digest([4; 32])), None), [&[2][..], &numbers, &[4; 32], &operation].concat());
     let least = [5, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(read(None, Some(Seq(5))), [&[3][..], &numbers, &least, &operation].concat());
+}
+
+/// Requests that releases before know look as they wrote them; those that they do not know look like none of theirs.
+#[test]
+fn the_encodings_of_wishes_are_pinned() {
+    let request = |wish| ToReplica::Request { frame: Arc::new(frame()), wish }.to_wire().to_vec();
+    let frame = frame().to_wire();
+    assert_eq!(request(Wish::Usual), [&[0][..], &frame, &[0]].concat());
+    assert_eq!(request(Wish::Full), [&[0][..], &frame, &[1]].concat());
+    assert_eq!(request(Wish::Nothing), [&[4][..], &frame].concat());
+    assert_eq!(request(Wish::Alone), [&[5][..], &frame].concat());
 }
 
 /// Wire formats are pinned: a change here is a new wire version.
