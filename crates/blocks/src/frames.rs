@@ -112,10 +112,18 @@ impl FrameStore {
     /// The most bytes of a frame that is shown with the batch that names it; a larger one is asked for by whoever lacks it.
     const SHOWN_BYTES: usize = 4096;
 
-    /// This replica alone was sent this frame.
-    pub fn is_alone(&mut self, digest: &Digest) {
-        if let Some(held) = self.frames.get_mut(digest) {
-            held.alone = held.frame.size() <= Self::SHOWN_BYTES;
+    /// This replica alone was sent this frame. Whether it is small enough to be shown.
+    pub fn is_alone(&mut self, digest: &Digest) -> bool {
+        let Some(held) = self.frames.get_mut(digest) else { return false };
+        held.alone = held.frame.size() <= Self::SHOWN_BYTES;
+        held.alone
+    }
+
+    /// Keeps a small frame that does not wait for execution until the next checkpoint is stable, or for as long as a batch
+    /// names it.
+    pub fn keep_for_now(&mut self, frame: VerifiedFrame) {
+        if frame.size() <= Self::SHOWN_BYTES {
+            self.insert(frame, false);
         }
     }
 

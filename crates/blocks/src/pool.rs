@@ -33,6 +33,8 @@ struct Entry {
     again: bool,
     /// The primary itself showed it: what it waits since says nothing of that one.
     by_primary: bool,
+    /// The primary showed another request that has no room for this one, and it was kept.
+    other: bool,
 }
 
 /// What the pool knows of a client.
@@ -40,9 +42,13 @@ struct Entry {
 struct Account {
     /// Bytes of its pending requests.
     bytes: usize,
-    /// Microseconds that its requests have waited for their proposal, and how many they were.
+    /// Microseconds that its requests waited for their proposal, and how many they were.
     waited: u64,
     waits: u64,
+    /// How many requests that the primary itself showed were executed since the last look.
+    shown: u64,
+    /// What its requests waited when that was last measured, and for how many looks that counts.
+    last: Option<(u64, u16)>,
 }
 
 /// The oldest pending requests: place in the order of arrival and digest.
@@ -55,11 +61,14 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The digests of all, those that are not executed first.
+    /// The digests of all, new ones first.
     pub fn digests(&self) -> impl Iterator<Item = &Digest> {
         self.new.iter().chain(&self.again).map(|(_, digest)| digest)
     }
 }
+
+/// For so many looks a client has a say by what it waited before, while the primary shows what it sends: a minute.
+const REMEMBERED: u16 = 240;
 
 /// Pending requests looked at to tell how long they have waited: enough for a typical one.
 const SAMPLED: usize = 1024;
@@ -175,6 +184,12 @@ impl RequestPool {
         }
     }
 
+    /// The primary showed a request for which the one in its slot leaves no room; whether it is the first such.
+    pub fn is_first_other(&mut self, client: ClientId, number: u64) -> bool {
+        let entry = self.entries.get_mut(&(client, number % self.window));
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.other, true))
+    }
+
     /// Whether this (client, number) is pending and executed.
     #[must_use]
     pub fn waits_again(&self, client: ClientId, number: u64) -> bool {
@@ -266,6 +281,7 @@ impl RequestPool {
             named: false,
             again: false,
             by_primary: false,
+            other: false,
         };
         self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
@@ -283,6 +299,7 @@ impl RequestPool {
             account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
             account.waits += 1;
         }
+        account.shown += u64::from(entry.by_primary);
         self.newest_proposed = self.newest_proposed.max(entry.at);
         Some(entry.digest)
     }
@@ -303,7 +320,8 @@ impl RequestPool {
 
     /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
     /// of these the middle one, so that no minority of the clients has a say; with it how many clients they were.
-    /// Those that wait still count with their age, but for those that `proposed` knows. `None` where nothing waited.
+    /// Those that wait still count with their age, but for those that `proposed` knows. A client of which the primary itself
+    /// showed everything since counts with what was last measured, so that few others do not become the middle. `None` where nothing waited.
     pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
@@ -314,8 +332,12 @@ impl RequestPool {
                 account.waits += 1;
             }
         }
-        let mut means: Vec<u64> =
-            self.accounts.values().filter_map(|account| account.waited.checked_div(account.waits)).collect();
+        let mean = |account: &mut Account| {
+            let measured = account.waited.checked_div(account.waits);
+            account.last = measured.map(|mean| (mean, REMEMBERED)).or(account.last);
+            measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
+        };
+        let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
         self.forget_waits();
         let middle = means.len().checked_sub(1)? / 2;
         Some((*means.select_nth_unstable(middle).1, means.len()))
@@ -324,12 +346,13 @@ impl RequestPool {
     /// Begins to measure anew.
     pub fn forget_waits(&mut self) {
         self.accounts.retain(|_, account| {
-            (account.waited, account.waits) = (0, 0);
-            account.bytes > 0
+            (account.waited, account.waits, account.shown) = (0, 0, 0);
+            account.last = account.last.and_then(|(mean, looks)| Some((mean, looks.checked_sub(1)?)));
+            account.bytes > 0 || account.last.is_some()
         });
     }
 
-    /// When the request came that came last of those that were proposed and executed.
+    /// When the request came that came last of those proposed and executed.
     #[must_use]
     pub fn newest_proposed(&self) -> Time {
         self.newest_proposed
@@ -453,8 +476,9 @@ impl RequestPool {
         for entry in self.entries.values_mut() {
             entry.proposed = carried(&entry.digest);
             entry.named = entry.proposed;
-            entry.at = now;
+            (entry.at, entry.by_primary) = (now, false);
         }
+        self.accounts.values_mut().for_each(|account| account.last = None);
         let waiting = self.entries.values().filter(|entry| !entry.proposed);
         (self.waiting, self.waiting_bytes) =
             waiting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));

@@ -7,7 +7,7 @@
 use crate::core::ClientCore;
 use crate::flight::Flight;
 use crate::pace::Pace;
-use troth_types::{Frame, ReplicaId, Time};
+use troth_types::{Frame, ReplicaId, Time, View};
 
 /// Marks the place that implements a rule of `docs/protocols/minbft.md`, for `cargo xtask paper`.
 macro_rules! rule {
@@ -21,7 +21,7 @@ const COMPARED: u64 = 16;
 /// Answers of either kind before they are compared.
 const LEAST: u32 = 8;
 /// Microseconds that are no difference.
-const NEAR: u64 = 2_000;
+const NEAR: u64 = 500;
 /// Microseconds for which everything goes to everybody, the first time and at most.
 const PAUSE: (u64, u64) = (1_000_000, 64_000_000);
 /// After so many frames that were answered in time the next pause is a short one.
@@ -82,30 +82,39 @@ impl Alone {
 
 impl ClientCore {
     /// The primary, where this frame is sent to it alone.
-    pub(crate) fn goes_alone(&self, frame: &Frame) -> Option<ReplicaId> {
+    pub(crate) fn goes_alone(&self, frame: &Frame, view: View) -> Option<ReplicaId> {
         rule!("MINBFT-N14");
         let may = self.config.primary_shows
             && frame.size() <= MOST_BYTES
             && self.now >= self.alone.not_before
+            && self.alone.answered.1 >= LEAST
             && !frame.number().is_multiple_of(COMPARED)
             && self.inbox.delivered().is_some();
         let group = may.then_some(self.config.group)?;
         // Those whose turn it is answer, and nobody else.
         let mut turns = group.turns(self.config.client, frame.number()).take(self.config.answers());
-        let primary = group.primary(self.view_hint());
+        let primary = group.primary(view);
         (turns.all(|one| self.answers_well(one)) && self.links.is_up(primary)).then_some(primary)
     }
 
+    /// When those are asked that the primary is to show a frame: not much later than what goes to everybody is answered.
+    pub(crate) fn shown_by(&self) -> u64 {
+        let least = self.config.timing.full_wait / 4;
+        self.pace.rest_after(&self.config.timing).min(2 * self.alone.otherwise.usual() + NEAR).max(least)
+    }
+
     /// A frame that went to the primary alone has its outcome.
-    pub(crate) fn learn_of_primary(&mut self, flight: &Flight) {
+    pub(crate) fn learn_of_primary(&mut self, flight: &Flight, took: u64) {
         // What went before the pause began says nothing more.
         if flight.sent_at < self.alone.not_before {
             return;
         }
-        let in_vain = if flight.asked_the_rest || flight.sent_again {
+        let in_vain = if flight.was_resent || (flight.asked_the_rest && !flight.was_shown) {
             self.alone.was_late()
+        } else if flight.asked_the_rest || flight.sent_again {
+            return;
         } else {
-            self.alone.took(self.now.0.saturating_sub(flight.sent_at.0));
+            self.alone.took(took);
             self.alone.is_slower()
         };
         if in_vain {

@@ -13,21 +13,23 @@ macro_rules! rule {
     ($label:literal) => {};
 }
 
-/// What a replica owes that was asked and answered nothing, or something else, until others had: so many answers, before
-/// it is relied on again.
-const OWED: u32 = 16;
-/// The most that it can owe.
-const MOST_OWED: u32 = 256;
-/// What an answer weighs that was not wanted: as much as so many that were not given.
+/// What a replica owes that was asked and answered nothing, or something else, until others had to be: so many answers,
+/// before it is relied on again. Each time it is twice as much.
+const OWED: (u32, u32) = (16, 4096);
+/// What an answer weighs that was not wanted: as much as so many frames that were not answered.
 const UNWANTED: u32 = 16;
 /// From so much on a replica is asked for all: it does not know the wish.
 const DEAF: u32 = 3 * UNWANTED;
+/// After so many frames it may be tried again.
+const STAYS_DEAF: u32 = 1024;
 
 /// How a replica has kept to what it was asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reliance {
     /// Answers that it owes.
     owes: u32,
+    /// What it owes when it fails again.
+    next: u32,
     /// What the answers weigh that it gave where none was wanted.
     unwanted: u32,
 }
@@ -35,19 +37,25 @@ pub(crate) struct Reliance {
 impl Reliance {
     /// It was asked, and others had to be.
     fn failed(&mut self) {
-        self.owes = (self.owes + OWED).min(MOST_OWED);
+        self.next = self.next.clamp(OWED.0, OWED.1);
+        self.owes = self.owes.max(self.next);
+        self.next = (2 * self.next).min(OWED.1);
     }
 
-    /// A frame had to be sent again that it need not have answered: perhaps it took that for no message, and as the primary
-    /// ordered nothing.
-    pub(crate) fn hears_nothing(&mut self, flight: &Flight, at: usize) {
-        if !flight.alone && flight.unasked.iter().any(|one| usize::from(one.0) == at) {
-            self.was_unwanted();
+    /// It gave the answer that counted. What it owes the next time grows less with each while it owes none.
+    pub(crate) fn answered(&mut self) {
+        if self.owes > 0 {
+            self.owes -= 1;
+        } else {
+            self.next = self.next.saturating_sub(1);
         }
     }
 
     fn was_unwanted(&mut self) {
-        self.unwanted = (self.unwanted + UNWANTED).min(DEAF);
+        self.unwanted += UNWANTED;
+        if self.unwanted >= DEAF {
+            self.unwanted = STAYS_DEAF;
+        }
     }
 
     /// Whether it may be told that no answer is wanted, or be one of those that are relied on.
@@ -57,14 +65,14 @@ impl Reliance {
 }
 
 impl ClientCore {
-    /// Those that need not answer a frame with this number. Nobody, unless enough others can be relied on; and not those that
-    /// cannot, who show by their answers when they can again.
+    /// Those that need not answer a frame with this number. Nobody, unless enough others can be relied on and it is known how
+    /// long answers take; and not those that cannot, who show by their answers when they can again.
     pub(crate) fn need_not_answer(&self, number: u64) -> Vec<ReplicaId> {
         rule!("MINBFT-N13");
         let needed = self.config.answers();
         let turns = self.config.group.turns(self.config.client, number);
         let mut good: Vec<ReplicaId> = turns.filter(|one| self.answers_well(*one)).collect();
-        if good.len() < needed { Vec::new() } else { good.split_off(needed) }
+        if good.len() < needed || !self.pace.is_known() { Vec::new() } else { good.split_off(needed) }
     }
 
     /// Whether a replica can be asked, and may be relied on.
@@ -80,7 +88,13 @@ impl ClientCore {
             return;
         }
         let rest = std::mem::take(&mut flight.unasked);
-        flight.asked_the_rest |= !rest.is_empty();
+        if flight.asked_the_rest || rest.is_empty() {
+            return;
+        }
+        flight.asked_the_rest = true;
+        let primary = self.config.group.primary(flight.view);
+        let reached = |one: &ReplicaId| *one != primary && !flight.is_silent(*one);
+        flight.was_shown = self.config.group.all().any(|one| reached(&one));
         let frame = Arc::clone(&flight.frame);
         for to in rest {
             self.send_frame_to(to, &frame, Wish::Usual);
@@ -90,23 +104,25 @@ impl ClientCore {
     /// Asks them where a replica that was asked is gone before it answered.
     pub(crate) fn ask_the_rest_if_lost(&mut self, number: u64, gone: ReplicaId) {
         let Some(flight) = self.flights.get(&number) else { return };
-        if flight.is_silent(gone) && !flight.unasked.contains(&gone) {
+        if flight.is_silent(gone) && flight.asked.contains(&gone) {
             self.ask_the_rest(number);
         }
     }
 
-    /// Asks them where all others have said what they say, and it is not enough.
-    pub(crate) fn ask_the_rest_if_in_vain(&mut self, number: u64) {
-        let Some(flight) = self.flights.get(&number) else { return };
-        // Those that the primary shows it to answer, too.
-        if flight.alone {
+    /// Asks them where all others have said what they say, and it is not enough; and soon after the first of those has.
+    pub(crate) fn ask_the_rest_in_time(&mut self, number: u64) {
+        let Some(flight) = self.flights.get_mut(&number) else { return };
+        if flight.agreed.is_some() || flight.unasked.is_empty() {
             return;
         }
-        let mut asked = self.config.group.all().filter(|one| !flight.unasked.contains(one));
-        let waits =
-            asked.any(|one| self.links.is_up(one) && flight.is_silent(one) && !flight.has_refused(one));
-        if flight.agreed.is_none() && !waits {
-            self.ask_the_rest(number);
+        let waits = |one: &ReplicaId| flight.is_silent(*one) && !flight.has_refused(*one);
+        if !flight.asked.iter().any(|one| self.links.is_up(*one) && waits(one)) {
+            return self.ask_the_rest(number);
+        }
+        if let (Some(first_at), Some(rest_at)) = (flight.first_at, flight.rest_at) {
+            let took = first_at.0.saturating_sub(flight.sent_at.0);
+            let soon = first_at.after(took.max(self.config.timing.full_wait / 4));
+            flight.rest_at = Some(rest_at.min(soon));
         }
     }
 
@@ -118,33 +134,30 @@ impl ClientCore {
         due.into_iter().for_each(|number| self.ask_the_rest(number));
     }
 
-    /// A replica answered a frame that is under way.
-    pub(crate) fn has_answered(&mut self, from: ReplicaId, number: u64, first_word: bool) {
+    /// A replica answered a frame that is under way for the first time.
+    pub(crate) fn has_answered(&mut self, from: ReplicaId, number: u64) {
         let flight = self.flights.get(&number);
-        let wanted = flight.is_none_or(|flight| flight.alone || !flight.unasked.contains(&from));
-        let reliance = &mut self.reliance[usize::from(from.0)];
-        if first_word && wanted {
-            reliance.owes = reliance.owes.saturating_sub(1);
-        } else if first_word {
-            reliance.was_unwanted();
+        if flight.is_some_and(|flight| !flight.alone && flight.unasked.contains(&from)) {
+            self.reliance[usize::from(from.0)].was_unwanted();
         }
     }
 
     /// A frame has its outcome: who was asked and let others be asked in its place is not relied on for a while.
     pub(crate) fn learn_whom_to_ask(&mut self, flight: &Flight) {
+        let took = self.now.0.saturating_sub(flight.sent_at.0);
         if flight.alone {
-            return self.learn_of_primary(flight);
+            self.learn_of_primary(flight, took);
+        } else if !flight.sent_again {
+            self.alone.took_otherwise(took);
         }
-        if !flight.sent_again {
-            self.alone.took_otherwise(self.now.0.saturating_sub(flight.sent_at.0));
-        }
+        // Of what the primary showed nobody those that would have answered know nothing.
+        let fails = flight.asked_the_rest && (!flight.alone || flight.was_shown);
         for replica in self.config.group.all() {
             let reliance = &mut self.reliance[usize::from(replica.0)];
-            if flight.unasked.contains(&replica) {
-                if flight.is_silent(replica) && reliance.unwanted < DEAF {
-                    reliance.unwanted = reliance.unwanted.saturating_sub(1);
-                }
-            } else if flight.asked_the_rest && !flight.has_agreed(replica) {
+            reliance.unwanted = reliance.unwanted.saturating_sub(1);
+            if flight.has_agreed(replica) {
+                reliance.answered();
+            } else if fails && flight.asked.contains(&replica) {
                 reliance.failed();
             }
         }

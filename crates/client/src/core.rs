@@ -382,24 +382,31 @@ impl ClientCore {
                 operations,
             };
             let frame = Arc::new(self.prove(draft));
-            let alone = self.goes_alone(&frame);
-            let unasked = match alone {
-                Some(primary) => self.config.group.all().filter(|one| *one != primary).collect(),
-                None => self.need_not_answer(number),
+            let view = self.view_hint();
+            let alone = self.goes_alone(&frame, view);
+            let group = self.config.group;
+            let (asked, unasked): (Vec<_>, Vec<_>) = match alone {
+                Some(primary) => {
+                    self.send_frame_to(primary, &frame, Wish::Alone);
+                    let turns = group.turns(self.config.client, number).take(self.config.answers());
+                    (turns.collect(), group.all().filter(|one| *one != primary).collect())
+                }
+                None => {
+                    let unasked = self.need_not_answer(number);
+                    group.all().partition(|one| !unasked.contains(one))
+                }
             };
-            let asked = self.config.group.all().filter(|one| !unasked.contains(one));
-            for to in asked.collect::<Vec<_>>() {
-                self.send_frame_to(to, &frame, if alone.is_some() { Wish::Alone } else { Wish::Usual });
-            }
-            for to in unasked.iter().filter(|_| alone.is_none()) {
-                self.send_frame_to(*to, &frame, Wish::Nothing);
+            if alone.is_none() {
+                asked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Usual));
+                unasked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Nothing));
             }
             let timing = &self.config.timing;
             let pause = self.pace.resend_after(timing);
-            let rest_at = (!unasked.is_empty()).then(|| self.now.after(self.pace.rest_after(timing)));
-            let mut flight =
-                Flight::new(&self.config.group, frame, shares, self.now, pause, self.inbox.told());
-            (flight.unasked, flight.rest_at, flight.alone) = (unasked, rest_at, alone.is_some());
+            let rest = if alone.is_some() { self.shown_by() } else { self.pace.rest_after(timing) };
+            let mut flight = Flight::new(&group, frame, shares, self.now, pause, self.inbox.told());
+            flight.rest_at = (!unasked.is_empty()).then(|| self.now.after(rest));
+            (flight.asked, flight.unasked) = (asked, unasked);
+            (flight.alone, flight.view) = (alone.is_some(), view);
             self.flights.insert(number, flight);
         }
     }

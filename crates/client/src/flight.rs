@@ -69,6 +69,10 @@ pub(crate) struct Flight {
     pub(crate) first_at: Option<Time>,
     pub(crate) resend_at: Time,
     pub(crate) pause: u64,
+    /// Those whose answers are enough.
+    pub(crate) asked: Vec<ReplicaId>,
+    /// The view that it was sent in, as far as was known.
+    pub(crate) view: View,
     /// Those that were told that no answer is wanted, or nothing at all.
     pub(crate) unasked: Vec<ReplicaId>,
     /// When they are asked all the same.
@@ -77,6 +81,10 @@ pub(crate) struct Flight {
     pub(crate) alone: bool,
     /// Whether they were.
     pub(crate) asked_the_rest: bool,
+    /// Whether a backup had answered it by then.
+    pub(crate) was_shown: bool,
+    /// Whether it was sent again because nothing came of it.
+    pub(crate) was_resent: bool,
     /// Whether it was sent more than once, to anybody.
     pub(crate) sent_again: bool,
     /// Agreed on by f+1 distinct replicas; then the frame was executed, once, with this outcome.
@@ -113,10 +121,14 @@ impl Flight {
             first_at: None,
             resend_at: now.after(pause),
             pause,
+            asked: Vec::new(),
+            view: View::default(),
             unasked: Vec::new(),
             rest_at: None,
             alone: false,
             asked_the_rest: false,
+            was_shown: false,
+            was_resent: false,
             sent_again: false,
             agreed: None,
             results: None,

@@ -15,6 +15,7 @@ pub(crate) struct Pace {
     deviation: u64,
     /// The pause after frames that were sent again, until one that was not has its answer.
     backed_off: u64,
+    answered: bool,
 }
 
 impl Pace {
@@ -27,6 +28,12 @@ impl Pace {
             self.smoothed = (7 * self.smoothed + micros) / 8;
         }
         self.backed_off = 0;
+        self.answered = true;
+    }
+
+    /// Whether it is known how long answers take.
+    pub(crate) fn is_known(&self) -> bool {
+        self.answered
     }
 
     /// What an answer usually takes.
@@ -50,7 +57,7 @@ impl Pace {
     pub(crate) fn rest_after(&self, timing: &Timing) -> u64 {
         let usual = self.smoothed.saturating_add(3 * self.deviation).max(timing.full_wait / 4);
         let latest = self.resend_after(timing);
-        if self.smoothed == 0 { latest / 2 } else { usual.min(latest / 4 * 3) }
+        usual.min(latest / 4 * 3)
     }
 
     /// The pause from when it is agreed what happened to when what is missing is asked for.

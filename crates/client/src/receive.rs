@@ -50,11 +50,13 @@ impl ClientCore {
         *view = (*view).max(reply.view);
         let number = reply.number;
         let group = self.config.group;
-        let silent = self.flights.get(&number).is_none_or(|flight| flight.is_silent(from));
-        self.has_answered(from, number, silent);
+        if self.flights.get(&number).is_some_and(|flight| flight.is_silent(from)) {
+            self.has_answered(from, number);
+        }
         let Some(flight) = self.flights.get_mut(&number) else {
-            if !matches!(backing, Backing::Tentative) {
-                self.standings.heard_late(from, &reply);
+            let counts = !matches!(backing, Backing::Tentative);
+            if counts && self.standings.heard_late(from, &reply) {
+                self.reliance[usize::from(from.0)].answered();
             }
             return;
         };
@@ -68,7 +70,7 @@ impl ClientCore {
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
         }
-        let Some(agreed) = &flight.agreed else { return self.ask_the_rest_if_in_vain(number) };
+        let Some(agreed) = &flight.agreed else { return self.ask_the_rest_in_time(number) };
         let events_up_to = agreed.events_up_to;
         self.confirmed = self.confirmed.max(agreed.seq);
         let after = (true, flight.results.is_some());
@@ -242,7 +244,7 @@ impl ClientCore {
             return;
         }
         let error = match flight.on_refusal(&self.config, from, refusal.reason) {
-            None => return self.ask_the_rest_if_in_vain(refusal.number),
+            None => return self.ask_the_rest_in_time(refusal.number),
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
             Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,
             Some(RefusalReason::TooOld) => ClientError::TooOld,

@@ -112,18 +112,19 @@ impl Standings {
         }
     }
 
-    /// Counts an answer to a frame that has its outcome, if that is remembered.
-    pub(crate) fn heard_late(&mut self, from: ReplicaId, reply: &Reply) {
+    /// Counts an answer to a frame that has its outcome, if that is remembered. Whether it is the accepted one.
+    pub(crate) fn heard_late(&mut self, from: ReplicaId, reply: &Reply) -> bool {
         let number = reply.number;
         // It has been judged by its first word.
         if self.replicas[usize::from(from.0)].answered >= number {
-            return;
+            return false;
         }
         let Some((_, said)) = self.outcomes[Self::place(number)].filter(|(of, _)| *of == number) else {
-            return;
+            return false;
         };
         self.heard(from, number);
         self.judge(from, reply.vote() == said);
+        reply.vote() == said
     }
 
     pub(crate) fn refused(&mut self, from: ReplicaId) {

@@ -66,7 +66,10 @@ impl ClientCore {
             // Executed long ago, it only makes the replica repeat the events that we may have missed.
             frames.extend(self.latest.clone());
         }
-        self.flights.values_mut().for_each(|flight| flight.sent_again = true);
+        for flight in self.flights.values_mut() {
+            flight.sent_again = true;
+            flight.unasked.retain(|one| *one != replica);
+        }
         for frame in frames {
             self.send_frame_to(replica, &frame, Wish::Full);
         }
@@ -162,9 +165,6 @@ impl ClientCore {
         let mut in_vain = false;
         for number in due {
             let Some(flight) = self.flights.get_mut(&number) else { continue };
-            self.reliance.iter_mut().enumerate().for_each(|(at, one)| one.hears_nothing(flight, at));
-            flight.rest_at = None;
-            flight.asked_the_rest |= !std::mem::take(&mut flight.unasked).is_empty();
             let designated = self.config.group.designated(self.config.client, number);
             if flight.lacks_results() && flight.is_silent(designated) && !flight.is_hastened() {
                 owes(&mut self.debts, designated);
@@ -179,6 +179,11 @@ impl ClientCore {
                 continue;
             }
             in_vain |= flight.agreed.is_none();
+            if flight.agreed.is_none() {
+                // All are asked for everything now.
+                flight.was_resent = true;
+                (flight.rest_at, flight.unasked) = (None, Vec::new());
+            }
             let longest = self.config.timing.resend_longest;
             flight.pause =
                 if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };

@@ -109,9 +109,16 @@ pub trait Agreement: Clone + Debug + Eq {
     /// Clients' frames that this replica has verified and the client table does not know as executed, or in batches whose
     /// place is not final. What came together is best proposed together.
     fn on_requests(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>);
-    /// Clients' frames that this replica alone was sent: whoever proposes them shows them to the others.
-    fn on_requests_alone(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
-        self.on_requests(cx, frames);
+    /// Clients' frames that this replica alone was sent: whoever proposes them shows them to the others. And others that came
+    /// with them, to be proposed together.
+    fn on_requests_alone(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        alone: Vec<VerifiedFrame>,
+        mut others: Vec<VerifiedFrame>,
+    ) {
+        others.extend(alone);
+        self.on_requests(cx, others);
     }
     /// Clients' frames that another replica shows.
     fn on_shown(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {

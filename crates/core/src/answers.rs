@@ -6,7 +6,7 @@ use crate::{
     ReplyProof, Request, VerifiedFrame, rule,
 };
 use troth_types::{
-    AttestedReply, ClientId, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient, Wish,
+    AttestedReply, ClientId, Digest, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient, Wish,
 };
 
 /// Bytes of replies to one batch that are held as they are.
@@ -124,8 +124,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let mut turns = self.group.turns(client, number).take(self.group.weak());
         let news = A::PRIMARY_SHOWS && !turns.any(|one| one == self.me);
         if news && self.execution.is_new(client, number) && self.agreement.frame(&frame.digest()).is_none() {
-            self.unasked.note(client, number);
+            self.unasked.is_shown(client, number);
         }
+    }
+
+    /// Frames that ask this replica for an answer, where those that others show first need none of it.
+    fn asked_directly(&self, new: &[VerifiedFrame]) -> Vec<(ClientId, u64, Digest)> {
+        if !A::PRIMARY_SHOWS {
+            return Vec::new();
+        }
+        new.iter().map(|frame| (frame.client(), frame.number(), frame.digest())).collect()
     }
 
     /// Frames that another replica shows. Where replies are proven it may wait for one that is executed: for a proof that is
@@ -202,14 +210,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 out.push(refuse(client, number, false, RefusalReason::Removed));
                 continue;
             }
+            if !unasked {
+                self.unasked.take(client, number);
+            }
             match self.execution.lookup(client, number) {
                 // What it knows of the client may be as wrong as the rest of its state.
                 Lookup::Executed(_) | Lookup::ResultGone(_) | Lookup::TooOld if self.repair.is_some() => {}
                 Lookup::New => {
                     if unasked {
                         self.unasked.note(client, number);
-                    } else {
-                        self.unasked.take(client, number);
                     }
                     if wish == Wish::Alone { &mut alone } else { &mut new }.push(frame);
                 }
@@ -244,11 +253,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Lookup::TooOld => out.push(refuse(client, number, false, RefusalReason::TooOld)),
             }
         }
-        if !new.is_empty() {
+        let asked = self.asked_directly(&new);
+        if !alone.is_empty() {
+            self.step(env, out, |agreement, cx| agreement.on_requests_alone(cx, alone, new));
+        } else if !new.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_requests(cx, new));
         }
-        if !alone.is_empty() {
-            self.step(env, out, |agreement, cx| agreement.on_requests_alone(cx, alone));
+        for (client, number, digest) in asked {
+            if self.agreement.frame(&digest).is_none() {
+                self.unasked.is_asked(client, number);
+            }
         }
         if !again.is_empty() {
             self.step(env, out, |agreement, cx| agreement.on_requests_again(cx, again));
@@ -258,6 +272,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     pub(crate) fn on_repeated(&mut self, repeated: Repeated, out: &mut Outputs<A, X>) {
         let Repeated { client, number, events_seen, wish } = repeated;
         let full = wish == Wish::Full;
+        if wish != Wish::Nothing {
+            self.unasked.take(client, number);
+        }
         if self.execution.configuration().is_removed(client) {
             return out.push(refuse(client, number, false, RefusalReason::Removed));
         }

@@ -218,9 +218,12 @@ impl ClientCharges {
         self.had += micros;
     }
 
-    /// A request of so many bytes was taken.
-    pub(crate) fn asked(&mut self, client: ClientId, now: Time, bytes: usize) {
+    /// A request of so many bytes was taken, and its client waits for this replica's answer or for others'.
+    pub(crate) fn asked(&mut self, client: ClientId, now: Time, bytes: usize, waits: bool) {
         self.add(client, FRAME + bytes as u64 / BYTES_PER_MICRO * 2);
+        if !waits {
+            return;
+        }
         let share = self.share(client);
         let news = u64::from(share.waiting == 0);
         share.waiting += 1;

@@ -222,7 +222,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let taken = news.iter().filter(wanted).count();
         let told = before.is_some() && !moved;
         let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
-        let cost = (in_vain + unkept) * CHECK + refused * spoilt;
+        // For a client's good frame there may be no room here, though there was where it was shown: a primary that shows what it
+        // alone was sent cannot know that.
+        if in_vain > 0 {
+            self.peer_charges.again(from, now, in_vain * CHECK + spent * in_vain / all);
+        }
+        let cost = unkept * CHECK + refused * spoilt;
         if cost > 0 {
             self.charge(from, spent + cost);
         }
@@ -377,7 +382,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let mut charges = charges.borrow_mut();
             match ToReplica::from_wire(&bytes) {
                 Ok(ToReplica::Request { frame, wish }) if frame.client() == client => {
-                    charges.asked(client, now, bytes.len());
+                    charges.asked(client, now, bytes.len(), wish != Wish::Nothing);
                     match known(machine, &frame, wish) {
                         Some(known) => items.push(Item::Known(known)),
                         None if !machine.agreement().may_use(&frame) => {

@@ -279,6 +279,37 @@ fn the_typical_wait_is_the_middle_clients_mean() {
     assert_eq!(pool.bytes(), 10);
 }
 
+/// MINBFT-P5: few clients that send to backups alone do not become the middle while the primary shows what others send.
+#[test]
+fn whom_the_primary_shows_keeps_its_say_for_a_while() {
+    let mut pool = RequestPool::new(8, 1 << 20);
+    let nobody = |_: &Digest| false;
+    let (honest, liar) = (1..=5, ClientId(9));
+    // Each honest client is measured once.
+    for client in honest.clone() {
+        pool.admit(ClientId(client), 1, Digest([client as u8; 32]), 10, Time(0));
+        pool.done(ClientId(client), 1, Time(100));
+    }
+    assert_eq!(pool.typical_wait(Time(1_000), nobody), Some((100, 5)));
+    let mut look = |number: u64, at: u64| {
+        for client in honest.clone() {
+            pool.admit(ClientId(client), number, Digest([client as u8; 32]), 10, Time(at));
+            pool.came(ClientId(client), number, true, Time(at));
+            pool.done(ClientId(client), number, Time(at));
+        }
+        pool.admit(liar, number, Digest([9; 32]), 10, Time(at));
+        pool.done(liar, number, Time(at + 90_000));
+        pool.typical_wait(Time(at + 100_000), nobody)
+    };
+    for number in 2..=240 {
+        assert_eq!(look(number, number * 1_000_000), Some((100, 6)), "{number}");
+    }
+    for number in 241..=245 {
+        look(number, number * 1_000_000);
+    }
+    assert_eq!(look(246, 246_000_000), Some((90_000, 1)), "and not for ever");
+}
+
 #[test]
 fn whoever_blames_more_than_may_be_faulty_doubts() {
     let mut doubt = Doubt::default();

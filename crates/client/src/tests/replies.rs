@@ -6,9 +6,7 @@ fn f_plus_one_equal_replies_with_the_full_result_complete_a_submission() {
     let mut scene = Scene::new(3);
     let ticket = scene.submit(&["put", "get"]);
     let seen = scene.drain();
-    let mut to: Vec<_> = seen.frames.iter().map(|(to, ..)| to.0).collect();
-    to.sort_unstable();
-    assert_eq!(to, [0, 1, 2], "all replicas get it");
+    assert_eq!(seen.frames.iter().map(|(to, ..)| to.0).collect::<Vec<_>>(), [0, 1, 2], "all replicas get it");
     assert!(seen.frames.iter().all(|(_, _, full)| !full));
     scene.say(0, digest(1, &["ok", "5"]));
     assert!(scene.drain().done.is_empty(), "one replica proves nothing");
@@ -53,7 +51,6 @@ fn the_full_result_must_be_the_one_agreed_on() {
     scene.drain();
     scene.say(designated, full(1, &["lie"]));
     scene.say(others[0], digest(1, &["truth"]));
-    assert_eq!(scene.drain().frames.len(), 1, "whoever need not have answered is asked");
     scene.say(others[1], digest(1, &["truth"]));
     assert_eq!(scene.core.next_wake(), Some(scene.now), "the designated replica failed: ask at once");
     scene.wait(0);

@@ -109,7 +109,7 @@ fn a_question_that_is_repeated_waits_once() {
 /// What `client` asks, `count` times.
 fn ask(charges: &mut ClientCharges, client: ClientId, count: usize) {
     for _ in 0..count {
-        charges.asked(client, START, 256);
+        charges.asked(client, START, 256, true);
     }
 }
 

@@ -74,31 +74,46 @@ impl Agreement for MinBft {
         self.settle(cx);
     }
 
-    fn on_requests_alone(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
+    fn on_requests_alone(
+        &mut self,
+        cx: &mut Cx<'_, Self>,
+        alone: Vec<VerifiedFrame>,
+        others: Vec<VerifiedFrame>,
+    ) {
         rule!("MINBFT-N14");
         let passes_on = self.active() && !self.is_primary();
-        for frame in &frames {
+        let mut passed_on = Vec::new();
+        for frame in alone {
             let (client, number, digest) = (frame.client(), frame.number(), frame.digest());
             let known = self.pool.has(client, number);
             self.admit(cx, frame.clone());
-            self.frames.is_alone(&digest);
-            if passes_on && !known {
+            if known || !self.pool.has(client, number) {
+                continue;
+            }
+            let small = self.frames.is_alone(&digest);
+            if passes_on && small {
                 self.pool.came(client, number, true, cx.now());
+                passed_on.push(frame);
             }
         }
-        if passes_on {
-            // Its client takes this one for the primary.
-            cx.show_frames(To::One(self.primary()), frames);
+        if !passed_on.is_empty() {
+            // Their clients take this one for the primary.
+            cx.show_frames(To::One(self.primary()), passed_on);
         }
-        self.settle(cx);
+        self.on_requests(cx, others);
     }
 
     fn on_shown(&mut self, cx: &mut Cx<'_, Self>, from: ReplicaId, frames: Vec<VerifiedFrame>) {
         let by_primary = from == self.primary();
         for frame in frames {
-            let (client, number) = (frame.client(), frame.number());
-            let (known, digest) = (self.pool.has(client, number), frame.digest());
-            self.admit(cx, frame);
+            let (client, number, digest) = (frame.client(), frame.number(), frame.digest());
+            let known = self.pool.has(client, number);
+            self.admit(cx, frame.clone());
+            if by_primary && self.frames.get(&digest).is_none() && self.pool.is_first_other(client, number) {
+                // Its client showed the primary another than this replica, or this one is behind: it will be named.
+                rule!("MINBFT-N14");
+                self.frames.keep_for_now(frame);
+            }
             if by_primary && !known {
                 rule!("MINBFT-P5");
                 self.pool.came(client, number, true, cx.now());

@@ -145,7 +145,12 @@ impl ByzantineClient {
         let chosen = self.rng.subset(replicas.len());
         let hears = |replica: ReplicaId| chosen & (1 << replica.0) != 0;
         let request = |frame: &Arc<Frame>, full| {
-            let wish = if full { Wish::Full } else { Wish::Usual };
+            let wish = match frame.number() % 4 {
+                _ if full => Wish::Full,
+                0 => Wish::Nothing,
+                1 => Wish::Alone,
+                _ => Wish::Usual,
+            };
             ToReplica::Request { frame: Arc::clone(frame), wish }
         };
         if self.spoils.is_some() {

@@ -96,10 +96,10 @@ fn frames_of_batches_far_ahead_are_not_wanted_yet() {
     assert_eq!(asked(&world), [0, 1, 2, 3]);
     // What is shown all the same finds no place beside the one that is pending.
     let shown: Vec<_> = frames.iter().collect();
-    world.show(0, 2, &shown[5..]);
-    world.show(0, 2, &shown[4..5]);
+    world.show(1, 2, &shown[5..]);
+    world.show(1, 2, &shown[4..5]);
     assert!(world.minbft(2).frames.get(&frames[4].digest()).is_none());
-    world.show(0, 2, &shown[..1]);
+    world.show(1, 2, &shown[..1]);
     assert_eq!(world.commits(2), [1]);
     world.pass(SMALL.status_interval);
     assert!(asked(&world).contains(&4), "it is near now");

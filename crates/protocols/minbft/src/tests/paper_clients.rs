@@ -92,6 +92,26 @@ fn who_is_taken_for_the_primary_passes_on_what_it_was_sent() {
     assert!(world.sent_kind(Kind::FetchFrames).is_empty());
 }
 
+// A client that shows the primary another frame than the others, and one whose earlier frame a replica has yet to execute.
+#[test]
+fn what_the_primary_shows_has_room_beside_what_waits() {
+    covers!("MINBFT-N14");
+    let mut world = World::with(3, SMALL, &[2]);
+    let (one, other, third) =
+        (world.frame(1, 1, "one"), world.frame(1, 1, "other"), world.frame(1, 1, "third"));
+    world.request(&[2], &one);
+    world.show(0, 2, &[&other]);
+    world.show(0, 2, &[&third]);
+    let window = SMALL.limits.client_window;
+    let later = world.frame(1, 1 + window, "later");
+    assert!(world.minbft(2).frames.get(&third.digest()).is_none(), "one, and no more");
+    world.show(1, 2, &[&later]);
+    let prepare = world.prepare(0, 1, &[&other]);
+    world.say(2, &prepare);
+    assert_eq!(world.journal(2), ["other"], "nobody has to be asked for it");
+    assert!(world.sent_kind(Kind::FetchFrames).is_empty());
+}
+
 // "… frames of more than 4 KiB are asked for by who lacks them."
 #[test]
 fn what_is_large_is_not_shown_unasked() {
