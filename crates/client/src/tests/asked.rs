@@ -145,6 +145,36 @@ fn who_let_others_be_asked_is_not_relied_on_until_it_has_answered_for_a_while() 
 }
 
 #[test]
+fn the_others_are_asked_soon_after_the_first_answer_however_long_answers_took_before() {
+    let mut scene = Scene::new(3).known();
+    for number in 2..=9 {
+        let wishes = scene.sends();
+        scene.wait(100);
+        scene.wait(60_000);
+        scene.wishes();
+        scene.say_all(number);
+        scene.say_asked(number, &wishes);
+    }
+    let number = (10..200).find(|number| {
+        let wishes = scene.sends();
+        let rest: Vec<u16> = wishes.iter().filter(|(_, wish)| *wish == Nothing).map(|(to, _)| *to).collect();
+        if rest.is_empty() {
+            scene.wait(60_000);
+            scene.say_asked(*number, &wishes);
+            return false;
+        }
+        let first = wishes.iter().find(|(_, wish)| *wish == Usual).expect("two are asked").0;
+        scene.wait(1_000);
+        assert!(scene.wishes().is_empty());
+        scene.say(first, full(*number, &["A"]));
+        scene.wait(Timing::DEFAULT.full_wait / 4);
+        assert_eq!(scene.wishes(), [(rest[0], Usual)]);
+        true
+    });
+    assert!(number.is_some(), "all answer well in the end");
+}
+
+#[test]
 fn who_answers_late_on_purpose_costs_no_more_than_as_long_again() {
     let mut scene = Scene::new(3);
     let (mut worst, mut owed) = (0, 0);
