@@ -127,6 +127,12 @@ impl FrameStore {
         }
     }
 
+    /// Whether this frame is here and no batch names it.
+    #[must_use]
+    pub fn is_unnamed(&self, digest: &Digest) -> bool {
+        self.frames.get(digest).is_some_and(|held| held.used == Seq(0))
+    }
+
     /// Of these frames, those that others must be shown, once.
     pub fn to_show(&mut self, digests: &[Digest]) -> Vec<VerifiedFrame> {
         let mut shown = Vec::new();

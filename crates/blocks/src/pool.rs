@@ -1,8 +1,11 @@
 //! Requests that wait for their execution, oldest first (guide.md §1.6: the suspicion timer runs
 //! for the oldest pending request).
 
+mod waits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use troth_types::{ClientId, Digest, Time};
+pub use waits::Waiting;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +36,8 @@ struct Entry {
     again: bool,
     /// The primary itself showed it: what it waits since says nothing of that one.
     by_primary: bool,
-    /// The primary showed another request that has no room for this one, and it was kept.
-    other: bool,
+    /// Another request that the primary showed last of those for which this one leaves no room, and that was kept.
+    other: Option<Digest>,
 }
 
 /// What the pool knows of a client.
@@ -50,28 +53,6 @@ struct Account {
     /// What its requests waited when that was last measured, and for how many looks that counts.
     last: Option<(u64, u16)>,
 }
-
-/// The oldest pending requests: place in the order of arrival and digest.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Waiting {
-    /// Not executed.
-    pub new: Vec<(u64, Digest)>,
-    /// Executed, and to be ordered again.
-    pub again: Vec<(u64, Digest)>,
-}
-
-impl Waiting {
-    /// The digests of all, new ones first.
-    pub fn digests(&self) -> impl Iterator<Item = &Digest> {
-        self.new.iter().chain(&self.again).map(|(_, digest)| digest)
-    }
-}
-
-/// For so many looks a client has a say by what it waited before, while the primary shows what it sends: a minute.
-const REMEMBERED: u16 = 240;
-
-/// Pending requests looked at to tell how long they have waited: enough for a typical one.
-const SAMPLED: usize = 1024;
 
 /// Pending requests by (client, slot of its window): bounded by clients times window, and in bytes by clients
 /// times their budget, where one request is taken however large it is. A request is
@@ -140,8 +121,8 @@ impl RequestPool {
         self.admit_as(client, number, digest, bytes, now, false)
     }
 
-    /// The signed form of a request has come at `now`: where it is pending without, it takes that one's place in the order.
-    /// What it waited before says nothing of the primary, unless that had it. Returns the digest of the unsigned one, which is not pending any more.
+    /// The signed form of a request has come at `now`: where it is pending without, and the primary had it, it takes that one's
+    /// place in the order. Else what it waited before says nothing of the primary, and it comes last. Returns the digest of the unsigned one, which is not pending any more.
     pub fn replace_unsigned(
         &mut self,
         client: ClientId,
@@ -154,11 +135,11 @@ impl RequestPool {
         let entry = self.entries.get_mut(&key).filter(|entry| entry.number == number && !entry.signed)?;
         let before = *entry;
         (entry.digest, entry.bytes, entry.signed) = (digest, bytes, true);
-        if !entry.named {
-            entry.at = now;
-        }
         self.unsigned.remove(&before.order);
         self.order.insert(before.order, key);
+        if !before.named {
+            self.comes_last(key, now);
+        }
         let account = self.accounts.get_mut(&client).expect("a client with a request has an account");
         account.bytes = account.bytes - before.bytes + bytes;
         if !before.proposed {
@@ -176,18 +157,48 @@ impl RequestPool {
         }
     }
 
-    /// The primary itself showed this request, or, from `now` on, its client did.
+    /// The primary itself showed this request, or, from `now` on, its client did: it waits since, behind all that came before.
     pub fn came(&mut self, client: ClientId, number: u64, by_primary: bool, now: Time) {
-        let entry = self.entries.get_mut(&(client, number % self.window));
-        if let Some(entry) = entry.filter(|entry| entry.number == number && entry.by_primary != by_primary) {
-            (entry.by_primary, entry.at) = (by_primary, now);
+        let key = (client, number % self.window);
+        let entry = self.entries.get_mut(&key);
+        let changed = |entry: &&mut Entry| entry.number == number && entry.by_primary != by_primary;
+        let Some(entry) = entry.filter(changed) else { return };
+        entry.by_primary = by_primary;
+        self.comes_last(key, now);
+    }
+
+    /// Has a request count as if it had come just now: its place in the order of arrival goes with its time.
+    fn comes_last(&mut self, key: (ClientId, u64), now: Time) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        entry.at = now;
+        if entry.order + 1 == self.next {
+            return;
+        }
+        let before = std::mem::replace(&mut entry.order, self.next);
+        self.next += 1;
+        let orders = if entry.signed { &mut self.order } else { &mut self.unsigned };
+        orders.remove(&before);
+        orders.insert(entry.order, key);
+        if self.again.remove(&before) {
+            self.again.insert(entry.order);
         }
     }
 
-    /// The primary showed a request for which the one in its slot leaves no room; whether it is the first such.
-    pub fn is_first_other(&mut self, client: ClientId, number: u64) -> bool {
-        let entry = self.entries.get_mut(&(client, number % self.window));
-        entry.is_some_and(|entry| !std::mem::replace(&mut entry.other, true))
+    /// The primary showed a request with this digest, for which the one in its slot leaves no room; whether it is to be kept
+    /// beside that one: as the first such, or where the one before `is_unnamed` no more.
+    pub fn keeps_beside(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        digest: Digest,
+        is_unnamed: impl FnOnce(&Digest) -> bool,
+    ) -> bool {
+        let Some(entry) = self.entries.get_mut(&(client, number % self.window)) else { return false };
+        let keeps = entry.other.is_none_or(|other| !is_unnamed(&other));
+        if keeps {
+            entry.other = Some(digest);
+        }
+        keeps
     }
 
     /// Whether this (client, number) is pending and executed.
@@ -281,19 +292,24 @@ impl RequestPool {
             named: false,
             again: false,
             by_primary: false,
-            other: false,
+            other: None,
         };
         self.entries.insert(key, entry);
         if signed { &mut self.order } else { &mut self.unsigned }.insert(order, key);
         Admitted::New
     }
 
-    /// The request (client, number), which was proposed at that time, is executed: it is no longer pending, and
-    /// neither is an older number in its slot. What was never signed and not named counts for no wait: its client may not
-    /// have sent it to the primary. Returns the digest that was pending.
-    pub fn done(&mut self, client: ClientId, number: u64, proposed: Time) -> Option<Digest> {
+    /// The request (client, number), which was proposed at that time, is executed `now`: it is no longer pending, and
+    /// neither is an older number in its slot. A newer one waits from now on: the primary may have had no room for it. What was
+    /// never signed and not named counts for no wait: its client may not have sent it to the primary. Returns the digest that
+    /// was pending.
+    pub fn done(&mut self, client: ClientId, number: u64, proposed: Time, now: Time) -> Option<Digest> {
         let key = (client, number % self.window);
-        let entry = self.entries.get(&key).filter(|entry| entry.number <= number).copied()?;
+        let entry = self.entries.get(&key).copied()?;
+        if entry.number > number {
+            self.comes_last(key, now);
+            return None;
+        }
         let account = self.forget(key, entry);
         if (entry.signed || entry.named) && !entry.again && !entry.by_primary {
             account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
@@ -318,46 +334,6 @@ impl RequestPool {
         account
     }
 
-    /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
-    /// of these the middle one, so that no minority of the clients has a say; with it how many clients they were.
-    /// Those that wait still count with their age, but for those that `proposed` knows. A client of which the primary itself
-    /// showed everything since counts with what was last measured, so that few others do not become the middle. `None` where nothing waited.
-    pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
-        let step = self.order.len().div_ceil(SAMPLED).max(1);
-        for key in self.order.values().step_by(step) {
-            let entry = &self.entries[key];
-            if !entry.again && !entry.by_primary && !proposed(&entry.digest) {
-                let account = self.accounts.get_mut(&key.0).expect("as above");
-                account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
-                account.waits += 1;
-            }
-        }
-        let mean = |account: &mut Account| {
-            let measured = account.waited.checked_div(account.waits);
-            account.last = measured.map(|mean| (mean, REMEMBERED)).or(account.last);
-            measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
-        };
-        let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
-        self.forget_waits();
-        let middle = means.len().checked_sub(1)? / 2;
-        Some((*means.select_nth_unstable(middle).1, means.len()))
-    }
-
-    /// Begins to measure anew.
-    pub fn forget_waits(&mut self) {
-        self.accounts.retain(|_, account| {
-            (account.waited, account.waits, account.shown) = (0, 0, 0);
-            account.last = account.last.and_then(|(mean, looks)| Some((mean, looks.checked_sub(1)?)));
-            account.bytes > 0 || account.last.is_some()
-        });
-    }
-
-    /// When the request came that came last of those proposed and executed.
-    #[must_use]
-    pub fn newest_proposed(&self) -> Time {
-        self.newest_proposed
-    }
-
     /// Bytes of all pending requests.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -376,48 +352,6 @@ impl RequestPool {
             self.forget(*key, *entry);
         }
         gone.into_iter().map(|(_, entry)| entry.digest).collect()
-    }
-
-    /// The oldest pending request that is signed: its place in the order of arrival, and its digest.
-    #[must_use]
-    pub fn oldest(&self) -> Option<(u64, Digest)> {
-        let (order, key) = self.order.first_key_value()?;
-        Some((*order, self.entries[key].digest))
-    }
-
-    /// The same of those that are not executed.
-    #[must_use]
-    pub fn oldest_new(&self) -> Option<(u64, Digest)> {
-        let (order, key) = self.order.iter().find(|(order, _)| !self.again.contains(order))?;
-        Some((*order, self.entries[key].digest))
-    }
-
-    /// The pending signed requests that have waited since `until` or longer, each with its place in the order of arrival: the
-    /// oldest `most` that are not executed, and the oldest `most` of those that are ordered again, of each kind at most
-    /// `most_bytes` together, or one. However many there are of one kind, they keep none of the other out of sight.
-    #[must_use]
-    pub fn waiting_since(&self, until: Time, most: usize, most_bytes: usize) -> Waiting {
-        let entry = |order: &u64| Some((*order, &self.entries[self.order.get(order)?]));
-        let oldest = |orders: &mut dyn Iterator<Item = &u64>| {
-            let mut bytes = 0;
-            let old = orders.filter_map(entry).take_while(|(_, entry)| {
-                let first = bytes == 0;
-                bytes += entry.bytes.max(1);
-                entry.at <= until && (first || bytes <= most_bytes)
-            });
-            old.take(most).map(|(order, entry)| (order, entry.digest)).collect()
-        };
-        Waiting {
-            new: oldest(&mut self.order.keys().filter(|order| !self.again.contains(order))),
-            again: oldest(&mut self.again.iter()),
-        }
-    }
-
-    /// When the oldest pending signed request came.
-    #[must_use]
-    pub fn oldest_came(&self) -> Option<Time> {
-        let (_, key) = self.order.first_key_value()?;
-        Some(self.entries[key].at)
     }
 
     /// Takes up to `most` requests of together at most `most_bytes` that were not proposed yet, oldest first, and
@@ -471,14 +405,14 @@ impl RequestPool {
     }
 
     /// A new view: nothing of it is proposed, except what `carried` says is in the view's start, and its primary
-    /// is as if everything had come `now`.
+    /// is as if everything had come `now`, and as if it had let nobody wait so far.
     pub fn restart(&mut self, now: Time, carried: impl Fn(&Digest) -> bool) {
         for entry in self.entries.values_mut() {
             entry.proposed = carried(&entry.digest);
             entry.named = entry.proposed;
             (entry.at, entry.by_primary) = (now, false);
         }
-        self.accounts.values_mut().for_each(|account| account.last = None);
+        self.accounts.values_mut().for_each(|account| account.last = Some((0, waits::REMEMBERED)));
         let waiting = self.entries.values().filter(|entry| !entry.proposed);
         (self.waiting, self.waiting_bytes) =
             waiting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));

@@ -109,9 +109,9 @@ impl ClientCore {
         if flight.sent_at < self.alone.not_before {
             return;
         }
-        let in_vain = if flight.was_resent || (flight.asked_the_rest && !flight.was_shown) {
+        let in_vain = if flight.was_resent || (flight.asked_the_rest && !flight.was_shown()) {
             self.alone.was_late()
-        } else if flight.asked_the_rest || flight.sent_again {
+        } else if flight.sent_again {
             return;
         } else {
             self.alone.took(took);

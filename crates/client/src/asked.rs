@@ -92,37 +92,45 @@ impl ClientCore {
             return;
         }
         flight.asked_the_rest = true;
-        let primary = self.config.group.primary(flight.view);
-        let reached = |one: &ReplicaId| *one != primary && !flight.is_silent(*one);
-        flight.was_shown = self.config.group.all().any(|one| reached(&one));
+        flight.spoke_before = self.config.group.all().filter(|one| !flight.is_silent(*one)).collect();
         let frame = Arc::clone(&flight.frame);
         for to in rest {
             self.send_frame_to(to, &frame, Wish::Usual);
         }
     }
 
-    /// Asks them where a replica that was asked is gone before it answered.
+    /// Asks them where a replica that was asked, or is to show the frame to those that were, is gone before it answered.
     pub(crate) fn ask_the_rest_if_lost(&mut self, number: u64, gone: ReplicaId) {
         let Some(flight) = self.flights.get(&number) else { return };
-        if flight.is_silent(gone) && flight.asked.contains(&gone) {
+        if flight.is_silent(gone) && (flight.asked.contains(&gone) || self.shows(flight, gone)) {
             self.ask_the_rest(number);
         }
     }
 
-    /// Asks them where all others have said what they say, and it is not enough; and soon after the first of those has.
-    pub(crate) fn ask_the_rest_in_time(&mut self, number: u64) {
-        let Some(flight) = self.flights.get_mut(&number) else { return };
+    /// Whether a frame was sent to this replica alone, so that no other has it but from this one.
+    fn shows(&self, flight: &Flight, replica: ReplicaId) -> bool {
+        flight.alone && self.config.group.primary(flight.view) == replica
+    }
+
+    /// A replica has said something of a frame or refused it. Asks the others where all that were asked have said what they
+    /// say, and it is not enough; and soon after the first of those has.
+    pub(crate) fn ask_the_rest_in_time(&mut self, number: u64, from: ReplicaId) {
+        let Some(flight) = self.flights.get(&number) else { return };
         if flight.agreed.is_some() || flight.unasked.is_empty() {
             return;
         }
         let waits = |one: &ReplicaId| flight.is_silent(*one) && !flight.has_refused(*one);
-        if !flight.asked.iter().any(|one| self.links.is_up(*one) && waits(one)) {
+        let refuses_to_show = self.shows(flight, from) && flight.has_refused(from);
+        if refuses_to_show || !flight.asked.iter().any(|one| self.links.is_up(*one) && waits(one)) {
             return self.ask_the_rest(number);
         }
-        if let (Some(first_at), Some(rest_at)) = (flight.first_at, flight.rest_at) {
-            let took = first_at.0.saturating_sub(flight.sent_at.0);
-            let soon = first_at.after(took.max(self.config.timing.full_wait / 4));
-            flight.rest_at = Some(rest_at.min(soon));
+        // Nobody else sets the pace, or a liar could have everybody asked each time.
+        if let Some(rest_at) = flight.rest_at.filter(|_| flight.asked.contains(&from)) {
+            let took = self.now.0.saturating_sub(flight.sent_at.0);
+            let soon = self.now.after(took.max(self.config.timing.full_wait / 4));
+            if let Some(flight) = self.flights.get_mut(&number) {
+                flight.rest_at = Some(rest_at.min(soon));
+            }
         }
     }
 
@@ -151,7 +159,7 @@ impl ClientCore {
             self.alone.took_otherwise(took);
         }
         // Of what the primary showed nobody those that would have answered know nothing.
-        let fails = flight.asked_the_rest && (!flight.alone || flight.was_shown);
+        let fails = flight.asked_the_rest && (!flight.alone || flight.was_shown());
         for replica in self.config.group.all() {
             let reliance = &mut self.reliance[usize::from(replica.0)];
             reliance.unwanted = reliance.unwanted.saturating_sub(1);

@@ -81,8 +81,8 @@ pub(crate) struct Flight {
     pub(crate) alone: bool,
     /// Whether they were.
     pub(crate) asked_the_rest: bool,
-    /// Whether a backup had answered it by then.
-    pub(crate) was_shown: bool,
+    /// Those who had answered it by then.
+    pub(crate) spoke_before: Vec<ReplicaId>,
     /// Whether it was sent again because nothing came of it.
     pub(crate) was_resent: bool,
     /// Whether it was sent more than once, to anybody.
@@ -127,7 +127,7 @@ impl Flight {
             rest_at: None,
             alone: false,
             asked_the_rest: false,
-            was_shown: false,
+            spoke_before: Vec::new(),
             was_resent: false,
             sent_again: false,
             agreed: None,
@@ -265,6 +265,12 @@ impl Flight {
     pub(crate) fn has_agreed(&self, replica: ReplicaId) -> bool {
         let agreed = self.agreed.as_ref().map(|agreed| agreed.vote);
         self.words.word(replica).is_some_and(|word| Some(word.vote) == agreed)
+    }
+
+    /// Whether the primary had shown it to others by the time that those were asked that had not been: somebody had said
+    /// what came of it.
+    pub(crate) fn was_shown(&self) -> bool {
+        self.spoke_before.iter().any(|one| self.has_agreed(*one))
     }
 
     /// When something is to be done about it.

@@ -70,7 +70,7 @@ impl ClientCore {
         if first_word && flight.has_results_of(designated) {
             *debt = debt.saturating_sub(1);
         }
-        let Some(agreed) = &flight.agreed else { return self.ask_the_rest_in_time(number) };
+        let Some(agreed) = &flight.agreed else { return self.ask_the_rest_in_time(number, from) };
         let events_up_to = agreed.events_up_to;
         self.confirmed = self.confirmed.max(agreed.seq);
         let after = (true, flight.results.is_some());
@@ -244,7 +244,7 @@ impl ClientCore {
             return;
         }
         let error = match flight.on_refusal(&self.config, from, refusal.reason) {
-            None => return self.ask_the_rest_in_time(refusal.number),
+            None => return self.ask_the_rest_in_time(refusal.number, from),
             Some(RefusalReason::TooLarge) => ClientError::TooLarge,
             Some(RefusalReason::Unauthorised | RefusalReason::Removed) => ClientError::Unauthorised,
             Some(RefusalReason::TooOld) => ClientError::TooOld,

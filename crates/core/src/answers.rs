@@ -117,12 +117,17 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         seq <= self.execution.committed()
     }
 
+    /// Whether it is this replica's turn to answer a frame that the primary shows; none where primaries show none.
+    pub fn answers_shown(&self, client: ClientId, number: u64) -> Option<bool> {
+        let mut turns = self.group.turns(client, number).take(self.group.weak());
+        A::PRIMARY_SHOWS.then(|| turns.any(|one| one == self.me))
+    }
+
     /// A replica shows a frame that its client may have sent to the primary alone: whose turn it is answers, and others when
     /// the client asks them.
     fn answer_in_turn(&mut self, frame: &VerifiedFrame) {
         let (client, number) = (frame.client(), frame.number());
-        let mut turns = self.group.turns(client, number).take(self.group.weak());
-        let news = A::PRIMARY_SHOWS && !turns.any(|one| one == self.me);
+        let news = self.answers_shown(client, number) == Some(false);
         if news && self.execution.is_new(client, number) && self.agreement.frame(&frame.digest()).is_none() {
             self.unasked.is_shown(client, number);
         }

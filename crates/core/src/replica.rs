@@ -122,6 +122,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.agreement.progress().map(|agreed| agreed.wrapping_add(u128::from(self.pieces) << 64))
     }
 
+    /// How many replicas the group has.
+    pub fn replicas(&self) -> usize {
+        self.group.n()
+    }
+
     /// What a person wants to see.
     pub fn status(&self) -> Status {
         Status { executed: self.execution.committed(), ..self.agreement.status() }

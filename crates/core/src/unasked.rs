@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use troth_types::ClientId;
 
-/// Frames kept of a client; it has no more under way. Whoever is forgotten is answered.
-const MOST: usize = 256;
+/// Frames kept of a client; no window is larger, so it has no more under way. Whoever is forgotten is answered.
+const MOST: usize = 1024;
 
 /// Numbers of frames that came from their clients with the wish for no answer, until they are executed or asked for.
 #[derive(Clone, Debug, Default)]

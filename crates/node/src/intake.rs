@@ -187,7 +187,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Shown::New(shown) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
-                        news.push(shown.digest());
+                        news.push(shown);
                         good.push(frame);
                     }
                     // It may be its client's all the same.
@@ -218,10 +218,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let led_to = if news.is_empty() && !moved { now.0.saturating_sub(began.0) } else { 0 };
             self.peer_charges.again(from, now, (spent + led_to) * again / all);
         }
-        let wanted = |digest: &&Digest| machine.agreement().frame(digest).is_some();
-        let taken = news.iter().filter(wanted).count();
+        let wanted = |frame: &&Arc<Frame>| machine.agreement().frame(&frame.digest()).is_some();
+        let mut taken = 0;
+        for frame in news.iter().filter(wanted) {
+            taken += 1;
+            // Its client sent it, if to the primary alone.
+            let (client, number) = (frame.client(), frame.number());
+            if let Some(answers) = machine.answers_shown(client, number) {
+                let waits = answers && !machine.is_done(client, number);
+                self.client_charges.borrow_mut().asked(client, now, frame.size(), waits);
+            }
+        }
         let told = before.is_some() && !moved;
-        let in_vain = if told { (news.len() - taken) as u64 } else { 0 };
+        let in_vain = if told { news.len() as u64 - taken } else { 0 };
         // For a client's good frame there may be no room here, though there was where it was shown: a primary that shows what it
         // alone was sent cannot know that.
         if in_vain > 0 {
@@ -382,7 +391,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let mut charges = charges.borrow_mut();
             match ToReplica::from_wire(&bytes) {
                 Ok(ToReplica::Request { frame, wish }) if frame.client() == client => {
-                    charges.asked(client, now, bytes.len(), wish != Wish::Nothing);
+                    // What one replica alone is sent, that one sends to all others.
+                    let copies = if wish == Wish::Alone { machine.replicas() - 1 } else { 1 };
+                    charges.asked(client, now, bytes.len() * copies, wish != Wish::Nothing);
                     match known(machine, &frame, wish) {
                         Some(known) => items.push(Item::Known(known)),
                         None if !machine.agreement().may_use(&frame) => {

@@ -16,10 +16,15 @@ impl Scene {
     /// A client that sends small frames to the primary alone, and knows that it is replica 1 (view 4 of three). Its next
     /// frame is the ninth.
     fn alone() -> Self {
-        let mut scene = Self::with(3, |config| config.primary_shows = true);
+        Self::alone_of(3)
+    }
+
+    /// The same with so many replicas: of five replica 4 is the primary.
+    fn alone_of(replicas: u16) -> Self {
+        let mut scene = Self::with(replicas, |config| config.primary_shows = true);
         for number in 1..=8 {
             let wishes = scene.sends();
-            assert_eq!(wishes.len(), 3, "until it knows how long that takes");
+            assert_eq!(wishes.len(), usize::from(replicas), "until it knows how long that takes");
             scene.wait(1_000);
             scene.say_asked(number, &wishes);
         }
@@ -298,4 +303,99 @@ fn nothing_goes_alone_where_somebody_whose_turn_it_is_does_not_answer() {
     // Of 9 it is 1's turn, and 2's; of 10 2's and 0's.
     assert_eq!(scene.sends(), [(1, Alone)]);
     assert_eq!(scene.sends().len(), 2);
+}
+
+#[test]
+fn a_primary_that_shows_nothing_gains_nothing_by_the_word_of_a_backup() {
+    // Of a lie the client learns that nobody had shown the frame; of what was to be expected, that it took too long.
+    for (word, most) in [("B", 3), ("A", 10)] {
+        let mut scene = Scene::alone_of(5);
+        let mut alone = 0;
+        for number in 9..=60 {
+            let wishes = scene.sends();
+            if wishes.len() > 1 {
+                scene.wait(1_000);
+                scene.say_asked(number, &wishes);
+                continue;
+            }
+            assert_eq!(wishes, [(4, Alone)]);
+            alone += 1;
+            // It is not its turn: with five of them three answer, from number + 7 on.
+            let other = (0..4).map(|step| ((number + 10 + step) % 5) as u16).find(|one| *one != 4);
+            scene.say(other.expect("two are not asked"), full(number, &[word]));
+            let due = scene.core.next_wake().unwrap();
+            scene.wait(due.0 - scene.now.0);
+            assert!(!scene.wishes().is_empty(), "the others are asked");
+            let honest: Vec<u16> = (0..5).filter(|one| Some(*one) != other).collect();
+            honest.iter().for_each(|one| scene.say(*one, full(number, &["A"])));
+            scene.drain();
+        }
+        assert!((1..=most).contains(&alone), "{word}: {alone}");
+    }
+}
+
+#[test]
+fn only_those_that_were_asked_set_the_pace() {
+    let mut scene = Scene::new(5).known();
+    let slow = |scene: &mut Scene, number: u64| {
+        let wishes = scene.sends();
+        scene.wait(100);
+        scene.wait(60_000);
+        scene.wishes();
+        scene.say_all(number);
+        scene.say_asked(number, &wishes);
+    };
+    (2..=9).for_each(|number| slow(&mut scene, number));
+    let number = (10..300).find(|number| {
+        let wishes = scene.sends();
+        let of = |wish| wishes.iter().find(|(_, one)| *one == wish).map(|(to, _)| *to);
+        let (Some(other), Some(asked)) = (of(Nothing), of(Usual)) else {
+            scene.wait(60_000);
+            scene.say_asked(*number, &wishes);
+            return false;
+        };
+        let before = scene.core.next_wake();
+        scene.wait(10);
+        scene.say(other, full(*number, &["B"]));
+        assert_eq!(scene.core.next_wake(), before, "nobody waited for that one");
+        scene.say(asked, full(*number, &["A"]));
+        assert!(scene.core.next_wake() < before);
+        true
+    });
+    assert!(number.is_some(), "all answer well in the end");
+}
+
+/// Of 10 it is 2's turn, and 0's, and 1 is the primary.
+#[test]
+fn the_others_are_asked_when_the_primary_that_was_to_show_a_frame_is_gone_or_refuses() {
+    let scene = || {
+        let mut scene = Scene::alone();
+        scene.sends();
+        scene.say_all(9);
+        scene.drain();
+        assert_eq!(scene.sends(), [(1, Alone)]);
+        scene
+    };
+    let rest = [(0, Usual), (2, Usual)];
+    let mut gone = scene();
+    gone.core.on_connection(gone.now, ReplicaId(1), false);
+    assert_eq!(gone.wishes(), rest);
+    let mut refuses = scene();
+    refuses.say(1, refusal(10, false, RefusalReason::WindowFull));
+    assert_eq!(refuses.wishes(), rest);
+}
+
+#[test]
+fn a_backup_that_answers_nothing_in_its_turn_is_not_relied_on_though_the_primary_answered() {
+    let mut scene = Scene::alone();
+    // Of 9 it is 1's turn, the primary's, and 2's, which says nothing.
+    assert_eq!(scene.sends(), [(1, Alone)]);
+    scene.say(1, full(9, &["A"]));
+    let due = scene.core.next_wake().unwrap();
+    scene.wait(due.0 - scene.now.0);
+    scene.wishes();
+    scene.say(0, full(9, &["A"]));
+    scene.drain();
+    // Of 10 it is 2's turn.
+    assert_eq!(scene.sends().len(), 3, "it is not waited for again");
 }

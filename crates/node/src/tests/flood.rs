@@ -119,6 +119,33 @@ fn a_replica_that_repeats_frames_is_not_read_from_for_a_while() {
     assert_eq!(engine.counters.messages_verified, 1, "another replica is heard");
 }
 
+/// MINBFT-N14: who sends to the primary alone has its share of this replica's work all the same.
+#[test]
+fn what_others_show_of_a_client_counts_for_its_share() {
+    let (cluster, secret, client) = files("flood-shown");
+    let executor = executor(&cluster, Null::new(0));
+    let footing = Footing::Volatile(TrustedDelay::default());
+    let mut engine = engine::<MinBft, _>(&cluster, secret, executor, Clock::new(), footing)
+        .expect("a fresh replica starts");
+    let signer = Ed25519Signer::from_seed(client.seed);
+    let frame = |number| {
+        let (group, operations) = (cluster.group.id(), vec![Bytes::from_static(b"x")]);
+        let draft = FrameDraft { group, client: ClientId(1), number, events_seen: 0, operations };
+        Arc::new(draft.clone().sign(signer.sign(&draft.signing_digest())))
+    };
+    let inbox = Inbox::new();
+    let shown: Vec<_> = (1..=40).map(frame).collect();
+    inbox.push(&inbox.lane(OTHER), PeerMessage::<Message>::Frames(shown).to_wire());
+    engine.turn(&inbox).expect("goes on");
+    assert_eq!(engine.counters.frames_verified, 40);
+    let now = engine.clock.now();
+    let charges = engine.client_charges.get_mut();
+    charges.asked(ClientId(2), now, 100, true);
+    charges.contended(true);
+    assert!(charges.rests(ClientId(1), now).is_some(), "forty requests beside one");
+    assert!(charges.rests(ClientId(2), now).is_none());
+}
+
 /// Several are asked for the same frames, and one comes first: the others have answered as they should.
 #[test]
 fn whoever_is_asked_for_frames_may_send_what_another_sent_before() {

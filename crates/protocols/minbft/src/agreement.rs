@@ -109,7 +109,11 @@ impl Agreement for MinBft {
             let (client, number, digest) = (frame.client(), frame.number(), frame.digest());
             let known = self.pool.has(client, number);
             self.admit(cx, frame.clone());
-            if by_primary && self.frames.get(&digest).is_none() && self.pool.is_first_other(client, number) {
+            let is_unnamed = |other: &Digest| self.frames.is_unnamed(other);
+            if by_primary
+                && self.frames.get(&digest).is_none()
+                && self.pool.keeps_beside(client, number, digest, is_unnamed)
+            {
                 // Its client showed the primary another than this replica, or this one is behind: it will be named.
                 rule!("MINBFT-N14");
                 self.frames.keep_for_now(frame);

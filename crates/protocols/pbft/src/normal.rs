@@ -441,7 +441,7 @@ impl Pbft {
         let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, (client, number)) in done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, committed) {
+            if let Some(digest) = self.pool.done(*client, *number, committed, cx.now()) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

@@ -1,0 +1,107 @@
+//! Places in the order of arrival, and what moves them.
+
+use crate::RequestPool;
+use troth_types::{ClientId, Digest, Time};
+
+const WINDOW: u64 = 8;
+
+fn digest(client: u64, number: u64) -> Digest {
+    Digest([(client * 32 + number) as u8; 32])
+}
+
+/// Requests of these clients with these numbers, which came at these times.
+fn pool(came: &[(u64, u64, u64)]) -> RequestPool {
+    let mut pool = RequestPool::new(WINDOW, 1 << 20);
+    for (client, number, at) in came {
+        pool.admit(ClientId(*client), *number, digest(*client, *number), 10, Time(*at));
+    }
+    pool
+}
+
+fn since(pool: &RequestPool, until: u64) -> Vec<Digest> {
+    pool.waiting_since(Time(until), 64, 1 << 20).digests().copied().collect()
+}
+
+/// MINBFT-P3: a client that shows backups the number that its slot is for after the next, and the primary those before it,
+/// would have it leave out what it had no room for.
+#[test]
+fn what_had_no_room_at_the_primary_waits_from_then_on() {
+    let late = 3 * WINDOW + 1;
+    let mut pool = pool(&[(1, late, 0), (2, 1, 10), (3, 1, 20)]);
+    assert_eq!(since(&pool, 15), [digest(1, late), digest(2, 1)]);
+    assert_eq!(pool.done(ClientId(1), 1, Time(90), Time(100)), None);
+    assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(2, 1)));
+    assert_eq!(since(&pool, 99), [digest(2, 1), digest(3, 1)]);
+    assert_eq!(since(&pool, 100), [digest(2, 1), digest(3, 1), digest(1, late)]);
+    // It waits since then for whoever measures that, too, and counts as pending all the while.
+    assert_eq!(pool.typical_wait(Time(110), |other| *other != digest(1, late)), Some((10, 1)));
+    assert_eq!(pool.done(ClientId(1), late, Time(120), Time(120)), Some(digest(1, late)));
+    assert_eq!(pool.len(), 2);
+}
+
+/// MINBFT-P5: what begins to wait anew hides nobody that came after it.
+#[test]
+fn what_the_primary_showed_is_behind_what_came_before_it() {
+    let mut pool = pool(&[(1, 1, 0), (2, 1, 10)]);
+    pool.came(ClientId(1), 1, true, Time(0));
+    assert_eq!(since(&pool, 10), [digest(2, 1), digest(1, 1)], "it is the primary's from then on");
+    pool.came(ClientId(1), 1, false, Time(50));
+    assert_eq!(since(&pool, 40), [digest(2, 1)]);
+    assert_eq!(since(&pool, 50), [digest(2, 1), digest(1, 1)]);
+    // Said again it changes nothing.
+    pool.came(ClientId(1), 1, false, Time(70));
+    assert_eq!(since(&pool, 50), [digest(2, 1), digest(1, 1)]);
+}
+
+#[test]
+fn the_signed_form_is_behind_what_came_before_it_unless_the_primary_had_the_other() {
+    let unsigned = Digest([200; 32]);
+    for named in [false, true] {
+        let mut pool = RequestPool::new(WINDOW, 1 << 20);
+        pool.admit_unsigned(ClientId(1), 1, unsigned, 10, Time(0));
+        pool.admit(ClientId(2), 1, digest(2, 1), 10, Time(10));
+        if named {
+            pool.named(ClientId(1), 1, Time(5));
+        }
+        assert_eq!(pool.replace_unsigned(ClientId(1), 1, digest(1, 1), 10, Time(50)), Some(unsigned));
+        let first = pool.oldest().map(|(_, digest)| digest);
+        assert_eq!(first, Some(if named { digest(1, 1) } else { digest(2, 1) }));
+        assert_eq!(since(&pool, 40).len(), if named { 2 } else { 1 });
+    }
+}
+
+/// MINBFT-N14: one is kept beside what waits in its slot, and the next once that one is named or gone.
+#[test]
+fn one_request_is_kept_beside_another_until_it_is_named() {
+    let mut pool = pool(&[(1, 9, 0)]);
+    let mut shows = |number: u64, unnamed: bool| {
+        pool.keeps_beside(ClientId(1), number, digest(1, number), |other| {
+            assert_eq!(*other, digest(1, 1));
+            unnamed
+        })
+    };
+    assert!(shows(1, true));
+    assert!(!shows(17, true), "one at a time");
+    assert!(shows(1, false));
+    assert!(!pool.keeps_beside(ClientId(1), 2, digest(1, 2), |_| false), "nothing waits in its slot");
+}
+
+/// MINBFT-P5: whoever was there under the primary before counts as one that does not wait, or a few others would be the middle.
+#[test]
+fn whom_a_new_primary_shows_has_a_say_from_the_beginning() {
+    let mut pool = RequestPool::new(WINDOW, 1 << 20);
+    for client in 1..=5 {
+        pool.admit(ClientId(client), 1, digest(client, 1), 10, Time(0));
+        pool.done(ClientId(client), 1, Time(300), Time(400));
+    }
+    assert_eq!(pool.typical_wait(Time(500), |_| false), Some((300, 5)));
+    pool.restart(Time(1000), |_| false);
+    for client in 1..=5 {
+        pool.admit(ClientId(client), 2, digest(client, 2), 10, Time(1000));
+        pool.came(ClientId(client), 2, true, Time(1000));
+        pool.done(ClientId(client), 2, Time(1900), Time(2000));
+    }
+    pool.admit(ClientId(9), 1, Digest([9; 32]), 10, Time(1000));
+    assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((0, 6)));
+    assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((90_000, 1)), "while it shows something");
+}
