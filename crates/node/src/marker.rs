@@ -13,8 +13,8 @@ pub enum MarkerError {
     /// It ran before.
     #[error(
         "this replica ran before ({0} exists) and its trusted component was lost with its process: if it came \
-         back it could tell a second story under numbers that it has used\n  mend: leave it stopped. If more than f \
-         are gone, make a new cluster with `troth init`"
+         back it could tell a second story under numbers that it has used\n  mend: leave it stopped as it is. If more than \
+         f are gone, the group is over: docs/operating/refuses-to-start.md"
     )]
     RanBefore(PathBuf),
     /// The mark could not be written.

@@ -60,10 +60,11 @@ Example:
   troth replica --dir troth-data --id 0
 
 With durability = \"always\" it goes on from what its disk holds. With \"memory\" a
-replica that has stopped must not start again (exit code 3), because its trusted
-counter, or its attested logs, are gone. The group bears f stopped replicas. One
-of a pbft group may: it has neither, and nothing is lost until the machine starts
-anew.
+replica whose trusted component has ended must not start again (exit code 3),
+because its counter, or its attested logs, are gone: in process it ends with the
+replica, and a `troth trusted` that was started by itself goes on without it. The
+group bears f stopped replicas. One of a pbft group may start again: it has no
+component, and nothing is lost until the machine starts anew.
 
 With trusted_home = \"process\" it asks a `troth trusted`. Where nobody serves its
 socket it starts one itself, which is no isolation; with --trusted-socket it

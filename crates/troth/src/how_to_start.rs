@@ -28,10 +28,24 @@ impl Which {
     }
 }
 
+/// Where the trusted component runs in the commands that are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Component {
+    /// In the replica.
+    Within,
+    /// In a process that is started before the replica: one that the replica starts itself ends with it.
+    Apart,
+    /// There, and it has to be given a user first.
+    OfRoot,
+}
+
 /// What to type to start replicas below a directory: a line each, commands indented.
 pub(crate) fn lines(layout: &Layout, home: TrustedHome, which: Which) -> Vec<String> {
-    if home != TrustedHome::Process || User::current().uid != 0 {
-        return words(layout, which, false);
+    if home != TrustedHome::Process {
+        return words(layout, which, Component::Within);
+    }
+    if User::current().uid != 0 {
+        return words(layout, which, Component::Apart);
     }
     let mut lines = Vec::new();
     // A single replica's directory goes to another place yet, or has been where it is for long.
@@ -45,7 +59,8 @@ pub(crate) fn lines(layout: &Layout, home: TrustedHome, which: Which) -> Vec<Str
             layout.root().display()
         ));
     }
-    lines.extend(words(layout, which, needs_a_user(layout, which)));
+    let component = if needs_a_user(layout, which) { Component::OfRoot } else { Component::Apart };
+    lines.extend(words(layout, which, component));
     lines
 }
 
@@ -120,11 +135,26 @@ fn needs_a_user(layout: &Layout, which: Which) -> bool {
     owner.is_ok_and(|owner| owner == 0)
 }
 
-/// The same, where it is known whether the components have to be given a user.
-pub(crate) fn words(layout: &Layout, which: Which, needs_a_user: bool) -> Vec<String> {
+/// The same, where it is known where the components run.
+pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<String> {
     let (dir, id) = (layout.root().display(), which.name());
     let replica = format!("troth replica --dir {dir} --id {id}");
-    if !needs_a_user {
+    let beside = format!("  {replica} --trusted-socket {dir}/socket-{id}/trusted.sock");
+    if component == Component::Apart {
+        let both = [format!("  troth trusted --dir {dir} --id {id}"), beside];
+        return match which {
+            Which::One(_) => both.to_vec(),
+            Which::Each(n) => {
+                let first = format!(
+                    "Run for each N from 0 to {}, once, its trusted component and beside it the replica:",
+                    n - 1
+                );
+                let last = format!("Or all of them here:   troth up --dir {dir}");
+                std::iter::once(first).chain(both).chain([last]).collect()
+            }
+        };
+    }
+    if component == Component::Within {
         return match which {
             Which::One(_) => vec![format!("  {replica}")],
             Which::Each(n) => vec![
@@ -142,7 +172,7 @@ pub(crate) fn words(layout: &Layout, which: Which, needs_a_user: bool) -> Vec<St
         format!("  chown -R {SUGGESTED}: {dir}/trusted-{id}"),
         "Then its trusted component, which does not run as root, and beside it the replica:".to_owned(),
         format!("  troth trusted --dir {dir} --id {id} --user {SUGGESTED}"),
-        format!("  {replica} --trusted-socket {dir}/socket-{id}/trusted.sock"),
+        beside,
         "docs/operating/trusted-process.md: how the replica gets a user of its own too, and both a unit."
             .to_owned(),
     ]);

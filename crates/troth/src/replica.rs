@@ -78,6 +78,10 @@ pub(crate) fn with_way_back(
             failure.message += &format!(
                 "\n  to bring it back with a new component: {command} (docs/operating/readmission.md)"
             );
+            if protocol.renews_components() {
+                failure.message += "\n  with durability = \"memory\" see first that all others run: one that sleeps through it has to be \
+                     given the configuration";
+            }
         }
         return failure;
     }

@@ -30,13 +30,15 @@ impl Known {
     /// # Errors
     /// Names the file, the line and the mend.
     pub fn load(layout: &Layout, cluster: &Cluster) -> Result<Self, ConfigError> {
-        const MEND: &str = "remove the file and have it written again: troth admin show";
+        const MEND: &str = "remove the file and have it written again by `troth admin show` where the operator's key is, or copy \
+                            it from there";
         let file = layout.known();
         if !file.exists() {
             return Ok(Self { configuration: cluster.configuration(), http: BTreeMap::new() });
         }
         let source = Source::read(&file, MEND)?;
-        let raw: RawKnown = source.parse()?;
+        // Nobody writes it by hand, so no line of it is to be mended.
+        let raw: RawKnown = source.parse().map_err(|why| ConfigError { mend: MEND.to_owned(), ..why })?;
         if *raw.group.get_ref() != hex::encode(&cluster.group.id().0) {
             return Err(source.error(raw.group.span(), "this is the configuration of another group", MEND));
         }

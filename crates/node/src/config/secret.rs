@@ -286,10 +286,24 @@ pub(crate) fn link_key(secret: &[u8; 32]) -> [u8; 32] {
     Identity::new(PeerId::Client(ClientId(0)), *secret).public_key().0
 }
 
+/// What to do where a secret file is not there. Nothing makes the keys of a group that runs once more.
+fn mend_for_missing(file: &Path) -> String {
+    const COPY: &str = "copy it to this machine from where `troth init` made the cluster";
+    let (own, above) = (file.file_name(), file.parent().and_then(Path::file_name));
+    match (own.and_then(|name| name.to_str()), above.and_then(|name| name.to_str())) {
+        (Some("operator.toml"), _) => format!("{COPY}, or from its backup: it is made once"),
+        (_, Some("clients")) => {
+            format!(
+                "{COPY}; a client that never had one: `troth admin add-client` where the operator's key is"
+            )
+        }
+        _ => format!("{COPY}; where it is lost: docs/operating/readmission.md"),
+    }
+}
+
 /// Reads a file that nobody but its owner may read.
 pub(super) fn private(file: &Path) -> Result<Source, ConfigError> {
-    let source =
-        Source::read(file, "copy the secret file to this machine, or make a cluster with `troth init`")?;
+    let source = Source::read(file, &mend_for_missing(file))?;
     let mode = std::fs::metadata(file).map(|data| data.permissions().mode()).unwrap_or(0);
     if mode & 0o077 != 0 {
         return Err(ConfigError {

@@ -163,8 +163,8 @@ pub(super) fn rekey(
     place.map_or(Ok(()), Place::check)?;
     if operator.cluster.durability == Durability::Memory {
         return Err(Failure::usage(
-            "with durability = \"memory\" a replica cannot start again with the component that it has; mend: `troth \
-             admin replace`, which gives it a new one with its new keys",
+            "with durability = \"memory\" nothing makes sure that a replica starts again with the component that it has; \
+             mend: `troth admin replace`, which gives it a new one with its new keys",
         ));
     }
     let member = operator.member(replica)?;

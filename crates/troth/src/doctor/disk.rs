@@ -35,7 +35,15 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     if cluster.durability == Durability::Memory {
         return vec![Finding::warn(
             "disk",
-            "nothing is kept on disk (durability \"memory\"): a replica that stops never comes back, and if all stop everything is gone",
+            format!(
+                "nothing is ever synced (durability \"memory\"): a replica whose trusted component has ended comes back {}, \
+                 and if all end everything is gone",
+                if cluster.protocol.readmits() {
+                    "only by `troth admin readmit`"
+                } else {
+                    "as its protocol lets it, or not at all"
+                },
+            ),
             "for anything but measurements, a cluster with durability \"always\"",
         )];
     }

@@ -164,8 +164,12 @@ fn forgetful(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Option<F
         Finding::warn(
             SUBJECT,
             format!(
-                "{} ran, with nothing kept (durability \"memory\"): what has stopped must not start again",
-                replicas(&ran)
+                "{} ran, with nothing kept (durability \"memory\"): what has stopped must not start again{}",
+                replicas(&ran),
+                match cluster.trusted_home {
+                    TrustedHome::Process => ", unless its `troth trusted` runs on",
+                    _ => "",
+                }
             ),
             "nothing while all run; make new clusters with durability \"always\"",
         )

@@ -6,7 +6,7 @@ pub(crate) mod passwords;
 pub(crate) use beside::{Beside, LOG};
 
 use crate::cli::Dir;
-use crate::failure::{Failure, NOT_DONE};
+use crate::failure::{Failure, NOT_DONE, USAGE};
 use crate::print::say;
 use crate::session::{self, Patience, Session};
 use clap::{Args, Subcommand, ValueEnum};
@@ -279,8 +279,8 @@ async fn serve(
 fn not_started(why: &StartError) -> Failure {
     let mend = match why {
         StartError::Listen { .. } => {
-            "\n  mend: give another address (--listen, --tls-listen or --admin, whichever names this one), or end what listens there \
-             (another gateway, a ZooKeeper server)"
+            "\n  mend: give another address (--listen, --tls-listen or --admin, whichever names this one; with `troth up` \
+             --zookeeper=ADDRESS:PORT), or end what listens there (another gateway, a ZooKeeper server)"
         }
         StartError::Tls(_) => {
             "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read"
@@ -290,7 +290,9 @@ fn not_started(why: &StartError) -> Failure {
         }
         StartError::Client(_) => "",
     };
-    Failure::new(NOT_DONE, format!("{why}{mend}"))
+    // Its unit does not start what would only say the same again.
+    let code = if matches!(why, StartError::Client(_)) { NOT_DONE } else { USAGE };
+    Failure::new(code, format!("{why}{mend}"))
 }
 
 /// Drops `alive` when standard input ends. The thread blocks in a read and ends with the process.

@@ -1,6 +1,6 @@
 //! Commands that are shown to whoever made a cluster.
 
-use crate::how_to_start::{Which, closed_above, words};
+use crate::how_to_start::{Component, Which, closed_above, words};
 use std::os::unix::fs::PermissionsExt;
 use troth_node::config::Layout;
 use troth_types::ReplicaId;
@@ -8,7 +8,7 @@ use troth_types::ReplicaId;
 #[test]
 fn a_component_that_would_be_root_s_is_given_a_user_first() {
     let layout = Layout::new("/srv/troth");
-    let plain = words(&layout, Which::Each(5), false);
+    let plain = words(&layout, Which::Each(5), Component::Within);
     assert_eq!(
         plain,
         [
@@ -16,7 +16,7 @@ fn a_component_that_would_be_root_s_is_given_a_user_first() {
             "Or all of them here:   troth up --dir /srv/troth",
         ]
     );
-    let one = words(&layout, Which::One(ReplicaId(2)), true);
+    let one = words(&layout, Which::One(ReplicaId(2)), Component::OfRoot);
     let at = |what: &str| one.iter().position(|line| line.contains(what)).expect(what);
     assert!(
         at("chown -R troth-trusted: /srv/troth/trusted-2")
@@ -27,6 +27,20 @@ fn a_component_that_would_be_root_s_is_given_a_user_first() {
             < at("troth replica --dir /srv/troth --id 2 --trusted-socket /srv/troth/socket-2/")
     );
     assert!(one.iter().all(|line| !line.contains("-N") && !line.contains("troth up")), "{one:?}");
+}
+
+/// A component that the replica starts itself ends with it.
+#[test]
+fn a_component_in_a_process_of_its_own_is_started_before_its_replica() {
+    let layout = Layout::new("/srv/troth");
+    let one = [
+        "  troth trusted --dir /srv/troth --id 1",
+        "  troth replica --dir /srv/troth --id 1 --trusted-socket /srv/troth/socket-1/trusted.sock",
+    ];
+    assert_eq!(words(&layout, Which::One(ReplicaId(1)), Component::Apart), one);
+    let each = words(&layout, Which::Each(3), Component::Apart);
+    assert_eq!(each[1], "  troth trusted --dir /srv/troth --id N");
+    assert!(each[2].ends_with("--id N --trusted-socket /srv/troth/socket-N/trusted.sock"), "{each:?}");
 }
 
 #[test]
