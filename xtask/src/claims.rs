@@ -32,6 +32,8 @@ and commit. With --only the other rows of that page stay as they are.",
 
 /// The page that is written.
 const PAGE: &str = "docs/claims.md";
+/// What benchmarks write.
+const RESULTS: &str = "bench/results";
 
 /// One claim.
 #[derive(Clone, Debug)]
@@ -151,6 +153,9 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
             let one = show(claim, &place, here)?;
             println!("[{:6.0} s] {}: {}", started.elapsed().as_secs_f64(), claim.id, one.describe());
             shown.push((claim, one));
+            if !here {
+                keep_results(&place, &root)?;
+            }
             // After each: what was shown in an hour is not lost where the next takes too long.
             std::fs::write(root.join(PAGE), page(&claims, &shown, &commit, &old))
                 .map_err(|why| format!("{PAGE}: {why}"))?;
@@ -207,6 +212,18 @@ fn clone(root: &Path) -> Result<PathBuf, String> {
     git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(&place);
     process::output(&mut git)?;
     Ok(place)
+}
+
+/// Brings what the clone's benchmarks wrote here: the figures that the page quotes are read beside it.
+fn keep_results(place: &Path, root: &Path) -> Result<(), String> {
+    let mut git = std::process::Command::new("git");
+    git.args(["ls-files", "--modified", "--others", "--exclude-standard", "--", RESULTS]).current_dir(place);
+    for file in process::output(&mut git)?.lines() {
+        std::fs::create_dir_all(root.join(RESULTS))
+            .and_then(|()| std::fs::copy(place.join(file), root.join(file)))
+            .map_err(|why| format!("{file}: {why}"))?;
+    }
+    Ok(())
 }
 
 fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
