@@ -290,8 +290,8 @@ fn not_started(why: &StartError) -> Failure {
         }
         StartError::Client(_) => "",
     };
-    // Its unit does not start what would only say the same again.
-    let code = if matches!(why, StartError::Client(_)) { NOT_DONE } else { USAGE };
+    // Its unit does not start again what would only say the same; a place for logs may come back.
+    let code = if matches!(why, StartError::Listen { .. } | StartError::Tls(_)) { USAGE } else { NOT_DONE };
     Failure::new(code, format!("{why}{mend}"))
 }
 

@@ -28,7 +28,7 @@ fn a_replica_runs_once() {
     let second = run(dir, &["replica", "--id", "0"]);
     assert_eq!(second.status.code(), Some(3));
     let words = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(words.contains("readmit") && words.contains("troth init"), "{words}");
+    assert!(words.contains("readmit") && words.contains("refuses-to-start"), "{words}");
 }
 
 #[test]
