@@ -170,8 +170,8 @@ impl RequestPool {
     /// Has a request count as if it had come just now: its place in the order of arrival goes with its time.
     fn comes_last(&mut self, key: (ClientId, u64), now: Time) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
-        entry.at = now;
-        if entry.order + 1 == self.next {
+        let came = std::mem::replace(&mut entry.at, now);
+        if came == now && entry.order + 1 == self.next {
             return;
         }
         let before = std::mem::replace(&mut entry.order, self.next);
@@ -299,15 +299,23 @@ impl RequestPool {
         Admitted::New
     }
 
-    /// The request (client, number), which was proposed at that time, is executed `now`: it is no longer pending, and
-    /// neither is an older number in its slot. A newer one waits from now on: the primary may have had no room for it. What was
-    /// never signed and not named counts for no wait: its client may not have sent it to the primary. Returns the digest that
-    /// was pending.
-    pub fn done(&mut self, client: ClientId, number: u64, proposed: Time, now: Time) -> Option<Digest> {
+    /// The request (client, number), which was proposed at that time, is executed: it is no longer pending, and neither is an
+    /// older number in its slot. Where its batch has `executed` it, then, and no earlier one had, a newer number waits from then
+    /// on: the primary may have had no room for it. What was never signed and not named counts for no wait: its client may not
+    /// have sent it to the primary. Returns the digest that was pending.
+    pub fn done(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        proposed: Time,
+        executed: Option<Time>,
+    ) -> Option<Digest> {
         let key = (client, number % self.window);
         let entry = self.entries.get(&key).copied()?;
         if entry.number > number {
-            self.comes_last(key, now);
+            if let Some(now) = executed {
+                self.comes_last(key, now);
+            }
             return None;
         }
         let account = self.forget(key, entry);

@@ -35,10 +35,13 @@ pub(crate) struct Reliance {
 }
 
 impl Reliance {
-    /// It was asked, and others had to be.
+    /// It was asked, and others had to be. What was under way when it failed first makes it owe no more.
     fn failed(&mut self) {
+        if self.owes > 0 {
+            return;
+        }
         self.next = self.next.clamp(OWED.0, OWED.1);
-        self.owes = self.owes.max(self.next);
+        self.owes = self.next;
         self.next = (2 * self.next).min(OWED.1);
     }
 

@@ -191,8 +191,8 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = message;
         true
     }
-    /// How many messages have broken a rule, so that their senders are found out: each is charged to whoever sent it,
-    /// whatever this replica is about.
+    /// How many messages have broken a rule, so that their senders are found out, or were more than their sender has need to
+    /// send: each is charged to whoever sent it, whatever this replica is about.
     fn broken(&self) -> u64 {
         0
     }

@@ -2,7 +2,7 @@
 
 use crate::replica::Outputs;
 use crate::{
-    Agreement, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
+    Agreement, Done, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
     ReplyProof, Request, VerifiedFrame, rule,
 };
 use troth_types::{
@@ -53,7 +53,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let mut replies = Vec::with_capacity(outcome.done.len());
         // What was executed now is in the order of the batch; what is not among it was executed before.
         let (mut executed, mut held) = (executed.into_iter().peekable(), 0);
-        for (client, number) in &outcome.done {
+        for Done { client, number, .. } in &outcome.done {
             let new = executed.next_if(|reply| (reply.client, reply.number) == (*client, *number));
             held += new.as_ref().map_or(0, |reply| reply.body.size());
             // Of much no more is held until it is proven than the table keeps of each client.
@@ -117,17 +117,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         seq <= self.execution.committed()
     }
 
-    /// Whether it is this replica's turn to answer a frame that the primary shows; none where primaries show none.
-    pub fn answers_shown(&self, client: ClientId, number: u64) -> Option<bool> {
-        let mut turns = self.group.turns(client, number).take(self.group.weak());
-        A::PRIMARY_SHOWS.then(|| turns.any(|one| one == self.me))
+    /// Whether it is this replica's turn to answer a frame that the primary shows.
+    pub fn answers_shown(&self, client: ClientId, number: u64) -> bool {
+        self.group.turns(client, number).take(self.group.weak()).any(|one| one == self.me)
     }
 
     /// A replica shows a frame that its client may have sent to the primary alone: whose turn it is answers, and others when
     /// the client asks them.
     fn answer_in_turn(&mut self, frame: &VerifiedFrame) {
         let (client, number) = (frame.client(), frame.number());
-        let news = self.answers_shown(client, number) == Some(false);
+        let news = A::PRIMARY_SHOWS && !self.answers_shown(client, number);
         if news && self.execution.is_new(client, number) && self.agreement.frame(&frame.digest()).is_none() {
             self.unasked.is_shown(client, number);
         }

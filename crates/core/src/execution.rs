@@ -27,15 +27,33 @@ pub struct Ordered {
 /// What the execution of a batch brought about.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The frames that are done now, by (client, number): executed by this batch or found done. One for each frame
-    /// of the batch, in their order.
-    pub done: Vec<(ClientId, u64)>,
+    /// The frames that are done now. One for each frame of the batch, in their order.
+    pub done: Vec<Done>,
     /// Replies of the frames executed now, in full, with view 0 for the caller to fill in.
     pub replies: Vec<Reply>,
     /// Events that the batch caused, in order.
     pub events: Vec<Event>,
     /// The configuration from now on, where the batch changed it.
     pub configuration: Option<Arc<Configuration>>,
+}
+
+/// A frame of a batch, done when the batch is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Its client.
+    pub client: ClientId,
+    /// Its number.
+    pub number: u64,
+    /// Whether no earlier batch had executed it: what one had a primary may name as often as it likes.
+    pub now: bool,
+}
+
+impl Outcome {
+    /// What is done, by (client, number).
+    #[must_use]
+    pub fn names(&self) -> Vec<(ClientId, u64)> {
+        self.done.iter().map(|done| (done.client, done.number)).collect()
+    }
 }
 
 /// What the client table knows of a frame number.

@@ -5,6 +5,8 @@ use troth_types::ClientId;
 
 /// Frames kept of a client; no window is larger, so it has no more under way. Whoever is forgotten is answered.
 const MOST: usize = 1024;
+/// Bytes that are kept of a client, at most: both sets, half empty.
+pub const UNASKED: usize = 2 * MOST * 24;
 
 /// Numbers of frames that came from their clients with the wish for no answer, until they are executed or asked for.
 #[derive(Clone, Debug, Default)]

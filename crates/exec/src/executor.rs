@@ -13,7 +13,7 @@ use bytes::Bytes;
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_core::{Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
+use troth_core::{Done, Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
 use troth_types::{
     ClientId, Configuration, Digest, Event, Limits, OPERATOR, Read, ReadReply, Reply, ReplyBody, Seq,
     StateFetch, StatePiece, Time, View,
@@ -236,8 +236,9 @@ impl<A: Application> Executor<A> {
 
     fn run_frame(&mut self, frame: &VerifiedFrame, seed: Digest, outcome: &mut Outcome) {
         let (client, number) = (frame.client(), frame.number());
-        outcome.done.push((client, number));
-        if !clients::is_new(&self.map, &self.limits, client, number) {
+        let now = clients::is_new(&self.map, &self.limits, client, number);
+        outcome.done.push(Done { client, number, now });
+        if !now {
             return;
         }
         if self.configuration.is_removed(client) {

@@ -6,7 +6,7 @@ use crate::connection::{CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT,
 use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
 use crate::served::{batches_per_number, largest_message};
-use troth_core::HELD_READS;
+use troth_core::{HELD_READS, UNASKED};
 use troth_minbft::KEPT_FRAMES;
 
 /// The program, its threads and what the allocator keeps at hand.
@@ -28,7 +28,8 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     // What all clients share, and what each has for itself: a message that is coming in, or the one in its lane.
     let shared = CLIENTS_BYTES + 2 * CLIENTS_UNSENT;
     let pending = limits.frame_bytes.saturating_mul(bounded(limits.client_window));
-    let client = limits.frame_bytes + CLIENT_OVERHEAD + BUFFERS + pending + 2 * CLIENT_UNSENT_AT_LEAST;
+    let client =
+        limits.frame_bytes + CLIENT_OVERHEAD + BUFFERS + pending + 2 * CLIENT_UNSENT_AT_LEAST + UNASKED;
     // Frames of batches until these are behind a stable checkpoint, and of those that are fetched ahead.
     let kept = batches_per_number(cluster) * KEPT_FRAMES.max(window * limits.frame_bytes);
     let ahead = bounded(cluster.timing.pipeline).max(4) * limits.batch_frames * limits.frame_bytes;

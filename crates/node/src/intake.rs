@@ -207,6 +207,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let agreement = self.host.machine().agreement();
             unkept = digests.iter().filter(|digest| agreement.wants_unsigned(digest)).count() as u64;
         }
+        // What is executed a primary may name, and show, as often as it likes.
+        let machine = self.host.machine();
+        let by_primary = A::PRIMARY_SHOWS && !news.is_empty() && machine.status().primary == from;
+        let is_new = |frame: &Arc<Frame>| !machine.is_done(frame.client(), frame.number());
+        let is_new: Vec<bool> = news.iter().map(is_new).collect();
         let began = self.clock.now();
         self.input(env, Input::Frames(from, good));
         let now = self.clock.now();
@@ -218,17 +223,20 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             let led_to = if news.is_empty() && !moved { now.0.saturating_sub(began.0) } else { 0 };
             self.peer_charges.again(from, now, (spent + led_to) * again / all);
         }
-        let wanted = |frame: &&Arc<Frame>| machine.agreement().frame(&frame.digest()).is_some();
-        let mut taken = 0;
-        for frame in news.iter().filter(wanted) {
+        let wanted = |frame: &Arc<Frame>| machine.agreement().frame(&frame.digest()).is_some();
+        let (mut taken, mut repeated) = (0, 0);
+        for (frame, is_new) in news.iter().zip(is_new).filter(|(frame, _)| wanted(frame)) {
             taken += 1;
-            // Its client sent it, if to the primary alone.
-            let (client, number) = (frame.client(), frame.number());
-            if let Some(answers) = machine.answers_shown(client, number) {
-                let waits = answers && !machine.is_done(client, number);
+            if !is_new {
+                repeated += u64::from(by_primary);
+            } else if by_primary {
+                // Its client sent it, to the primary alone perhaps.
+                let (client, number) = (frame.client(), frame.number());
+                let waits = machine.answers_shown(client, number) && !machine.is_done(client, number);
                 self.client_charges.borrow_mut().asked(client, now, frame.size(), waits);
             }
         }
+        self.peer_charges.again(from, now, repeated * CHECK);
         let told = before.is_some() && !moved;
         let in_vain = if told { news.len() as u64 - taken } else { 0 };
         // For a client's good frame there may be no room here, though there was where it was shown: a primary that shows what it

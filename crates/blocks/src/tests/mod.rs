@@ -103,9 +103,9 @@ fn the_pool_keeps_one_request_per_slot_and_the_order_of_arrival() {
     assert!(pool.propose(9, 100).is_empty() && !pool.has_unproposed());
     pool.restart(T, |carried| *carried == digest(1));
     assert_eq!(pool.propose(9, 100), [digest(2)]);
-    assert_eq!(pool.done(ClientId(2), 1, T, T), Some(digest(1)));
-    assert_eq!(pool.done(ClientId(2), 1, T, T), None);
-    assert_eq!(pool.done(ClientId(1), 5, T, T), Some(digest(2)), "a later number overtakes the slot");
+    assert_eq!(pool.done(ClientId(2), 1, T, Some(T)), Some(digest(1)));
+    assert_eq!(pool.done(ClientId(2), 1, T, Some(T)), None);
+    assert_eq!(pool.done(ClientId(1), 5, T, Some(T)), Some(digest(2)), "a later number overtakes the slot");
     assert!(pool.is_empty());
 }
 
@@ -130,7 +130,7 @@ fn what_is_executed_gives_way_to_a_newer_request_and_counts_for_no_wait() {
     assert!(pool.has(client, 5) && !pool.has(client, 1));
     assert_eq!(pool.oldest_new().map(|(_, digest)| digest), Some(digest(2)));
     pool.is_again(client, 5);
-    pool.done(client, 5, T.after(7), T.after(7));
+    pool.done(client, 5, T.after(7), Some(T.after(7)));
     assert_eq!(pool.typical_wait(T.after(9), |_| false), None, "nobody had to order it");
 }
 
@@ -175,7 +175,7 @@ fn the_pool_bounds_bytes_of_clients_and_of_batches() {
     assert_eq!(pool.admit(ClientId(2), 2, digest(5), 40, T), Admitted::New);
     assert_eq!(pool.propose(9, 99), [digest(1)], "the first is taken however large");
     assert_eq!(pool.propose(9, 99), [digest(3)], "a batch ends before it is too large");
-    assert_eq!(pool.done(ClientId(2), 1, T, T), Some(digest(3)));
+    assert_eq!(pool.done(ClientId(2), 1, T, Some(T)), Some(digest(3)));
     assert_eq!(pool.admit(ClientId(2), 3, digest(6), 60, T), Admitted::New, "what is done is given back");
     assert_eq!(pool.retain(|client, _| client == ClientId(2)), [digest(1)]);
     assert_eq!(pool.admit(ClientId(1), 2, digest(2), 100, T), Admitted::New);
@@ -265,13 +265,13 @@ fn the_typical_wait_is_the_middle_clients_mean() {
         pool.admit(ClientId(client), number, digest((client * 8 + number) as u8), 10, Time(came));
     }
     // Client 1 waited 100 and 200, client 2 waits still for 900, client 3's is proposed and not executed yet.
-    pool.done(ClientId(1), 1, Time(200), Time(200));
-    pool.done(ClientId(1), 2, Time(400), Time(400));
+    pool.done(ClientId(1), 1, Time(200), Some(Time(200)));
+    pool.done(ClientId(1), 2, Time(400), Some(Time(400)));
     assert_eq!(pool.newest_proposed(), Time(200));
     let proposed = |named: &Digest| *named == digest(25);
     assert_eq!(pool.typical_wait(Time(1000), proposed), Some((150, 2)), "the lower of two middle ones");
     // The next look begins anew; what was proposed counts when it is executed.
-    pool.done(ClientId(3), 1, Time(130), Time(130));
+    pool.done(ClientId(3), 1, Time(130), Some(Time(130)));
     assert_eq!(pool.typical_wait(Time(2000), proposed), Some((30, 2)));
     assert_eq!(pool.typical_wait(Time(2000), proposed), Some((1900, 1)));
     // Another primary has only just come.
@@ -289,17 +289,17 @@ fn whom_the_primary_shows_keeps_its_say_for_a_while() {
     // Each honest client is measured once.
     for client in honest.clone() {
         pool.admit(ClientId(client), 1, Digest([client as u8; 32]), 10, Time(0));
-        pool.done(ClientId(client), 1, Time(100), Time(100));
+        pool.done(ClientId(client), 1, Time(100), Some(Time(100)));
     }
     assert_eq!(pool.typical_wait(Time(1_000), nobody), Some((100, 5)));
     let mut look = |number: u64, at: u64| {
         for client in honest.clone() {
             pool.admit(ClientId(client), number, Digest([client as u8; 32]), 10, Time(at));
             pool.came(ClientId(client), number, true, Time(at));
-            pool.done(ClientId(client), number, Time(at), Time(at));
+            pool.done(ClientId(client), number, Time(at), Some(Time(at)));
         }
         pool.admit(liar, number, Digest([9; 32]), 10, Time(at));
-        pool.done(liar, number, Time(at + 90_000), Time(at + 90_000));
+        pool.done(liar, number, Time(at + 90_000), Some(Time(at + 90_000)));
         pool.typical_wait(Time(at + 100_000), nobody)
     };
     for number in 2..=240 {
@@ -385,7 +385,7 @@ fn what_waits_has_gathered_when_it_is_as_much_as_is_proposed_or_fills_a_batch() 
     assert!(pool.has_gathered(1, 1_000), "as many as a batch has room for");
     assert!(pool.has_gathered(100, 10), "as many bytes as a batch has room for");
     assert!(!pool.has_gathered(100, 11));
-    assert_eq!(pool.done(ClientId(4), 1, T, T), Some(digest(4)), "by another's proposal");
+    assert_eq!(pool.done(ClientId(4), 1, T, Some(T)), Some(digest(4)), "by another's proposal");
     assert!(!pool.has_unproposed() && !pool.has_gathered(100, 1));
     pool.restart(T, |other| *other == digest(1));
     assert!(pool.has_gathered(100, 21), "two wait, one is carried over");
@@ -413,7 +413,7 @@ fn no_timer_runs_for_what_is_not_signed_until_it_is() {
     assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), None, "signed already");
     assert_eq!((pool.oldest(), pool.bytes()), (Some((1, Digest([9; 32]))), 80), "it comes last");
     assert_eq!(pool.propose(8, 1000), [Digest([9; 32]), signed]);
-    assert_eq!(pool.done(client, 1, T, T), Some(signed));
+    assert_eq!(pool.done(client, 1, T, Some(T)), Some(signed));
     assert_eq!(pool.admit_unsigned(client, 2, bare, 30, T), Admitted::New);
     assert_eq!(pool.admit(client, 3, signed, 30, T), Admitted::New);
     assert_eq!(pool.forget_unsigned(client), [bare]);
@@ -452,21 +452,21 @@ fn what_is_not_signed_waits_for_a_primary_that_is_known_to_have_it() {
         pool.admit_unsigned(ClientId(1), number, digest(number as u8), 10, Time(0));
     }
     // Nobody knows when, or whether, the primary was given the first.
-    pool.done(ClientId(1), 1, Time(900), Time(900));
+    pool.done(ClientId(1), 1, Time(900), Some(Time(900)));
     assert_eq!(pool.typical_wait(Time(1000), |_| false), None);
     pool.named(ClientId(1), 2, Time(1000));
     pool.named(ClientId(1), 2, Time(1050));
-    pool.done(ClientId(1), 2, Time(1100), Time(1100));
+    pool.done(ClientId(1), 2, Time(1100), Some(Time(1100)));
     assert_eq!(pool.typical_wait(Time(1100), |_| false), Some((100, 1)), "since it was named first");
     // One that is signed can be shown to the primary; what it waited before does not count.
     pool.replace_unsigned(ClientId(1), 3, digest(30), 10, Time(1200));
     assert_eq!(pool.typical_wait(Time(1230), |_| false), Some((30, 1)));
     pool.named(ClientId(1), 3, Time(1240));
-    pool.done(ClientId(1), 3, Time(1250), Time(1250));
+    pool.done(ClientId(1), 3, Time(1250), Some(Time(1250)));
     assert_eq!(pool.typical_wait(Time(1250), |_| false), Some((50, 1)));
     // A new primary has what its view starts with.
     pool.restart(Time(2000), |named| *named == digest(4));
-    pool.done(ClientId(1), 4, Time(2010), Time(2010));
+    pool.done(ClientId(1), 4, Time(2010), Some(Time(2010)));
     assert_eq!(pool.typical_wait(Time(2010), |_| false), Some((10, 1)));
 }
 

@@ -29,13 +29,17 @@ fn what_had_no_room_at_the_primary_waits_from_then_on() {
     let late = 3 * WINDOW + 1;
     let mut pool = pool(&[(1, late, 0), (2, 1, 10), (3, 1, 20)]);
     assert_eq!(since(&pool, 15), [digest(1, late), digest(2, 1)]);
-    assert_eq!(pool.done(ClientId(1), 1, Time(90), Time(100)), None);
+    assert_eq!(pool.done(ClientId(1), 1, Time(90), Some(Time(100))), None);
+    // What an earlier batch had executed says nothing of any room: a primary may name it again and again.
+    for at in 101..200 {
+        assert_eq!(pool.done(ClientId(1), 1, Time(at), None), None);
+    }
     assert_eq!(pool.oldest().map(|(_, digest)| digest), Some(digest(2, 1)));
     assert_eq!(since(&pool, 99), [digest(2, 1), digest(3, 1)]);
     assert_eq!(since(&pool, 100), [digest(2, 1), digest(3, 1), digest(1, late)]);
     // It waits since then for whoever measures that, too, and counts as pending all the while.
     assert_eq!(pool.typical_wait(Time(110), |other| *other != digest(1, late)), Some((10, 1)));
-    assert_eq!(pool.done(ClientId(1), late, Time(120), Time(120)), Some(digest(1, late)));
+    assert_eq!(pool.done(ClientId(1), late, Time(120), Some(Time(120))), Some(digest(1, late)));
     assert_eq!(pool.len(), 2);
 }
 
@@ -51,6 +55,16 @@ fn what_the_primary_showed_is_behind_what_came_before_it() {
     // Said again it changes nothing.
     pool.came(ClientId(1), 1, false, Time(70));
     assert_eq!(since(&pool, 50), [digest(2, 1), digest(1, 1)]);
+}
+
+/// MINBFT-V1: its timer runs by the place, so that what is the last of all has another one, too.
+#[test]
+fn what_waits_anew_has_another_place_though_nothing_came_after_it() {
+    let late = WINDOW + 1;
+    let mut pool = pool(&[(1, late, 0)]);
+    let before = pool.oldest().map(|(order, _)| order);
+    pool.done(ClientId(1), 1, Time(90), Some(Time(100)));
+    assert!(pool.oldest().map(|(order, _)| order) > before);
 }
 
 #[test]
@@ -92,14 +106,14 @@ fn whom_a_new_primary_shows_has_a_say_from_the_beginning() {
     let mut pool = RequestPool::new(WINDOW, 1 << 20);
     for client in 1..=5 {
         pool.admit(ClientId(client), 1, digest(client, 1), 10, Time(0));
-        pool.done(ClientId(client), 1, Time(300), Time(400));
+        pool.done(ClientId(client), 1, Time(300), Some(Time(400)));
     }
     assert_eq!(pool.typical_wait(Time(500), |_| false), Some((300, 5)));
     pool.restart(Time(1000), |_| false);
     for client in 1..=5 {
         pool.admit(ClientId(client), 2, digest(client, 2), 10, Time(1000));
         pool.came(ClientId(client), 2, true, Time(1000));
-        pool.done(ClientId(client), 2, Time(1900), Time(2000));
+        pool.done(ClientId(client), 2, Time(1900), Some(Time(2000)));
     }
     pool.admit(ClientId(9), 1, Digest([9; 32]), 10, Time(1000));
     assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((0, 6)));

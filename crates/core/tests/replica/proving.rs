@@ -204,6 +204,8 @@ impl Execution for Done {
         let done: Vec<(ClientId, u64)> =
             ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
         self.executed.extend(done.iter().map(|(_, number)| (*number, ordered.seq)));
+        let done =
+            done.into_iter().map(|(client, number)| troth_core::Done { client, number, now: true }).collect();
         Outcome { done, ..Outcome::default() }
     }
     fn execute_tentatively(&mut self, _: &Ordered) -> Outcome {

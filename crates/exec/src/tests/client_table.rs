@@ -25,11 +25,11 @@ fn a_frame_executes_once_and_its_reply_is_kept() {
     let one = frame(5, 1, &["add a 2", "add a 3"]);
     let first = run(&mut executor, std::slice::from_ref(&one));
     assert_eq!(results(&first.replies[0]), [Bytes::from("2"), Bytes::from("5")]);
-    assert_eq!(first.done, [(ClientId(5), 1)]);
+    assert_eq!(first.names(), [(ClientId(5), 1)]);
 
     let again = run(&mut executor, &[one]);
     assert!(again.replies.is_empty(), "it was executed before");
-    assert_eq!(again.done, [(ClientId(5), 1)]);
+    assert_eq!(again.names(), [(ClientId(5), 1)]);
     assert_eq!(executor.state().get(b"a"), Some(Bytes::from("5")));
     assert_eq!(executor.lookup(ClientId(5), 1), Lookup::Executed(Box::new(first.replies[0].clone())));
     assert_eq!(executor.executed(), Seq(2));
@@ -42,7 +42,7 @@ fn a_duplicate_inside_a_batch_is_skipped() {
     // number gets one of them executed.
     let outcome = run(&mut executor, &[frame(5, 1, &["add a 1"]), frame(5, 1, &["add a 7"])]);
     assert_eq!(outcome.replies.len(), 1);
-    assert_eq!(outcome.done, [(ClientId(5), 1), (ClientId(5), 1)]);
+    assert_eq!(outcome.names(), [(ClientId(5), 1), (ClientId(5), 1)]);
     assert_eq!(executor.state().get(b"a"), Some(Bytes::from("1")));
 }
 
@@ -56,7 +56,7 @@ fn numbers_share_slots_modulo_the_window() {
     assert_eq!(executor.lookup(ClientId(6), 6), Lookup::New, "another client");
 
     let outcome = run(&mut executor, &[frame(5, 2, &["add a 1"]), frame(5, 5, &["add a 1"])]);
-    assert_eq!(outcome.done, [(ClientId(5), 2), (ClientId(5), 5)]);
+    assert_eq!(outcome.names(), [(ClientId(5), 2), (ClientId(5), 5)]);
     assert_eq!(outcome.replies.len(), 1);
     assert_eq!(executor.state().get(b"a"), Some(Bytes::from("2")));
     run(&mut executor, &[frame(5, 10, &["add a 1"])]);

@@ -43,7 +43,7 @@ fn a_removed_clients_frame_does_nothing_however_often_it_is_ordered() {
     for _ in 0..3 {
         let outcome = run(&mut executor, &[frame(5, 2, &["add a 1", "tell 5 hello"])]);
         assert!(outcome.replies.is_empty() && outcome.events.is_empty());
-        assert_eq!(outcome.done, [(ClientId(5), 2)], "it waits no longer");
+        assert_eq!(outcome.names(), [(ClientId(5), 2)], "it waits no longer");
         assert_eq!(executor.lookup(ClientId(5), 2), Lookup::New, "nothing is kept of it");
     }
     assert_eq!(executor.state().get(b"a"), Some(Bytes::from("1")));

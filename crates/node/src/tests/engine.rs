@@ -29,11 +29,16 @@ use troth_types::{ClientId, FrameDraft, Read, ReplicaId, Seq, ToReplica, Wire, W
 
 /// The files of a fresh group, as replica 0 and client 1 read them.
 pub(super) fn files(name: &str) -> (Cluster, ReplicaSecret, ClientSecret) {
+    files_of(name, ReplicaId(0))
+}
+
+/// The same for another replica.
+pub(super) fn files_of(name: &str, replica: ReplicaId) -> (Cluster, ReplicaSecret, ClientSecret) {
     let scratch = Scratch::new(name);
     let layout = Layout::new(&scratch.0);
     make(&layout, &plan(TrustedKind::Hmac)).expect("a fresh directory");
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
-    let secret = ReplicaSecret::load(&layout.replica_secret(ReplicaId(0)), &cluster).expect("just made");
+    let secret = ReplicaSecret::load(&layout.replica_secret(replica), &cluster).expect("just made");
     let client = ClientSecret::load(&layout.client_secret(ClientId(1)), &cluster).expect("just made");
     (cluster, secret, client)
 }

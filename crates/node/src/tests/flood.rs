@@ -1,6 +1,6 @@
 //! What one turn of the loop does for a party whose messages are of no use.
 
-use super::engine::{files, replica};
+use super::engine::{files, files_of, replica};
 use crate::assembly::{engine, executor};
 use crate::clock::Clock;
 use crate::delayed::TrustedDelay;
@@ -122,7 +122,7 @@ fn a_replica_that_repeats_frames_is_not_read_from_for_a_while() {
 /// MINBFT-N14: who sends to the primary alone has its share of this replica's work all the same.
 #[test]
 fn what_others_show_of_a_client_counts_for_its_share() {
-    let (cluster, secret, client) = files("flood-shown");
+    let (cluster, secret, client) = files_of("flood-shown", ReplicaId(1));
     let executor = executor(&cluster, Null::new(0));
     let footing = Footing::Volatile(TrustedDelay::default());
     let mut engine = engine::<MinBft, _>(&cluster, secret, executor, Clock::new(), footing)
@@ -134,16 +134,24 @@ fn what_others_show_of_a_client_counts_for_its_share() {
         Arc::new(draft.clone().sign(signer.sign(&draft.signing_digest())))
     };
     let inbox = Inbox::new();
-    let shown: Vec<_> = (1..=40).map(frame).collect();
-    inbox.push(&inbox.lane(OTHER), PeerMessage::<Message>::Frames(shown).to_wire());
-    engine.turn(&inbox).expect("goes on");
-    assert_eq!(engine.counters.frames_verified, 40);
-    let now = engine.clock.now();
-    let charges = engine.client_charges.get_mut();
-    charges.asked(ClientId(2), now, 100, true);
-    charges.contended(true);
-    assert!(charges.rests(ClientId(1), now).is_some(), "forty requests beside one");
-    assert!(charges.rests(ClientId(2), now).is_none());
+    let mut share = |from: Party, numbers: std::ops::RangeInclusive<u64>| {
+        let all = engine.counters.frames_verified + numbers.clone().count() as u64;
+        let shown: Vec<_> = numbers.map(frame).collect();
+        inbox.push(&inbox.lane(from), PeerMessage::<Message>::Frames(shown).to_wire());
+        engine.turn(&inbox).expect("goes on");
+        assert_eq!(engine.counters.frames_verified, all);
+        let now = engine.clock.now();
+        let charges = engine.client_charges.get_mut();
+        charges.asked(ClientId(2), now, 100, true);
+        charges.contended(true);
+        assert!(charges.rests(ClientId(2), now).is_none());
+        charges.rests(ClientId(1), now).is_some()
+    };
+    assert!(!share(OTHER, 1..=30), "a backup may show what its client sent everybody");
+    assert!(
+        share(Party::Replica(ReplicaId(0)), 31..=60),
+        "thirty requests that the primary alone had, beside two"
+    );
 }
 
 /// Several are asked for the same frames, and one comes first: the others have answered as they should.

@@ -1,10 +1,12 @@
-use crate::http::{MOST_AT_ONCE, page, serve};
+use crate::http::{FRESH, MOST_AT_ONCE, Page, Pages, page, serve};
 use crate::snapshot::Snapshot;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
+use tokio::time::Instant;
 
 fn look() -> Snapshot {
     Snapshot { view: 3, executed: 42, accused: vec![1], accused_clients: vec![7], ..Snapshot::default() }
@@ -36,6 +38,27 @@ fn everything_else_is_refused_politely() {
     assert!(page(b"GET /x HTTP/1.1\r\n\r\n", &look).0.starts_with("404"));
     assert!(page(b"POST /status HTTP/1.1\r\n\r\n", &look).0.starts_with("405"));
     assert!(page(b"\xff\xfe", &look).0.starts_with("405"));
+}
+
+#[test]
+fn whoever_asks_without_end_has_no_page_made_each_time() {
+    let looks = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&looks);
+    let pages = Pages::new(Rc::new(move || {
+        counted.set(counted.get() + 1);
+        look()
+    }));
+    let began = Instant::now();
+    let (first, metrics) = (pages.show(Page::Status, began), pages.show(Page::Metrics, began));
+    assert!(first.starts_with('{') && metrics.ends_with("# EOF\n"));
+    let just_before = began + FRESH - Duration::from_nanos(1);
+    assert_eq!(
+        (pages.show(Page::Status, just_before), pages.show(Page::Metrics, just_before)),
+        (first, metrics)
+    );
+    assert_eq!(looks.get(), 2, "one look for each page");
+    pages.show(Page::Status, began + FRESH);
+    assert_eq!(looks.get(), 3, "and another a moment later");
 }
 
 #[tokio::test]

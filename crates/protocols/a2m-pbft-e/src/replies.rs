@@ -11,7 +11,7 @@ impl A2mPbftE {
     pub(crate) fn append(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         rule!("A2MPBFTE-H1");
         if let Some(batch) = self.pbft.executed_batch(reached.seq).cloned()
-            && let Err(why) = self.history.log.executed(reached.seq, &batch, &outcome.done)
+            && let Err(why) = self.history.log.executed(reached.seq, &batch, &outcome.names())
         {
             cx.halt(why);
         }

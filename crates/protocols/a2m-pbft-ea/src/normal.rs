@@ -322,8 +322,9 @@ impl A2mPbftEa {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
-        for (at, (client, number)) in outcome.done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, committed, cx.now()) {
+        for (at, done) in outcome.done.iter().enumerate() {
+            let executed = done.now.then(|| cx.now());
+            if let Some(digest) = self.pool.done(done.client, done.number, committed, executed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

@@ -332,8 +332,9 @@ impl MinBft {
         self.awaited = self.awaited.filter(|awaited| *awaited > reached.seq);
         let proposed = self.proposed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
-        for (at, (client, number)) in outcome.done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, proposed, cx.now()) {
+        for (at, done) in outcome.done.iter().enumerate() {
+            let executed = done.now.then(|| cx.now());
+            if let Some(digest) = self.pool.done(done.client, done.number, proposed, executed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

@@ -174,7 +174,7 @@ impl Agreement for Pbft {
 
     fn broken(&self) -> u64 {
         rule!("PBFT-R14");
-        self.broken
+        self.broken + self.in_vain
     }
 
     fn is_worth_checking(&self, message: &Message) -> bool {

@@ -5,7 +5,7 @@ use crate::message::{Entry, Phase, PrePrepare, Record, Vote};
 use crate::state::{Pbft, Voted, first};
 use std::collections::BTreeMap;
 use troth_blocks::Admitted;
-use troth_core::{Cx, Note, Ordered, Reached, VerifiedFrame, rule};
+use troth_core::{Cx, Done, Note, Ordered, Reached, VerifiedFrame, rule};
 use troth_types::{Batch, ClientId, Configuration, Digest, Hasher, ReplicaId, Seq, View};
 
 /// Digests that Q keeps for one number. Who changes views without end could add one with each.
@@ -436,12 +436,13 @@ impl Pbft {
     }
 
     /// A batch was executed, and its place is final: its requests are done.
-    pub(crate) fn settle(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, done: &[(ClientId, u64)]) {
+    pub(crate) fn settle(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, done: &[Done]) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         let committed = self.committed_at.take(reached.seq);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
-        for (at, (client, number)) in done.iter().enumerate() {
-            if let Some(digest) = self.pool.done(*client, *number, committed, cx.now()) {
+        for (at, done) in done.iter().enumerate() {
+            let executed = done.now.then(|| cx.now());
+            if let Some(digest) = self.pool.done(done.client, done.number, committed, executed) {
                 // Where another one was executed than the one that waited here.
                 let other = batch.get(at).filter(|executed| **executed != digest);
                 if let Some(executed) = other.and_then(|executed| self.frames.get(executed)) {

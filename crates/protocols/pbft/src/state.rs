@@ -228,6 +228,8 @@ pub struct Pbft {
     pub(crate) accused: Voters,
     /// How many messages did.
     pub(crate) broken: u64,
+    /// How many VIEW-CHANGEs were of no use to it.
+    pub(crate) in_vain: u64,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
     /// Until when each replica is shown no batches, as it was shown some.
@@ -321,6 +323,7 @@ impl Pbft {
             back_off: BackOff::default(),
             accused: Voters::NONE,
             broken: 0,
+            in_vain: 0,
             answered: BTreeMap::new(),
             shown_batches: BTreeMap::new(),
             left_out: None,

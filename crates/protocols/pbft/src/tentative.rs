@@ -2,8 +2,8 @@
 
 use crate::Flaw;
 use crate::state::Pbft;
-use troth_core::{Cx, Outcome, Reached, rule};
-use troth_types::{Batch, ClientId, Digest, OPERATOR, Seq};
+use troth_core::{Cx, Done, Outcome, Reached, rule};
+use troth_types::{Batch, Digest, OPERATOR, Seq};
 
 /// Batches executed tentatively while one replica's vote is missing in all of them.
 const PATIENCE: u64 = 16;
@@ -14,7 +14,7 @@ pub(crate) struct Tentative {
     pub(crate) digest: Digest,
     batch: Batch,
     /// What came of it, once the executor has told.
-    pub(crate) outcome: Option<(Reached, Vec<(ClientId, u64)>)>,
+    pub(crate) outcome: Option<(Reached, Vec<Done>)>,
 }
 
 impl Pbft {

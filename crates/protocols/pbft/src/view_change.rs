@@ -82,6 +82,10 @@ impl Pbft {
         // One from each for each view that this replica is in: who goes on and on is of no more use.
         let news = change.to > self.view && known.is_none_or(|known| known.to <= self.view);
         self.useful += u64::from(news);
+        rule!("PBFT-R13");
+        // Nobody has need of those after the first beyond this view, nor of those to views that are left, though each is good.
+        let in_vain = change.to < self.view || known.is_some_and(|known| known.to > self.view);
+        self.in_vain += u64::from(in_vain);
         let stable = Arc::new(change.stable.clone());
         self.changes.insert(message.from, message.clone());
         self.reconsider = true;

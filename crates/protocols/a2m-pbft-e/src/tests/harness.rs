@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
 use troth_core::{
-    Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To, VerifiedFrame,
+    Agreement, Cx, Done, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To,
+    VerifiedFrame,
 };
 use troth_pbft::{Config, HistoryEntry};
 use troth_trusted::a2m::{A2m, Attestation, LOGS, LogRefusal, Nonce, Operation};
@@ -432,7 +433,8 @@ impl Node {
         let mut state = Hasher::new("test/state");
         state.digest(&self.state).number(ordered.seq.0);
         self.state = state.finish();
-        let done = ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
+        let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
+        let done = ordered.frames.iter().map(done).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: None };
         self.executed.push(ordered);
         (reached, Outcome { done, ..Outcome::default() })

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Authentic, Evidence, Seal, Verified};
 use troth_core::{
-    Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To, VerifiedFrame,
+    Agreement, Cx, Done, Effect, Note, Ordered, Outcome, Reached, ReplyProof, Start, Ticket, To,
+    VerifiedFrame,
 };
 use troth_trusted::a2m::{
     A2m, Answer, Attestation, Content, LOGS, LogId, Nonce, Operation, Slot, slot_nonce,
@@ -527,7 +528,8 @@ impl Node {
             state.digest(&frame.digest());
         }
         self.state = state.finish();
-        let done = ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
+        let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
+        let done = ordered.frames.iter().map(done).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: self.deadline };
         self.executed.push(ordered);
         (reached, Outcome { done, ..Outcome::default() })

@@ -285,3 +285,43 @@ fn primaries_that_cannot_all_be_faulty_double_what_is_borne() {
     assert_eq!((world.wanted(2), world.minbft(2).view), (2, View(1)));
     assert_eq!(bears(&backup), 2);
 }
+
+/// Numbers of one slot of a client's window.
+fn later(number: u64) -> u64 {
+    number + CONFIG.limits.client_window
+}
+
+// P3 "What waits in the slot of a request that a batch executes, for the first time, waits from then on …"
+#[test]
+fn a_client_that_leaves_a_primary_no_room_does_not_have_it_suspected() {
+    let mut backup = Backup::new();
+    backup.paced(700 * MS, MS, MS);
+    // The primary is shown the numbers of this slot one after the other, and the backup only the last of all.
+    let last = backup.world.frame(2, later(1 << 20), "last");
+    backup.world.request(&[2], &last);
+    for number in (1..=200).map(|step| step * CONFIG.limits.client_window) {
+        let before = backup.world.frame(2, number, "before");
+        backup.world.show(0, 2, &[&before]);
+        backup.propose(&before, MS);
+        backup.paced(10 * MS, MS, MS);
+        assert_eq!(backup.wants(), 0, "{number}");
+    }
+    assert_eq!(backup.world.journal(2).iter().filter(|done| *done == "before").count(), 200);
+}
+
+#[test]
+fn a_primary_that_orders_an_old_request_again_and_again_is_suspected_for_the_next() {
+    covers!("MINBFT-P3");
+    let mut backup = Backup::new();
+    backup.paced(700 * MS, MS, MS);
+    let old = backup.world.frame(2, 1, "old");
+    backup.world.request(&[2], &old);
+    backup.propose(&old, MS);
+    let next = backup.world.frame(2, later(1), "next");
+    backup.world.request(&[2], &next);
+    for _ in 0..40 {
+        backup.propose(&old, MS);
+        backup.paced(10 * MS, MS, MS);
+    }
+    assert_eq!(backup.wants(), 1);
+}

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Effect, Note, Ordered, Outcome, Reached, Start, To, VerifiedFrame};
+use troth_core::{Agreement, Cx, Done, Effect, Note, Ordered, Outcome, Reached, Start, To, VerifiedFrame};
 use troth_types::{
     Batch, ClientId, Digest, FrameDraft, Group, GroupId, Hasher, ReplicaId, Seq, Signature, Time, View,
 };
@@ -355,7 +355,8 @@ impl Node {
             state.digest(&frame.digest());
         }
         self.state = state.finish();
-        let done = ordered.frames.iter().map(|frame| (frame.client(), frame.number())).collect();
+        let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
+        let done = ordered.frames.iter().map(done).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: self.deadline };
         (reached, Outcome { done, ..Outcome::default() })
     }

@@ -104,3 +104,33 @@ fn one_view_change_of_each_brings_something_in_each_view() {
     net.step(r(1), |pbft, cx| pbft.leave_view(cx, View(1)));
     assert_eq!(progress(&net), None, "while it changes views it holds on to what it will need");
 }
+
+#[test]
+fn what_nobody_needs_of_view_changes_is_told_apart_while_the_view_changes() {
+    covers!("PBFT-R13");
+    let mut net = Net::new(1);
+    net.step(r(1), |pbft, cx| pbft.leave_view(cx, View(1)));
+    let charged = |net: &Net| <Pbft as Agreement>::broken(&net.node(1).pbft);
+    let before = charged(&net);
+    for (from, to, in_vain) in [(3, 1, 0), (3, 2, 0), (3, 3, 1), (3, 4, 2), (3, 900, 3), (0, 1, 3)] {
+        let message = view_change(&net, from, to);
+        net.tell(from, 1, message);
+        assert_eq!(charged(&net) - before, in_vain, "of {from} to view {to}");
+    }
+}
+
+#[test]
+fn a_view_change_to_a_view_that_was_left_is_its_sender_s_to_pay_for() {
+    let mut net = Net::new(1);
+    net.step(r(1), |pbft, cx| pbft.leave_view(cx, View(5)));
+    let charged = |net: &Net| <Pbft as Agreement>::broken(&net.node(1).pbft);
+    let before = charged(&net);
+    for to in 1..=4 {
+        let message = view_change(&net, 3, to);
+        net.tell(3, 1, message);
+        assert_eq!(charged(&net) - before, to);
+    }
+    let present = view_change(&net, 3, 5);
+    net.tell(3, 1, present);
+    assert_eq!(charged(&net) - before, 4, "that is the one which counts");
+}
