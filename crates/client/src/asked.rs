@@ -35,9 +35,11 @@ pub(crate) struct Reliance {
 }
 
 impl Reliance {
-    /// It was asked, and others had to be. What was under way when it failed first makes it owe no more.
-    fn failed(&mut self) {
+    /// It was asked, and others had to be. What was under way when it failed first makes it owe more, and is no failure of its
+    /// own.
+    pub(crate) fn failed(&mut self) {
         if self.owes > 0 {
+            self.owes = (self.owes + OWED.0).min(OWED.1);
             return;
         }
         self.next = self.next.clamp(OWED.0, OWED.1);
@@ -62,7 +64,7 @@ impl Reliance {
     }
 
     /// Whether it may be told that no answer is wanted, or be one of those that are relied on.
-    fn is_good(self) -> bool {
+    pub(crate) fn is_good(self) -> bool {
         self.owes == 0 && self.unwanted < DEAF
     }
 }

@@ -210,7 +210,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What is executed a primary may name, and show, as often as it likes.
         let machine = self.host.machine();
         let by_primary = A::PRIMARY_SHOWS && !news.is_empty() && machine.status().primary == from;
-        let is_new = |frame: &Arc<Frame>| !machine.is_done(frame.client(), frame.number());
+        let is_new = |frame: &Arc<Frame>| by_primary && !machine.is_done(frame.client(), frame.number());
         let is_new: Vec<bool> = news.iter().map(is_new).collect();
         let began = self.clock.now();
         self.input(env, Input::Frames(from, good));
@@ -227,9 +227,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let (mut taken, mut repeated) = (0, 0);
         for (frame, is_new) in news.iter().zip(is_new).filter(|(frame, _)| wanted(frame)) {
             taken += 1;
-            if !is_new {
-                repeated += u64::from(by_primary);
-            } else if by_primary {
+            if by_primary && !is_new {
+                repeated += 1;
+            } else if is_new {
                 // Its client sent it, to the primary alone perhaps.
                 let (client, number) = (frame.client(), frame.number());
                 let waits = machine.answers_shown(client, number) && !machine.is_done(client, number);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Timing;
+use crate::asked::Reliance;
 
 impl Scene {
     /// A client that knows how long answers take, which is no time.
@@ -147,6 +148,24 @@ fn who_let_others_be_asked_is_not_relied_on_until_it_has_answered_for_a_while() 
         // Good answers in between make the next debt a little less.
         assert!((owes - 4..=owes).contains(&answered), "{answered} of {owes}");
     }
+}
+
+#[test]
+fn a_silence_counts_for_all_that_was_under_way_and_once_for_the_next() {
+    let mut reliance = Reliance::default();
+    let owes = |reliance: &mut Reliance, silences: u32| {
+        (0..silences).for_each(|_| reliance.failed());
+        let mut owed = 0;
+        while !reliance.is_good() {
+            reliance.answered();
+            owed += 1;
+        }
+        owed
+    };
+    assert_eq!(owes(&mut reliance, 1), 16);
+    assert_eq!(owes(&mut reliance, 32), 32 + 31 * 16, "a whole window");
+    assert_eq!(owes(&mut reliance, 1), 64);
+    assert_eq!(owes(&mut reliance, 1000), 4096, "and no more");
 }
 
 #[test]

@@ -528,7 +528,12 @@ impl Node {
             state.digest(&frame.digest());
         }
         self.state = state.finish();
-        let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
+        let is_new = |frame: &VerifiedFrame| !self.executed.iter().any(|other| other.frames.contains(frame));
+        let done = |frame: &VerifiedFrame| Done {
+            client: frame.client(),
+            number: frame.number(),
+            now: is_new(frame),
+        };
         let done = ordered.frames.iter().map(done).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: self.deadline };
         self.executed.push(ordered);

@@ -727,3 +727,20 @@ fn a_primary_is_not_charged_for_what_another_passed_on_before() {
         assert_eq!(backup.net.node(ME).replica.useful > before, news);
     }
 }
+
+// P3, as MINBFT-P3: "What waits in the slot of a request that a batch executes, for the first time, waits from then on …"
+#[test]
+fn an_old_request_that_is_ordered_again_has_nobody_wait_anew() {
+    covers!("A2MPBFTEA-P3");
+    let mut backup = Backup::new();
+    backup.paced(700 * MS, MS, MS);
+    let (old, next) = (frame(2, 1), frame(2, 1 + CONFIG.limits.client_window));
+    backup.net.request(&old, [ME]);
+    backup.order(&old, MS);
+    backup.net.request(&next, [ME]);
+    for _ in 0..40 {
+        backup.order(&old, MS);
+        backup.paced(10 * MS, MS, MS);
+    }
+    assert!(backup.wishes());
+}

@@ -355,7 +355,13 @@ impl Node {
             state.digest(&frame.digest());
         }
         self.state = state.finish();
-        let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
+        let before = || self.executed.iter().chain(self.ahead.iter().map(|(ordered, _)| ordered));
+        let is_new = |frame: &VerifiedFrame| !before().any(|other| other.frames.contains(frame));
+        let done = |frame: &VerifiedFrame| Done {
+            client: frame.client(),
+            number: frame.number(),
+            now: is_new(frame),
+        };
         let done = ordered.frames.iter().map(done).collect();
         let reached = Reached { seq: ordered.seq, time: ordered.time, deadline: self.deadline };
         (reached, Outcome { done, ..Outcome::default() })
