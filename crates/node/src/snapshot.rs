@@ -1,6 +1,6 @@
 //! What a replica says of itself when asked.
 
-use crate::config::hex;
+use crate::config::{Protocol, hex};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,7 @@ pub(crate) fn look<A: Agreement, X: Execution>(
         waits_for: match (status.votes, admitted) {
             (true, _) => None,
             (false, false) => Some("admission".to_owned()),
+            (false, true) if !admits(A::NAME) => Some("what its history lacks".to_owned()),
             (false, true) => Some("a checkpoint".to_owned()),
         },
         epoch,
@@ -138,4 +139,10 @@ pub(crate) fn look<A: Agreement, X: Execution>(
         agreement_us: status.agreement,
         counters: engine.counters.clone(),
     }
+}
+
+/// Whether a replica of this protocol may be waiting for the checkpoint behind its admission.
+fn admits(protocol: &str) -> bool {
+    let protocol: Option<Protocol> = protocol.parse().ok();
+    protocol.is_some_and(|protocol| protocol.readmits() || protocol.renews_components())
 }

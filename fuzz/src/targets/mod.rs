@@ -5,6 +5,7 @@ mod config;
 mod disk_log;
 mod disk_snapshots;
 mod execute;
+mod gateway_shell;
 mod link;
 mod log_recovery;
 mod minbft;
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     zookeeper::TARGET,
     zookeeper_client::TARGET,
     zookeeper_gateway::TARGET,
+    gateway_shell::TARGET,
     state_transfer::TARGET,
     minbft::TARGET,
     log_recovery::TARGET,

@@ -25,6 +25,8 @@ macro_rules! rule {
     };
 }
 
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod machine;
 mod metrics;
 mod settings;

@@ -260,7 +260,8 @@ impl Agreement for A2mPbftEa {
             executed: self.reached.seq,
             stable: self.stable.0,
             pending: self.pool.len(),
-            votes: true,
+            // Where it cannot prove what it executes, its word counts for no client and for no checkpoint.
+            votes: self.history.log.lacks().is_none(),
             accused: self.group.all().filter(|replica| self.accused.contains(*replica)).collect(),
             suspicions: self.suspicions,
             primary_wait: self.pace.waited(),

@@ -60,40 +60,64 @@ async fn answer(mut stream: TcpStream, inbound: &mpsc::Sender<Inbound>) -> io::R
     stream.shutdown().await
 }
 
-async fn page(head: &[u8], inbound: &mpsc::Sender<Inbound>) -> Page {
-    const HTML: &str = "text/html;charset=utf-8";
-    const JSON: &str = "application/json";
+const HTML: &str = "text/html;charset=utf-8";
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Metrics,
+    /// What reports there are.
+    List,
+    /// The report of this name, if there is one.
+    Report(String),
+}
+
+/// Reads the head of a request; else the status line, and what is said.
+pub(crate) fn read_head(head: &[u8]) -> Result<Wanted, (&'static str, &'static str)> {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if method != b"GET" {
-        return ("405 Method Not Allowed", HTML, "only GET is served\n".to_owned());
+        return Err(("405 Method Not Allowed", "only GET is served\n"));
     }
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
-    let path = std::str::from_utf8(path).unwrap_or_default();
-    if path == "/metrics" {
-        let (asked, said) = oneshot::channel();
-        let sent = inbound.send(Inbound::Metrics(asked)).await;
-        return match (sent, said.await) {
-            (Ok(()), Ok(text)) => ("200 OK", MEDIA_TYPE, text),
-            _ => ("503 Service Unavailable", HTML, "the gateway is going down\n".to_owned()),
-        };
+    match std::str::from_utf8(path).unwrap_or_default() {
+        "/metrics" => Ok(Wanted::Metrics),
+        "/commands" | "/commands/" => Ok(Wanted::List),
+        path => match path.strip_prefix("/commands/") {
+            Some(name) => Ok(Wanted::Report(name.to_owned())),
+            None => Err(("404 Not Found", "there are /commands and /metrics\n")),
+        },
     }
-    if matches!(path, "/commands" | "/commands/") {
-        let links = reports().map(|name| format!("<a href=\"/commands/{name}\">{name}</a>\n<br/>\n"));
-        return ("200 OK", HTML, links.collect());
-    }
-    let Some(name) = path.strip_prefix("/commands/") else {
-        return ("404 Not Found", HTML, "there are /commands and /metrics\n".to_owned());
-    };
-    let (asked, said) = oneshot::channel();
-    let sent = inbound.send(Inbound::Report(name.to_owned(), asked)).await;
-    match (sent, said.await) {
-        (Ok(()), Ok(Some(report))) => ("200 OK", JSON, report),
-        (Ok(()), Ok(None)) => {
-            let unknown = serde_json::json!({ "command": name, "error": format!("Unknown command: {name}") });
-            ("404 Not Found", JSON, unknown.to_string())
+}
+
+async fn page(head: &[u8], inbound: &mpsc::Sender<Inbound>) -> Page {
+    const JSON: &str = "application/json";
+    let going_down = || ("503 Service Unavailable", HTML, "the gateway is going down\n".to_owned());
+    match read_head(head) {
+        Err((status, why)) => (status, HTML, why.to_owned()),
+        Ok(Wanted::List) => {
+            let links = reports().map(|name| format!("<a href=\"/commands/{name}\">{name}</a>\n<br/>\n"));
+            ("200 OK", HTML, links.collect())
         }
-        _ => ("503 Service Unavailable", HTML, "the gateway is going down\n".to_owned()),
+        Ok(Wanted::Metrics) => {
+            let (asked, said) = oneshot::channel();
+            match (inbound.send(Inbound::Metrics(asked)).await, said.await) {
+                (Ok(()), Ok(text)) => ("200 OK", MEDIA_TYPE, text),
+                _ => going_down(),
+            }
+        }
+        Ok(Wanted::Report(name)) => {
+            let (asked, said) = oneshot::channel();
+            match (inbound.send(Inbound::Report(name.clone(), asked)).await, said.await) {
+                (Ok(()), Ok(Some(report))) => ("200 OK", JSON, report),
+                (Ok(()), Ok(None)) => {
+                    let unknown =
+                        serde_json::json!({ "command": name, "error": format!("Unknown command: {name}") });
+                    ("404 Not Found", JSON, unknown.to_string())
+                }
+                _ => going_down(),
+            }
+        }
     }
 }

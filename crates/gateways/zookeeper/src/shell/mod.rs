@@ -10,6 +10,8 @@ mod listen;
 mod log;
 mod tls;
 
+#[cfg(feature = "fuzz")]
+pub(crate) use admin::read_head;
 pub(crate) use counts::Counts;
 pub use group::Group;
 pub(crate) use log::LogCounts;
@@ -23,6 +25,8 @@ pub(crate) use log::Writer;
 use std::sync::Arc;
 use thiserror::Error;
 pub(crate) use tls::Tls;
+#[cfg(feature = "fuzz")]
+pub(crate) use tls::read_subject;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use troth_client::ClientError;

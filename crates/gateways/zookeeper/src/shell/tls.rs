@@ -127,10 +127,12 @@ impl Tls {
     }
 }
 
-/// The subject of the certificate that a client showed, as RFC 4514 writes it. One that was verified and cannot be read is
-/// none.
+/// The subject of the certificate that a client showed. One that was verified and cannot be read is none.
 pub(super) fn subject(stream: &TlsStream<TcpStream>) -> Option<String> {
-    let shown = stream.get_ref().1.peer_certificates()?;
-    let certificate = Certificate::from_der(shown.first()?).ok()?;
-    Some(certificate.tbs_certificate.subject.to_string())
+    read_subject(stream.get_ref().1.peer_certificates()?.first()?)
+}
+
+/// The subject of a certificate, as RFC 4514 writes it.
+pub(crate) fn read_subject(certificate: &[u8]) -> Option<String> {
+    Some(Certificate::from_der(certificate).ok()?.tbs_certificate.subject.to_string())
 }

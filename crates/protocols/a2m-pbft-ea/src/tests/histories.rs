@@ -192,10 +192,12 @@ fn after_a_state_transfer_the_log_waits_for_what_led_there() {
     let truth = net.node(1).replica.history().values_from(Seq(2));
     net.tell(1, 2, Message::History(Seq(2), truth));
     assert_eq!(net.node(2).replica.history().lacks(), Some(Seq(1)));
+    assert!(!net.node(2).replica.status().votes, "its word counts for no client");
     assert_eq!(net.node(2).ignored(), ignored + 2);
     net.fire(2, Timer::Status);
     net.run();
     assert_eq!(net.node(2).replica.history().lacks(), None);
+    assert!(net.node(2).replica.status().votes);
     assert_eq!(entry(&net, 2, 13), entry(&net, 0, 13));
     assert!(net.node(2).released.contains_key(&Seq(13)));
     assert!(
