@@ -134,5 +134,38 @@ pub(super) fn subject(stream: &TlsStream<TcpStream>) -> Option<String> {
 
 /// The subject of a certificate, as RFC 4514 writes it.
 pub(crate) fn read_subject(certificate: &[u8]) -> Option<String> {
-    Some(Certificate::from_der(certificate).ok()?.tbs_certificate.subject.to_string())
+    // The decoder makes room for what an element says that it holds, before it looks whether it does.
+    let whole = lengths_fit(certificate, MOST_DEPTH).then(|| Certificate::from_der(certificate));
+    Some(whole?.ok()?.tbs_certificate.subject.to_string())
+}
+
+/// Elements of a certificate within each other.
+const MOST_DEPTH: usize = 16;
+
+/// Whether each element of these (X.690: tag, length, content) is whole, and those within it.
+fn lengths_fit(mut elements: &[u8], depth: usize) -> bool {
+    const CONSTRUCTED: u8 = 0x20;
+    const GOES_ON: u8 = 0x1f;
+    while let Some((tag, rest)) = elements.split_first() {
+        if tag & GOES_ON == GOES_ON {
+            return false;
+        }
+        let Some((first, rest)) = rest.split_first() else { return false };
+        let (length, rest) = match first {
+            0..=0x7f => (usize::from(*first), rest),
+            0x81..=0x84 => {
+                let Some((digits, rest)) = rest.split_at_checked(usize::from(first & 0x7f)) else {
+                    return false;
+                };
+                (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+            }
+            _ => return false,
+        };
+        let Some((content, rest)) = rest.split_at_checked(length) else { return false };
+        if tag & CONSTRUCTED != 0 && !(depth > 0 && lengths_fit(content, depth - 1)) {
+            return false;
+        }
+        elements = rest;
+    }
+    true
 }
