@@ -84,10 +84,36 @@ impl Pbft {
         view > self.view || (view == self.view && !self.active)
     }
 
+    /// Whether the NEW-VIEW of a view that this replica has left, or never was in, may tell it what of P can go. While
+    /// it works in a view it has that of a later one.
+    pub(crate) fn teaches(&self, view: View) -> bool {
+        !self.active
+            && view < self.view
+            && view > self.refuted
+            && self.prepared.values().any(|it| it.view < view)
+    }
+
+    /// What a NEW-VIEW decided otherwise did not commit in an earlier view, and never will there: P need not say any more
+    /// that it prepared. It must not for ever, for Q of the others forgets (V3), and what nobody bears witness to any more
+    /// keeps every view from beginning that this replica is needed for.
+    pub(crate) fn forget_refuted(&mut self, new_view: &NewView) {
+        rule!("PBFT-V18");
+        self.refuted = self.refuted.max(new_view.view);
+        let (base, window) = (new_view.base.0, self.config.window);
+        let decided = |seq: Seq| seq > base && seq.0 - base.0 <= window;
+        let chosen = |seq: Seq| {
+            let at = usize::try_from(seq.0 - base.0 - 1).ok()?;
+            new_view.chosen.get(at).map(Batch::digest)
+        };
+        self.prepared.retain(|seq, entry| {
+            entry.view >= new_view.view || !decided(*seq) || chosen(*seq) == Some(entry.digest)
+        });
+    }
+
     /// NEW-VIEW ⟨v', V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
     pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
         let Some(new_view) = message.new_view() else { return };
-        if !self.brings_view(new_view.view) {
+        if !self.brings_view(new_view.view) && !self.teaches(new_view.view) {
             return;
         }
         if let Err(why) = self.judge(message, new_view) {
@@ -101,6 +127,11 @@ impl Pbft {
             {
                 self.adopt_stable(cx, &Arc::new(inner.stable.clone()));
             }
+        }
+        self.forget_refuted(new_view);
+        if !self.brings_view(new_view.view) {
+            // This replica has left it, or a later one.
+            return;
         }
         rule!("PBFT-V12");
         self.useful += 1;

@@ -51,6 +51,7 @@ impl Pbft {
                 Record::NewView(message) => {
                     if let Some(new_view) = message.new_view().filter(|it| it.view >= self.view) {
                         (self.view, self.active, leaving) = (new_view.view, true, None);
+                        self.forget_refuted(new_view);
                         self.started.by = Some(message);
                     }
                 }

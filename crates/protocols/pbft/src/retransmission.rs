@@ -7,7 +7,7 @@ use crate::wire::MAX_BATCHES;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use troth_core::{Cx, To, rule};
-use troth_types::{Batch, Digest, ReplicaId, Seq, Time};
+use troth_types::{Batch, Digest, ReplicaId, Seq, Time, View};
 
 /// Numbers whose messages are sent again in answer to one status.
 const MOST_RESENT: usize = 64;
@@ -111,6 +111,9 @@ impl Pbft {
             }
         } else if !self.active {
             self.resend_change(cx, from, behind || status.changes & 1 << self.me.0 == 0);
+            if !behind && !status.active {
+                self.show_last_start(cx, from);
+            }
         }
         if self.active && !behind && status.active {
             self.resend_votes(cx, from, status);
@@ -126,6 +129,20 @@ impl Pbft {
             && let Some(mine) = self.changes.get(&self.me)
         {
             cx.send(To::One(to), Message::Signed(mine.clone()));
+        }
+    }
+
+    /// The NEW-VIEW of the last view that began, once in each view that fails behind it: who was away may name in P what
+    /// it refutes, and no view begins with that (V18).
+    fn show_last_start(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId) {
+        rule!("PBFT-V18");
+        let Some(start) = &self.started.by else { return };
+        let began = start.new_view().map_or(View(0), |new_view| new_view.view);
+        // The first view after it may yet begin, and mostly does.
+        let fails = self.view > began.next();
+        if fails && self.start_shown.get(&to) != Some(&self.view) {
+            self.start_shown.insert(to, self.view);
+            cx.send(To::One(to), Message::Signed(start.clone()));
         }
     }
 
@@ -280,14 +297,7 @@ enum Says {
 }
 
 /// Own messages for a number that the other, who has so much of it, lacks.
-fn own_messages(
-    view: troth_types::View,
-    me: ReplicaId,
-    says: Says,
-    seq: Seq,
-    slot: &Slot,
-    has: u8,
-) -> Vec<Phase> {
+fn own_messages(view: View, me: ReplicaId, says: Says, seq: Seq, slot: &Slot, has: u8) -> Vec<Phase> {
     let mut messages = Vec::new();
     let Some((digest, batch)) = slot.proposal.as_ref().filter(|_| slot.pre_prepared) else { return messages };
     let vote = crate::Vote { view, seq, digest: *digest };

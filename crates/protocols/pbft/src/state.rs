@@ -219,6 +219,10 @@ pub struct Pbft {
     pub(crate) lacking: Vec<Digest>,
     /// Whether anything came since the start of a new view was last computed that may decide it.
     pub(crate) reconsider: bool,
+    /// The highest view of whose NEW-VIEW this replica learned what cannot have committed.
+    pub(crate) refuted: View,
+    /// In which view each replica was shown, while views fail, the NEW-VIEW that this one entered its last view by.
+    pub(crate) start_shown: BTreeMap<ReplicaId, View>,
     /// Whether this replica, as primary of its view, has signed its NEW-VIEW.
     pub(crate) proposed_view: bool,
     /// Whether the timer for the NEW-VIEW runs.
@@ -318,6 +322,8 @@ impl Pbft {
             changes: BTreeMap::new(),
             lacking: Vec::new(),
             reconsider: false,
+            refuted: View(0),
+            start_shown: BTreeMap::new(),
             proposed_view: false,
             waits_for_view: false,
             back_off: BackOff::default(),

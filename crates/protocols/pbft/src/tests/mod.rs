@@ -8,6 +8,7 @@ mod normal;
 mod pace;
 mod phases;
 mod recovery;
+mod refuted;
 mod replies;
 mod status;
 mod tentative;

@@ -1,13 +1,13 @@
 //! §5.1: tentative execution and reads.
 
 use super::harness::{Flight, Net, SMALL, batch, covers, frame, r};
-use crate::message::{Message, Vote};
+use crate::message::{Entry, Message, Vote};
 use crate::{Config, Timer};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_core::{Agreement, VerifiedFrame};
-use troth_types::{FrameDraft, GroupId, OPERATOR, Seq, Signature, View};
+use troth_types::{Digest, FrameDraft, GroupId, OPERATOR, Seq, Signature, View};
 
 fn is_commit(message: &Message) -> bool {
     matches!(message, Message::Commit(_))
@@ -220,7 +220,12 @@ fn what_a_new_view_left_out_is_waited_for_no_longer() {
     net.leave(2);
     net.run_where(|flight| flight.from != r(3));
     assert_eq!((net.node(3).view(), net.node(3).pbft.started.end), (View(1), Seq(0)));
-    assert!(net.node(3).pbft.prepared.contains_key(&Seq(1)));
+    assert_eq!(net.node(3).pbft.reads_from(), Seq(0));
+    assert!(net.node(3).pbft.prepared.is_empty(), "the start of the view refutes it (V18)");
+    // Of what lies beyond its window a start says nothing, and it binds nobody all the same.
+    let beyond = Seq(SMALL.window + 1);
+    let left = Entry { seq: beyond, digest: Digest([9; 32]), view: View(0) };
+    net.node_mut(3).pbft.prepared.insert(beyond, left);
     assert_eq!(net.node(3).pbft.reads_from(), Seq(0));
 }
 
