@@ -213,6 +213,19 @@ impl Scrape {
     }
 
     fn group(&self, page: &mut Page<'_>) -> fmt::Result {
+        if let Some(tally) = self.gauges.tally {
+            let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            page.gauge("nodes", "Nodes of the group, when it said so last", None, number(tally.nodes))?;
+            let ephemerals = number(tally.ephemerals);
+            page.gauge("ephemeral_nodes", "Those of them that go with a session", None, ephemerals)?;
+            let bytes = Some(&Unit::Bytes);
+            page.gauge("data", "Paths and data of all nodes", bytes, number(tally.bytes))?;
+            page.gauge("watched_paths", "Paths that sessions watch", None, number(tally.watches))?;
+        }
+        let help = "By how much this machine's clock is behind the group's; 0 where it is no more than clocks may differ by";
+        let unit = Some(&Unit::Seconds);
+        let mut metric = page.0.encode_descriptor("clock_behind", help, unit, MetricType::Gauge)?;
+        metric.encode_gauge(&seconds(self.gauges.clock_behind))?;
         let Some(group) = &self.group else { return Ok(()) };
         page.counter("fast_reads", "Reads answered without being ordered", group.fast_reads)?;
         let help = "Reads that were ordered because too few replicas answered alike in time";

@@ -91,6 +91,8 @@ pub struct Settings {
     pub consistency: Consistency,
     /// What `envi` says beside the version: names and values.
     pub environment: Vec<(String, String)>,
+    /// By how much the group's time may be ahead of this machine's before whoever runs the gateway is told of it.
+    pub clock_behind: Duration,
     /// Who may authenticate with SASL (DIGEST-MD5): passwords by user.
     pub users: BTreeMap<String, String>,
     /// The log of who asked for which change, and what came of it; none where there is none.
@@ -136,6 +138,7 @@ impl Default for Settings {
             words: BTreeSet::from(["srvr".to_owned()]),
             consistency: Consistency::Linearizable,
             environment: Vec::new(),
+            clock_behind: Duration::from_secs(1),
             users: BTreeMap::new(),
             audit: None,
             slow: None,

@@ -1,8 +1,9 @@
 //! What the service counts, and keeps once.
 
 use crate::keys;
+use crate::message::Tally;
 use crate::store::{Changes, Look};
-use troth_types::{Malformed, Reader, Wire};
+use troth_types::{Malformed, Reader, Time, Wire};
 
 /// The one entry that every transaction changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,11 +20,25 @@ pub(crate) struct Counters {
     pub(crate) stood_still: u64,
     /// When time last went on for sessions; of no meaning while there is none.
     pub(crate) ticked: u64,
+    /// Nodes.
+    pub(crate) nodes: u64,
+    /// Those of them that go with a session.
+    pub(crate) ephemerals: u64,
+    /// Bytes of the paths and data of all nodes.
+    pub(crate) bytes: u64,
+    /// Paths that sessions watch, of each session those that it does.
+    pub(crate) watches: u64,
 }
 
 impl Counters {
     pub(crate) fn of(store: &mut impl Look) -> Option<Self> {
         store.entry(keys::COUNTERS)
+    }
+
+    /// What a gateway is told of it.
+    pub(crate) fn tally(&self, now: u64) -> Tally {
+        let Self { nodes, ephemerals, bytes, watches, .. } = *self;
+        Tally { time: Time(now), nodes, ephemerals, bytes, watches }
     }
 
     pub(crate) fn keep(&self, changes: &mut Changes<'_, '_>) {
@@ -37,6 +52,9 @@ impl Wire for Counters {
         for number in [self.attachments, self.quotas, self.recursive, self.stood_still, self.ticked] {
             number.encode(out);
         }
+        for number in [self.nodes, self.ephemerals, self.bytes, self.watches] {
+            number.encode(out);
+        }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -47,6 +65,10 @@ impl Wire for Counters {
             recursive: Wire::decode(reader)?,
             stood_still: Wire::decode(reader)?,
             ticked: Wire::decode(reader)?,
+            nodes: Wire::decode(reader)?,
+            ephemerals: Wire::decode(reader)?,
+            bytes: Wire::decode(reader)?,
+            watches: Wire::decode(reader)?,
         })
     }
 }

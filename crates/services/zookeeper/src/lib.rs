@@ -34,7 +34,7 @@ pub use changes::{Change, changes, may_change, path_of, without_secret};
 pub use code::Code;
 pub use message::{
     Answer, Asked, Attachment, MAX_BODY, MAX_READS, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password,
-    Replied, Said, sealed,
+    Replied, Said, Tally, sealed,
 };
 pub use path::{MAX_PATH, MAX_STEPS};
 pub use request::{looks_at_one, may_be_long, only_reads};

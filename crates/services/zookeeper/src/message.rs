@@ -105,7 +105,7 @@ pub enum Operation {
         /// Its record.
         body: Bytes,
     },
-    /// These clients have given signs of life.
+    /// These clients have given signs of life; there may be none, where a gateway would know what there is.
     Touch(Vec<Attachment>),
     /// Requests of a client each of which shows one node, or who the client is ([`looks_at_one`]): all show the same state.
     Reads {
@@ -164,6 +164,21 @@ impl Said {
     }
 }
 
+/// What there is, for whoever monitors the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// The agreed time, in microseconds.
+    pub time: Time,
+    /// Nodes, those that the service itself keeps among them.
+    pub nodes: u64,
+    /// Those of them that go with a session.
+    pub ephemerals: u64,
+    /// Bytes of the paths and data of all nodes.
+    pub bytes: u64,
+    /// Paths that sessions watch: of each session those that it does, in whichever way.
+    pub watches: u64,
+}
+
 /// What it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -191,8 +206,13 @@ pub enum Answer {
         /// In the order of the requests.
         replies: Vec<Replied>,
     },
-    /// Those of the touched that are over: ended, or attached anew.
-    Over(Vec<Attachment>),
+    /// To [`Operation::Touch`].
+    Heard {
+        /// Those of the touched that are over: ended, or attached anew.
+        over: Vec<Attachment>,
+        /// What there is.
+        tally: Tally,
+    },
     /// Nothing was done: what was said is ahead of the agreed time, which this is, by more than can be borne. The gateway's
     /// clock is wrong, or a faulty primary has dated the batch back.
     Ahead(Time),
@@ -204,7 +224,7 @@ impl Answer {
     pub fn is_ahead_of(&self) -> Option<Time> {
         match self {
             Self::Ahead(agreed) => Some(*agreed),
-            Self::Attached { .. } | Self::Reply { .. } | Self::Replies { .. } | Self::Over(_) => None,
+            Self::Attached { .. } | Self::Reply { .. } | Self::Replies { .. } | Self::Heard { .. } => None,
         }
     }
 }
@@ -335,6 +355,25 @@ impl Wire for Said {
     }
 }
 
+impl Wire for Tally {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.time.encode(out);
+        for number in [self.nodes, self.ephemerals, self.bytes, self.watches] {
+            number.encode(out);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            time: Wire::decode(reader)?,
+            nodes: Wire::decode(reader)?,
+            ephemerals: Wire::decode(reader)?,
+            bytes: Wire::decode(reader)?,
+            watches: Wire::decode(reader)?,
+        })
+    }
+}
+
 impl Wire for Answer {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -349,9 +388,10 @@ impl Wire for Answer {
                 error.cast_unsigned().encode(out);
                 put_bytes(out, body);
             }
-            Self::Over(sessions) => {
+            Self::Heard { over, tally } => {
                 out.push(2);
-                put_list(out, sessions);
+                put_list(out, over);
+                tally.encode(out);
             }
             Self::Ahead(agreed) => {
                 out.push(3);
@@ -373,7 +413,10 @@ impl Wire for Answer {
                 error: u32::decode(reader)?.cast_signed(),
                 body: reader.bytes("a response", 2 * MAX_BODY)?,
             },
-            2 => Self::Over(reader.list("sessions that are over", MAX_TOUCHED)?),
+            2 => Self::Heard {
+                over: reader.list("sessions that are over", MAX_TOUCHED)?,
+                tally: Wire::decode(reader)?,
+            },
             3 => Self::Ahead(Wire::decode(reader)?),
             4 => Self::Replies {
                 zxid: u64::decode(reader)?.cast_signed(),

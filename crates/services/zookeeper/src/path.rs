@@ -22,9 +22,10 @@ pub(crate) fn is_special(path: &str) -> bool {
     [ROOT, SYSTEM, QUOTA, CONFIG].contains(&path)
 }
 
-/// A character that no path has, as for ZooKeeper: control characters, private use and specials; surrogates are no UTF-8.
+/// A character that no path has, as for ZooKeeper: control characters, private use and specials, and whatever Java writes with
+/// surrogates, which are no UTF-8.
 fn is_barred(character: char) -> bool {
-    matches!(character, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+    matches!(character, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 /// Checks that this names a node: from the root, without empty, `.` or `..` steps.

@@ -89,8 +89,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             return Self { service, changes, counters, written, spent, is_too_long: false, now, cx };
         }
         let counters = Counters::of(&mut changes).unwrap_or_else(|| {
-            let counters = Counters::default();
-            plant(&mut changes, &service.config);
+            let mut counters = Counters::default();
+            plant(&mut changes, &mut counters, &service.config);
             counters.keep(&mut changes);
             // Whatever becomes of the operation.
             changes.apply();
@@ -228,7 +228,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 let request = request::read(code, &body)?;
                 work.request(session, request)
             }),
-            Operation::Touch(touched) => Answer::Over(self.touch(touched)),
+            Operation::Touch(touched) => {
+                let over = self.touch(touched);
+                Answer::Heard { over, tally: self.counters.tally(self.now) }
+            }
             Operation::Reads { at, reads } => {
                 let session = self.hear(at);
                 let replies = session.and_then(|session| {

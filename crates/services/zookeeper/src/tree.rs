@@ -95,6 +95,8 @@ impl Transaction<'_, '_, '_> {
     }
 
     pub(crate) fn put_data(&mut self, path: &str, before: Option<&Data>, data: Option<Bytes>) -> Data {
+        let (was, is) = (before.map_or(0, Data::length), length(data.as_ref()));
+        self.counters.bytes = (self.counters.bytes + is as u64).saturating_sub(was as u64);
         let apart = Data::is_apart(length(data.as_ref()));
         if !apart && matches!(before, Some(Data::Apart(_))) {
             self.changes.remove(&keys::data(path));
@@ -186,7 +188,10 @@ impl Transaction<'_, '_, '_> {
         let mut node = Node::new(self.zxid, self.millis(), stay, acl, data);
         goes::after_change(self, &path, &mut node);
         self.keep(&path, &node);
+        self.counters.nodes += 1;
+        self.counters.bytes += path.len() as u64;
         if let Stay::Ephemeral(session) = stay {
+            self.counters.ephemerals += 1;
             self.changes.put(&keys::ephemeral(session, &path), Bytes::new());
         }
         parent.creations = parent.creations.wrapping_add(1);
@@ -221,7 +226,11 @@ impl Transaction<'_, '_, '_> {
         if matches!(node.data, Data::Apart(_)) {
             self.changes.remove(&keys::data(path));
         }
+        let went = (path.len() + node.data.length()) as u64;
+        self.counters.bytes = self.counters.bytes.saturating_sub(went);
+        self.counters.nodes = self.counters.nodes.saturating_sub(1);
         if let Stay::Ephemeral(session) = node.stay {
+            self.counters.ephemerals = self.counters.ephemerals.saturating_sub(1);
             self.changes.remove(&keys::ephemeral(session, path));
         }
         goes::removed(self, path, node);
@@ -283,7 +292,7 @@ impl Transaction<'_, '_, '_> {
 }
 
 /// The tree that every group begins with.
-pub(crate) fn plant(changes: &mut Changes<'_, '_>, config: &Bytes) {
+pub(crate) fn plant(changes: &mut Changes<'_, '_>, counters: &mut Counters, config: &Bytes) {
     let open = || vec![Acl::world(perms::ALL)];
     let reads = || vec![Acl::world(perms::READ)];
     for (path, children, acl, data) in [
@@ -292,6 +301,8 @@ pub(crate) fn plant(changes: &mut Changes<'_, '_>, config: &Bytes) {
         (path::QUOTA, 0, open(), Bytes::new()),
         (path::CONFIG, 0, reads(), config.clone()),
     ] {
+        counters.nodes += 1;
+        counters.bytes += (path.len() + data.len()) as u64;
         let node = Node { children, ..Node::new(0, 0, Stay::Persistent, acl, Data::Here(data)) };
         changes.put_entry(&keys::node(path), &node);
     }

@@ -90,6 +90,20 @@ fn put(
     }
 }
 
+/// A session watches one path less, if that is so.
+fn lose(counters: &mut Counters, session: &mut Session, one: bool) {
+    session.watches = session.watches.saturating_sub(u32::from(one));
+    counters.watches = counters.watches.saturating_sub(u64::from(one));
+}
+
+/// A session watches nothing any more.
+fn lose_all(counters: &mut Counters, session: &mut Session) {
+    // What is nobody's counts for nothing since it is.
+    let watched = std::mem::take(&mut session.watches);
+    let counted = if watched == NOBODYS { 0 } else { watched };
+    counters.watches = counters.watches.saturating_sub(u64::from(counted));
+}
+
 /// A session watches a path in this way too.
 pub(crate) fn add(
     changes: &mut Changes<'_, '_>,
@@ -103,6 +117,7 @@ pub(crate) fn add(
         return Err(Code::QuotaExceeded);
     }
     session.watches += u32::from(before == 0);
+    counters.watches += u64::from(before == 0);
     put(changes, counters, path, session.id, before, before | bits);
     Ok(())
 }
@@ -129,7 +144,7 @@ pub(crate) fn look(
         return Err(Code::NoWatcher);
     }
     if remove {
-        session.watches = session.watches.saturating_sub(u32::from(before & !meant == 0));
+        lose(counters, session, before & !meant == 0);
         put(changes, counters, path, session.id, before, before & !meant);
     }
     Ok(())
@@ -141,6 +156,7 @@ pub(crate) fn drop_all(
     counters: &mut Counters,
     session: &mut Session,
 ) -> usize {
+    lose_all(counters, session);
     let mut dropped = 0;
     for rest in changes.beginning(&keys::watches_of(session.id, "")) {
         let Ok(path) = std::str::from_utf8(&rest) else { continue };
@@ -148,7 +164,6 @@ pub(crate) fn drop_all(
         put(changes, counters, path, session.id, before, 0);
         dropped += 1;
     }
-    session.watches = 0;
     dropped
 }
 
@@ -218,6 +233,7 @@ pub(crate) fn end_attachment(
     events: &mut Events,
 ) {
     events.end(session.gateway, session.at());
+    lose_all(counters, &mut session);
     session.watches = NOBODYS;
     counters.attachments += 1;
     session.number = counters.attachments;
@@ -258,7 +274,7 @@ pub(crate) fn fire(
                 continue;
             }
             if ends != 0 {
-                session.watches = session.watches.saturating_sub(u32::from(bits == ends));
+                lose(counters, &mut session, bits == ends);
                 put(changes, counters, at, session.id, bits, bits & !ends);
                 session.keep(changes);
             }

@@ -205,7 +205,9 @@ impl Gateway {
                 self.held.iter_mut().filter(own).for_each(|held| held.seen = held.seen.max(zxid));
             }
             (Operation::Reads { at, .. }, Answer::Reply { error, .. }) if is_over(error) => self.lose(*at),
-            (Operation::Touch(_), Answer::Over(over)) => over.into_iter().for_each(|at| self.lose(at)),
+            (Operation::Touch(_), Answer::Heard { over, .. }) => {
+                over.into_iter().for_each(|at| self.lose(at))
+            }
             _ => {}
         }
     }

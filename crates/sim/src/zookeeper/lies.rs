@@ -23,11 +23,16 @@ pub fn lie_about(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
             }
             Answer::Attached { at, timeout: timeout + 1 }
         }
-        Answer::Over(mut all) => {
-            if all.pop().is_none() {
-                all.push(Attachment { session: rng.below(9) as i64, number: rng.below(9) });
+        Answer::Heard { mut over, mut tally } => {
+            match rng.below(3) {
+                0 => tally.nodes += 1,
+                1 => tally.time.0 += 5_000_000,
+                _ if over.pop().is_none() => {
+                    over.push(Attachment { session: rng.below(9) as i64, number: rng.below(9) });
+                }
+                _ => {}
             }
-            Answer::Over(all)
+            Answer::Heard { over, tally }
         }
         Answer::Ahead(agreed) => Answer::Ahead(Time(agreed.0 + 1)),
         Answer::Replies { zxid, mut replies } => {

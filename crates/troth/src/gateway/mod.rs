@@ -213,7 +213,10 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
         )));
     }
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    // An honest primary's time and this clock may be so far apart; what harms somebody begins at twice that, or later.
+    let apart = (u64::from(cluster.zookeeper.grace) / 4).max(2 * cluster.timing.clock_bound_ms);
     Ok(Settings {
+        clock_behind: Duration::from_millis(apart),
         listen: asked.listen.clone(),
         secure: asked.secure(),
         admin: asked.admin,

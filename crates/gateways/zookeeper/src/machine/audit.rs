@@ -117,7 +117,7 @@ impl Said<'_> {
             Some(Answer::Reply { zxid, error: 0, .. }) => (Outcome::Success, Some(*zxid)),
             Some(Answer::Reply { zxid, error, .. }) => (Outcome::Failure(*error), Some(*zxid)),
             Some(Answer::Attached { .. }) => (Outcome::Success, None),
-            Some(Answer::Over(_) | Answer::Replies { .. }) => (Outcome::Unknown, None),
+            Some(Answer::Heard { .. } | Answer::Replies { .. }) => (Outcome::Unknown, None),
             Some(Answer::Ahead(_)) => (Outcome::NotExecuted, None),
             None => match self {
                 Said::Error(error) if !error.outcome_unknown() => (Outcome::NotExecuted, None),

@@ -7,7 +7,7 @@ use super::{ConnectionId, Machine, Output, Purpose};
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Answer, Attachment, MAX_TOUCHED, Operation};
+use troth_zookeeper::{Answer, Attachment, MAX_TOUCHED, Operation, Tally};
 
 /// Sessions are renewed so many times within the shortest time-out of one.
 const RENEWALS: u64 = 4;
@@ -19,6 +19,8 @@ const LONGEST: u64 = 500_000;
 const SHORTEST: u64 = 5_000;
 /// The bytes of an attachment in an operation.
 const ATTACHMENT: usize = 16;
+/// Microseconds after which the group is asked what there is, if no answer has said so meanwhile.
+const LOOK: u64 = 10_000_000;
 
 /// When to look next.
 #[derive(Debug, Default)]
@@ -29,6 +31,14 @@ pub(super) struct Liveness {
     touching: bool,
     /// Whether the group did nothing of the last ones, because this machine's clock is ahead of its.
     ahead: bool,
+    /// When the group is asked what there is; never, before somebody wants to know.
+    look_at: Option<Time>,
+    /// What there was when it said so last.
+    tally: Option<Tally>,
+    /// Microseconds by which its time was ahead of this machine's then, where that was more than clocks may differ by.
+    behind: Option<u64>,
+    /// Whether nobody was told of that yet.
+    tells: bool,
 }
 
 impl Session {
@@ -50,13 +60,34 @@ impl Machine {
         self.liveness.check_at
     }
 
+    /// From now on the group is asked now and then what there is, whether or not anybody is here.
+    pub fn begin(&mut self, now: Time) {
+        (self.liveness.look_at, self.liveness.check_at) = (Some(now), Some(now));
+    }
+
+    /// What there was when the group said so last.
+    pub(super) fn tally(&self) -> Option<Tally> {
+        self.liveness.tally
+    }
+
+    /// Microseconds by which this machine's clock is behind the group's, where that is more than clocks may differ by.
+    pub(super) fn clock_behind(&self) -> u64 {
+        self.liveness.behind.unwrap_or(0)
+    }
+
+    /// The same, if the group has said so since the last call of this (ZKG-L6).
+    pub fn take_clock_behind(&mut self) -> Option<u64> {
+        std::mem::take(&mut self.liveness.tells).then_some(self.liveness.behind).flatten()
+    }
+
     /// Time has passed.
     pub fn tick(&mut self, now: Time) {
         if self.liveness.check_at.is_none_or(|at| at > now) {
             return;
         }
         self.close_late(now);
-        if self.liveness.touch_at.is_some_and(|at| at <= now) {
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if due(self.liveness.touch_at) || due(self.liveness.look_at) {
             self.touch(now);
         }
         self.expected -= self.expected.div_ceil(16);
@@ -76,6 +107,7 @@ impl Machine {
     pub(super) fn schedule_check(&mut self, now: Time) {
         if self.connections.is_empty() {
             self.liveness.touch_at = None;
+            self.liveness.check_at = self.liveness.look_at;
             return;
         }
         if self.liveness.check_at.is_none() {
@@ -140,6 +172,11 @@ impl Machine {
     /// Tells the group of the clients that gave a sign of life and nothing to order.
     fn touch(&mut self, now: Time) {
         self.liveness.touch_at = self.shortest().map(|shortest| now.after(shortest / RENEWALS));
+        let looks = self.liveness.look_at.is_some_and(|at| at <= now);
+        if looks {
+            // Whether or not the last question is answered yet: nothing that is due stays so.
+            self.liveness.look_at = Some(now.after(LOOK));
+        }
         if self.liveness.touching {
             return;
         }
@@ -155,12 +192,15 @@ impl Machine {
                 touched.push(session.at);
             }
         }
-        if touched.is_empty() {
+        if touched.is_empty() && !looks {
             return;
         }
         let room = self.settings.limits.frame_bytes.saturating_sub(256) / ATTACHMENT;
         let most = MAX_TOUCHED.min(room.max(1));
-        let calls: Vec<Vec<Attachment>> = touched.chunks(most).map(<[Attachment]>::to_vec).collect();
+        let mut calls: Vec<Vec<Attachment>> = touched.chunks(most).map(<[Attachment]>::to_vec).collect();
+        if calls.is_empty() {
+            calls.push(Vec::new());
+        }
         for touched in calls {
             let operation = Operation::Touch(touched.clone()).to_wire();
             let call = self.ask(Purpose::Touch(touched, now));
@@ -169,9 +209,20 @@ impl Machine {
         }
     }
 
+    /// What there is, and what time it is there. An honest primary's time is ahead of a good clock by `clock_bound_ms` at most.
+    fn learn(&mut self, now: Time, tally: Tally) {
+        rule!("ZKG-L6");
+        let ahead = tally.time.0.saturating_sub(now.0);
+        let bears = u64::try_from(self.settings.clock_behind.as_micros()).unwrap_or(u64::MAX);
+        self.liveness.behind = (ahead > bears).then_some(ahead);
+        self.liveness.tells |= ahead > bears;
+        self.liveness.tally = Some(tally);
+    }
+
     /// The group has heard of signs of life, or has not.
     pub(super) fn touched(
         &mut self,
+        now: Time,
         (touched, sent): (Vec<Attachment>, Time),
         results: Result<Vec<Bytes>, ClientError>,
     ) {
@@ -181,7 +232,8 @@ impl Machine {
         let ahead = answer.as_ref().and_then(Answer::is_ahead_of);
         self.liveness.ahead = ahead.is_some();
         self.behind = ahead.or(self.behind);
-        if let Some(Answer::Over(over)) = answer {
+        if let Some(Answer::Heard { over, tally }) = answer {
+            self.learn(now, tally);
             for at in over {
                 self.over(at);
             }

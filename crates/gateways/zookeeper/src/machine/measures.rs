@@ -165,6 +165,10 @@ pub(crate) struct Gauges {
     pub(crate) held_bytes: usize,
     pub(crate) memory_bytes: usize,
     pub(crate) known: i64,
+    /// Nothing before the group has said so.
+    pub(crate) tally: Option<troth_zookeeper::Tally>,
+    /// Microseconds.
+    pub(crate) clock_behind: u64,
 }
 
 /// Where the time of a request went.
@@ -253,6 +257,8 @@ impl Machine {
             held_bytes: self.held_bytes,
             memory_bytes: self.settings.memory_bytes,
             known: self.known,
+            tally: self.tally(),
+            clock_behind: self.clock_behind(),
         };
         (self.measures.clone(), gauges)
     }

@@ -120,7 +120,7 @@ enum Purpose {
     Requests(ConnectionId, Vec<u64>, Time),
     /// What only reads: one request, or those that stand in one operation together.
     Look(ConnectionId, Vec<u64>),
-    /// Signs of life, and when they were sent.
+    /// Signs of life, or none where the gateway would know what there is; and when they were sent.
     Touch(Vec<Attachment>, Time),
 }
 
@@ -321,7 +321,7 @@ impl Machine {
                 }
                 self.count(id);
             }
-            Purpose::Touch(touched, sent) => self.touched((touched, sent), results),
+            Purpose::Touch(touched, sent) => self.touched(now, (touched, sent), results),
         }
     }
 

@@ -79,7 +79,7 @@ impl Machine {
 
     fn server_page(&self) -> Value {
         let Numbers { received, sent, latency, .. } = &self.statistics.totals;
-        json!({
+        let mut page = json!({
             "version": VERSION,
             "read_only": false,
             "server_stats": {
@@ -93,7 +93,11 @@ impl Machine {
                 "min_latency": latency.least(),
                 "num_alive_client_connections": self.connections.len(),
             },
-        })
+        });
+        if let Some(tally) = self.tally() {
+            page["node_count"] = json!(tally.nodes);
+        }
+        page
     }
 
     fn connections_page(&self) -> Vec<Value> {

@@ -1,5 +1,5 @@
 //! The four-letter words: what tools ask a server about itself. Only what this gateway knows is said: of the nodes and watches
-//! of the group it knows nothing.
+//! of the group it knows how many there were when the group said so last.
 
 use super::connection::{Connection, Stage};
 use super::measures::{Ended, Refused};
@@ -88,9 +88,10 @@ impl Machine {
 
     fn server(&self) -> String {
         let Numbers { received, sent, latency, .. } = &self.statistics.totals;
+        let count = self.tally().map(|tally| format!("Node count: {}\n", tally.nodes)).unwrap_or_default();
         format!(
             "Latency min/avg/max: {}/{:?}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
-             Zxid: 0x{:x}\nMode: standalone\n",
+             Zxid: 0x{:x}\nMode: standalone\n{count}",
             latency.least(),
             latency.average(),
             latency.most(),
@@ -103,7 +104,7 @@ impl Machine {
     /// What there is to monitor, under ZooKeeper's names.
     pub(super) fn monitored(&self) -> Vec<(&'static str, Value)> {
         let Numbers { received, sent, latency, .. } = &self.statistics.totals;
-        vec![
+        let mut all = vec![
             ("version", json!(VERSION)),
             ("server_state", json!("standalone")),
             ("avg_latency", json!(latency.average())),
@@ -115,7 +116,16 @@ impl Machine {
             ("outstanding_requests", json!(self.outstanding())),
             ("connection_rejected", json!(self.statistics.rejected)),
             ("global_sessions", json!(self.attached.len())),
-        ]
+        ];
+        if let Some(tally) = self.tally() {
+            all.extend([
+                ("znode_count", json!(tally.nodes)),
+                ("watch_count", json!(tally.watches)),
+                ("ephemerals_count", json!(tally.ephemerals)),
+                ("approximate_data_size", json!(tally.bytes)),
+            ]);
+        }
+        all
     }
 
     pub(super) fn reset_totals(&mut self) {

@@ -178,6 +178,7 @@ impl<G: Group> Hub<G> {
     /// Runs until it is told to stop, or the group's client ends.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let mut messages = Vec::new();
+        self.machine.begin(self.clock.now());
         loop {
             let wake = self.machine.next_wake().map(|time| self.clock.at(time));
             tokio::select! {
@@ -202,6 +203,9 @@ impl<G: Group> Hub<G> {
             self.hand_out();
             if let Some(agreed) = self.machine.take_behind() {
                 self.warn_of_the_clock(agreed);
+            }
+            if let Some(behind) = self.machine.take_clock_behind() {
+                self.warn_of_a_late_clock(behind);
             }
             while self.connections.try_join_next().is_some() {}
             while self.pages.try_join_next().is_some() {}
@@ -325,6 +329,18 @@ impl<G: Group> Hub<G> {
         tracing::warn!(
             "this machine's clock is {seconds:.1} s ahead of the group's, which does nothing of what it says so early: set it, \
              or look for a replica that proposes old times"
+        );
+    }
+
+    /// Nobody is turned away, but whose clock is late has sessions end early where a replica lies.
+    fn warn_of_a_late_clock(&mut self, behind: u64) {
+        if !self.may_warn() {
+            return;
+        }
+        let seconds = behind as f64 / 1e6;
+        tracing::warn!(
+            "this machine's clock is {seconds:.1} s behind the group's: set it, or a faulty replica may have sessions end before \
+             their time"
         );
     }
 

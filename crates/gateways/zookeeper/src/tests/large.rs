@@ -5,7 +5,7 @@ use super::support::{Client, Packet, World, brief, create, data, get, open_setti
 use crate::Settings;
 use troth_client::ClientError;
 use troth_types::{Limits, Wire};
-use troth_zookeeper::{Answer, Code, opcode};
+use troth_zookeeper::{Answer, Code, Tally, opcode};
 
 /// A group that keeps so many bytes of answers for a frame, and has a node with that many bytes of data less 200.
 fn world(client_bytes: usize) -> (World, Client) {
@@ -99,7 +99,7 @@ fn reads_in_one_operation_that_are_too_large_together_go_by_themselves() {
     // Without an answer they are not answered.
     let unanswered = [
         Answer::Replies { zxid: 1, replies: Vec::new() },
-        Answer::Over(Vec::new()),
+        Answer::Heard { over: Vec::new(), tally: Tally::default() },
         Answer::Reply { zxid: 1, error: 0, body: bytes::Bytes::new() },
         Answer::Reply { zxid: 1, error: Code::SessionMoved.number(), body: bytes::Bytes::new() },
     ];

@@ -155,6 +155,29 @@ fn what_the_group_takes_for_the_future_ends_the_connection() {
 }
 
 #[test]
+fn a_clock_that_is_behind_the_groups_is_told_of() {
+    covers!("ZKG-L6");
+    let mut world = World::new();
+    let client = with_timeout(&mut world, 2_000);
+    let answered = |world: &mut World, ahead: u64| {
+        world.packet(client, ping());
+        world.now += 600_000;
+        world.tick();
+        world.now += ahead;
+        world.execute(0);
+        world.now -= ahead;
+        world.answer(0);
+        world.gateways[0].take_clock_behind()
+    };
+    let gauge = |world: &World| world.gateways[0].measured().1.clock_behind;
+    assert_eq!(answered(&mut world, 1_000_000), None, "clocks may differ");
+    assert_eq!((answered(&mut world, 1_500_000), gauge(&world)), (Some(1_500_000), 1_500_000));
+    assert_eq!(world.gateways[0].take_clock_behind(), None, "each time once");
+    assert_eq!(world.closed(client), None, "its clients are served");
+    assert_eq!((answered(&mut world, 0), gauge(&world)), (None, 0));
+}
+
+#[test]
 fn a_session_that_is_over_loses_its_connection() {
     covers!("ZKG-S4");
     let mut world = World::new();
@@ -173,7 +196,8 @@ fn a_session_that_is_over_loses_its_connection() {
     world.tick();
     let [call] = &mut world.calls.make_contiguous()[..] else { panic!("a sign of life") };
     let Ok(Operation::Touch(touched)) = Operation::from_wire(&call.operations[0]) else { panic!("a touch") };
-    call.answer = Some((vec![troth_zookeeper::Answer::Over(touched).to_wire()], 0));
+    let answer = troth_zookeeper::Answer::Heard { over: touched, tally: troth_zookeeper::Tally::default() };
+    call.answer = Some((vec![answer.to_wire()], 0));
     world.answer(0);
     assert_eq!(world.closed(other), Some(true));
 }

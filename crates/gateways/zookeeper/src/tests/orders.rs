@@ -6,7 +6,7 @@ use crate::Settings;
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Limits, Wire};
-use troth_zookeeper::{Answer, Code, Operation, opcode};
+use troth_zookeeper::{Answer, Code, Operation, Tally, opcode};
 
 #[test]
 fn requests_that_must_be_ordered_go_together_and_one_call_at_a_time() {
@@ -208,9 +208,12 @@ fn a_call_without_an_answer_ends_the_connection_without_a_reply() {
         }
     }
     // Nor is something made up for what is no answer.
-    for results in
-        [vec![], vec![Bytes::new()], vec![Bytes::from_static(b"?")], vec![Answer::Over(vec![]).to_wire()]]
-    {
+    for results in [
+        vec![],
+        vec![Bytes::new()],
+        vec![Bytes::from_static(b"?")],
+        vec![Answer::Heard { over: vec![], tally: Tally::default() }.to_wire()],
+    ] {
         let mut world = World::new();
         let client = world.open(0);
         world.send(client, 1, opcode::SET_DATA, &set("/", ""));

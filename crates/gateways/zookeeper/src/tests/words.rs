@@ -57,6 +57,52 @@ fn words_are_answered_as_tools_expect() {
 }
 
 #[test]
+fn words_tell_how_much_there_is_as_the_group_said_last() {
+    covers!("ZKG-W1");
+    covers!("ZKG-L6");
+    let mut world = World::new();
+    let word = |world: &mut World, word| {
+        let asks = world.connect(0);
+        world.word(asks, word)
+    };
+    assert!(!word(&mut world, b"srvr").contains("Node count"), "it has not said so yet");
+    assert!(!word(&mut world, b"mntr").contains("znode"));
+    // Asked at once, and then now and then, though nobody is here.
+    let now = world.time();
+    world.gateways[0].begin(now);
+    world.pass(1);
+    assert!(word(&mut world, b"srvr").ends_with("Mode: standalone\nNode count: 4\n"));
+    let mut other = World::new();
+    let client = other.open(0);
+    other.ask(client, 1, opcode::CREATE, &create("/a", "four", 1));
+    (world.map, other.map) = (other.map, world.map);
+    world.pass(9_000);
+    assert!(word(&mut world, b"srvr").ends_with("Node count: 4\n"), "not yet");
+    world.pass(1_500);
+    let mntr = word(&mut world, b"mntr");
+    for line in ["zk_znode_count\t5\n", "zk_ephemerals_count\t1\n", "zk_watch_count\t0\n"] {
+        assert!(mntr.contains(line), "no {line} in {mntr}");
+    }
+    assert!(mntr.contains("\nzk_approximate_data_size\t"), "{mntr}");
+    let page = world.gateways[0].report("srvr").expect("a page");
+    assert!(page.contains("\"node_count\":5"), "{page}");
+    // Where the group does not answer, one question is on its way.
+    world.now += 11_000_000;
+    world.tick();
+    world.now += 11_000_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1);
+    assert!(
+        world.gateways[0].next_wake().is_some_and(|at| at > world.time()),
+        "nor does it wake without end"
+    );
+    world.fail(0, troth_client::ClientError::TimedOut);
+    world.now += 11_000_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1);
+}
+
+#[test]
 fn a_word_that_is_not_allowed_is_refused_as_zookeeper_does() {
     covers!("ZKG-W1");
     let mut world = World::of(1, &Settings::default());

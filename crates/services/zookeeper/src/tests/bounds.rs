@@ -84,6 +84,8 @@ fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_conne
     world.well(at, opcode::SET_DATA, set("/a", "y", -1));
     assert_eq!(world.told(), vec![]);
     assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
+    world.well(third, opcode::GET_DATA, watching("/a", true));
+    assert_eq!(world.tally().watches, 1, "nobody's count for nothing");
     let ping = Operation::Request { at: other, code: opcode::PING, body: Bytes::new() };
     let moved = Code::SessionMoved.number();
     assert!(matches!(world.run(2, &ping), Answer::Reply { error, .. } if error == moved));
@@ -92,6 +94,7 @@ fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_conne
     let attach = Operation::Attach { session, password, timeout: 10_000, who: Vec::new() };
     let Answer::Attached { at: anew, .. } = world.run(2, &attach) else { panic!("it attaches") };
     assert!(anew.number > other.number);
+    assert_eq!(world.tally().watches, 1);
     world.told();
     let mut out = Output::new();
     out.long(seen).length(1).text("/a").length(0).length(0);

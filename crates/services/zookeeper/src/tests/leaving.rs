@@ -2,7 +2,7 @@
 
 use super::support::{World, create, watching};
 use crate::events::MAX_EVENTS;
-use crate::message::{Answer, Notice, Operation};
+use crate::message::Notice;
 use crate::sessions::MAX_GOES;
 use crate::{Code, MAX_LOOKED, opcode};
 use bytes::Bytes;
@@ -72,7 +72,7 @@ fn sessions_whose_time_is_over_together_end_in_steps_and_each_is_told() {
     let end = world.now + 20_000_000;
     while world.now < end {
         world.now += 1_000_000;
-        assert_eq!(world.run(2, &Operation::Touch(vec![other])), Answer::Over(vec![]));
+        assert_eq!(world.touch(2, vec![other]), vec![]);
         let before = world.entries(b's');
         world.deadline();
         let mut steps = vec![before - world.entries(b's')];
@@ -154,7 +154,7 @@ fn sessions_that_heard_too_much_go_together_when_their_time_is_over() {
     while world.entries(b's') > 1 {
         assert!(world.now < end, "they end");
         world.now += 1_000_000;
-        assert_eq!(world.run(2, &Operation::Touch(vec![other])), Answer::Over(vec![]));
+        assert_eq!(world.touch(2, vec![other]), vec![]);
         world.deadline();
         assert!([1, 10].contains(&world.entries(b's')), "all at once, and none before");
     }

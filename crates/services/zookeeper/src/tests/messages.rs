@@ -3,7 +3,7 @@
 use super::support::{World, create};
 use crate::acl::{Id, MAX_ID};
 use crate::jute::Output;
-use crate::message::{Answer, Asked, Attachment, MAX_READS, Notice, Operation, Replied, Said};
+use crate::message::{Answer, Asked, Attachment, MAX_READS, Notice, Operation, Replied, Said, Tally};
 use crate::{Code, opcode};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -29,7 +29,10 @@ fn messages_have_one_encoding() {
     for answer in [
         Answer::Attached { at, timeout: 3 },
         Answer::Reply { zxid: 1 << 40, error: -101, body: Bytes::new() },
-        Answer::Over(vec![at]),
+        Answer::Heard {
+            over: vec![at],
+            tally: Tally { time: Time(6), nodes: 7, ephemerals: 1, bytes: 90, watches: 3 },
+        },
         Answer::Ahead(Time(5)),
         Answer::Replies {
             zxid: 9,

@@ -11,6 +11,7 @@ mod paths;
 mod quotas;
 mod sessions;
 mod support;
+mod tallies;
 mod timed;
 mod together;
 mod watching;

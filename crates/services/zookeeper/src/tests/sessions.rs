@@ -1,6 +1,6 @@
 //! Sessions: passwords, attachments, ends, and what goes with them.
 
-use super::support::{World, create, secret, set, watching};
+use super::support::{World, create, over, secret, set, watching};
 use crate::message::{Answer, Attachment, Notice, Operation, sealed};
 use crate::{Code, ZooKeeper, opcode};
 use bytes::Bytes;
@@ -43,8 +43,8 @@ fn what_is_said_for_an_earlier_attachment_does_not_count() {
     world.told();
     world.well(moved, opcode::CREATE, create("/a", "", 0));
     assert!(world.fired().is_empty(), "its watches were the connection's");
-    assert_eq!(world.run(1, &Operation::Touch(vec![at; 3])), Answer::Over(vec![at]), "once");
-    assert_eq!(world.run(2, &Operation::Touch(vec![moved])), Answer::Over(vec![]));
+    assert_eq!(world.touch(1, vec![at; 3]), vec![at], "once");
+    assert_eq!(world.touch(2, vec![moved]), vec![]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_session_without_a_sign_of_life_ends_and_its_ephemeral_nodes_go() {
     world.told();
     for _ in 0..4 {
         world.pass(4_000);
-        assert_eq!(world.run(2, &Operation::Touch(vec![other])), Answer::Over(vec![]));
+        assert_eq!(world.touch(2, vec![other]), vec![]);
     }
     let (error, _) = world.ask(1, at, opcode::PING, Bytes::new());
     assert_eq!(error, Code::SessionExpired.number());
@@ -117,7 +117,7 @@ fn nothing_is_done_of_what_is_said_long_after_the_time_of_its_batch() {
     assert_eq!(world.map.tree_now().digest(), before);
     // The clocks may be so far apart, and what waited is as good as what is new.
     assert!(matches!(world.run_said(1, agreed + bound, &ask()), Answer::Reply { error: 0, .. }));
-    assert_eq!(world.run_said(1, 0, &Operation::Touch(vec![at])), Answer::Over(vec![]));
+    assert_eq!(over(world.run_said(1, 0, &Operation::Touch(vec![at]))), vec![]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn who_is_heard_as_early_as_may_be_lives_for_its_time_out() {
     let at = world.open(1);
     // The batch is dated back as far as the service bears; then come steps that are not taken for a standstill.
     let said = world.now + 2_000_000;
-    assert_eq!(world.run_said(1, said, &Operation::Touch(vec![at])), Answer::Over(vec![]));
+    assert_eq!(over(world.run_said(1, said, &Operation::Touch(vec![at]))), vec![]);
     // The clocks of replicas that vote, and the gateway's, are apart by so much.
     let apart = 375_000;
     let promised = said + 10_000_000;

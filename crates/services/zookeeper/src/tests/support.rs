@@ -2,7 +2,7 @@
 
 use crate::acl::{Acl, Id, perms};
 use crate::jute::{Input, Output};
-use crate::message::{Answer, Attachment, Notice, Operation, Said, sealed};
+use crate::message::{Answer, Attachment, Notice, Operation, Said, Tally, sealed};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
@@ -112,6 +112,14 @@ pub fn secret(gateway: u64) -> [u8; 16] {
     [u8::try_from(gateway).expect("few gateways"); 16]
 }
 
+/// Whose signs of life came too late.
+pub fn over(answer: Answer) -> Vec<Attachment> {
+    match answer {
+        Answer::Heard { over, .. } => over,
+        other => panic!("signs of life were answered with {other:?}"),
+    }
+}
+
 impl World {
     pub fn new() -> Self {
         Self::of(ZooKeeper::default())
@@ -142,6 +150,19 @@ impl World {
     /// What is said at this time, microseconds.
     pub fn run_said(&mut self, gateway: u64, when: u64, operation: &Operation) -> Answer {
         self.raw(gateway, &Said::wire(Time(when), &operation.to_wire()))
+    }
+
+    /// These give signs of life; those of them that are over.
+    pub fn touch(&mut self, gateway: u64, touched: Vec<Attachment>) -> Vec<Attachment> {
+        over(self.run(gateway, &Operation::Touch(touched)))
+    }
+
+    /// What there is, as a gateway is told.
+    pub fn tally(&mut self) -> Tally {
+        match self.run(1, &Operation::Touch(Vec::new())) {
+            Answer::Heard { over, tally } if over.is_empty() => tally,
+            other => panic!("nobody's signs of life were answered with {other:?}"),
+        }
     }
 
     pub fn open(&mut self, gateway: u64) -> Attachment {

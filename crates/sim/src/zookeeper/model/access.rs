@@ -6,8 +6,7 @@ use troth_zookeeper::{Code, MAX_PATH, MAX_STEPS, MAX_WHO, MAX_WHO_BYTES};
 
 /// Checks that this names a node.
 pub fn check_path(path: &str) -> Result<(), Code> {
-    let control =
-        |c: char| matches!(u32::from(c), 0..=0x1f | 0x7f..=0x9f | 0xe000..=0xf8ff | 0xfff0..=0xffff);
+    let control = |c: char| matches!(u32::from(c), 0..=0x1f | 0x7f..=0x9f | 0xe000..=0xf8ff | 0xfff0..);
     let good = path.starts_with('/')
         && path.len() <= MAX_PATH
         && !path.contains(control)

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use troth_types::{ClientId, Digest, Time, Wire};
 use troth_zookeeper::acl::{Acl, Id, perms};
 use troth_zookeeper::{
-    Answer, Asked, Attachment, Code, MAX_SHOWN, Notice, Operation, Replied, Said, ZooKeeper,
+    Answer, Asked, Attachment, Code, MAX_SHOWN, Notice, Operation, Replied, Said, Tally, ZooKeeper,
 };
 use watches::Manner;
 
@@ -173,7 +173,7 @@ impl Model {
                         over.push(*one);
                     }
                 }
-                Ok(Answer::Over(over))
+                Ok(Answer::Heard { over, tally: self.tally(turn.now) })
             }
             Operation::Identify { at, id } => {
                 self.hear(turn, at)?;
@@ -193,6 +193,21 @@ impl Model {
                 self.hear(turn, at)?;
                 self.replies(at.session, &reads)
             }
+        }
+    }
+
+    /// What there is, counted anew each time.
+    fn tally(&self, now: u64) -> Tally {
+        let number = |length: usize| u64::try_from(length).expect("far below");
+        let bytes = self.nodes.iter().map(|(path, node)| path.len() + node.data.len()).sum();
+        let ephemerals = self.nodes.values().filter(|node| node.session().is_some()).count();
+        let watches = self.sessions.values().map(|session| session.watches.len()).sum();
+        Tally {
+            time: Time(now),
+            nodes: number(self.nodes.len()),
+            ephemerals: number(ephemerals),
+            bytes: number(bytes),
+            watches: number(watches),
         }
     }
 
