@@ -213,6 +213,8 @@ impl Scrape {
     }
 
     fn group(&self, page: &mut Page<'_>) -> fmt::Result {
+        let help = "Whether the group answers, in five seconds at most";
+        page.gauge("serving", help, None, i64::from(self.gauges.serves))?;
         if let Some(tally) = self.gauges.tally {
             let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             page.gauge("nodes", "Nodes of the group, when it said so last", None, number(tally.nodes))?;

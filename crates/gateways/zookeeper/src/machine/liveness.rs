@@ -21,6 +21,8 @@ const SHORTEST: u64 = 5_000;
 const ATTACHMENT: usize = 16;
 /// Microseconds after which the group is asked what there is, if no answer has said so meanwhile.
 const LOOK: u64 = 10_000_000;
+/// Microseconds without an answer after which nobody is served: a view change takes less.
+const SILENT: u64 = 5_000_000;
 
 /// When to look next.
 #[derive(Debug, Default)]
@@ -39,6 +41,10 @@ pub(super) struct Liveness {
     behind: Option<u64>,
     /// Whether nobody was told of that yet.
     tells: bool,
+    /// When it was asked first, since it answered last.
+    unanswered: Option<Time>,
+    /// Whether whoever runs the gateway was told that it does not answer.
+    told_silent: bool,
 }
 
 impl Session {
@@ -78,6 +84,23 @@ impl Machine {
     /// The same, if the group has said so since the last call of this (ZKG-L6).
     pub fn take_clock_behind(&mut self) -> Option<u64> {
         std::mem::take(&mut self.liveness.tells).then_some(self.liveness.behind).flatten()
+    }
+
+    /// The group has answered something.
+    pub(super) fn group_answered(&mut self) {
+        self.liveness.unanswered = None;
+    }
+
+    /// Whether the group has not answered for so long that nobody is served.
+    pub(super) fn is_cut_off(&self, now: Time) -> bool {
+        rule!("ZKG-L7");
+        self.liveness.unanswered.is_some_and(|asked| asked.after(SILENT) <= now)
+    }
+
+    /// Whether nobody is served any more, or is again, if that has changed since the last call of this.
+    pub fn take_cut_off(&mut self, now: Time) -> Option<bool> {
+        let is = self.is_cut_off(now);
+        (std::mem::replace(&mut self.liveness.told_silent, is) != is).then_some(is)
     }
 
     /// Time has passed.
@@ -205,6 +228,7 @@ impl Machine {
             let operation = Operation::Touch(touched.clone()).to_wire();
             let call = self.ask(Purpose::Touch(touched, now));
             self.liveness.touching = true;
+            self.liveness.unanswered.get_or_insert(now);
             self.outputs.push_back(Output::Execute { call, operations: vec![operation] });
         }
     }

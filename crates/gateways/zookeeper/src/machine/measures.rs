@@ -169,6 +169,7 @@ pub(crate) struct Gauges {
     pub(crate) tally: Option<troth_zookeeper::Tally>,
     /// Microseconds.
     pub(crate) clock_behind: u64,
+    pub(crate) serves: bool,
 }
 
 /// Where the time of a request went.
@@ -249,7 +250,7 @@ impl Measures {
 
 impl Machine {
     /// What was counted, and how things are.
-    pub(crate) fn measured(&self) -> (Measures, Gauges) {
+    pub(crate) fn measured(&self, now: Time) -> (Measures, Gauges) {
         let gauges = Gauges {
             connections: self.connections.len(),
             sessions: self.attached.len(),
@@ -259,6 +260,7 @@ impl Machine {
             known: self.known,
             tally: self.tally(),
             clock_behind: self.clock_behind(),
+            serves: !self.is_cut_off(now),
         };
         (self.measures.clone(), gauges)
     }

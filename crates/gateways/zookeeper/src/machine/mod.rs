@@ -301,6 +301,10 @@ impl Machine {
         course: &Course,
     ) {
         let Some(purpose) = self.calls.remove(&call) else { return };
+        // Replicas answer reads also where they are too few to order anything.
+        if results.is_ok() && !matches!(purpose, Purpose::Look(..) | Purpose::Reach(_)) {
+            self.group_answered();
+        }
         self.audit(now, call, &results);
         self.follow(now, &purpose, course);
         match purpose {

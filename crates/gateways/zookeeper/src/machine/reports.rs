@@ -3,8 +3,9 @@
 use super::Machine;
 use super::connection::{Connection, Stage};
 use super::statistics::Numbers;
-use super::words::VERSION;
+use super::words::{NOT_SERVING, VERSION};
 use serde_json::{Map, Value, json};
+use troth_types::Time;
 
 /// What is answered; the first name of each is the one that an answer has.
 const REPORTS: &[&[&str]] = &[
@@ -20,6 +21,9 @@ const REPORTS: &[&[&str]] = &[
     &["stats", "stat"],
 ];
 
+/// Those that say nothing of the group, and are there as ever where it does not answer.
+const ITS_OWN: &[&str] = &["environment", "ruok"];
+
 /// The first names of what [`Machine::report`] answers.
 pub(crate) fn reports() -> impl Iterator<Item = &'static str> {
     REPORTS.iter().map(|names| names[0])
@@ -28,11 +32,12 @@ pub(crate) fn reports() -> impl Iterator<Item = &'static str> {
 impl Machine {
     /// What an admin page of this name says (`/commands/<name>`), as JSON; nothing where there is no such page. The settings of
     /// the words do not matter here: who may not ask must not reach the pages.
-    pub fn report(&mut self, name: &str) -> Option<String> {
+    pub fn report(&mut self, now: Time, name: &str) -> Option<String> {
         let names = REPORTS.iter().find(|names| names.contains(&name))?;
-        let mut page = self.page(names[0]);
+        let serves = ITS_OWN.contains(&names[0]) || !self.is_cut_off(now);
+        let mut page = if serves { self.page(names[0]) } else { Map::new() };
         page.insert("command".to_owned(), json!(names[0]));
-        page.insert("error".to_owned(), Value::Null);
+        page.insert("error".to_owned(), if serves { Value::Null } else { json!(NOT_SERVING) });
         Some(Value::Object(page).to_string())
     }
 

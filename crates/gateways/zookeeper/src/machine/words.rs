@@ -16,6 +16,11 @@ pub(crate) const VERSION: &str =
 
 /// The words that are answered where the settings allow it.
 const ANSWERED: &[&str] = &["conf", "cons", "crst", "envi", "isro", "mntr", "ruok", "srst", "srvr", "stat"];
+/// Those that say nothing of the group, and are answered as ever where it does not answer.
+const ITS_OWN: &[&str] = &["envi", "ruok"];
+/// What the others say then, in ZooKeeper's words.
+pub(super) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
 /// Others that ZooKeeper answers.
 const OTHERS: &[&str] = &["dirs", "dump", "gtmk", "hash", "icfg", "stmk", "sysp", "wchc", "wchp", "wchs"];
 
@@ -31,7 +36,7 @@ fn name(bytes: [u8; 4]) -> Option<&'static str> {
 
 impl Machine {
     /// A client has sent a word in the place of its first packet.
-    pub fn word(&mut self, _: Time, id: ConnectionId, word: [u8; 4]) {
+    pub fn word(&mut self, now: Time, id: ConnectionId, word: [u8; 4]) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.statistics.received += 1;
         self.statistics.totals.received += 1;
@@ -41,7 +46,9 @@ impl Machine {
         rule!("ZKG-W1");
         let allowed = self.settings.words.contains("*") || self.settings.words.contains(word);
         let answer = match allowed && ANSWERED.contains(&word) {
-            true => self.say(word),
+            true if ITS_OWN.contains(&word) || !self.is_cut_off(now) => self.say(word),
+            true if word == "isro" => "null".to_owned(),
+            true => format!("{NOT_SERVING}\n"),
             false => {
                 self.measures.refuse(Refused::Word);
                 format!("{word} is not executed because it is not in the whitelist.\n")

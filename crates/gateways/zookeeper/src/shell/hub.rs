@@ -204,6 +204,13 @@ impl<G: Group> Hub<G> {
             if let Some(agreed) = self.machine.take_behind() {
                 self.warn_of_the_clock(agreed);
             }
+            match self.machine.take_cut_off(self.clock.now()) {
+                Some(true) => tracing::warn!(
+                    "the group does not answer, and nobody is served: fewer replicas than it needs are here, or reachable from here"
+                ),
+                Some(false) => tracing::warn!("the group answers again"),
+                None => {}
+            }
             if let Some(behind) = self.machine.take_clock_behind() {
                 self.warn_of_a_late_clock(behind);
             }
@@ -249,7 +256,7 @@ impl<G: Group> Hub<G> {
             Inbound::Written(id, bytes) => self.machine.written(id, bytes),
             Inbound::Report(name, answer) => {
                 // Whoever asked may have gone.
-                let _ = answer.send(self.machine.report(&name));
+                let _ = answer.send(self.machine.report(now, &name));
             }
             Inbound::Metrics(answer) => self.measure(answer),
             Inbound::Closed(id) => {
@@ -286,7 +293,7 @@ impl<G: Group> Hub<G> {
 
     /// Makes a page of metrics as soon as the group's client has said how it does.
     fn measure(&mut self, answer: oneshot::Sender<String>) {
-        let (measures, gauges) = self.machine.measured();
+        let (measures, gauges) = self.machine.measured(self.clock.now());
         let counts = |log: &Option<Writer>| log.as_ref().map(Writer::counts);
         let logs = [counts(&self.logs.audit), counts(&self.logs.slow)];
         let (counts, started) = (Arc::clone(&self.counts), self.clock.began.0 as f64 / 1e6);

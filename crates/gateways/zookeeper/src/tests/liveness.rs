@@ -169,7 +169,7 @@ fn a_clock_that_is_behind_the_groups_is_told_of() {
         world.answer(0);
         world.gateways[0].take_clock_behind()
     };
-    let gauge = |world: &World| world.gateways[0].measured().1.clock_behind;
+    let gauge = |world: &World| world.gateways[0].measured(world.time()).1.clock_behind;
     assert_eq!(answered(&mut world, 1_000_000), None, "clocks may differ");
     assert_eq!((answered(&mut world, 1_500_000), gauge(&world)), (Some(1_500_000), 1_500_000));
     assert_eq!(world.gateways[0].take_clock_behind(), None, "each time once");

@@ -75,7 +75,7 @@ fn latencies_are_told_apart_by_how_requests_were_answered() {
     world.now += 40_000_000;
     world.execute(0);
     world.answer_on(0, &Course { way: Way::FellBack, ..Course::default() });
-    let (measures, _) = world.gateways[0].measured();
+    let (measures, _) = world.gateways[0].measured(world.time());
     let of = |path: usize| (measures.latencies[path].buckets[0], measures.latencies[path].buckets[17]);
     assert_eq!([of(0), of(1), of(2)], [(1, 0), (0, 1), (0, 0)]);
     assert_eq!(measures.latencies[0].sum, 90);
@@ -93,7 +93,7 @@ fn ends_and_losses_are_counted_by_their_reasons() {
     let third = world.open(0);
     world.packet(third, bytes::Bytes::from_static(b"x"));
     assert!(brief(world.packets(third)).is_empty());
-    let (measures, gauges) = world.gateways[0].measured();
+    let (measures, gauges) = world.gateways[0].measured(world.time());
     assert_eq!(measures.rejected, [0, 1]);
     let ended = |name: &str| {
         measures.ended[crate::machine::ENDED.iter().position(|known| *known == name).expect("a reason")]

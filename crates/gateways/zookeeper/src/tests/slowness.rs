@@ -106,6 +106,6 @@ fn where_everything_is_slow_some_lines_tell_of_all() {
     world.settle();
     let told = lines(&mut world);
     assert_eq!((told.len(), &told[0]["untold_before"]), (1, &json!(15)));
-    let (measures, _) = world.gateways[0].measured();
+    let (measures, _) = world.gateways[0].measured(world.time());
     assert_eq!((measures.slow, measures.slow_untold), (26, 15));
 }

@@ -84,7 +84,8 @@ fn words_tell_how_much_there_is_as_the_group_said_last() {
         assert!(mntr.contains(line), "no {line} in {mntr}");
     }
     assert!(mntr.contains("\nzk_approximate_data_size\t"), "{mntr}");
-    let page = world.gateways[0].report("srvr").expect("a page");
+    let now = world.time();
+    let page = world.gateways[0].report(now, "srvr").expect("a page");
     assert!(page.contains("\"node_count\":5"), "{page}");
     // Where the group does not answer, one question is on its way.
     world.now += 11_000_000;
@@ -100,6 +101,46 @@ fn words_tell_how_much_there_is_as_the_group_said_last() {
     world.now += 11_000_000;
     world.tick();
     assert_eq!(world.calls.len(), 1);
+}
+
+#[test]
+fn a_gateway_that_the_group_does_not_answer_says_that_it_does_not_serve() {
+    covers!("ZKG-L7");
+    let mut world = World::new();
+    let now = world.time();
+    world.gateways[0].begin(now);
+    world.pass(1);
+    let say = |world: &mut World, word| {
+        let asks = world.connect(0);
+        world.word(asks, word)
+    };
+    let silence = "This ZooKeeper instance is not currently serving requests\n";
+    let serves = |world: &World| world.gateways[0].measured(world.time()).1.serves;
+    // A question is on its way.
+    world.now += 10_500_000;
+    world.tick();
+    world.now += 4_999_999;
+    assert!(serves(&world) && say(&mut world, b"srvr").contains("Node count"));
+    let now = world.time();
+    assert_eq!(world.gateways[0].take_cut_off(now), None);
+    world.now += 1;
+    let now = world.time();
+    assert_eq!(world.gateways[0].take_cut_off(now), Some(true));
+    assert_eq!(world.gateways[0].take_cut_off(now), None, "once");
+    for word in [b"srvr", b"stat", b"mntr", b"cons", b"conf"] {
+        assert_eq!(say(&mut world, word), silence);
+    }
+    assert_eq!((say(&mut world, b"isro"), say(&mut world, b"ruok")), ("null".to_owned(), "imok".to_owned()));
+    let page = world.gateways[0].report(now, "mntr").expect("a page");
+    assert!(page.contains(silence.trim_end()) && !page.contains("znode"), "{page}");
+    assert!(!serves(&world));
+    // That the question came to nothing is no answer; one to anything is.
+    world.fail(0, troth_client::ClientError::TimedOut);
+    assert!(!serves(&world));
+    world.pass(10_500);
+    assert!(serves(&world) && say(&mut world, b"srvr").contains("Node count"));
+    let now = world.time();
+    assert_eq!(world.gateways[0].take_cut_off(now), Some(false));
 }
 
 #[test]
@@ -124,8 +165,9 @@ fn reports_say_what_the_words_say() {
     let mut world = World::new();
     let client = world.open(0);
     world.ask(client, 1, opcode::CREATE, &create("/a", "", 0));
+    let now = world.time();
     let mut report = |name: &str| {
-        let report = world.gateways[0].report(name)?;
+        let report = world.gateways[0].report(now, name)?;
         Some(serde_json::from_str::<serde_json::Value>(&report).expect("JSON"))
     };
     assert_eq!(report("ruok"), Some(serde_json::json!({ "command": "ruok", "error": null })));
