@@ -182,7 +182,7 @@ impl Agreement for Pbft {
         let Message::Signed(signed) = message else { return true };
         match &signed.body {
             Body::ViewChange(change) => self.brings_view_change(signed.from, change.to),
-            Body::NewView(new_view) => self.brings_view(new_view.view) || self.teaches(new_view.view),
+            Body::NewView(new_view) => self.brings_view(new_view.view) || self.teaches(new_view),
             Body::Checkpoint(_) | Body::Attested(_) | Body::Phase(_) => true,
         }
     }

@@ -2,13 +2,26 @@
 
 use crate::Flaw;
 use crate::choose::{Choice, Shown, choose};
-use crate::message::{Body, NewView, Record, Signed};
+use crate::message::{Body, Entry, NewView, Record, Signed};
 use crate::state::{Pbft, Started, Timer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::{Cx, Note, To, rule};
 use troth_types::{Batch, Digest, Seq, View};
+
+impl NewView {
+    /// Whether its view started with another batch at an entry's number, or with none, where the entry is of an earlier view
+    /// and the number within the window (V18).
+    pub(crate) fn refutes(&self, entry: &Entry, window: u64) -> bool {
+        let base = self.base.0;
+        if entry.view >= self.view || entry.seq <= base || entry.seq.0 - base.0 > window {
+            return false;
+        }
+        let chosen = usize::try_from(entry.seq.0 - base.0 - 1).ok().and_then(|at| self.chosen.get(at));
+        chosen.is_none_or(|batch| batch.digest() != entry.digest)
+    }
+}
 
 impl Pbft {
     /// As primary of the view that this replica moved to: NEW-VIEW, once the VIEW-CHANGEs decide every number and what
@@ -84,13 +97,11 @@ impl Pbft {
         view > self.view || (view == self.view && !self.active)
     }
 
-    /// Whether the NEW-VIEW of a view that this replica has left, or never was in, may tell it what of P can go. While
-    /// it works in a view it has that of a later one.
-    pub(crate) fn teaches(&self, view: View) -> bool {
-        !self.active
-            && view < self.view
-            && view > self.refuted
-            && self.prepared.values().any(|it| it.view < view)
+    /// Whether the NEW-VIEW of a view that this replica has left, or never was in, would tell it what of P can go, if it
+    /// holds. While it works in a view it has that of a later one.
+    pub(crate) fn teaches(&self, new_view: &NewView) -> bool {
+        let refutes = |entry| new_view.refutes(entry, self.config.window);
+        !self.active && new_view.view < self.view && self.prepared.values().any(refutes)
     }
 
     /// What a NEW-VIEW decided otherwise did not commit in an earlier view, and never will there: P need not say any more
@@ -98,22 +109,13 @@ impl Pbft {
     /// keeps every view from beginning that this replica is needed for.
     pub(crate) fn forget_refuted(&mut self, new_view: &NewView) {
         rule!("PBFT-V18");
-        self.refuted = self.refuted.max(new_view.view);
-        let (base, window) = (new_view.base.0, self.config.window);
-        let decided = |seq: Seq| seq > base && seq.0 - base.0 <= window;
-        let chosen = |seq: Seq| {
-            let at = usize::try_from(seq.0 - base.0 - 1).ok()?;
-            new_view.chosen.get(at).map(Batch::digest)
-        };
-        self.prepared.retain(|seq, entry| {
-            entry.view >= new_view.view || !decided(*seq) || chosen(*seq) == Some(entry.digest)
-        });
+        self.prepared.retain(|_, entry| !new_view.refutes(entry, self.config.window));
     }
 
     /// NEW-VIEW ⟨v', V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
     pub(crate) fn on_new_view(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
         let Some(new_view) = message.new_view() else { return };
-        if !self.brings_view(new_view.view) && !self.teaches(new_view.view) {
+        if !self.brings_view(new_view.view) && !self.teaches(new_view) {
             return;
         }
         if let Err(why) = self.judge(message, new_view) {

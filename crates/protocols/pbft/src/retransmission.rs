@@ -11,6 +11,9 @@ use troth_types::{Batch, Digest, ReplicaId, Seq, Time, View};
 
 /// Numbers whose messages are sent again in answer to one status.
 const MOST_RESENT: usize = 64;
+/// How often one replica is shown the start of the last view while the next does not begin: a message may be lost, and it is
+/// large.
+const MOST_STARTS: u8 = 4;
 /// Missing frames asked for at once.
 const MOST_FRAMES: usize = 128;
 /// Numbers that a status tells of.
@@ -111,9 +114,7 @@ impl Pbft {
             }
         } else if !self.active {
             self.resend_change(cx, from, behind || status.changes & 1 << self.me.0 == 0);
-            if !behind && !status.active {
-                self.show_last_start(cx, from);
-            }
+            self.show_last_start(cx, from, status);
         }
         if self.active && !behind && status.active {
             self.resend_votes(cx, from, status);
@@ -132,17 +133,29 @@ impl Pbft {
         }
     }
 
-    /// The NEW-VIEW of the last view that began, once in each view that fails behind it: who was away may name in P what
-    /// it refutes, and no view begins with that (V18).
-    fn show_last_start(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId) {
+    /// The NEW-VIEW of the last view that began, to whoever was away then or names in P what it refutes: no view may begin with
+    /// that (V18).
+    fn show_last_start(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, status: &Status) {
         rule!("PBFT-V18");
-        let Some(start) = &self.started.by else { return };
-        let began = start.new_view().map_or(View(0), |new_view| new_view.view);
-        // The first view after it may yet begin, and mostly does.
-        let fails = self.view > began.next();
-        if fails && self.start_shown.get(&to) != Some(&self.view) {
-            self.start_shown.insert(to, self.view);
-            cx.send(To::One(to), Message::Signed(start.clone()));
+        let Some((start, new_view)) =
+            self.started.by.as_ref().and_then(|start| Some((start, start.new_view()?)))
+        else {
+            return;
+        };
+        let change = self.changes.get(&to).and_then(|change| change.view_change());
+        let names = |change: &crate::message::ViewChange| {
+            change.prepared.iter().any(|entry| new_view.refutes(entry, self.config.window))
+        };
+        let missed = status.view < new_view.view;
+        if !missed && !change.is_some_and(|change| change.to == self.view && names(change)) {
+            return;
+        }
+        let (view, times) = self.start_shown.get(&to).copied().unwrap_or_default();
+        let times = if view == self.view { times } else { 0 };
+        if times < MOST_STARTS {
+            let message = Message::Signed(start.clone());
+            self.start_shown.insert(to, (self.view, times + 1));
+            cx.send(To::One(to), message);
         }
     }
 

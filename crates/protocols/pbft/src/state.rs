@@ -219,10 +219,8 @@ pub struct Pbft {
     pub(crate) lacking: Vec<Digest>,
     /// Whether anything came since the start of a new view was last computed that may decide it.
     pub(crate) reconsider: bool,
-    /// The highest view of whose NEW-VIEW this replica learned what cannot have committed.
-    pub(crate) refuted: View,
-    /// In which view each replica was shown, while views fail, the NEW-VIEW that this one entered its last view by.
-    pub(crate) start_shown: BTreeMap<ReplicaId, View>,
+    /// How often each replica was shown, in which view that has not begun, the NEW-VIEW by which this one entered its last.
+    pub(crate) start_shown: BTreeMap<ReplicaId, (View, u8)>,
     /// Whether this replica, as primary of its view, has signed its NEW-VIEW.
     pub(crate) proposed_view: bool,
     /// Whether the timer for the NEW-VIEW runs.
@@ -322,7 +320,6 @@ impl Pbft {
             changes: BTreeMap::new(),
             lacking: Vec::new(),
             reconsider: false,
-            refuted: View(0),
             start_shown: BTreeMap::new(),
             proposed_view: false,
             waits_for_view: false,

@@ -69,6 +69,8 @@ fn the_start_of_a_view_that_is_over_is_looked_at_where_it_may_teach_and_once() {
     net.step(r(3), |pbft, cx| pbft.leave_view(cx, View(2)));
     assert!(!worth(&net), "nothing prepared here");
     prepares(&mut net, 3, &[entry(1, first.digest(), 0)]);
+    assert!(!worth(&net), "it tells of nothing that did not commit");
+    prepares(&mut net, 3, &[entry(2, first.digest(), 0)]);
     assert!(worth(&net));
     net.tell(2, 3, start.clone());
     assert!(!worth(&net), "it is known");
@@ -139,18 +141,58 @@ fn what_went_from_p_is_not_in_it_after_a_restart() {
     assert_eq!((net.node(3).view(), left(&net, 3)), (View(1), Vec::new()));
 }
 
+// A faulty primary may have its view start with what an earlier one refuted: its Q bears witness to whatever it likes.
 #[test]
-fn who_fails_to_begin_views_is_shown_the_last_start_once_in_each() {
+fn a_start_that_confirms_what_an_earlier_one_refuted_does_not_hide_that_one() {
+    covers!("PBFT-V18");
+    let mut net = Net::new(1);
+    let (mine, other) = (batch(&[&frame(1, 1)]), batch(&[&frame(2, 1)]));
+    prepares(&mut net, 3, &[entry(1, mine.digest(), 0)]);
+    net.step(r(3), |pbft, cx| pbft.leave_view(cx, View(3)));
+    let confirms = {
+        let all = vec![entry(1, mine.digest(), 0)];
+        let change = |prepared: &[Entry], pre_prepared: &[Entry]| ViewChange {
+            to: View(2),
+            stable: StableProof::default(),
+            prepared: prepared.to_vec(),
+            pre_prepared: pre_prepared.to_vec(),
+        };
+        let changes = [(1, change(&[], &[])), (2, change(&[], &all)), (3, change(&all, &all))];
+        let changes = changes.map(|(from, change)| match net.signed(from, Body::ViewChange(change)) {
+            Message::Signed(signed) => signed,
+            _ => unreachable!("a body becomes a signed message"),
+        });
+        let (changes, base) = (changes.to_vec(), (Seq(0), Digest::ZERO));
+        net.signed(2, Body::NewView(NewView { view: View(2), changes, base, chosen: vec![mine.clone()] }))
+    };
+    net.tell(2, 3, confirms.clone());
+    assert!(net.node(3).accused().is_empty() && !net.node(3).pbft.is_worth_checking(&confirms));
+    let start = start_with(&net, &other);
+    assert!(net.node(3).pbft.is_worth_checking(&start));
+    net.tell(0, 3, start);
+    assert_eq!(left(&net, 3), []);
+}
+
+#[test]
+fn the_last_start_is_shown_to_whoever_names_what_it_refutes_or_missed_it_and_to_nobody_else() {
     covers!("PBFT-V18");
     let mut net = Net::new(1);
     (0..4).for_each(|replica| net.leave(replica));
     net.run();
     let start = net.node(0).pbft.started.by.clone().expect("view 1 began with a NEW-VIEW");
-    let shown = |net: &mut Net, view: u64| {
-        net.now += SMALL.status_interval;
-        net.step(r(0), |pbft, cx| pbft.leave_view(cx, View(view)));
+    net.leave(0);
+    let tells = |net: &mut Net, view: u64, prepared: &[Entry]| {
+        let change = ViewChange {
+            to: View(2),
+            stable: StableProof::default(),
+            prepared: prepared.to_vec(),
+            pre_prepared: Vec::new(),
+        };
+        let change = net.signed(3, Body::ViewChange(change));
+        net.node_mut(0).pbft.changes.remove(&r(3));
+        net.tell(3, 0, change);
         net.wire.clear();
-        for _ in 0..2 {
+        for _ in 0..8 {
             net.now += SMALL.status_interval;
             let mut status = net.node(0).pbft.status_message();
             (status.view, status.active) = (View(view), false);
@@ -159,7 +201,18 @@ fn who_fails_to_begin_views_is_shown_the_last_start_once_in_each() {
         let is_start = |message: &Message| matches!(message, Message::Signed(it) if Arc::ptr_eq(it, &start));
         net.sent(0, is_start)
     };
-    assert_eq!(shown(&mut net, 2), 0, "the first may yet begin");
-    assert_eq!(shown(&mut net, 3), 1);
-    assert_eq!(shown(&mut net, 4), 1);
+    assert_eq!(tells(&mut net, 2, &[]), 0);
+    assert_eq!(tells(&mut net, 2, &[entry(1, Digest([9; 32]), 1)]), 0, "that is of the view itself");
+    assert_eq!(tells(&mut net, 2, &[entry(1, Digest([9; 32]), 0)]), 4, "as messages may be lost");
+    let mut net_of_another = Net::new(1);
+    (0..4).for_each(|replica| net_of_another.leave(replica));
+    net_of_another.run();
+    net_of_another.leave(0);
+    net_of_another.wire.clear();
+    let mut status = net_of_another.node(0).pbft.status_message();
+    (status.view, status.active) = (View(0), true);
+    net_of_another.now += SMALL.status_interval;
+    net_of_another.tell(3, 0, Message::Status(status));
+    let is_start = |message: &Message| matches!(message, Message::Signed(it) if it.new_view().is_some());
+    assert_eq!(net_of_another.sent(0, is_start), 1, "it enters that view, and leaves it with the others");
 }
