@@ -138,7 +138,7 @@ impl Default for Settings {
             words: BTreeSet::from(["srvr".to_owned()]),
             consistency: Consistency::Linearizable,
             environment: Vec::new(),
-            clock_behind: Duration::from_secs(1),
+            clock_behind: Duration::from_millis(800),
             users: BTreeMap::new(),
             audit: None,
             slow: None,

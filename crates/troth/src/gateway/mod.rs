@@ -213,8 +213,10 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
         )));
     }
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    // An honest primary's time and this clock may be so far apart; what harms somebody begins at twice that, or later.
-    let apart = (u64::from(cluster.zookeeper.grace) / 4).max(2 * cluster.timing.clock_bound_ms);
+    // From half of what does no harm on, but not where an honest primary's time and a good clock may be so far apart.
+    let bound = cluster.timing.clock_bound_ms;
+    let harmless = (u64::from(cluster.zookeeper.grace) / 2).saturating_sub(bound + bound / 2);
+    let apart = (harmless / 2).max(2 * bound).min(harmless);
     Ok(Settings {
         clock_behind: Duration::from_millis(apart),
         listen: asked.listen.clone(),

@@ -39,6 +39,9 @@ pub(super) struct Liveness {
     tally: Option<Tally>,
     /// Microseconds by which its time was ahead of this machine's then, where that was more than clocks may differ by.
     behind: Option<u64>,
+    /// What this machine's clock says, which what is said to the group is dated by: other than the time that passes here it
+    /// may be set.
+    day: Option<Time>,
     /// Whether nobody was told of that yet.
     tells: bool,
     /// When it was asked first, since it answered last.
@@ -69,6 +72,11 @@ impl Machine {
     /// From now on the group is asked now and then what there is, whether or not anybody is here.
     pub fn begin(&mut self, now: Time) {
         (self.liveness.look_at, self.liveness.check_at) = (Some(now), Some(now));
+    }
+
+    /// What time of day it is, by the clock that dates what is said to the group (ZKG-L5); before answers are handed in.
+    pub fn set_day(&mut self, day: Time) {
+        self.liveness.day = Some(day);
     }
 
     /// What there was when the group said so last.
@@ -133,11 +141,10 @@ impl Machine {
             self.liveness.check_at = self.liveness.look_at;
             return;
         }
-        if self.liveness.check_at.is_none() {
-            let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
-            let within = self.shortest().unwrap_or(handshake).min(handshake) / CHECKS;
-            self.liveness.check_at = Some(now.after(within.clamp(SHORTEST, LONGEST)));
-        }
+        let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
+        let within = self.shortest().unwrap_or(handshake).min(handshake) / CHECKS;
+        let at = now.after(within.clamp(SHORTEST, LONGEST));
+        self.liveness.check_at = Some(self.liveness.check_at.map_or(at, |known| known.min(at)));
     }
 
     /// A session with this time-out, in microseconds, is attached.
@@ -187,21 +194,28 @@ impl Machine {
 
     /// The next signs of life go with the next tick, which comes at once.
     pub(super) fn touch_soon(&mut self, now: Time) {
+        self.liveness.touch_at = Some(now);
         if !self.liveness.touching {
-            (self.liveness.touch_at, self.liveness.check_at) = (Some(now), Some(now));
+            self.liveness.check_at = Some(now);
         }
     }
 
     /// Tells the group of the clients that gave a sign of life and nothing to order.
     fn touch(&mut self, now: Time) {
-        self.liveness.touch_at = self.shortest().map(|shortest| now.after(shortest / RENEWALS));
-        let looks = self.liveness.look_at.is_some_and(|at| at <= now);
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let looks = is_due(self.liveness.look_at);
+        if self.liveness.touching {
+            // What is due waits for the answer, and nothing wakes without end for it.
+            if looks {
+                self.liveness.look_at = Some(now.after(LONGEST));
+            }
+            return;
+        }
         if looks {
-            // Whether or not the last question is answered yet: nothing that is due stays so.
             self.liveness.look_at = Some(now.after(LOOK));
         }
-        if self.liveness.touching {
-            return;
+        if is_due(self.liveness.touch_at) {
+            self.liveness.touch_at = self.shortest().map(|shortest| now.after(shortest / RENEWALS));
         }
         let mut touched = Vec::new();
         for connection in self.connections.values_mut() {
@@ -236,7 +250,10 @@ impl Machine {
     /// What there is, and what time it is there. An honest primary's time is ahead of a good clock by `clock_bound_ms` at most.
     fn learn(&mut self, now: Time, tally: Tally) {
         rule!("ZKG-L6");
-        let ahead = tally.time.0.saturating_sub(now.0);
+        if self.liveness.look_at.is_some() {
+            self.liveness.look_at = Some(now.after(LOOK));
+        }
+        let ahead = tally.time.0.saturating_sub(self.liveness.day.unwrap_or(now).0);
         let bears = u64::try_from(self.settings.clock_behind.as_micros()).unwrap_or(u64::MAX);
         self.liveness.behind = (ahead > bears).then_some(ahead);
         self.liveness.tells |= ahead > bears;
@@ -256,6 +273,13 @@ impl Machine {
         let ahead = answer.as_ref().and_then(Answer::is_ahead_of);
         self.liveness.ahead = ahead.is_some();
         self.behind = ahead.or(self.behind);
+        if ahead.is_some() {
+            self.liveness.behind = None;
+        }
+        if self.liveness.touch_at.is_some_and(|at| at <= now) {
+            // That waited for this answer.
+            self.liveness.check_at = Some(now);
+        }
         if let Some(Answer::Heard { over, tally }) = answer {
             self.learn(now, tally);
             for at in over {

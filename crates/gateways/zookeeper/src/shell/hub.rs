@@ -230,6 +230,7 @@ impl<G: Group> Hub<G> {
             self.machine.event(&event.payload);
         }
         let now = self.clock.now();
+        self.machine.set_day(time_of_day());
         for answer in answers {
             // No call panics; one that did would leave its connection without an answer.
             let Ok((call, results, course)) = answer else { return false };

@@ -170,11 +170,50 @@ fn a_clock_that_is_behind_the_groups_is_told_of() {
         world.gateways[0].take_clock_behind()
     };
     let gauge = |world: &World| world.gateways[0].measured(world.time()).1.clock_behind;
-    assert_eq!(answered(&mut world, 1_000_000), None, "clocks may differ");
+    assert_eq!(answered(&mut world, 800_000), None, "clocks may differ");
     assert_eq!((answered(&mut world, 1_500_000), gauge(&world)), (Some(1_500_000), 1_500_000));
     assert_eq!(world.gateways[0].take_clock_behind(), None, "each time once");
     assert_eq!(world.closed(client), None, "its clients are served");
     assert_eq!((answered(&mut world, 0), gauge(&world)), (None, 0));
+    // The clock is set back, while the time that passes here goes on as it did.
+    let back = Time(world.now - 2_000_000);
+    world.gateways[0].set_day(back);
+    assert_eq!((answered(&mut world, 0).is_some(), gauge(&world) > 2_000_000), (true, true));
+    // Set too far forward, it is another's matter.
+    world.packet(client, ping());
+    world.now += 600_000;
+    world.tick();
+    world.calls[0].said = Time(world.now + 2_000_001);
+    world.execute(0);
+    world.answer(0);
+    assert_eq!((world.gateways[0].take_clock_behind(), gauge(&world)), (None, 0));
+}
+
+#[test]
+fn a_question_of_the_gateway_puts_no_sign_of_life_off() {
+    covers!("ZKG-L1");
+    covers!("ZKG-L6");
+    let mut world = World::new();
+    let now = world.time();
+    world.gateways[0].begin(now);
+    world.pass(1);
+    world.now += 5_000_000;
+    let client = with_timeout(&mut world, 40_000);
+    // The question goes when nothing else is due, and is answered late.
+    world.now += 5_100_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1);
+    world.packet(client, ping());
+    world.now += 5_100_000;
+    world.tick();
+    assert_eq!(world.calls.len(), 1, "one at a time");
+    world.execute(0);
+    world.answer(0);
+    world.tick();
+    let [touch] = &world.calls.make_contiguous()[..] else { panic!("signs of life") };
+    assert!(
+        matches!(Operation::from_wire(&touch.operations[0]), Ok(Operation::Touch(all)) if all.len() == 1)
+    );
 }
 
 #[test]

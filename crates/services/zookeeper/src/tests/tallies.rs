@@ -1,6 +1,7 @@
 //! What gateways are told of the group: what there is, counted as it comes and goes.
 
 use super::support::{World, create, set, versioned, watching};
+use crate::jute::Output;
 use crate::message::{Operation, Tally};
 use crate::{MAX_GOES, opcode};
 use troth_types::Time;
@@ -31,6 +32,13 @@ fn nodes_and_their_bytes_are_counted_as_they_come_and_go() {
     // What does not happen is not counted, nor is half of a transaction.
     world.ill(at, opcode::CREATE, create("/a", "", 0));
     world.ill(at, opcode::DELETE, versioned("/a", -1));
+    let mut half = Output::new();
+    for path in ["/c", "/a"] {
+        half.int(opcode::CREATE).boolean(false).int(-1).raw(&create(path, "data", 0));
+    }
+    half.int(-1).boolean(true).int(-1);
+    world.well(at, opcode::MULTI, half.finish());
+    assert!(world.stat(at, "/c").is_err());
     assert_eq!(world.tally(), with_both);
     world.well(at, opcode::CLOSE_SESSION, bytes::Bytes::new());
     assert_eq!(world.tally(), Tally { nodes: 5, ephemerals: 0, bytes: planted.bytes + 6, ..planted });
