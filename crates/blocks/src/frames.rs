@@ -62,6 +62,14 @@ impl FrameStore {
         self.frames.insert(digest, Held { frame, pending: false, used: Seq(0), logged: true, alone: false });
     }
 
+    /// Of a frame from the log that nothing names any more nobody knows for which number it was promised: it stays until this
+    /// one is stable.
+    pub fn keep_unnamed(&mut self, until: Seq) {
+        for held in self.frames.values_mut().filter(|held| held.logged && held.used == Seq(0)) {
+            held.used = until;
+        }
+    }
+
     /// The frame, if it is here.
     #[must_use]
     pub fn get(&self, digest: &Digest) -> Option<&VerifiedFrame> {

@@ -10,16 +10,29 @@ use troth_blocks::Voters;
 use troth_core::{Cx, Note, To, rule};
 use troth_types::{Batch, Digest, Seq, View};
 
-impl NewView {
-    /// Whether its view started with another batch at an entry's number, or with none, where the entry is of an earlier view
+/// What a view started with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    view: View,
+    base: Seq,
+    chosen: &'a [Digest],
+}
+
+impl Start<'_> {
+    /// Which view.
+    pub(crate) fn view(&self) -> View {
+        self.view
+    }
+
+    /// Whether the view started with another batch at an entry's number, or with none, where the entry is of an earlier view
     /// and the number within the window (V18).
     pub(crate) fn refutes(&self, entry: &Entry, window: u64) -> bool {
-        let base = self.base.0;
+        let base = self.base;
         if entry.view >= self.view || entry.seq <= base || entry.seq.0 - base.0 > window {
             return false;
         }
-        let chosen = usize::try_from(entry.seq.0 - base.0 - 1).ok().and_then(|at| self.chosen.get(at));
-        chosen.is_none_or(|batch| batch.digest() != entry.digest)
+        let at = usize::try_from(entry.seq.0 - base.0 - 1).ok().and_then(|at| self.chosen.get(at));
+        at.is_none_or(|chosen| *chosen != entry.digest)
     }
 }
 
@@ -100,8 +113,12 @@ impl Pbft {
     /// Whether the NEW-VIEW of a view that this replica has left, or never was in, would tell it what of P can go, if it
     /// holds. While it works in a view it has that of a later one.
     pub(crate) fn teaches(&self, new_view: &NewView) -> bool {
-        let refutes = |entry| new_view.refutes(entry, self.config.window);
-        !self.active && new_view.view < self.view && self.prepared.values().any(refutes)
+        if self.active || new_view.view >= self.view || self.prepared.is_empty() {
+            return false;
+        }
+        let chosen: Vec<Digest> = new_view.chosen.iter().map(Batch::digest).collect();
+        let start = Start { view: new_view.view, base: new_view.base.0, chosen: &chosen };
+        self.prepared.values().any(|entry| start.refutes(entry, self.config.window))
     }
 
     /// What a NEW-VIEW decided otherwise did not commit in an earlier view, and never will there: P need not say any more
@@ -109,7 +126,17 @@ impl Pbft {
     /// keeps every view from beginning that this replica is needed for.
     pub(crate) fn forget_refuted(&mut self, new_view: &NewView) {
         rule!("PBFT-V18");
-        self.prepared.retain(|_, entry| !new_view.refutes(entry, self.config.window));
+        let chosen: Vec<Digest> = new_view.chosen.iter().map(Batch::digest).collect();
+        let start = Start { view: new_view.view, base: new_view.base.0, chosen: &chosen };
+        self.prepared.retain(|_, entry| !start.refutes(entry, self.config.window));
+    }
+
+    /// What the last view that began here started with; of the first view nothing.
+    pub(crate) fn last_start(&self) -> Option<(&Arc<Signed>, Start<'_>)> {
+        let message = self.started.by.as_ref()?;
+        let new_view = message.new_view()?;
+        let chosen = &self.started.chosen;
+        Some((message, Start { view: new_view.view, base: new_view.base.0, chosen }))
     }
 
     /// NEW-VIEW ⟨v', V, O⟩. It convinces whoever sends it, and whoever gets it: one that has not left its view, too.
@@ -162,7 +189,8 @@ impl Pbft {
     pub(crate) fn begin(&mut self, message: &Arc<Signed>, new_view: &NewView) {
         let (base, chosen) = (new_view.base.0, &new_view.chosen);
         let end = Seq(base.0 + chosen.len() as u64);
-        self.started = Started { by: Some(message.clone()), end };
+        let digests = chosen.iter().map(Batch::digest).collect();
+        self.started = Started { by: Some(message.clone()), end, chosen: digests };
         self.all_voted = self.all_voted.max(end);
         self.proposed = end;
         let mine = self.is_primary();

@@ -97,6 +97,9 @@ impl Pbft {
         for (seq, batch) in &self.decided {
             self.frames.name(*seq, &batch.frames);
         }
+        // What Q has forgotten (V3) a later view may start with all the same, and this replica is to bear witness again.
+        rule!("PBFT-R9");
+        self.frames.keep_unnamed(self.highest());
     }
 
     /// The slots of the present view, as far as this replica voted there.

@@ -137,26 +137,20 @@ impl Pbft {
     /// that (V18).
     fn show_last_start(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId, status: &Status) {
         rule!("PBFT-V18");
-        let Some((start, new_view)) =
-            self.started.by.as_ref().and_then(|start| Some((start, start.new_view()?)))
-        else {
-            return;
-        };
+        let (view, times) = self.start_shown.get(&to).copied().unwrap_or_default();
+        let times = if view == self.view { times } else { 0 };
+        let Some((message, start)) = self.last_start().filter(|_| times < MOST_STARTS) else { return };
         let change = self.changes.get(&to).and_then(|change| change.view_change());
+        let window = self.config.window;
         let names = |change: &crate::message::ViewChange| {
-            change.prepared.iter().any(|entry| new_view.refutes(entry, self.config.window))
+            change.prepared.iter().any(|entry| start.refutes(entry, window))
         };
-        let missed = status.view < new_view.view;
+        let missed = status.view < start.view();
         if !missed && !change.is_some_and(|change| change.to == self.view && names(change)) {
             return;
         }
-        let (view, times) = self.start_shown.get(&to).copied().unwrap_or_default();
-        let times = if view == self.view { times } else { 0 };
-        if times < MOST_STARTS {
-            let message = Message::Signed(start.clone());
-            self.start_shown.insert(to, (self.view, times + 1));
-            cx.send(To::One(to), message);
-        }
+        cx.send(To::One(to), Message::Signed(message.clone()));
+        self.start_shown.insert(to, (self.view, times + 1));
     }
 
     /// Own messages of the view for numbers that the other has not executed.

@@ -133,6 +133,8 @@ pub(crate) struct Started {
     pub(crate) by: Option<Arc<Signed>>,
     /// The last number that it carries over.
     pub(crate) end: Seq,
+    /// The digests of the batches that it carries over, up to there.
+    pub(crate) chosen: Vec<Digest>,
 }
 
 /// A PBFT replica.

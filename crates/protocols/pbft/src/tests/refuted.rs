@@ -216,3 +216,30 @@ fn the_last_start_is_shown_to_whoever_names_what_it_refutes_or_missed_it_and_to_
     let is_start = |message: &Message| matches!(message, Message::Signed(it) if it.new_view().is_some());
     assert_eq!(net_of_another.sent(0, is_start), 1, "it enters that view, and leaves it with the others");
 }
+
+#[test]
+fn frames_of_what_q_forgot_outlive_a_restart() {
+    covers!("PBFT-R9");
+    let mut net = Net::new(1);
+    let one = frame(1, 1);
+    net.request(&one, 0..4);
+    net.run_where(|flight| flight.from == flight.to || !matches!(flight.message, Message::Prepare(_)));
+    let first = batch_at(&net, 2);
+    for view in 1..=40 {
+        net.node_mut(2).pbft.enter_pre_prepared(View(view), Seq(1), Digest([view as u8; 32]));
+    }
+    assert!(!net.node(2).pbft.pre_prepared[&Seq(1)].contains_key(&first), "Q has forgotten it");
+    // As its log has it after it was written anew.
+    let (_, records) = net.node(2).pbft.retained();
+    net.node_mut(2).records = records;
+    net.restart(2);
+    assert!(!net.node(2).pbft.pre_prepared.get(&Seq(1)).is_some_and(|at| at.contains_key(&first)));
+    assert!(net.node(2).pbft.frames.get(&one.digest()).is_some());
+    assert!(!net.node(2).pbft.retained().1.is_empty());
+}
+
+/// The batch that was pre-prepared first at a replica.
+fn batch_at(net: &Net, replica: u16) -> Digest {
+    let at = &net.node(replica).pbft.pre_prepared[&Seq(1)];
+    *at.keys().next().expect("something was pre-prepared")
+}
