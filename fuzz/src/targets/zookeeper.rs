@@ -10,7 +10,7 @@ use troth_types::{ClientId, Digest, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Output;
 use troth_zookeeper::{
-    Answer, Asked, Attachment, Notice, Operation, Replied, Said, ZooKeeper, fuzzing, opcode, sealed,
+    Answer, Asked, Attachment, Notice, Operation, Replied, Said, Tally, ZooKeeper, fuzzing, opcode, sealed,
 };
 
 pub(super) const WIRE: Target = Target {
@@ -167,6 +167,10 @@ fn wire_seeds() -> Vec<Vec<u8>> {
         seed(GROUP, &Answer::Replies { zxid: 1, replies: vec![Replied { error: -101, body: Bytes::new() }] }),
         seed(GROUP, &Answer::Attached { at: AT, timeout: 9 }),
         seed(GROUP, &Answer::Ahead(Time(7))),
+        seed(
+            GROUP,
+            &Answer::Heard { over: vec![AT], tally: Tally { nodes: 4, bytes: 90, ..Tally::default() } },
+        ),
         seed(GROUP, &Answer::Reply { zxid: 1, error: -101, body: Bytes::new() }),
         seed(GROUP, &Notice::Fired { at: AT, kind: 1, path: "/a".to_owned(), zxid: 3 }),
         seed(GROUP, &Notice::Over(AT)),
