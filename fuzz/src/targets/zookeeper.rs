@@ -34,6 +34,7 @@ pub(super) const GROUP: &[Decoder] = &[
     hidden(|| "troth_zookeeper::Node", fuzzing::node),
     hidden(|| "troth_zookeeper::Kept", fuzzing::session),
     hidden(|| "troth_zookeeper::Counters", fuzzing::counters),
+    of::<Tally>(),
 ];
 
 pub(super) const TARGET: Target = Target {
