@@ -52,6 +52,8 @@ impl Pbft {
                     if let Some(new_view) = message.new_view().filter(|it| it.view >= self.view) {
                         (self.view, self.active, leaving) = (new_view.view, true, None);
                         self.forget_refuted(new_view);
+                        self.started.chosen =
+                            new_view.chosen.iter().map(troth_types::Batch::digest).collect();
                         self.started.by = Some(message);
                     }
                 }

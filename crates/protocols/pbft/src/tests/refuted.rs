@@ -139,6 +139,13 @@ fn what_went_from_p_is_not_in_it_after_a_restart() {
     net.tell(2, 3, start);
     net.restart(3);
     assert_eq!((net.node(3).view(), left(&net, 3)), (View(1), Vec::new()));
+    // One that leaves the view, and starts again, knows what it started with.
+    net.leave(3);
+    net.restart(3);
+    assert_eq!(
+        (net.node(3).pbft.active, &net.node(3).pbft.started.chosen[..]),
+        (false, &[first.digest()][..])
+    );
 }
 
 // A faulty primary may have its view start with what an earlier one refuted: its Q bears witness to whatever it likes.
