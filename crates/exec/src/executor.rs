@@ -376,7 +376,7 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn hashing(&self) -> bool {
-        self.map.pending() > 0 || !self.ready.is_empty() || !self.discarded.is_empty()
+        self.map.pending() > 0 || !self.ready.is_empty() || !self.discarded.is_empty() || self.map.is_moving()
     }
 
     fn poll_checkpoint(&mut self, mut budget: usize) -> Option<(Seq, Digest)> {

@@ -12,6 +12,7 @@
 //!   needs no second index beside the trie, whose upper levels stay in the processor's cache.
 
 mod discarded;
+mod moving;
 mod node;
 mod ordered;
 mod overlay;
@@ -28,6 +29,7 @@ pub use tree::Tree;
 
 use bytes::Bytes;
 use core::fmt;
+use moving::Moving;
 use ordered::Ordered;
 use overlay::{Overlay, Written};
 pub(crate) use position::MAX_DEPTH;
@@ -71,6 +73,7 @@ pub struct MerkleMap {
     hashing: bool,
     order: Option<Ordered>,
     emptying: Emptying,
+    moving: Moving,
 }
 
 /// What is left of merged layers. A clone of the map has none of it.
@@ -168,6 +171,7 @@ impl MerkleMap {
             hashing: false,
             order,
             emptying: Emptying::default(),
+            moving: Moving::default(),
         }
     }
 
@@ -309,11 +313,21 @@ impl MerkleMap {
         self.sealed.len()
     }
 
+    /// Whether nothing is pending and [`MerkleMap::poll`] has something to do all the same: pages to move, so that the memory
+    /// between them is given back.
+    #[must_use]
+    pub fn is_moving(&self) -> bool {
+        self.sealed.is_empty() && self.moving.is_ready(self.tree.entries())
+    }
+
     /// Merges and hashes sealed writes while the budget (units of about a microsecond) lasts;
     /// returns the oldest pending seal when its tree is complete and hashed.
     pub fn poll(&mut self, budget: &mut usize) -> Option<(SealId, Tree)> {
         self.emptying.go_on(budget);
-        let layer = self.sealed.front_mut()?;
+        let Some(layer) = self.sealed.front_mut() else {
+            self.moving.go_on(&mut self.tree, budget);
+            return None;
+        };
         while !self.hashing {
             let Some(write) = layer.overlay.writes().get(layer.merged) else {
                 self.hashing = true;
@@ -338,6 +352,7 @@ impl MerkleMap {
         }
         self.hashing = false;
         let layer = self.sealed.pop_front().expect("looked at above");
+        self.moving.merged(layer.merged, self.tree.entries());
         if let Ok(overlay) = Arc::try_unwrap(layer.overlay) {
             self.emptying.merged = Some(overlay);
         }

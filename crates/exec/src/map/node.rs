@@ -33,6 +33,9 @@ pub(crate) struct Node {
     body: Body,
 }
 
+/// What a page that is moved costs in units of the budget, about, with its share of the branches above it.
+const MOVE: usize = 3;
+
 /// A copy is made to be written.
 impl Clone for Node {
     fn clone(&self) -> Self {
@@ -65,6 +68,11 @@ impl Node {
     /// A node that was verified against this digest.
     pub(crate) fn verified(body: Body, digest: Digest) -> Self {
         Self { digest: OnceLock::from(digest), stored: Stored::default(), body }
+    }
+
+    /// The same in another place.
+    fn moved(&self) -> Self {
+        Self { digest: self.digest.clone(), stored: self.stored.copied(), body: self.body.clone() }
     }
 
     /// The body, which is written: neither the digest nor where it is stored is that of what follows.
@@ -282,6 +290,40 @@ fn replace(node: &mut Arc<Node>, body: Body) {
         Some(own) => *own = Node::new(body),
         None => *node = Arc::new(Node::new(body)),
     }
+}
+
+/// Makes the pages below `node` anew, in path order, from the one at the path `from` on, as long as `may` says so, which is
+/// shown what each costs, in units of about a microsecond, and the page that is replaced. Branches that another tree shares
+/// are copied. Whether all are done; else `next` is the path of the next one.
+pub(crate) fn move_pages(
+    node: &mut Arc<Node>,
+    from: &[u8],
+    next: &mut Vec<u8>,
+    may: &mut impl FnMut(usize, &Arc<Node>) -> bool,
+) -> bool {
+    if let Body::Page(page) = &node.body {
+        if !may(MOVE + page.bytes().len() / 2048, node) {
+            return false;
+        }
+        *node = Arc::new(node.moved());
+        return true;
+    }
+    if Arc::get_mut(node).is_none() {
+        *node = Arc::new(node.moved());
+    }
+    let own = Arc::get_mut(node).expect("nobody else has what was made just now");
+    let Body::Branch(_, children) = &mut own.body else { unreachable!("pages returned above") };
+    let first = from.first().copied().unwrap_or(0);
+    for (nibble, child) in (0_u8..).zip(children.iter_mut()).skip(usize::from(first)) {
+        let Some(child) = child else { continue };
+        let rest = if nibble == first { from.get(1..).unwrap_or_default() } else { &[] };
+        next.push(nibble);
+        if !move_pages(child, rest, next, may) {
+            return false;
+        }
+        next.pop();
+    }
+    true
 }
 
 fn split(page: &Page, depth: usize) -> Body {

@@ -14,6 +14,11 @@ pub struct StoreId(pub NonZeroU32);
 pub(crate) struct Stored(AtomicU32);
 
 impl Stored {
+    /// What is said of the same thing in another place.
+    pub(crate) fn copied(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+
     /// Whether it is in this one.
     pub(crate) fn is_in(&self, store: StoreId) -> bool {
         self.0.load(Ordering::Relaxed) == store.0.get()

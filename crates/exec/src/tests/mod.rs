@@ -5,6 +5,7 @@ mod configuration;
 mod content;
 mod formats;
 mod map_history;
+mod moving;
 mod order;
 mod outbox;
 mod pages;
