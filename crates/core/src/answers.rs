@@ -13,6 +13,9 @@ use troth_types::{
 const HELD_AT_ONCE: usize = 1 << 20;
 /// Bytes of answers repeated for requests that came together, about.
 const REPEATED_ANSWER: usize = 1 << 20;
+/// What the place of a frame in its batch costs beside its results, in bytes that take as long to hash: as many as a turn
+/// takes of clients' messages have room together.
+const PLACE: usize = REPEATED_ANSWER / 512;
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// The reply as this replica sends it: in full from the designated one or when asked; as tentative where the place
@@ -233,6 +236,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     }
                 }
                 Lookup::Executed(reply) if A::PROVES_REPLIES => {
+                    // As below. Where only a digest is sent, its results are hashed for that all the same.
+                    if repeated >= REPEATED_ANSWER {
+                        continue;
+                    }
+                    repeated += reply.body.size() + PLACE;
                     if self.prove_again(*reply, frame.events_seen(), full, out) {
                         again.push(frame);
                     }

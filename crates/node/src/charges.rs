@@ -46,6 +46,9 @@ const READ: u64 = 10;
 
 /// What a read of a client may take of whom nothing is known: the first twenty go together.
 const UNKNOWN_READ: u64 = 500;
+/// What a read may take at least, however little those before it took: what follows cheap ones may cost as much as any, and
+/// all that a turn takes is answered before other clients are heard.
+const LEAST_READ: u64 = 200;
 
 /// Between two times that what clients have had fades: by an eighth.
 const FADE: u64 = 5_000;
@@ -147,6 +150,13 @@ impl PeerCharges {
         with(&self.fetched, replica, |account| account.charge(now, bytes as u64));
     }
 
+    /// What a replica asked for took so many microseconds, and so many bytes of it were sent and counted: it costs as much as
+    /// the bytes that are read in that time, where those are more.
+    pub(crate) fn looked_up(&self, replica: ReplicaId, now: Time, micros: u64, sent: usize) {
+        let worth = micros.saturating_mul(BYTES_PER_MICRO);
+        with(&self.fetched, replica, |account| account.charge(now, worth.saturating_sub(sent as u64)));
+    }
+
     /// Until when nothing is read from a replica, if so.
     pub(crate) fn rests(&self, replica: ReplicaId, now: Time) -> Option<Time> {
         let useless = with(&self.useless, replica, |account| account.overdrawn(now));
@@ -241,7 +251,8 @@ impl ClientCharges {
     pub(crate) fn served(&mut self, client: ClientId, micros: u64) {
         self.add(client, micros.saturating_sub(READ));
         let share = self.share(client);
-        share.reads_take = (3 * share.reads_take + micros).div_ceil(4);
+        // Up at once and down slowly: who mixes dear reads with cheap ones must not have them taken for cheap ones.
+        share.reads_take = micros.max(share.reads_take - share.reads_take / 16).max(LEAST_READ);
     }
 
     /// A client was sent so many bytes; `outcome`: of a request.

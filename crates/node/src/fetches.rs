@@ -41,15 +41,15 @@ impl<Q> Fetches<Q> {
         (0u16..).zip(&self.waiting).filter(|(_, waiting)| !waiting.is_empty()).map(|(id, _)| ReplicaId(id))
     }
 
-    /// The next question of a replica that `may` be answered, each in turn.
-    pub(crate) fn take(&mut self, may: impl Fn(ReplicaId) -> bool) -> Option<Q> {
+    /// The next question of a replica that `may` be answered, each in turn, and whose it is.
+    pub(crate) fn take(&mut self, may: impl Fn(ReplicaId) -> bool) -> Option<(ReplicaId, Q)> {
         let n = self.waiting.len();
         for step in 0..n {
             let at = (self.next + step) % n;
             let replica = ReplicaId(u16::try_from(at).expect("a group counts in u16"));
             if !self.waiting[at].is_empty() && may(replica) {
                 self.next = at + 1;
-                return self.waiting[at].pop_front();
+                return self.waiting[at].pop_front().map(|question| (replica, question));
             }
         }
         None

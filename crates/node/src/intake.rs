@@ -23,6 +23,8 @@ const CLIENT_MESSAGES: usize = 512;
 const CLIENT_BYTES: usize = 1 << 20;
 /// Bytes sent in one turn to replicas that asked for state and frames, about.
 const FETCHED_BYTES: usize = 1 << 20;
+/// Microseconds of them after which the turn goes on.
+const FETCHED_MICROS: u64 = 5_000;
 /// Of such questions, those answered in one turn.
 const FETCHES: usize = 32;
 /// Microseconds to check a signature that turns out wrong, or that was not needed.
@@ -258,16 +260,23 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     /// Sends replicas what they asked for, each in turn, as far as the turn and their accounts allow.
     pub(crate) fn serve_replicas(&mut self, env: Env) -> Result<(), Stopped> {
+        let mut before = self.clock.now();
+        let until = before.after(FETCHED_MICROS);
         for _ in 0..FETCHES {
             // The disk is nearly always waited for under load: answers then leave with what waits for it.
-            if self.fetched_bytes >= FETCHED_BYTES || self.is_stuck() {
+            if self.fetched_bytes >= FETCHED_BYTES || before >= until || self.is_stuck() {
                 break;
             }
             let charges = &self.peer_charges;
             let may = |replica| charges.may_fetch_from(replica, env.now).is_none();
-            let Some(question) = self.fetches.take(may) else { break };
+            let Some((from, question)) = self.fetches.take(may) else { break };
+            let sent = self.fetched_bytes;
             self.input(env, question);
             self.commands()?;
+            // Little may come of much work: pages are compared for an answer that says that nothing differs.
+            let (now, sent) = (self.clock.now(), self.fetched_bytes - sent);
+            self.peer_charges.looked_up(from, now, now.0.saturating_sub(before.0), sent);
+            before = now;
         }
         Ok(())
     }

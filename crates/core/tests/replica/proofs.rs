@@ -38,6 +38,19 @@ fn what_is_executed_is_told_from_what_is_new_and_who_wants_it_again() {
 }
 
 #[test]
+fn what_is_asked_for_again_together_is_looked_at_as_far_as_a_turn_has_time_for_it() {
+    // What a digest is sent of is hashed whole: of 600 KiB each the second passes the MiB.
+    for (result, asked, looked_at) in [(600 << 10, 400, 2), (0, 512, 512), (0, 1_000, 512)] {
+        let mut one = One::with(Done { result, ..Done::default() });
+        one.step(Step::Execute(1));
+        one.step(Step::Stable(1));
+        let request = || troth_core::Request { frame: frame(1), wish: Wish::Usual };
+        one.input(Input::Requests(std::iter::repeat_with(request).take(asked).collect()));
+        assert_eq!(one.0.agreement().wanted.len(), looked_at, "{asked} of {result} bytes");
+    }
+}
+
+#[test]
 fn what_lost_its_result_is_ordered_again_for_replicas_and_refused_to_its_client() {
     let mut one = One::with(Done { gone: vec![1], overtaken: vec![2], ..Done::default() });
     (1..=2).for_each(|number| drop(one.step(Step::Execute(number))));

@@ -168,6 +168,8 @@ impl Agreement for Proving {
 pub(crate) struct Done {
     /// Bytes of each answer to a read, beside what it says.
     pub(crate) padding: usize,
+    /// Bytes of what came of each frame.
+    pub(crate) result: usize,
     pub(crate) executed: BTreeMap<u64, Seq>,
     /// Frames whose results are not kept any more, and those that were overtaken.
     pub(crate) gone: Vec<u64>,
@@ -197,7 +199,7 @@ impl Execution for Done {
             overtaken if self.overtaken.contains(&overtaken) => return Lookup::TooOld,
             _ => {}
         }
-        let body = ReplyBody::Full(Vec::new());
+        let body = ReplyBody::Full(vec![vec![0; self.result].into()]);
         Lookup::Executed(Box::new(Reply { client, number, seq, view: View(0), events_up_to: 0, body }))
     }
     fn execute(&mut self, ordered: &Ordered) -> Outcome {

@@ -60,7 +60,23 @@ fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     for _ in 0..40 {
         charges.served(ONE, 5);
     }
-    assert!(charges.read(ONE, 64) <= 10);
+    assert_eq!(charges.read(ONE, 64), 200, "what follows may be dear");
+    charges.served(ONE, 1_300);
+    assert_eq!(charges.read(ONE, 64), 1_300, "as it is at once");
+    charges.served(ONE, 5);
+    assert!(charges.read(ONE, 64) > 1_200);
+}
+
+#[test]
+fn work_of_which_nothing_is_sent_is_charged_to_who_asked_for_it() {
+    let charges = PeerCharges::new(2);
+    // A quarter of a second is worth 64 MiB, of which as much was sent.
+    charges.looked_up(ReplicaId(1), START, 262_144, 64 << 20);
+    assert_eq!(charges.may_fetch_from(ReplicaId(1), START), None);
+    charges.looked_up(ReplicaId(1), START, 2 * 262_144, 100);
+    let until = charges.may_fetch_from(ReplicaId(1), START).expect("more than the burst");
+    assert!((START.after(1_990_000)..START.after(2_010_000)).contains(&until), "{until:?}");
+    assert_eq!(charges.may_fetch_from(ReplicaId(0), START), None);
 }
 
 #[test]
@@ -91,7 +107,11 @@ fn questions_have_turns_and_their_number_is_bounded() {
     }
     fetches.push(ReplicaId(2), 5_000, |_| false);
     let first: Vec<_> = (0..2).filter_map(|_| fetches.take(|_| true)).collect();
-    assert_eq!(first, [0, 5_000], "one with many does not hold another's back");
+    assert_eq!(
+        first,
+        [(ReplicaId(1), 0), (ReplicaId(2), 5_000)],
+        "one with many does not hold another's back"
+    );
     assert_eq!(fetches.take(|replica| replica != ReplicaId(1)), None);
     assert_eq!(fetches.waiting().collect::<Vec<_>>(), [ReplicaId(1)]);
 }
@@ -102,7 +122,8 @@ fn a_question_that_is_repeated_waits_once() {
     for question in [(7, 1), (8, 1), (7, 2), (7, 3)] {
         assert!(fetches.push(ReplicaId(1), question, |earlier: &(i32, i32)| earlier.0 == question.0));
     }
-    let waiting: Vec<_> = std::iter::from_fn(|| fetches.take(|_| true)).collect();
+    let waiting: Vec<_> =
+        std::iter::from_fn(|| fetches.take(|_| true)).map(|(_, question)| question).collect();
     assert_eq!(waiting, [(7, 3), (8, 1)], "the newest, in the place of the first");
 }
 

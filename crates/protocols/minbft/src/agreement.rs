@@ -201,6 +201,15 @@ impl Agreement for MinBft {
         self.installed(cx, reached, digest, executed);
     }
 
+    fn is_worth_checking(&self, message: &Message) -> bool {
+        rule!("MINBFT-R14");
+        match message {
+            Message::Certified(message) => self.may_bring(message) && self.fits_the_group(message),
+            Message::Evidence(message) => self.fits_the_group(message),
+            _ => true,
+        }
+    }
+
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
         self.frames.get(digest).cloned()
     }

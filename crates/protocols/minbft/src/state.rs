@@ -330,6 +330,31 @@ impl MinBft {
         self.settle(cx);
     }
 
+    /// Whether a VIEW-CHANGE or NEW-VIEW may still have its turn: it is of a replica that broke no rule, was not processed and
+    /// does not wait here.
+    pub(crate) fn may_bring(&self, message: &Certified) -> bool {
+        let (Body::ViewChange(_) | Body::NewView(_)) = &message.body else { return true };
+        if !self.group.contains(message.from) {
+            return false;
+        }
+        let (peer, value) = (self.peer(message.from), message.value());
+        peer.condemned.is_none()
+            && value > peer.gate.processed()
+            && !peer.gate.waiting().any(|waiting| waiting.value() == value)
+    }
+
+    /// Whether no list of a VIEW-CHANGE or NEW-VIEW names more replicas than there are.
+    pub(crate) fn fits_the_group(&self, message: &Certified) -> bool {
+        let n = self.group.n();
+        match &message.body {
+            Body::ViewChange(change) => change.requests.len() <= n && change.stable.votes.len() <= n,
+            Body::NewView(start) => {
+                start.changes.len() <= n && start.changes.iter().all(|change| self.fits_the_group(change))
+            }
+            _ => true,
+        }
+    }
+
     /// Puts a message into its sender's hold-back; says whether it is news.
     pub(crate) fn offer(&mut self, message: Arc<Certified>) -> bool {
         rule!("MINBFT-U3");
@@ -338,8 +363,17 @@ impl MinBft {
         if !self.is_present(&message) {
             return false;
         }
+        let most = self.config.limits.batch_frames;
         let peer = self.peer_mut(message.from);
-        let heavy = |message: &Certified| matches!(message.body, Body::ViewChange(_) | Body::NewView(_));
+        // One that names more frames than a batch may is refused in its turn, and large until then.
+        let heavy = |message: &Certified| match &message.body {
+            Body::ViewChange(_) | Body::NewView(_) => true,
+            Body::Prepare(prepare) => prepare.batch.frames.len() > most,
+            Body::Commit(commit) => {
+                commit.prepare.prepare().is_some_and(|prepare| prepare.batch.frames.len() > most)
+            }
+            _ => false,
+        };
         if !mine
             && heavy(&message)
             && predecessor != peer.gate.processed()

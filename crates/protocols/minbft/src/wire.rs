@@ -5,8 +5,9 @@ use crate::message::{
     AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record,
     RequestViewChange, SignedRequest, StableProof, Status, ViewChange,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use troth_types::{Malformed, Reader, Wire, put_list};
+use troth_types::{Malformed, Reader, ReplicaId, Wire, put_list};
 
 /// The most checkpoint messages in a certificate; a bound for the decoder.
 const MAX_QUORUM: usize = 128;
@@ -90,7 +91,7 @@ impl Body {
             1 => Self::Commit(Commit { prepare: Certified::decode_nested(reader, depth.max(1) + 1)? }),
             2 | 7 => {
                 let (seq, digest) = (Wire::decode(reader)?, Wire::decode(reader)?);
-                let epochs: Vec<(troth_types::ReplicaId, u64)> = match tag {
+                let epochs: Vec<(ReplicaId, u64)> = match tag {
                     2 => Vec::new(),
                     _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
                 };
@@ -113,7 +114,8 @@ impl Body {
                 for _ in 0..count {
                     log.push(LogEntry::decode(reader)?);
                 }
-                let requests = reader.list("REQ-VIEW-CHANGEs", MAX_QUORUM)?;
+                let requests: Vec<Arc<SignedRequest>> = reader.list("REQ-VIEW-CHANGEs", MAX_QUORUM)?;
+                each_once(requests.iter().map(|request| request.from))?;
                 Self::ViewChange(ViewChange { to, stable: StableProof { votes }, log, requests })
             }
             4 => Self::NewView(NewView {
@@ -141,7 +143,19 @@ fn decode_list(
     if count > max {
         return Err(Malformed::TooLong(field, count as u64));
     }
-    (0..count).map(|_| Certified::decode_nested(reader, depth)).collect()
+    let list = (0..count).map(|_| Certified::decode_nested(reader, depth)).collect::<Result<Vec<_>, _>>()?;
+    each_once(list.iter().map(|message| message.from))?;
+    Ok(list)
+}
+
+/// Each of these is of another replica. A repetition proves nothing and would cost one more check, here as many as the
+/// product of two lists.
+fn each_once(mut senders: impl Iterator<Item = ReplicaId>) -> Result<(), Malformed> {
+    let mut seen = BTreeSet::new();
+    match senders.all(|sender| seen.insert(sender)) {
+        true => Ok(()),
+        false => Err(Malformed::Invalid("a list names each replica once")),
+    }
 }
 
 impl Certified {

@@ -3,7 +3,7 @@
 use super::craft::batch;
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::Config;
-use crate::message::{Certified, Message, Status};
+use crate::message::{Body, Certified, Message, NewView, StableProof, Status, ViewChange};
 use std::sync::Arc;
 use troth_core::{Agreement as _, PeerMessage};
 use troth_types::{Digest, Limits, Seq, View};
@@ -238,5 +238,62 @@ fn every_backup_is_told_at_once_what_it_needs_beside_its_own() {
         let checkpoint = world.checkpoint(backups[0], 1, Digest([0; 32]));
         assert!(backups.iter().all(|to| !can_wait(&world, &prepare, *to)), "a PREPARE");
         assert!((0..n).all(|to| !can_wait(&world, &checkpoint, to)), "a CHECKPOINT");
+    }
+}
+
+// MINBFT-U3 (guard) "… what comes early waits in a bounded hold-back."
+#[test]
+fn few_batches_that_name_too_many_frames_wait() {
+    covers!("MINBFT-U3");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frame = world.frame(1, 1, "op");
+    for (count, most) in [(SMALL.limits.batch_frames + 1, 4), (SMALL.limits.batch_frames, 8)] {
+        let named: Vec<_> = std::iter::repeat_n(&frame, count).collect();
+        let proposals: Vec<_> = (1..=9).map(|seq| world.prepare(0, seq, &named)).collect();
+        // The first does not come, so that none has its turn.
+        for proposal in &proposals[1..] {
+            world.say(2, proposal);
+        }
+        let waiting = world.minbft(2).peer(r(0)).gate.held();
+        assert!(world.condemned(2, 0).is_none());
+        assert_eq!(waiting, most);
+        world = World::with(3, SMALL, &[2]);
+    }
+}
+
+// MINBFT-R14 (guard) "A VIEW-CHANGE or NEW-VIEW that was processed or waits already, or is of a replica that broke a rule, or
+// names more replicas than there are, is passed over before anything in it is checked, and charged."
+#[test]
+fn what_can_bring_nothing_is_not_worth_a_check() {
+    covers!("MINBFT-R14");
+    let mut world = World::with(3, SMALL, &[2]);
+    let worth = |world: &World, message: &Arc<Certified>| {
+        world.minbft(2).is_worth_checking(&Message::Certified(message.clone()))
+    };
+    let first = world.view_change(0, 1);
+    let second = world.view_change(0, 2);
+    assert!(worth(&world, &first) && worth(&world, &second));
+    world.say(2, &second);
+    assert!(worth(&world, &first) && !worth(&world, &second), "it waits");
+    world.say(2, &first);
+    assert!(!worth(&world, &first) && !worth(&world, &second), "both had their turn");
+
+    let body = |world: &World, wants: u16| {
+        let requests = (0..wants).map(|from| world.wish(from % 3, 1)).collect();
+        let stable = StableProof { votes: Vec::new() };
+        Body::ViewChange(ViewChange { to: View(1), stable, log: Vec::new(), requests })
+    };
+    let (fits, more) = (body(&world, 3), body(&world, 4));
+    let (fits, more) = (world.certify(1, fits), world.certify(1, more));
+    assert!(worth(&world, &fits) && !worth(&world, &more));
+    let start = |world: &mut World, change: &Arc<Certified>, count| {
+        let changes = vec![change.clone(); count];
+        let body = NewView { view: View(1), changes, base: (Seq(0), Digest::ZERO), chosen: Vec::new() };
+        world.certify(1, Body::NewView(body))
+    };
+    for (change, count, good) in [(&fits, 3, true), (&fits, 4, false), (&more, 1, false)] {
+        let start = start(&mut world, change, count);
+        assert_eq!(worth(&world, &start), good);
+        assert_eq!(world.minbft(2).is_worth_checking(&Message::Evidence(start)), good);
     }
 }
