@@ -41,7 +41,7 @@ pub use request::{looks_at_one, may_be_long, only_reads};
 pub use service::ZooKeeper;
 pub use sessions::{MAX_GOES, MAX_WHO, MAX_WHO_BYTES};
 pub use tree::MAX_LOOKED;
-pub use watches::{Kind, MAX_WATCHES};
+pub use watches::{Kind, MAX_WATCHED_BYTES, MAX_WATCHES};
 
 #[cfg(test)]
 mod tests;

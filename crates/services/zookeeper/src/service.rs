@@ -208,9 +208,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Operation::Attach { session, password, timeout, who } => {
                 let opening = opening(self, timeout, who);
-                let most = self.service.sessions;
                 let (changes, counters) = (&mut self.changes, &mut self.counters);
-                let attached = sessions::attach(changes, counters, opening, session, &password, most);
+                let attached = sessions::attach(changes, counters, opening, session, &password);
                 let attached = attached.map(|(session, (gateway, before))| {
                     self.cx.emit(gateway, Notice::Over(before).to_wire());
                     session
@@ -340,9 +339,10 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
                 session.keep(&mut self.changes);
                 let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
                 let mut events = Events::default();
-                if told.len() > MAX_MISSED {
+                if told.len() > MAX_MISSED - self.spent.missed {
                     watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
                 } else {
+                    self.spent.missed += told.len();
                     for (kind, path) in told {
                         events.tell(gateway, at, Notice::Fired { at, kind: kind as i32, path, zxid });
                     }
@@ -451,8 +451,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     ) -> Result<Bytes, Code> {
         match scheme {
             "digest" => {
-                let text = std::str::from_utf8(credentials).map_err(|_| Code::AuthFailed)?;
-                let id = digest_id(text);
+                // As Java makes a text of any bytes.
+                let id = digest_id(&String::from_utf8_lossy(credentials));
                 if self.service.superuser.as_ref() == Some(&id) {
                     session.identify(&mut self.changes, Id::new("super", ""))?;
                 }

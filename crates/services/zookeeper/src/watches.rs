@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// The most paths that a session watches.
 pub const MAX_WATCHES: u32 = 1 << 16;
 
+/// The most bytes of these paths: each is there twice, in every replica, for as long as the session lives.
+pub const MAX_WATCHED_BYTES: u32 = 8 << 20;
+
 /// In the place of their number where what a session watches is of an attachment that is over.
 pub(crate) const NOBODYS: u32 = u32::MAX;
 
@@ -90,15 +93,24 @@ fn put(
     }
 }
 
-/// A session watches one path less, if that is so.
-fn lose(counters: &mut Counters, session: &mut Session, one: bool) {
-    session.watches = session.watches.saturating_sub(u32::from(one));
-    counters.watches = counters.watches.saturating_sub(u64::from(one));
+/// The bytes of a path that may be watched.
+fn bytes_of(path: &str) -> u32 {
+    u32::try_from(path.len()).unwrap_or(u32::MAX)
+}
+
+/// A session watches this path no longer, if that is so.
+fn lose(counters: &mut Counters, session: &mut Session, path: &str, goes: bool) {
+    if goes {
+        session.watches = session.watches.saturating_sub(1);
+        session.watched = session.watched.saturating_sub(bytes_of(path));
+        counters.watches = counters.watches.saturating_sub(1);
+    }
 }
 
 /// A session watches nothing any more.
 fn lose_all(counters: &mut Counters, session: &mut Session) {
     // What is nobody's counts for nothing since it is.
+    session.watched = 0;
     let watched = std::mem::take(&mut session.watches);
     let counted = if watched == NOBODYS { 0 } else { watched };
     counters.watches = counters.watches.saturating_sub(u64::from(counted));
@@ -113,11 +125,14 @@ pub(crate) fn add(
     bits: u8,
 ) -> Result<(), Code> {
     let before = bits_of(changes, path, session.id);
-    if before == 0 && session.watches >= MAX_WATCHES {
-        return Err(Code::QuotaExceeded);
+    if before == 0 {
+        let watched = session.watched.saturating_add(bytes_of(path));
+        if session.watches >= MAX_WATCHES || watched > MAX_WATCHED_BYTES {
+            return Err(Code::QuotaExceeded);
+        }
+        (session.watches, session.watched) = (session.watches + 1, watched);
+        counters.watches += 1;
     }
-    session.watches += u32::from(before == 0);
-    counters.watches += u64::from(before == 0);
     put(changes, counters, path, session.id, before, before | bits);
     Ok(())
 }
@@ -144,7 +159,7 @@ pub(crate) fn look(
         return Err(Code::NoWatcher);
     }
     if remove {
-        lose(counters, session, before & !meant == 0);
+        lose(counters, session, path, before & !meant == 0);
         put(changes, counters, path, session.id, before, before & !meant);
     }
     Ok(())
@@ -274,7 +289,7 @@ pub(crate) fn fire(
                 continue;
             }
             if ends != 0 {
-                lose(counters, &mut session, bits == ends);
+                lose(counters, &mut session, at, bits == ends);
                 put(changes, counters, at, session.id, bits, bits & !ends);
                 session.keep(changes);
             }

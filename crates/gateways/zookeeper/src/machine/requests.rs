@@ -38,7 +38,9 @@ impl Machine {
         }
         let (reads, may_be_long) = (only_reads(code, &body), may_be_long(code, &body));
         let operation = Operation::Request { at, code, body }.to_wire();
-        let ends = matches!(code, opcode::AUTH | opcode::CLOSE_SESSION);
+        // What was missed is counted for a whole frame, so each question for that has one of its own.
+        let catches_up = matches!(code, opcode::SET_WATCHES | opcode::SET_WATCHES2);
+        let ends = catches_up || matches!(code, opcode::AUTH | opcode::CLOSE_SESSION);
         let mut pending = Pending {
             xid,
             what: What::Request(code),

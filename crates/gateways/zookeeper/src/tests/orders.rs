@@ -250,6 +250,25 @@ fn who_cannot_prove_who_it_is_is_told_so_and_closed() {
 }
 
 #[test]
+fn questions_for_what_was_missed_go_one_in_a_frame() {
+    covers!("ZKG-O6");
+    let mut world = World::new();
+    let client = world.open(0);
+    let mut watches = troth_zookeeper::jute::Output::new();
+    watches.long(0).length(1).text("/gone").length(0).length(0);
+    let watches = watches.finish();
+    world.burst(client, (0..3).map(|_| request(-8, opcode::SET_WATCHES, &watches)).collect());
+    for _ in 0..3 {
+        assert_eq!(world.calls.iter().map(|call| call.operations.len()).collect::<Vec<_>>(), [1]);
+        world.execute(0);
+        world.answer(0);
+    }
+    assert!(world.calls.is_empty());
+    let replies = world.take(client);
+    assert_eq!(replies.iter().filter(|packet| matches!(packet, Packet::Reply { .. })).count(), 3);
+}
+
+#[test]
 fn a_session_that_is_closed_is_answered_and_its_connection_with_it() {
     covers!("ZKG-R3");
     let mut world = World::new();

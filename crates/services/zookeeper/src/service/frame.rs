@@ -25,6 +25,8 @@ pub(crate) struct Count {
 pub(super) struct Spent {
     pub(super) counted: usize,
     pub(super) given_up: u32,
+    /// Events of clients that connected anew.
+    pub(super) missed: usize,
 }
 
 impl Count {

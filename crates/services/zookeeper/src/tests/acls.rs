@@ -216,6 +216,19 @@ fn a_list_is_changed_by_who_may_and_shown_masked_to_others() {
 }
 
 #[test]
+fn credentials_are_a_text_whatever_their_bytes() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let mut out = Output::new();
+    out.int(0).text("digest").buffer(b"user:p\xe4ss");
+    world.well(at, opcode::AUTH, out.finish());
+    world.well(at, opcode::AUTH, auth("digest", "user:p\u{fffd}ss"));
+    let session = crate::sessions::Session::find(&mut &troth_exec::StateView::new(&world.map), at.session);
+    let who = session.expect("open").who;
+    assert_eq!(who.iter().filter(|id| id.scheme == "digest").count(), 1, "one and the same: {who:?}");
+}
+
+#[test]
 fn nobody_changes_the_servers_and_each_is_told_why() {
     let superuser = Some(digest_id("super:test"));
     let mut world = World::of(ZooKeeper { superuser, ..ZooKeeper::default() });

@@ -6,7 +6,7 @@ use crate::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use crate::jute::{Input, Output};
 use crate::message::{Answer, Asked, Attachment, Notice, Operation};
 use crate::store::SCANS;
-use crate::watches::NOBODYS;
+use crate::watches::{MAX_WATCHED_BYTES, NOBODYS};
 use crate::{Code, Kind, MAX_LOOKED, MAX_WATCHES, opcode};
 use bytes::Bytes;
 
@@ -44,7 +44,7 @@ pub(super) fn failed(answer: &Bytes) -> Option<(usize, i32)> {
     None
 }
 
-fn rewatch(paths: impl Iterator<Item = String>) -> Bytes {
+pub(super) fn rewatch(paths: impl Iterator<Item = String>) -> Bytes {
     let paths: Vec<String> = paths.collect();
     let mut out = Output::new();
     out.long(0).length(paths.len());
@@ -315,4 +315,24 @@ fn identities_that_are_compared_with_a_list_count_as_its_entries() {
     assert_eq!(failed(&world.well(at, opcode::MULTI, times(most, opcode::CHECK, &check))), None);
     let answer = world.well(at, opcode::MULTI, times(most + 1, opcode::CHECK, &check));
     assert_eq!(failed(&answer), Some((most, Code::QuotaExceeded.number())));
+}
+
+#[test]
+fn paths_that_a_session_watches_take_only_so_many_bytes() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let long = |number: usize| format!("/{number:0>3999}");
+    let most = MAX_WATCHED_BYTES as usize / 4000;
+    for number in 0..most {
+        world.ill(at, opcode::EXISTS, watching(&long(number), true));
+    }
+    assert_eq!(world.tally().watches, most as u64);
+    let one_more = watching(&long(most), true);
+    assert_eq!(world.ill(at, opcode::EXISTS, one_more.clone()), Code::QuotaExceeded.number());
+    // What it watches already takes nothing more, and what it watches no longer leaves room.
+    assert_eq!(world.ill(at, opcode::EXISTS, watching(&long(0), true)), Code::NoNode.number());
+    let mut out = Output::new();
+    out.text(&long(0)).int(3);
+    world.well(at, opcode::REMOVE_WATCHES, out.finish());
+    assert_eq!(world.ill(at, opcode::EXISTS, one_more), Code::NoNode.number());
 }

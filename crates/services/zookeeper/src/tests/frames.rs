@@ -1,7 +1,7 @@
 //! Operations of one frame are executed as if each had a frame of its own.
 
 use super::support::{create, secret, set, watching};
-use crate::events::{IDENTITY, LOOK, MAX_WORK};
+use crate::events::{IDENTITY, LOOK, MAX_MISSED, MAX_WORK};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Operation, Said, sealed};
 use crate::service::{MAX_COUNTED, MAX_GIVEN_UP};
@@ -228,4 +228,27 @@ fn a_frame_gives_up_only_so_many_transactions() {
     assert!(failed[..all].iter().all(|failed| *failed == Some((changes - 1, too_much))), "{failed:?}");
     assert_eq!(failed[all..all + 2], [Some((0, too_much)); 2], "they are not tried");
     assert_eq!(failed[all + 2], None, "a single change happens");
+}
+
+/// Clients of one gateway that connect anew at a time share its outbox, and there may be as many of them in a frame as it has
+/// bytes for.
+#[test]
+fn what_was_missed_is_bounded_for_a_whole_frame() {
+    let (mut executor, at) = opened();
+    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(2)), who: Vec::new() };
+    let Answer::Attached { at: other, .. } = answers(&run(&mut executor, vec![frame(2, &[open])])).remove(0)
+    else {
+        panic!("it opens")
+    };
+    let asks = |at: Attachment, count: usize| {
+        let body = super::bounds::rewatch((0..count).map(|number| format!("/{number}")));
+        Operation::Request { at, code: opcode::SET_WATCHES, body }
+    };
+    let stays = |executor: &Executor<ZooKeeper>, at: Attachment| {
+        crate::sessions::Session::find(&mut &executor.state(), at.session).expect("a session").at() == at
+    };
+    run(&mut executor, vec![frame(3, &[asks(at, MAX_MISSED - 1), asks(other, 1)])]);
+    assert!(stays(&executor, at) && stays(&executor, other));
+    run(&mut executor, vec![frame(4, &[asks(at, MAX_MISSED - 1), asks(other, 2)])]);
+    assert!(stays(&executor, at) && !stays(&executor, other), "it connects anew, and asks once more");
 }
