@@ -191,6 +191,12 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = message;
         true
     }
+    /// Of a message that is not worth a check: whether it merely waits here for others, so that whoever sent it, again, may have
+    /// had to.
+    fn waits_here(&self, message: &Self::Message) -> bool {
+        let _ = message;
+        false
+    }
     /// How many messages have broken a rule, so that their senders are found out, or were more than their sender has need to
     /// send: each is charged to whoever sent it, whatever this replica is about.
     fn broken(&self) -> u64 {

@@ -48,7 +48,7 @@ const READ: u64 = 10;
 const UNKNOWN_READ: u64 = 500;
 /// What a read may take at least, however little those before it took: what follows cheap ones may cost as much as any, and
 /// all that a turn takes is answered before other clients are heard.
-const LEAST_READ: u64 = 200;
+pub(crate) const LEAST_READ: u64 = 200;
 
 /// Between two times that what clients have had fades: by an eighth.
 const FADE: u64 = 5_000;
@@ -150,11 +150,11 @@ impl PeerCharges {
         with(&self.fetched, replica, |account| account.charge(now, bytes as u64));
     }
 
-    /// What a replica asked for took so many microseconds, and so many bytes of it were sent and counted: it costs as much as
-    /// the bytes that are read in that time, where those are more.
-    pub(crate) fn looked_up(&self, replica: ReplicaId, now: Time, micros: u64, sent: usize) {
+    /// To find what a replica asked for took so many microseconds: beside the bytes of it that are sent it costs as many as are
+    /// read in that time.
+    pub(crate) fn looked_up(&self, replica: ReplicaId, now: Time, micros: u64) {
         let worth = micros.saturating_mul(BYTES_PER_MICRO);
-        with(&self.fetched, replica, |account| account.charge(now, worth.saturating_sub(sent as u64)));
+        with(&self.fetched, replica, |account| account.charge(now, worth));
     }
 
     /// Until when nothing is read from a replica, if so.
@@ -252,7 +252,7 @@ impl ClientCharges {
         self.add(client, micros.saturating_sub(READ));
         let share = self.share(client);
         // Up at once and down slowly: who mixes dear reads with cheap ones must not have them taken for cheap ones.
-        share.reads_take = micros.max(share.reads_take - share.reads_take / 16).max(LEAST_READ);
+        share.reads_take = micros.max(share.reads_take - share.reads_take.div_ceil(16));
     }
 
     /// A client was sent so many bytes; `outcome`: of a request.

@@ -1,7 +1,7 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
 use crate::asked::{Asked, CLIENT_MICROS};
-use crate::charges::cost;
+use crate::charges::{LEAST_READ, cost};
 use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
 use std::collections::BTreeSet;
@@ -125,7 +125,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What came before it in this turn may have brought the same.
         if !self.host.machine().agreement().is_worth_checking(&message) {
             self.counters.messages_passed_over += 1;
-            return self.charge(from, spent);
+            if !self.host.machine().agreement().waits_here(&message) {
+                self.charge(from, spent + batch(true));
+            }
+            return;
         }
         let verified = self.messages.verify(message);
         let spent = spent + batch(verified.is_ok()) + self.clock.now().0.saturating_sub(began.0);
@@ -260,23 +263,24 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     /// Sends replicas what they asked for, each in turn, as far as the turn and their accounts allow.
     pub(crate) fn serve_replicas(&mut self, env: Env) -> Result<(), Stopped> {
-        let mut before = self.clock.now();
-        let until = before.after(FETCHED_MICROS);
+        // What the turn has left to do is nobody's question.
+        self.commands()?;
+        let began = self.clock.now();
         for _ in 0..FETCHES {
             // The disk is nearly always waited for under load: answers then leave with what waits for it.
-            if self.fetched_bytes >= FETCHED_BYTES || before >= until || self.is_stuck() {
+            let now = self.clock.now();
+            let is_late = now.0.saturating_sub(began.0) >= FETCHED_MICROS;
+            if self.fetched_bytes >= FETCHED_BYTES || is_late || self.is_stuck() {
                 break;
             }
             let charges = &self.peer_charges;
             let may = |replica| charges.may_fetch_from(replica, env.now).is_none();
             let Some((from, question)) = self.fetches.take(may) else { break };
-            let sent = self.fetched_bytes;
             self.input(env, question);
-            self.commands()?;
             // Little may come of much work: pages are compared for an answer that says that nothing differs.
-            let (now, sent) = (self.clock.now(), self.fetched_bytes - sent);
-            self.peer_charges.looked_up(from, now, now.0.saturating_sub(before.0), sent);
-            before = now;
+            let done = self.clock.now();
+            self.peer_charges.looked_up(from, done, done.0.saturating_sub(now.0));
+            self.commands()?;
         }
         Ok(())
     }
@@ -393,10 +397,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let most = frames.len() + CLIENT_CHECKS;
         let mut left = CLIENT_MESSAGES;
         let mut bytes_left = CLIENT_BYTES;
-        let mut micros_left = CLIENT_MICROS;
+        // As much as it may come to, and as much as it probably does.
+        let (mut micros_left, mut expected) = (CLIENT_MICROS, 0);
         let (charges, machine) = (&self.client_charges, self.host.machine());
         let now = self.clock.now();
-        let (mut rested, mut full) = (0, false);
+        let (mut rested, mut full, mut contended) = (0, false, false);
         let rests = |party| match party {
             Party::Client(client) => charges.borrow_mut().rests(client, now).inspect(|_| rested += 1),
             Party::Replica(_) => None,
@@ -425,7 +430,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Ok(ToReplica::Read(read)) if read.client == client => {
                     let takes = charges.read(client, bytes.len());
-                    micros_left = micros_left.saturating_sub(takes);
+                    micros_left = micros_left.saturating_sub(takes.max(LEAST_READ));
+                    expected += takes;
                     items.push(Item::Read(read));
                 }
                 // A connection speaks for the client whose key opened it, and for no other.
@@ -435,10 +441,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
             }
             left -= 1;
-            full = !(left > 0 && bytes_left > 0 && micros_left > 0 && frames.len() < most);
+            contended = !(left > 0 && bytes_left > 0 && expected < CLIENT_MICROS && frames.len() < most);
+            full = contended || micros_left == 0;
             !full
         });
-        self.client_charges.borrow_mut().contended(full);
+        self.client_charges.borrow_mut().contended(contended);
         self.counters.client_rests += rested;
     }
 }

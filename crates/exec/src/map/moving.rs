@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 
 /// Maps with fewer entries are not worth it.
 const LEAST: u64 = 1 << 16;
-/// As many writes as this part of the entries have replaced about every page.
+/// As many writes as this part of the entries, in layers that replace many of the pages each, leave holes.
 const REPLACED: u64 = 8;
 /// A layer with fewer writes than this part of the entries replaces few of the pages: a pass is worth it.
 const CALM: u64 = 64;
@@ -25,10 +25,12 @@ const HELD: u64 = 256;
 /// How far a map's pages are moved. A clone of the map begins with nothing.
 #[derive(Default)]
 pub(super) struct Moving {
-    /// Writes that were merged since the last pass began.
+    /// Writes of layers that were not calm, since the last pass began.
     written: u64,
     /// The path of the next page, while a pass is under way.
     next: Option<Vec<u8>>,
+    /// Whether it rests, as what is written replaces pages as quickly as it would.
+    rests: bool,
     /// Old pages that other versions held when they were moved.
     held: VecDeque<Weak<Node>>,
 }
@@ -48,10 +50,9 @@ impl Moving {
     /// A layer of so many writes was merged into a map of so many entries.
     pub(super) fn merged(&mut self, writes: usize, entries: u64) {
         let writes = writes as u64;
-        self.written = self.written.saturating_add(writes);
-        if entries < LEAST || writes > entries / CALM {
-            // What is written replaces pages as quickly as a pass would.
-            self.next = None;
+        self.rests = entries < LEAST || writes > entries / CALM;
+        if self.rests {
+            self.written = self.written.saturating_add(writes);
         } else if self.next.is_none() && self.written >= entries / REPLACED {
             self.written = 0;
             self.next = Some(Vec::new());
@@ -61,12 +62,14 @@ impl Moving {
     /// Whether a pass is under way and may go on.
     pub(super) fn is_ready(&self, entries: u64) -> bool {
         let is_free = |held: &Weak<Node>| held.strong_count() == 0;
-        self.next.is_some() && (room(&self.held, entries) > 0 || self.held.front().is_some_and(is_free))
+        self.next.is_some()
+            && !self.rests
+            && (room(&self.held, entries) > 0 || self.held.front().is_some_and(is_free))
     }
 
     /// Moves pages while the budget (units of about a microsecond) lasts.
     pub(super) fn go_on(&mut self, root: &mut Arc<Node>, budget: &mut usize) {
-        let Some(next) = &mut self.next else { return };
+        let Some(next) = self.next.as_mut().filter(|_| !self.rests) else { return };
         while self.held.front().is_some_and(|held| held.strong_count() == 0) {
             self.held.pop_front();
         }
@@ -85,6 +88,8 @@ impl Moving {
         });
         if done {
             self.next = None;
+            // What is left of those that are gone would lie among the rest until the next pass.
+            self.held.clear();
         }
     }
 }

@@ -136,8 +136,7 @@ fn what_too_few_replicas_certified_is_refused() {
     };
     assert!(uncertified(StableProof::default()).contains("nobody vouches"));
     assert!(uncertified(group.proof(&[1], state.digest())).contains("below quorum"));
-    let thrice = group.ask(group.proof(&[1, 1, 1], state.digest()), &state);
-    assert!(matches!(thrice, Err(BackupError::Foreign(_))), "no list of votes has one twice: {thrice:?}");
+    assert!(uncertified(group.proof(&[1, 1, 1], state.digest())).contains("below quorum"));
     let mut mixed = group.proof(&[0], state.digest());
     mixed.votes.extend(group.proof(&[1], Digest([9; 32])).votes);
     assert!(uncertified(mixed).contains("differ"));

@@ -60,7 +60,7 @@ fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     for _ in 0..40 {
         charges.served(ONE, 5);
     }
-    assert_eq!(charges.read(ONE, 64), 200, "what follows may be dear");
+    assert!((50..=150).contains(&charges.read(ONE, 64)), "down slowly: what follows may be dear");
     charges.served(ONE, 1_300);
     assert_eq!(charges.read(ONE, 64), 1_300, "as it is at once");
     charges.served(ONE, 5);
@@ -70,10 +70,10 @@ fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
 #[test]
 fn work_of_which_nothing_is_sent_is_charged_to_who_asked_for_it() {
     let charges = PeerCharges::new(2);
-    // A quarter of a second is worth 64 MiB, of which as much was sent.
-    charges.looked_up(ReplicaId(1), START, 262_144, 64 << 20);
+    // A quarter of a second is worth 64 MiB, as many as it may have at once.
+    charges.looked_up(ReplicaId(1), START, 262_144);
     assert_eq!(charges.may_fetch_from(ReplicaId(1), START), None);
-    charges.looked_up(ReplicaId(1), START, 2 * 262_144, 100);
+    charges.looked_up(ReplicaId(1), START, 262_144);
     let until = charges.may_fetch_from(ReplicaId(1), START).expect("more than the burst");
     assert!((START.after(1_990_000)..START.after(2_010_000)).contains(&until), "{until:?}");
     assert_eq!(charges.may_fetch_from(ReplicaId(0), START), None);

@@ -206,8 +206,13 @@ impl Agreement for MinBft {
         match message {
             Message::Certified(message) => self.may_bring(message) && self.fits_the_group(message),
             Message::Evidence(message) => self.fits_the_group(message),
-            _ => true,
+            Message::Stable(proof) => proof.votes.len() <= self.group.n(),
+            Message::RequestViewChange(_) | Message::Status(_) => true,
         }
+    }
+
+    fn waits_here(&self, message: &Message) -> bool {
+        matches!(message, Message::Certified(message) if self.holds_back(message))
     }
 
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {

@@ -337,10 +337,15 @@ impl MinBft {
         if !self.group.contains(message.from) {
             return false;
         }
-        let (peer, value) = (self.peer(message.from), message.value());
-        peer.condemned.is_none()
-            && value > peer.gate.processed()
-            && !peer.gate.waiting().any(|waiting| waiting.value() == value)
+        let peer = self.peer(message.from);
+        peer.condemned.is_none() && message.value() > peer.gate.processed() && !self.holds_back(message)
+    }
+
+    /// Whether a message waits here for those before it.
+    pub(crate) fn holds_back(&self, message: &Certified) -> bool {
+        let value = message.value();
+        self.group.contains(message.from)
+            && self.peer(message.from).gate.waiting().any(|waiting| waiting.value() == value)
     }
 
     /// Whether no list of a VIEW-CHANGE or NEW-VIEW names more replicas than there are.

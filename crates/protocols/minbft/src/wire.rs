@@ -5,7 +5,6 @@ use crate::message::{
     AcceptNewView, Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record,
     RequestViewChange, SignedRequest, StableProof, Status, ViewChange,
 };
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_types::{Malformed, Reader, ReplicaId, Wire, put_list};
 
@@ -114,8 +113,7 @@ impl Body {
                 for _ in 0..count {
                     log.push(LogEntry::decode(reader)?);
                 }
-                let requests: Vec<Arc<SignedRequest>> = reader.list("REQ-VIEW-CHANGEs", MAX_QUORUM)?;
-                each_once(requests.iter().map(|request| request.from))?;
+                let requests = reader.list("REQ-VIEW-CHANGEs", MAX_QUORUM)?;
                 Self::ViewChange(ViewChange { to, stable: StableProof { votes }, log, requests })
             }
             4 => Self::NewView(NewView {
@@ -143,19 +141,7 @@ fn decode_list(
     if count > max {
         return Err(Malformed::TooLong(field, count as u64));
     }
-    let list = (0..count).map(|_| Certified::decode_nested(reader, depth)).collect::<Result<Vec<_>, _>>()?;
-    each_once(list.iter().map(|message| message.from))?;
-    Ok(list)
-}
-
-/// Each of these is of another replica. A repetition proves nothing and would cost one more check, here as many as the
-/// product of two lists.
-fn each_once(mut senders: impl Iterator<Item = ReplicaId>) -> Result<(), Malformed> {
-    let mut seen = BTreeSet::new();
-    match senders.all(|sender| seen.insert(sender)) {
-        true => Ok(()),
-        false => Err(Malformed::Invalid("a list names each replica once")),
-    }
+    (0..count).map(|_| Certified::decode_nested(reader, depth)).collect()
 }
 
 impl Certified {

@@ -208,8 +208,9 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Operation::Attach { session, password, timeout, who } => {
                 let opening = opening(self, timeout, who);
+                let most = self.service.sessions;
                 let (changes, counters) = (&mut self.changes, &mut self.counters);
-                let attached = sessions::attach(changes, counters, opening, session, &password);
+                let attached = sessions::attach(changes, counters, opening, session, &password, most);
                 let attached = attached.map(|(session, (gateway, before))| {
                     self.cx.emit(gateway, Notice::Over(before).to_wire());
                     session

@@ -169,6 +169,7 @@ pub(crate) fn attach(
     opening: Opening,
     id: i64,
     password: &Password,
+    most: u64,
 ) -> Result<(Session, (ClientId, Attachment)), Code> {
     // Who guesses must not learn whether there is such a session.
     let known = Session::find(changes, id).filter(|session| session.password == sealed(password));
@@ -177,9 +178,12 @@ pub(crate) fn attach(
     if !fit(&opening.who) {
         return Err(Code::AuthFailed);
     }
-    // However many the gateway has: no session comes by it, and one whose own gateway is gone has nowhere else to go.
     if session.gateway != opening.gateway {
-        count(changes, opening.gateway, 1, u64::MAX);
+        // Twice as many as it may open: those of another gateway that is gone have nowhere else to go. Not without end: what
+        // leaves makes room for more there.
+        if !count(changes, opening.gateway, 1, most.saturating_mul(2)) {
+            return Err(Code::QuotaExceeded);
+        }
         count(changes, session.gateway, -1, u64::MAX);
     }
     watches::drop_all(changes, counters, &mut session);

@@ -262,7 +262,8 @@ fn few_batches_that_name_too_many_frames_wait() {
 }
 
 // MINBFT-R14 (guard) "A VIEW-CHANGE or NEW-VIEW that was processed or waits already, or is of a replica that broke a rule, or
-// names more replicas than there are, is passed over before anything in it is checked, and charged."
+// has longer lists than there are replicas, is passed over before anything in it is checked, and charged, unless it merely
+// waits …"
 #[test]
 fn what_can_bring_nothing_is_not_worth_a_check() {
     covers!("MINBFT-R14");
@@ -275,8 +276,13 @@ fn what_can_bring_nothing_is_not_worth_a_check() {
     assert!(worth(&world, &first) && worth(&world, &second));
     world.say(2, &second);
     assert!(worth(&world, &first) && !worth(&world, &second), "it waits");
+    let waits = |world: &World, message: &Arc<Certified>| {
+        world.minbft(2).waits_here(&Message::Certified(message.clone()))
+    };
+    assert!(waits(&world, &second) && !waits(&world, &first));
     world.say(2, &first);
     assert!(!worth(&world, &first) && !worth(&world, &second), "both had their turn");
+    assert!(!waits(&world, &first) && !waits(&world, &second));
 
     let body = |world: &World, wants: u16| {
         let requests = (0..wants).map(|from| world.wish(from % 3, 1)).collect();

@@ -132,34 +132,6 @@ fn everything_goes_there_and_back() {
 }
 
 #[test]
-fn lists_name_each_replica_once() {
-    let samples = samples();
-    let body = |wanted| {
-        let mut bodies = samples.bodies.iter();
-        bodies.find(|(name, _)| *name == wanted).expect("it is there").1.body.clone()
-    };
-    let (Body::ViewChange(change), Body::NewView(start)) = (body("view-change"), body("new-view")) else {
-        panic!("they are what they are called")
-    };
-    let mut wanted_twice = change.clone();
-    wanted_twice.requests.push(wanted_twice.requests[0].clone());
-    let mut stable_twice = change.clone();
-    stable_twice.stable.votes[1] = stable_twice.stable.votes[0].clone();
-    let mut changed_twice = start;
-    changed_twice.changes[1] = changed_twice.changes[0].clone();
-    let twice = [
-        Body::ViewChange(wanted_twice),
-        Body::ViewChange(stable_twice.clone()),
-        Body::NewView(changed_twice),
-    ];
-    for body in twice {
-        let refused = Body::from_wire(&body.to_wire());
-        assert!(matches!(refused, Err(Malformed::Invalid(_))), "{refused:?}");
-    }
-    assert!(StableProof::from_wire(&stable_twice.stable.to_wire()).is_err());
-}
-
-#[test]
 fn what_replicas_make_is_authentic() {
     let samples = samples();
     for (name, message) in messages(&samples) {

@@ -229,7 +229,7 @@ fn ephemeral_nodes_are_listed_and_have_no_children() {
 #[test]
 fn a_gateway_has_only_so_many_sessions() {
     let mut world = World::of(ZooKeeper { sessions: 2, ..ZooKeeper::default() });
-    let (first, _) = (world.open(1), world.open(1));
+    let (first, other) = (world.open(1), world.open(1));
     let opened = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
     let refused =
         |answer| matches!(answer, Answer::Reply { error, .. } if error == Code::QuotaExceeded.number());
@@ -239,8 +239,12 @@ fn a_gateway_has_only_so_many_sessions() {
     assert!(refused(world.run(2, &opened)));
     let moved = attach(&mut world, 2, first.session, secret(1)).expect("where its own gateway is gone");
     assert!(!refused(world.run(1, &opened)), "it left room there");
+    attach(&mut world, 2, other.session, secret(1)).expect("and another one");
+    let third = world.open(1);
+    assert_eq!(attach(&mut world, 2, third.session, secret(1)), Err(Code::QuotaExceeded.number()));
     world.well(moved, opcode::CLOSE_SESSION, Bytes::new());
-    assert!(refused(world.run(2, &opened)), "and took it here");
+    assert!(refused(world.run(2, &opened)), "it has more than it may open");
+    attach(&mut world, 2, third.session, secret(1)).expect("there is room again");
 }
 
 #[test]

@@ -61,9 +61,9 @@ impl Model {
         Ok(())
     }
 
-    fn has_room(&self, gateway: ClientId) -> Result<(), Code> {
+    fn has_room(&self, gateway: ClientId, most: u64) -> Result<(), Code> {
         let own = self.sessions.values().filter(|session| session.gateway == gateway).count() as u64;
-        if own < self.settings.sessions { Ok(()) } else { Err(Code::QuotaExceeded) }
+        if own < most { Ok(()) } else { Err(Code::QuotaExceeded) }
     }
 
     fn begin(
@@ -94,7 +94,7 @@ impl Model {
         who: Vec<Id>,
     ) -> Result<Answer, Code> {
         may_be_attested(&who)?;
-        self.has_room(turn.client)?;
+        self.has_room(turn.client, self.settings.sessions)?;
         let first = turn.unique.0[..8].iter().fold(0u64, |id, byte| id << 8 | u64::from(*byte));
         let mut id = (first & (u64::MAX >> 1)).cast_signed();
         while id == 0 || self.sessions.contains_key(&id) {
@@ -134,6 +134,7 @@ impl Model {
         let before = Session::clone(before);
         may_be_attested(&who)?;
         if before.gateway != turn.client {
+            self.has_room(turn.client, 2 * self.settings.sessions)?;
             self.count("sessions attached elsewhere");
         }
         told.push((before.gateway, Notice::Over(before.at)));
