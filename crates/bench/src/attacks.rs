@@ -17,8 +17,9 @@ use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
-use troth_node::config::{Auth, ClientSecret, Cluster, Protocol};
-use troth_types::{ClientId, ReplicaId};
+use troth_kv::Operation;
+use troth_node::config::{Auth, ClientSecret, Cluster, Protocol, Service};
+use troth_types::{ClientId, ReplicaId, Wire};
 
 /// The share of the throughput without an attacker that the project claims, for all clients and for each.
 const CLAIM: f64 = 0.5;
@@ -133,7 +134,8 @@ pub(crate) fn run(plan: &AttackPlan) -> Result<bool, Failure> {
 /// One group from its start on, loaded for so long.
 async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Result<Run, Failure> {
     let agreed = Agreed::in_process(plan.protocol, 1).with_auth(kind.auth());
-    let scratch = Scratch::new(agreed, plan.clients.connections + 1, kind.durability())?;
+    let clients = plan.clients.connections + 1;
+    let scratch = Scratch::serving(kind.service(), agreed, clients, kind.durability())?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let dir = scratch.layout.root().to_string_lossy().into_owned();
     let (mut replicas, mut others) = (Vec::new(), Vec::new());
@@ -163,7 +165,7 @@ async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Res
     }
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|id| (cluster.replica(id).address.clone(), id)).collect();
-    let mut load = Load::new(Bytes::from(vec![0; plan.bytes as usize]));
+    let mut load = Load::new(operation(kind.service(), plan.bytes as usize));
     let belief = Belief::of(&cluster);
     for number in 0..plan.clients.connections {
         let client = ClientId(u64::from(number) + 1);
@@ -209,6 +211,15 @@ async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Res
     }
     let least = done.iter().min().copied().unwrap_or(0) as f64 / seconds;
     Ok(Run { rate: done.iter().sum::<u64>() as f64 / seconds, least, view, silence, served })
+}
+
+/// What honest clients ask for again and again.
+fn operation(service: Service, bytes: usize) -> Bytes {
+    let value = Bytes::from(vec![0; bytes]);
+    match service {
+        Service::Kv => Operation::Put { key: Bytes::from_static(b"honest"), value }.to_wire(),
+        _ => value,
+    }
 }
 
 fn start(

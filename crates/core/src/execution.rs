@@ -1,5 +1,6 @@
 //! What a replica asks of the executor beside it.
 
+use crate::Meter;
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::Verified;
@@ -90,6 +91,10 @@ pub trait Execution: Clone + Debug {
     /// from. Holding one costs nothing but the memory that later states do not share with it.
     type Snapshot: Clone + Debug + Eq;
 
+    /// From now on this one looks on while frames are executed. One that executes for nobody's account need not heed it.
+    fn metered(&mut self, meter: Arc<dyn Meter>) {
+        let _ = meter;
+    }
     /// The last executed batch.
     fn executed(&self) -> Seq;
     /// The last executed batch whose place is final: the same, unless some were executed tentatively.

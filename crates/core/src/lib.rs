@@ -15,6 +15,7 @@ mod execution;
 mod host;
 mod log;
 mod machine;
+mod meter;
 mod note;
 mod proof;
 mod proven_reads;
@@ -33,6 +34,7 @@ pub use execution::{Done, Execution, Installing, Lookup, Ordered, Outcome, Verif
 pub use host::{Command, Halt, Host, Resume};
 pub use log::{LogRecord, RecoveryError, Unsettled, settle_slots};
 pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};
+pub use meter::Meter;
 pub use note::Note;
 pub use proof::{Proven, ReplyProof};
 pub use replica::{Replica, ReplicaTimer};

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_core::{Done, Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
+use troth_core::{Done, Execution, Installing, Lookup, Meter, Ordered, Outcome, VerifiedFrame};
 use troth_types::{
     ClientId, Configuration, Digest, Event, Limits, OPERATOR, Read, ReadReply, Reply, ReplyBody, Seq,
     StateFetch, StatePiece, Time, View,
@@ -52,6 +52,8 @@ pub struct Executor<A> {
     first: Arc<Configuration>,
     /// Batches for which a replica that was admitted may not vote.
     settling: u64,
+    /// Who looks on while frames are executed.
+    meter: Option<Arc<dyn Meter>>,
 }
 
 /// A batch that may be undone.
@@ -123,6 +125,7 @@ impl<A: Application> Executor<A> {
             configuration: Arc::clone(&first),
             first,
             settling,
+            meter: None,
         };
         executor.stand_at(Seq(0), Time(0), Tree::empty());
         executor
@@ -245,6 +248,9 @@ impl<A: Application> Executor<A> {
             // Ordered all the same: its place in the order decides, not who heard of the removal when.
             return;
         }
+        if let Some(meter) = &self.meter {
+            meter.begins();
+        }
         // First, so that the events it causes find the room it made.
         let mut record = clients::record(&self.map, client);
         let made_room = clients::acknowledge(&mut self.map, &mut record, client, frame.events_seen());
@@ -279,11 +285,18 @@ impl<A: Application> Executor<A> {
         clients::store(&mut self.map, &self.limits, &mut record, &reply);
         clients::set_record(&mut self.map, client, &record);
         outcome.replies.push(reply);
+        if let Some(meter) = &self.meter {
+            meter.executed(client);
+        }
     }
 }
 
 impl<A: Application> Execution for Executor<A> {
     type Snapshot = Snapshot;
+
+    fn metered(&mut self, meter: Arc<dyn Meter>) {
+        self.meter = Some(meter);
+    }
 
     fn executed(&self) -> Seq {
         self.executed

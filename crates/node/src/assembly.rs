@@ -11,6 +11,7 @@ use crate::counters::Counters;
 use crate::delayed::Delayed;
 use crate::durable::{Footing, Found};
 use crate::engine::{Engine, Stopped};
+use crate::execution_costs::ExecutionCosts;
 use crate::fetches::Fetches;
 use crate::keys::Keys;
 use crate::links::Links;
@@ -48,10 +49,12 @@ fn pairs(cluster: &Cluster, secret: &ReplicaSecret) -> Option<(ReplicaId, Arc<Li
 pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
     cluster: &Cluster,
     secret: ReplicaSecret,
-    executor: X,
+    mut executor: X,
     clock: Clock,
     footing: Footing,
 ) -> Result<Engine<A, X>, RunError> {
+    let execution_costs = Arc::new(ExecutionCosts::new());
+    executor.metered(Arc::<ExecutionCosts>::clone(&execution_costs));
     let (me, group) = (secret.replica, cluster.group);
     let keys = Keys {
         group: group.id(),
@@ -110,6 +113,8 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
             (host, attestor, Some(opened.journal), opened.desk)
         }
     };
+    // What it executed of its log is nobody's share of a turn.
+    execution_costs.take();
     let has_component = !matches!(attestor, Attestor::Nobody);
     Ok(Engine {
         me,
@@ -135,6 +140,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         asked: VecDeque::new(),
         peer_charges: PeerCharges::new(group.n()),
         client_charges: RefCell::default(),
+        execution_costs,
         fetches: Fetches::new(group.n()),
         fetched_bytes: 0,
         answered_bytes: 0,

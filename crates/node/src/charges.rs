@@ -8,6 +8,7 @@
 //! Clients share a turn besides: while a request of another client waits, one that has had more than the others
 //! on average waits. Alone it may take everything.
 
+use crate::execution_costs::Executed;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use troth_types::{ClientId, ReplicaId, Time};
@@ -41,6 +42,11 @@ const BYTES_PER_MICRO: u64 = 256;
 const LEAST: u64 = 2;
 /// Microseconds to check a client's signature and to have its frame ordered and executed, about.
 const FRAME: u64 = 40;
+/// Of these, those to execute it.
+const EXECUTION: u64 = 10;
+/// Frames over which it is judged what those that follow take to execute. In the middle, and not as the dearest: a frame in
+/// whose midst another process had the processor says nothing, and what a client may have under way is bounded.
+const JUDGED: u64 = 8;
 /// The same of a read.
 const READ: u64 = 10;
 
@@ -52,6 +58,10 @@ pub(crate) const LEAST_READ: u64 = 200;
 
 /// Between two times that what clients have had fades: by an eighth.
 const FADE: u64 = 5_000;
+/// Microseconds that all clients together have had lately from which on the loop counts as busy: two fifths of the time, as
+/// what somebody has had all the time comes to eight times what he has between two fadings. Beside it there are messages of
+/// replicas, the writing, and other processes on the same cores.
+const BUSY: u64 = 16_000;
 /// Microseconds that a client may have had whatever the others have had.
 const FLOOR: u64 = 750;
 /// How long a client that has had its share waits before it is looked at again.
@@ -185,6 +195,8 @@ struct Share {
     had: u64,
     /// Microseconds that its reads took of late, each.
     reads_take: u64,
+    /// Microseconds that its frames took of late to be executed, each.
+    frames_take: u64,
     /// Requests taken from it and not answered.
     waiting: u32,
     asked: Time,
@@ -199,14 +211,15 @@ pub(crate) struct ClientCharges {
     had: u64,
     active: u64,
     waiting: u64,
-    /// Whether clients want more than the last turns could take: only then is there anything to share.
+    /// Whether clients want more than the last turn could take, or keep the loop busy: only then is there anything to share.
     contended: bool,
 }
 
 impl ClientCharges {
-    /// Notes whether a turn left something of clients for the next.
-    pub(crate) fn contended(&mut self, contended: bool) {
-        self.contended = contended;
+    /// Notes whether a turn left something of clients for the next. Where a dear client alone rests the turn leaves nothing
+    /// of others, so what clients have had counts, too.
+    pub(crate) fn contended(&mut self, left: bool) {
+        self.contended = left || self.had >= BUSY;
     }
 
     fn share(&mut self, client: ClientId) -> &mut Share {
@@ -215,6 +228,8 @@ impl ClientCharges {
             had: 0,
             // Not known: one that asks for much at once must not have all of it taken before the first is done.
             reads_take: UNKNOWN_READ,
+            // Not known either, but no more of them are under way than its window has.
+            frames_take: 0,
             waiting: 0,
             asked: Time(0),
         })
@@ -239,6 +254,21 @@ impl ClientCharges {
         share.waiting += 1;
         share.asked = now;
         self.waiting += news;
+    }
+
+    /// How many microseconds a frame of this client may take to be executed, to judge by those before it.
+    pub(crate) fn frame_takes(&mut self, client: ClientId) -> u64 {
+        self.share(client).frames_take
+    }
+
+    /// Frames of a client have been executed.
+    pub(crate) fn executed(&mut self, client: ClientId, executed: Executed) {
+        let count = u64::from(executed.frames).max(1);
+        let micros = u64::try_from(executed.took.as_micros()).unwrap_or(u64::MAX);
+        self.add(client, micros.saturating_sub(count * EXECUTION));
+        let share = self.share(client);
+        let weight = count.min(JUDGED);
+        share.frames_take = (share.frames_take * (JUDGED - weight) + micros / count * weight) / JUDGED;
     }
 
     /// A read of so many bytes was taken. How many microseconds it may take, to judge by those before it.

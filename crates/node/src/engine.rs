@@ -8,6 +8,7 @@ use crate::charges::{ClientCharges, PeerCharges};
 use crate::clock::Clock;
 use crate::connection::Meeting;
 use crate::counters::Counters;
+use crate::execution_costs::ExecutionCosts;
 use crate::fetches::Fetches;
 use crate::inbox::Inbox;
 use crate::intake::Item;
@@ -80,6 +81,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) peer_charges: PeerCharges,
     /// What clients' messages cost.
     pub(crate) client_charges: RefCell<ClientCharges>,
+    /// What clients' frames took to execute since a turn has charged it.
+    pub(crate) execution_costs: Arc<ExecutionCosts>,
     /// What replicas asked for and were not sent yet.
     pub(crate) fetches: Fetches<MachineInput<A, X>>,
     /// Bytes sent in this turn to replicas that had asked for them.
@@ -146,7 +149,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         }
         let env = self.clock.env();
         inbox.rested(env.now);
-        self.client_charges.borrow_mut().fade(env.now);
+        let charges = self.client_charges.get_mut();
+        charges.fade(env.now);
+        self.execution_costs.take().into_iter().for_each(|(client, frames)| charges.executed(client, frames));
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {

@@ -423,6 +423,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                             charges.useless(client, now, cost(bytes.len(), 0));
                         }
                         None => {
+                            expected += charges.frame_takes(client);
                             items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }

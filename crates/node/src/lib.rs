@@ -52,6 +52,7 @@ mod descriptors;
 mod disk_journal;
 mod durable;
 mod engine;
+mod execution_costs;
 #[cfg(feature = "faults")]
 mod faults;
 mod fetches;

@@ -3,7 +3,7 @@
 use super::{Clients, DurabilityName};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use troth_node::config::{Auth, Durability, Protocol};
+use troth_node::config::{Auth, Durability, Protocol, Service};
 
 /// How a group is flooded, and for how long.
 #[derive(Clone, Debug, Args)]
@@ -83,6 +83,8 @@ pub(crate) enum Attack {
     /// whoever is the primary proposes what no backup can tell for the client's. Everybody's frames have
     /// authenticators then.
     Partial,
+    /// A client whose frames are good and take long to execute: scans of all there is.
+    Dear,
     /// A primary that is killed and comes back with its trusted component as it was before the load: the component's files
     /// are put back, those of its own log are not. Everything is on disk before it leaves then.
     Reboot,
@@ -90,13 +92,14 @@ pub(crate) enum Attack {
 
 impl Attack {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Slow,
         Self::Unfair,
         Self::Withholding,
         Self::Forger,
         Self::Fetcher,
         Self::Partial,
+        Self::Dear,
         Self::Reboot,
     ];
 
@@ -109,8 +112,14 @@ impl Attack {
             Self::Forger => "forger",
             Self::Fetcher => "fetcher",
             Self::Partial => "partial",
+            Self::Dear => "dear",
             Self::Reboot => "reboot",
         }
+    }
+
+    /// What the group serves, with the attacker and without.
+    pub(crate) fn service(self) -> Service {
+        if self == Self::Dear { Service::Kv } else { Service::Null }
     }
 
     /// What the group keeps, with the attacker and without.
@@ -134,6 +143,7 @@ impl Attack {
             Self::Forger => Some(FloodKind::Forger),
             Self::Fetcher => Some(FloodKind::Fetcher),
             Self::Partial => Some(FloodKind::Partial),
+            Self::Dear => Some(FloodKind::Dear),
             _ => None,
         }
     }
@@ -177,6 +187,8 @@ pub(crate) enum FloodKind {
     Fetcher,
     /// See [`Attack::Partial`].
     Partial,
+    /// See [`Attack::Dear`]; no flood.
+    Dear,
 }
 
 impl FloodKind {
@@ -199,6 +211,7 @@ impl FloodKind {
             Self::Forger => "forger",
             Self::Fetcher => "fetcher",
             Self::Partial => "partial",
+            Self::Dear => "dear",
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::marks::Mark;
 use crate::null::{DRAIN, OVERHEAD, WARM_UP};
 use crate::protocol::Agreed;
 use crate::report::load_average;
-use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, replicated};
+use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, read, replicated};
 use events::Events;
 use machine::Batch;
 use prices::{Prices, RECORD, check};
@@ -66,7 +66,7 @@ impl Account {
 /// Measures, prints, and tells whether every account comes to what was measured.
 pub(crate) fn run(plan: &CostPlan) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limit = (Duration::from_secs(plan.seconds) + WARM_UP + DRAIN) * 4 + OVERHEAD;
+    let limit = (Duration::from_secs(plan.seconds) + WARM_UP + DRAIN) * 5 + OVERHEAD;
     let accounts = LocalSet::new().block_on(&runtime, async {
         tokio::time::timeout(limit, measure(plan))
             .await
@@ -96,22 +96,26 @@ async fn measure(plan: &CostPlan) -> Result<Vec<Account>, Failure> {
     let directory = std::env::temp_dir().join(format!("troth-cost-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     let looked = Prices::look(&directory).await;
+    let setup = |clients| Setup {
+        service: Service::from(ServiceName::Null),
+        durability: Durability::Memory,
+        bytes: 0,
+        clients,
+    };
     let (many, one) =
         (Clients { connections: 16, outstanding: 1000 }, Clients { connections: 1, outstanding: 1 });
     let mut counted = Vec::new();
     for (name, home) in [(OWN_PROCESS, TrustedHome::Process), (IN_PROCESS, TrustedHome::InProcess)] {
         for clients in [many, one] {
-            let setup = Setup {
-                service: Service::from(ServiceName::Null),
-                durability: Durability::Memory,
-                bytes: 0,
-                clients,
-            };
-            let mut running = replicated(setup, name, Agreed::minbft(1, home)).await?;
+            let mut running = replicated(setup(clients), name, Agreed::minbft(1, home)).await?;
             counted.push((name, home, clients, count(&mut running, plan.seconds).await?));
         }
     }
+    let mut reading = read(setup(one), IN_PROCESS, Agreed::minbft(1, TrustedHome::InProcess)).await?;
+    let reads = count(&mut reading, plan.seconds).await?;
+    drop(reading);
     let prices = looked?.between(Prices::look(&directory).await?);
+    let turn = turn(&reads, &prices)?;
     // A few small files below the system's own directory for such.
     let _ = std::fs::remove_dir_all(&directory);
     counted
@@ -122,7 +126,12 @@ async fn measure(plan: &CostPlan) -> Result<Vec<Account>, Failure> {
             let durable = home == TrustedHome::Process;
             let batch = machine::measure(frames, (events.frame_operations.round() as usize).max(1), durable)?;
             let checks = check(events.checked_together.round() as usize)?;
-            Ok(Account { name, clients, items: items(durable, &events, &prices, checks, batch), events })
+            Ok(Account {
+                name,
+                clients,
+                items: items(durable, &events, &prices, (checks, turn), batch),
+                events,
+            })
         })
         .collect()
 }
@@ -150,13 +159,26 @@ async fn count(running: &mut Running, seconds: u64) -> Result<Events, Failure> {
     Ok(events)
 }
 
-/// The account of what was counted at these prices.
-fn items(apart: bool, events: &Events, prices: &Prices, checks: f64, batch: Batch) -> Vec<Item> {
-    // A call of the trusted process takes two of each of these, which its price has.
-    let local = if apart { 2.0 * events.trusted_calls } else { 0.0 };
-    let (sends, receives) = (events.of("sendto") - local, events.of("recvfrom") - local);
-    let polls = events.of("epoll_wait") + events.of("ppoll") - local;
-    let known = sends + receives + polls + local * 3.0 + events.of("pwrite64");
+/// Microseconds of a turn of the loop beside what the other lines have: the runtime, the lanes, the clocks that charge
+/// everybody for what they cause, decoding, encoding, and the code that carries out what the machine wants done. It is what is
+/// left of reads of one client alone, of which nothing is checked or ordered, without their system calls, wake-ups, records
+/// and memory.
+fn turn(reads: &Events, prices: &Prices) -> Result<f64, Failure> {
+    if reads.batches > 0.01 || reads.turns == 0.0 {
+        return Err("what was to be read was ordered, so a turn of the loop has no price".into());
+    }
+    let known: f64 = around(false, reads, prices).iter().map(Item::micros).sum();
+    Ok(((reads.processor - known) / reads.turns).max(0.0))
+}
+
+/// The account of what was counted at these prices: those of a check and of a turn beside the others.
+fn items(
+    apart: bool,
+    events: &Events,
+    prices: &Prices,
+    (checks, turn): (f64, f64),
+    batch: Batch,
+) -> Vec<Item> {
     let item = |what, count, price| Item { what, count, price, within: None };
     let within = |what, count, price, of| Item { what, count, price, within: Some(of) };
     const MACHINES: &str = "machines";
@@ -165,21 +187,11 @@ fn items(apart: bool, events: &Events, prices: &Prices, checks: f64, batch: Batc
         item("reading a frame, with its two hashes", events.frames_checked, batch.frame),
         item("a batch in three machines", events.batches, batch.micros),
         within("  allocations of that", events.batches * batch.allocations, prices.allocation, MACHINES),
-        item("sealing or opening a record", events.writes + events.reads, prices.seal_and_open / 2.0),
-        item("send on a connection", sends, prices.send),
-        item("receive with something", events.reads, prices.receive),
-        item("receive with nothing", (receives - events.reads).max(0.0), prices.receive_nothing),
-        item("epoll_wait or ppoll", polls, prices.poll),
-        item("sleep and wake-up", (events.sleeps - local).max(0.0), prices.wake),
-        item("other system calls", (events.calls - known).max(0.0), prices.small_call),
-        item(
-            "allocations outside the machines",
-            (events.allocations - events.batches * batch.allocations).max(0.0),
-            prices.allocation,
-        ),
-        item("copying a KiB, to and from records", 3.0 * events.bytes / 1024.0, prices.copy),
-        item("log sync", events.syncs, 0.0),
+        item("turn of the loop, beside the other lines", events.turns, turn),
     ];
+    let outside =
+        Events { allocations: (events.allocations - events.batches * batch.allocations).max(0.0), ..*events };
+    items.extend(around(apart, &outside, prices));
     if apart {
         items.extend([
             item("check of a certificate's signature", events.certificates_checked, checks),
@@ -192,6 +204,28 @@ fn items(apart: bool, events: &Events, prices: &Prices, checks: f64, batch: Batc
         items.push(within("  trusted calls, in process", events.trusted_calls, prices.mac, MACHINES));
     }
     items
+}
+
+/// The lines of what is around the machines: connections, waiting, and memory that nothing else has in its price.
+fn around(apart: bool, events: &Events, prices: &Prices) -> Vec<Item> {
+    // A call of the trusted process takes two of each of these, which its price has.
+    let local = if apart { 2.0 * events.trusted_calls } else { 0.0 };
+    let (sends, receives) = (events.of("sendto") - local, events.of("recvfrom") - local);
+    let polls = events.of("epoll_wait") + events.of("ppoll") - local;
+    let known = sends + receives + polls + local * 3.0 + events.of("pwrite64");
+    let item = |what, count, price| Item { what, count, price, within: None };
+    vec![
+        item("sealing or opening a record", events.writes + events.reads, prices.seal_and_open / 2.0),
+        item("send on a connection", sends, prices.send),
+        item("receive with something", events.reads, prices.receive),
+        item("receive with nothing", (receives - events.reads).max(0.0), prices.receive_nothing),
+        item("epoll_wait or ppoll", polls, prices.poll),
+        item("sleep and wake-up", (events.sleeps - local).max(0.0), prices.wake),
+        item("other system calls", (events.calls - known).max(0.0), prices.small_call),
+        item("allocations outside the machines", events.allocations, prices.allocation),
+        item("copying a KiB, to and from records", 3.0 * events.bytes / 1024.0, prices.copy),
+        item("log sync", events.syncs, 0.0),
+    ]
 }
 
 fn print(account: &Account) {

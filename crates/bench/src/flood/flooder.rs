@@ -1,5 +1,6 @@
 //! A process that floods: at a given rate where it is let, and as fast as it is let where it is not.
 
+use super::dear;
 use super::junk::{ClientJunk, Junk, PartialJunk};
 use super::peer::PeerJunk;
 use super::until_stdin_ends;
@@ -56,6 +57,14 @@ pub(crate) fn run(flooder: &Flooder) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let sent = Rc::new(Cell::new(0));
+        if flooder.kind == FloodKind::Dear {
+            let secret = ClientSecret::load(&layout.client_secret(ClientId(flooder.own)), &cluster)?;
+            let servers: Vec<_> = victims.drain(..).map(|victim| (victim.address, victim.replica)).collect();
+            return tokio::select! {
+                ended = dear::run(&cluster, &secret, &servers) => ended,
+                _ = parent => Ok(()),
+            };
+        }
         if flooder.kind != FloodKind::Idle {
             for victim in victims.drain(..) {
                 let (identity, junk) = arm(flooder, &layout, &cluster, victim.replica)?;

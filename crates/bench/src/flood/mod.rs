@@ -5,6 +5,7 @@
 //! A flooding replica stands in the place of one of f: the group's others are honest, and in the baseline it is
 //! silent. A flooding client, and clients with idle connections, are beside the honest ones.
 
+mod dear;
 pub(crate) mod flooder;
 pub(crate) mod junk;
 mod peer;
@@ -45,6 +46,12 @@ pub(crate) fn run(plan: &FloodPlan) -> Result<bool, Failure> {
         true => vec![FloodKind::Peer, FloodKind::Client, FloodKind::Idle],
         false => plan.kind.clone(),
     };
+    if kinds.contains(&FloodKind::Dear) {
+        return Err(
+            "a client of dear frames sends few bytes, and is no flood: see 'cargo xtask attacks --kind dear'"
+                .into(),
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut flooded = Vec::new();
     for kind in kinds {
@@ -127,7 +134,7 @@ impl Stage {
         }
         let own = match self.kind {
             FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
-            FloodKind::Client | FloodKind::Forger | FloodKind::Partial => {
+            FloodKind::Client | FloodKind::Forger | FloodKind::Partial | FloodKind::Dear => {
                 u64::from(plan.clients.connections) + 1
             }
             FloodKind::Idle => u64::from(plan.clients.connections) + 2,
@@ -259,7 +266,7 @@ async fn phase(
     let reads = report::reads(&stage.replicas).await?;
     let began = Instant::now();
     // The flooding client's own keys are the ones that would connect.
-    let connecting = !matches!(stage.kind, FloodKind::Client | FloodKind::Forger | FloodKind::Partial);
+    let connecting = matches!(stage.kind, FloodKind::Peer | FloodKind::Fetcher | FloodKind::Idle);
     let (round, connected) = {
         let measured = round(load, &stage.replicas, seconds);
         tokio::pin!(measured);

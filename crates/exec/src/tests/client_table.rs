@@ -5,7 +5,8 @@ use crate::Executor;
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use troth_core::{Execution, Lookup};
+use std::sync::{Arc, Mutex};
+use troth_core::{Execution, Lookup, Meter};
 use troth_types::{ClientId, Read, Reply, ReplyBody, Seq, Time};
 
 fn executor() -> Executor<Script> {
@@ -33,6 +34,31 @@ fn a_frame_executes_once_and_its_reply_is_kept() {
     assert_eq!(executor.state().get(b"a"), Some(Bytes::from("5")));
     assert_eq!(executor.lookup(ClientId(5), 1), Lookup::Executed(Box::new(first.replies[0].clone())));
     assert_eq!(executor.executed(), Seq(2));
+}
+
+/// Notes what it is shown.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<Option<ClientId>>>);
+
+impl Meter for Notes {
+    fn begins(&self) {
+        self.0.lock().expect("nobody panics").push(None);
+    }
+    fn executed(&self, client: ClientId) {
+        self.0.lock().expect("nobody panics").push(Some(client));
+    }
+}
+
+#[test]
+fn who_looks_on_sees_what_is_executed_and_not_what_is_named_again() {
+    let (mut executor, notes) = (executor(), Arc::new(Notes::default()));
+    executor.metered(Arc::<Notes>::clone(&notes));
+    let seen = || std::mem::take(&mut *notes.0.lock().expect("nobody panics"));
+    let one = frame(5, 1, &["add a 2"]);
+    run(&mut executor, &[one.clone(), frame(6, 1, &["add a 2"])]);
+    assert_eq!(seen(), [None, Some(ClientId(5)), None, Some(ClientId(6))]);
+    run(&mut executor, &[one, frame(6, 2, &["add a 2"])]);
+    assert_eq!(seen(), [None, Some(ClientId(6))], "whoever names it again costs its client nothing");
 }
 
 #[test]

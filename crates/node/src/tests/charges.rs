@@ -1,5 +1,8 @@
 use crate::charges::{ClientCharges, PeerCharges};
+use crate::execution_costs::{Executed, ExecutionCosts};
 use crate::fetches::Fetches;
+use std::time::Duration;
+use troth_core::Meter;
 use troth_types::{ClientId, ReplicaId, Time};
 
 const START: Time = Time(1_000_000);
@@ -65,6 +68,65 @@ fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     assert_eq!(charges.read(ONE, 64), 1_300, "as it is at once");
     charges.served(ONE, 5);
     assert!(charges.read(ONE, 64) > 1_200);
+}
+
+fn frames(frames: u32, micros: u64) -> Executed {
+    Executed { frames, took: Duration::from_micros(micros) }
+}
+
+#[test]
+fn what_frames_take_to_be_executed_is_their_client_s_share() {
+    let mut charges = ClientCharges::default();
+    charges.contended(true);
+    ask(&mut charges, ONE, 1);
+    ask(&mut charges, OTHER, 1);
+    charges.executed(ONE, frames(1, 10));
+    charges.executed(OTHER, frames(1, 10));
+    assert_eq!(charges.rests(ONE, START), None, "what each frame takes is in its price");
+    charges.executed(ONE, frames(2, 4_000));
+    assert!(charges.rests(ONE, START).is_some());
+    assert_eq!(charges.rests(OTHER, START), None);
+}
+
+#[test]
+fn what_frames_take_is_judged_by_those_before_them() {
+    let mut charges = ClientCharges::default();
+    assert_eq!(charges.frame_takes(ONE), 0, "nothing is known of it");
+    charges.executed(ONE, frames(1, 8_000));
+    assert_eq!(charges.frame_takes(ONE), 1_000, "one alone says little");
+    charges.executed(ONE, frames(8, 16_000));
+    assert_eq!(charges.frame_takes(ONE), 2_000);
+    charges.executed(ONE, frames(4, 0));
+    assert_eq!(charges.frame_takes(ONE), 1_000);
+}
+
+#[test]
+fn clients_that_keep_the_loop_busy_share_it_also_where_a_turn_takes_all() {
+    let mut charges = ClientCharges::default();
+    charges.fade(START);
+    ask(&mut charges, ONE, 1);
+    ask(&mut charges, OTHER, 1);
+    charges.executed(ONE, frames(1, 15_000));
+    charges.contended(false);
+    assert_eq!(charges.rests(ONE, START), None, "there is time for others");
+    charges.executed(ONE, frames(1, 2_000));
+    charges.contended(false);
+    assert!(charges.rests(ONE, START).is_some());
+    charges.fade(START.after(5_000));
+    charges.contended(false);
+    assert_eq!(charges.rests(ONE, START.after(5_000)), None, "a moment later there is again");
+}
+
+#[test]
+fn what_frames_take_adds_up_by_clients_until_it_is_asked_for() {
+    let costs = ExecutionCosts::new();
+    for client in [ONE, OTHER, ONE] {
+        costs.begins();
+        costs.executed(client);
+    }
+    let counts: Vec<_> = costs.take().into_iter().map(|(client, all)| (client, all.frames)).collect();
+    assert_eq!(counts, [(ONE, 2), (OTHER, 1)]);
+    assert!(costs.take().is_empty());
 }
 
 #[test]

@@ -6,9 +6,11 @@ use crate::clock::Clock;
 use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
 use crate::engine::Engine;
+use crate::execution_costs::Executed;
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_core::{PeerMessage, To};
 use troth_exec::Executor;
@@ -152,6 +154,36 @@ fn what_others_show_of_a_client_counts_for_its_share() {
         share(Party::Replica(ReplicaId(0)), 31..=60),
         "thirty requests that the primary alone had, beside two"
     );
+}
+
+/// What a turn takes in it orders, and everybody executes: that must not take long.
+#[test]
+fn a_turn_takes_as_many_frames_as_are_executed_in_a_turn() {
+    let (cluster, secret, client) = files_of("flood-dear", ReplicaId(0));
+    let executor = executor(&cluster, Null::new(0));
+    let footing = Footing::Volatile(TrustedDelay::default());
+    let mut engine = engine::<MinBft, _>(&cluster, secret, executor, Clock::new(), footing)
+        .expect("a fresh replica starts");
+    let signer = Ed25519Signer::from_seed(client.seed);
+    let inbox = Inbox::new();
+    let lane = inbox.lane(Party::Client(ClientId(1)));
+    let mut taken = |micros: u64, numbers: std::ops::RangeInclusive<u64>| {
+        let took = Duration::from_micros(micros * 8);
+        let executed = Executed { frames: 8, took };
+        engine.client_charges.get_mut().executed(ClientId(1), executed);
+        for number in numbers {
+            let (group, operations) = (cluster.group.id(), vec![Bytes::from_static(b"x")]);
+            let draft = FrameDraft { group, client: ClientId(1), number, events_seen: 0, operations };
+            let frame = Arc::new(draft.clone().sign(signer.sign(&draft.signing_digest())));
+            inbox.push(&lane, ToReplica::Request { frame, wish: Wish::Usual }.to_wire());
+        }
+        let before = engine.counters.frames_verified;
+        engine.turn(&inbox).expect("goes on");
+        engine.counters.frames_verified - before
+    };
+    assert_eq!(taken(5, 1..=8), 8);
+    assert_eq!(taken(4_000, 9..=16), 3, "of 4 ms each, to judge by those before them");
+    assert_eq!(taken(60_000, 17..=17), 1, "one at least");
 }
 
 /// Several are asked for the same frames, and one comes first: the others have answered as they should.

@@ -1,0 +1,56 @@
+//! How long clients' frames take to be executed.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use troth_core::Meter;
+use troth_types::ClientId;
+
+/// What the frames of one client took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Executed {
+    /// How many there were.
+    pub(crate) frames: u32,
+    /// How long they took.
+    pub(crate) took: Duration,
+}
+
+/// Adds up by clients what their frames take, until somebody asks. By the clock and not by the processor's time: to read
+/// that costs as much as to execute a small frame.
+#[derive(Debug)]
+pub(crate) struct ExecutionCosts(Mutex<Costs>);
+
+#[derive(Debug)]
+struct Costs {
+    began: Instant,
+    clients: BTreeMap<ClientId, Executed>,
+}
+
+impl ExecutionCosts {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Costs { began: Instant::now(), clients: BTreeMap::new() }))
+    }
+
+    /// What was executed since this was asked last.
+    pub(crate) fn take(&self) -> BTreeMap<ClientId, Executed> {
+        std::mem::take(&mut self.costs().clients)
+    }
+
+    fn costs(&self) -> MutexGuard<'_, Costs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter for ExecutionCosts {
+    fn begins(&self) {
+        self.costs().began = Instant::now();
+    }
+
+    fn executed(&self, client: ClientId) {
+        let mut costs = self.costs();
+        let took = costs.began.elapsed();
+        let all = costs.clients.entry(client).or_default();
+        all.frames += 1;
+        all.took += took;
+    }
+}
