@@ -69,7 +69,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             self.commands()?;
             let now = self.clock.now();
             if let Some(client) = serves {
-                self.client_charges.get_mut().served(client, now.0.saturating_sub(before.0));
+                self.client_charges.get_mut().served(client, now, now.0.saturating_sub(before.0));
             }
             before = now;
             let spent = now.0.saturating_sub(began.0);

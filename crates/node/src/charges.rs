@@ -6,7 +6,9 @@
 //! on. What is of use is never charged to a replica: a group under load must not slow itself.
 //!
 //! Clients share a turn besides: while a request of another client waits, one that has had more than the others
-//! on average waits. Alone it may take everything.
+//! on average waits. Alone it may take everything. One whose frames or reads take much longer than those of the others has
+//! an eighth of the time while they wait, whether there is more or not: clients that go on when they have their results
+//! get as much less done as each of these delays them, however idle the processors are.
 
 use crate::execution_costs::Executed;
 use std::cell::Cell;
@@ -58,14 +60,22 @@ pub(crate) const LEAST_READ: u64 = 200;
 
 /// Between two times that what clients have had fades: by an eighth.
 const FADE: u64 = 5_000;
-/// Microseconds that all clients together have had lately from which on the loop counts as busy: two fifths of the time, as
-/// what somebody has had all the time comes to eight times what he has between two fadings. Beside it there are messages of
-/// replicas, the writing, and other processes on the same cores.
-const BUSY: u64 = 16_000;
+/// Microseconds that a frame or a read takes at least to count as long: nothing else is done meanwhile, at any replica.
+const LONG: u64 = 1_000;
+/// How many times as long as those of the other clients on average it must be.
+const LONGER: u64 = 4;
+/// Microseconds per second for which a client may have what is long executed while others wait, lasting: an eighth.
+const LONG_RATE: u64 = 125_000;
+/// The same at once.
+const LONG_BURST: u64 = 50_000;
 /// Microseconds that a client may have had whatever the others have had.
 const FLOOR: u64 = 750;
 /// How long a client that has had its share waits before it is looked at again.
 const REST: u64 = 2_000;
+/// Microseconds for which frames of one client that a turn takes may be executed while others wait.
+const OF_ONE: u64 = 2_000;
+/// How long a client counts as one that waits after its last request: one that goes on when it has its results asks again.
+const ASKED_LATELY: u64 = 50_000;
 /// How long a request counts as waiting that nothing answers: it may be one that never will be.
 const WAITS: u64 = 1_000_000;
 
@@ -191,12 +201,20 @@ fn with<T>(accounts: &[Cell<Account>], replica: ReplicaId, act: impl FnOnce(&mut
 #[derive(Debug)]
 struct Share {
     useless: Account,
+    /// What it may have of what takes long.
+    long: Account,
     /// Microseconds that it has had, fading.
     had: u64,
     /// Microseconds that its reads took of late, each.
     reads_take: u64,
     /// Microseconds that its frames took of late to be executed, each.
     frames_take: u64,
+    /// Whether any was executed.
+    known: bool,
+    /// The last turn that took frames of it, and for how many microseconds they are executed, to judge by those before them.
+    taken: (u64, u64),
+    /// Whether it is one of those that have asked lately.
+    asking: bool,
     /// Requests taken from it and not answered.
     waiting: u32,
     asked: Time,
@@ -211,25 +229,36 @@ pub(crate) struct ClientCharges {
     had: u64,
     active: u64,
     waiting: u64,
-    /// Whether clients want more than the last turn could take, or keep the loop busy: only then is there anything to share.
+    /// Microseconds that a frame takes of each of them together, and of how many that is known.
+    frames_take: u64,
+    known: u64,
+    /// The number of the turn.
+    turn: u64,
+    /// How many have asked lately, at the last fading.
+    asking: u64,
+    /// Whether clients want more than the last turns could take: only then is there anything to share.
     contended: bool,
 }
 
 impl ClientCharges {
-    /// Notes whether a turn left something of clients for the next. Where a dear client alone rests the turn leaves nothing
-    /// of others, so what clients have had counts, too.
-    pub(crate) fn contended(&mut self, left: bool) {
-        self.contended = left || self.had >= BUSY;
+    /// Notes whether a turn left something of clients for the next, as it ends.
+    pub(crate) fn contended(&mut self, contended: bool) {
+        self.contended = contended;
+        self.turn += 1;
     }
 
     fn share(&mut self, client: ClientId) -> &mut Share {
         self.clients.entry(client).or_insert(Share {
             useless: Account::new(CLIENT_RATE, CLIENT_BURST),
+            long: Account::new(LONG_RATE, LONG_BURST),
             had: 0,
             // Not known: one that asks for much at once must not have all of it taken before the first is done.
             reads_take: UNKNOWN_READ,
             // Not known either, but no more of them are under way than its window has.
             frames_take: 0,
+            known: false,
+            taken: (0, 0),
+            asking: false,
             waiting: 0,
             asked: Time(0),
         })
@@ -256,19 +285,27 @@ impl ClientCharges {
         self.waiting += news;
     }
 
-    /// How many microseconds a frame of this client may take to be executed, to judge by those before it.
+    /// A frame of this client was taken. How many microseconds it may take to be executed, to judge by those before it.
     pub(crate) fn frame_takes(&mut self, client: ClientId) -> u64 {
-        self.share(client).frames_take
+        let turn = self.turn;
+        let share = self.share(client);
+        let before = if share.taken.0 == turn { share.taken.1 } else { 0 };
+        share.taken = (turn, before + share.frames_take);
+        share.frames_take
     }
 
     /// Frames of a client have been executed.
-    pub(crate) fn executed(&mut self, client: ClientId, executed: Executed) {
+    pub(crate) fn executed(&mut self, client: ClientId, now: Time, executed: Executed) {
         let count = u64::from(executed.frames).max(1);
         let micros = u64::try_from(executed.took.as_micros()).unwrap_or(u64::MAX);
         self.add(client, micros.saturating_sub(count * EXECUTION));
         let share = self.share(client);
-        let weight = count.min(JUDGED);
-        share.frames_take = (share.frames_take * (JUDGED - weight) + micros / count * weight) / JUDGED;
+        let (weight, before) = (count.min(JUDGED), share.frames_take);
+        share.frames_take = (before * (JUDGED - weight) + micros / count * weight) / JUDGED;
+        share.long.charge(now, micros);
+        let (news, after) = (u64::from(!std::mem::replace(&mut share.known, true)), share.frames_take);
+        self.known += news;
+        self.frames_take = self.frames_take + after - before;
     }
 
     /// A read of so many bytes was taken. How many microseconds it may take, to judge by those before it.
@@ -278,9 +315,10 @@ impl ClientCharges {
     }
 
     /// A read, or an answer that was wanted again, took so many microseconds, whatever was sent of it.
-    pub(crate) fn served(&mut self, client: ClientId, micros: u64) {
+    pub(crate) fn served(&mut self, client: ClientId, now: Time, micros: u64) {
         self.add(client, micros.saturating_sub(READ));
         let share = self.share(client);
+        share.long.charge(now, micros);
         // Up at once and down slowly: who mixes dear reads with cheap ones must not have them taken for cheap ones.
         share.reads_take = micros.max(share.reads_take - share.reads_take.div_ceil(16));
     }
@@ -308,6 +346,17 @@ impl ClientCharges {
         }
         let others = self.active.saturating_sub(u64::from(share.had > 0));
         let waiting = self.waiting - u64::from(share.waiting > 0);
+        let asking = self.asking - u64::from(share.asking);
+        let beside = asking.max(waiting) > 0;
+        if beside && share.taken.0 == self.turn && share.taken.1 >= OF_ONE {
+            return Some(now);
+        }
+        let known = self.known - u64::from(share.known);
+        let takes = (self.frames_take - share.frames_take).checked_div(known).unwrap_or(0);
+        let longest = share.frames_take.max(share.reads_take);
+        if longest >= LONG && longest > LONGER * takes && beside && share.long.overdrawn(now).is_some() {
+            return Some(now.after(REST));
+        }
         if !self.contended || others == 0 || waiting == 0 {
             return None;
         }
@@ -323,6 +372,7 @@ impl ClientCharges {
         }
         self.faded = now;
         (self.had, self.active, self.waiting) = (0, 0, 0);
+        (self.frames_take, self.known, self.asking) = (0, 0, 0);
         self.clients.retain(|_, share| {
             for _ in 0..rounds.min(64) {
                 share.had -= share.had.div_ceil(8);
@@ -331,10 +381,17 @@ impl ClientCharges {
                 share.waiting = 0;
             }
             share.useless.refill(now);
+            share.long.refill(now);
             self.had += share.had;
             self.active += u64::from(share.had > 0);
             self.waiting += u64::from(share.waiting > 0);
-            share.had > 0 || share.waiting > 0 || share.useless.left < share.useless.burst
+            let full = |account: &Account| account.left == account.burst;
+            let stays = share.had > 0 || share.waiting > 0 || !full(&share.useless) || !full(&share.long);
+            self.frames_take += if stays { share.frames_take } else { 0 };
+            self.known += u64::from(stays && share.known);
+            share.asking = now.0.saturating_sub(share.asked.0) <= ASKED_LATELY;
+            self.asking += u64::from(stays && share.asking);
+            stays
         });
     }
 }

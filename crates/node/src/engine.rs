@@ -151,7 +151,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         inbox.rested(env.now);
         let charges = self.client_charges.get_mut();
         charges.fade(env.now);
-        self.execution_costs.take().into_iter().for_each(|(client, frames)| charges.executed(client, frames));
+        let executed = self.execution_costs.take().into_iter();
+        executed.for_each(|(client, frames)| charges.executed(client, env.now, frames));
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {

@@ -54,19 +54,19 @@ fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     charges.contended(true);
     assert_eq!(charges.read(ONE, 64), 500, "nothing is known of it");
     for _ in 0..20 {
-        charges.served(ONE, 1_000);
+        charges.served(ONE, START, 1_000);
     }
     assert!((900..=1_000).contains(&charges.read(ONE, 64)));
     ask(&mut charges, OTHER, 1);
     assert!(charges.rests(ONE, START).is_some(), "it has had 20 ms");
     assert_eq!(charges.rests(OTHER, START), None);
     for _ in 0..40 {
-        charges.served(ONE, 5);
+        charges.served(ONE, START, 5);
     }
     assert!((50..=150).contains(&charges.read(ONE, 64)), "down slowly: what follows may be dear");
-    charges.served(ONE, 1_300);
+    charges.served(ONE, START, 1_300);
     assert_eq!(charges.read(ONE, 64), 1_300, "as it is at once");
-    charges.served(ONE, 5);
+    charges.served(ONE, START, 5);
     assert!(charges.read(ONE, 64) > 1_200);
 }
 
@@ -80,10 +80,10 @@ fn what_frames_take_to_be_executed_is_their_client_s_share() {
     charges.contended(true);
     ask(&mut charges, ONE, 1);
     ask(&mut charges, OTHER, 1);
-    charges.executed(ONE, frames(1, 10));
-    charges.executed(OTHER, frames(1, 10));
+    charges.executed(ONE, START, frames(1, 10));
+    charges.executed(OTHER, START, frames(1, 10));
     assert_eq!(charges.rests(ONE, START), None, "what each frame takes is in its price");
-    charges.executed(ONE, frames(2, 4_000));
+    charges.executed(ONE, START, frames(2, 4_000));
     assert!(charges.rests(ONE, START).is_some());
     assert_eq!(charges.rests(OTHER, START), None);
 }
@@ -92,29 +92,66 @@ fn what_frames_take_to_be_executed_is_their_client_s_share() {
 fn what_frames_take_is_judged_by_those_before_them() {
     let mut charges = ClientCharges::default();
     assert_eq!(charges.frame_takes(ONE), 0, "nothing is known of it");
-    charges.executed(ONE, frames(1, 8_000));
+    charges.executed(ONE, START, frames(1, 8_000));
     assert_eq!(charges.frame_takes(ONE), 1_000, "one alone says little");
-    charges.executed(ONE, frames(8, 16_000));
+    charges.executed(ONE, START, frames(8, 16_000));
     assert_eq!(charges.frame_takes(ONE), 2_000);
-    charges.executed(ONE, frames(4, 0));
+    charges.executed(ONE, START, frames(4, 0));
     assert_eq!(charges.frame_takes(ONE), 1_000);
 }
 
 #[test]
-fn clients_that_keep_the_loop_busy_share_it_also_where_a_turn_takes_all() {
+fn who_delays_others_long_has_an_eighth_of_the_time_while_they_wait() {
     let mut charges = ClientCharges::default();
     charges.fade(START);
     ask(&mut charges, ONE, 1);
     ask(&mut charges, OTHER, 1);
-    charges.executed(ONE, frames(1, 15_000));
-    charges.contended(false);
-    assert_eq!(charges.rests(ONE, START), None, "there is time for others");
-    charges.executed(ONE, frames(1, 2_000));
-    charges.contended(false);
+    charges.executed(OTHER, START, frames(8, 800));
+    charges.executed(ONE, START, frames(8, 50_000));
+    assert_eq!(charges.rests(ONE, START), None, "the burst is its own");
+    charges.executed(ONE, START, frames(1, 5_000));
     assert!(charges.rests(ONE, START).is_some());
+    assert_eq!(charges.rests(OTHER, START), None);
+    assert_eq!(charges.rests(ONE, START.after(41_000)), None, "5 ms at an eighth of the time");
+    charges.served(ONE, START.after(41_000), 5_000);
+    assert!(charges.rests(ONE, START.after(41_000)).is_some(), "what it reads counts as well");
+    charges.answered(OTHER, 0, true);
+    assert_eq!(charges.rests(ONE, START.after(41_000)), None, "nobody else waits");
+}
+
+#[test]
+fn where_everybody_s_frames_take_long_nobody_rests_for_that() {
+    let mut charges = ClientCharges::default();
+    charges.fade(START);
+    for client in [ONE, OTHER] {
+        ask(&mut charges, client, 1);
+        charges.executed(client, START, frames(8, 80_000));
+    }
+    assert_eq!((charges.rests(ONE, START), charges.rests(OTHER, START)), (None, None));
+    // Short ones of many: however much that is, it delays nobody long.
+    charges.executed(ONE, START, frames(1_000, 900_000));
+    assert_eq!(charges.rests(ONE, START), None);
     charges.fade(START.after(5_000));
-    charges.contended(false);
-    assert_eq!(charges.rests(ONE, START.after(5_000)), None, "a moment later there is again");
+    assert!(charges.rests(OTHER, START.after(5_000)).is_some(), "now the other's are the long ones");
+}
+
+#[test]
+fn a_turn_takes_from_one_client_what_is_executed_soon_while_others_wait() {
+    let mut charges = ClientCharges::default();
+    charges.fade(START);
+    ask(&mut charges, ONE, 1);
+    charges.executed(ONE, START, frames(8, 7_200));
+    let taken = |charges: &mut ClientCharges| {
+        let few = (0..10)
+            .take_while(|_| charges.rests(ONE, START).is_none() && charges.frame_takes(ONE) > 0)
+            .count();
+        charges.contended(false);
+        few
+    };
+    assert_eq!(taken(&mut charges), 10, "nobody waits");
+    ask(&mut charges, OTHER, 1);
+    assert_eq!(taken(&mut charges), 3, "of 0.9 ms each");
+    assert_eq!(taken(&mut charges), 3, "and in the next turn again");
 }
 
 #[test]

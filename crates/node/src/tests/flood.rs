@@ -170,7 +170,8 @@ fn a_turn_takes_as_many_frames_as_are_executed_in_a_turn() {
     let mut taken = |micros: u64, numbers: std::ops::RangeInclusive<u64>| {
         let took = Duration::from_micros(micros * 8);
         let executed = Executed { frames: 8, took };
-        engine.client_charges.get_mut().executed(ClientId(1), executed);
+        let now = engine.clock.now();
+        engine.client_charges.get_mut().executed(ClientId(1), now, executed);
         for number in numbers {
             let (group, operations) = (cluster.group.id(), vec![Bytes::from_static(b"x")]);
             let draft = FrameDraft { group, client: ClientId(1), number, events_seen: 0, operations };
