@@ -71,8 +71,6 @@ pub(crate) struct Replicated {
     servers: usize,
     /// The newest frame, which goes to every replica, and its encoding.
     encoded: Option<(Arc<Frame>, Wish, Bytes)>,
-    /// Whether it reads instead of having its operations ordered.
-    reads: bool,
 }
 
 impl Replicated {
@@ -102,13 +100,7 @@ impl Replicated {
             history,
             ..Config::new(group, secret.client)
         };
-        let core = ClientCore::new(config, Arc::new(signer));
-        Self { core, servers: group.n(), encoded: None, reads: false }
-    }
-
-    /// One whose operations are answered without an order, but for the first, by which a client comes to know where it begins.
-    pub(crate) fn reading(belief: &Belief, secret: &ClientSecret) -> Self {
-        Self { reads: true, ..Self::new(belief, secret) }
+        Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
     }
 
     fn encode(&mut self, message: &ToReplica, frames: &mut u64) -> Bytes {
@@ -133,11 +125,7 @@ impl Caller for Replicated {
     }
 
     fn submit(&mut self, now: Time, operation: Bytes) {
-        let taken = match self.reads {
-            true => self.core.read(now, operation),
-            false => self.core.submit(now, vec![operation]),
-        };
-        taken.expect("the plan stays within the client's bounds");
+        self.core.submit(now, vec![operation]).expect("the plan stays within the client's bounds");
     }
 
     fn on_message(&mut self, now: Time, from: usize, message: ToClient) {

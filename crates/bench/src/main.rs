@@ -58,10 +58,12 @@ mod tests;
 use clap::Parser;
 use cli::{Cli, Command, DurabilityName};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
 use troth_node::{Options, TrustedDelay, serve};
+use troth_types::ReplicaId;
 
 /// Why a measurement could not be made, for people.
 type Failure = Box<dyn std::error::Error>;
@@ -116,7 +118,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
     let secret = ReplicaSecret::load(&layout.replica_secret(server.id()), &cluster)?;
     let trusted_command = match cluster.trusted_home {
         TrustedHome::InProcess | TrustedHome::Nowhere => Vec::new(),
-        TrustedHome::Process => trusted_command(server)?,
+        TrustedHome::Process => trusted_command(&server.dir, server.id())?,
     };
     #[allow(clippy::needless_update, reason = "with demo-adversary there are more")]
     #[cfg_attr(not(feature = "adversaries"), expect(unused_mut, reason = "an attacker is more"))]
@@ -139,7 +141,7 @@ fn replica(server: &cli::Server) -> Result<(), Failure> {
 }
 
 /// What starts the replica's trusted process: the `troth` that was built beside this program.
-fn trusted_command(server: &cli::Server) -> Result<Vec<OsString>, Failure> {
+fn trusted_command(dir: &Path, replica: ReplicaId) -> Result<Vec<OsString>, Failure> {
     let program = std::env::current_exe()?.with_file_name("troth");
     if !program.exists() {
         return Err(
@@ -147,6 +149,6 @@ fn trusted_command(server: &cli::Server) -> Result<Vec<OsString>, Failure> {
         );
     }
     let words = ["trusted", "--until-stdin-ends", "--id"].map(OsString::from);
-    let rest = [server.id.to_string().into(), OsString::from("--dir"), server.dir.clone().into()];
+    let rest = [replica.0.to_string().into(), OsString::from("--dir"), dir.into()];
     Ok([program.into()].into_iter().chain(words).chain(rest).collect())
 }

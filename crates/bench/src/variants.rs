@@ -62,27 +62,13 @@ impl Running {
 
 /// Starts a cluster.
 pub(crate) async fn replicated(setup: Setup, name: &'static str, agreed: Agreed) -> Result<Running, Failure> {
-    cluster(setup, name, agreed, Replicated::new).await
-}
-
-/// The same with clients that read, see [`Replicated::reading`].
-pub(crate) async fn read(setup: Setup, name: &'static str, agreed: Agreed) -> Result<Running, Failure> {
-    cluster(setup, name, agreed, Replicated::reading).await
-}
-
-async fn cluster(
-    setup: Setup,
-    name: &'static str,
-    agreed: Agreed,
-    caller: fn(&Belief, &ClientSecret) -> Replicated,
-) -> Result<Running, Failure> {
     let scratch = Scratch::serving(setup.service, agreed, setup.clients.connections, setup.durability)?;
     let cluster = Cluster::load(&scratch.layout.cluster())?;
     let servers = start_replicas(&scratch, &cluster).await?;
     let addresses: Vec<(String, ReplicaId)> =
         cluster.group.all().map(|replica| (cluster.replica(replica).address.clone(), replica)).collect();
     let belief = Belief::of(&cluster);
-    let load = load(setup, &scratch, &cluster, &addresses, |secret| caller(&belief, secret));
+    let load = load(setup, &scratch, &cluster, &addresses, |secret| Replicated::new(&belief, secret));
     let load = Either::Replicated(load.await?);
     Ok(Running { name, servers, load, rounds: Vec::new(), _scratch: scratch })
 }

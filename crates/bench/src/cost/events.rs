@@ -42,8 +42,6 @@ pub(crate) struct Events {
     pub(crate) named: [f64; CALLS.len()],
     /// Times that a process went to sleep by itself.
     pub(crate) sleeps: f64,
-    /// Turns of the replicas' loops.
-    pub(crate) turns: f64,
 }
 
 impl Events {
@@ -71,7 +69,6 @@ impl Events {
             batch_frames: frames / batches,
             frame_operations: operations / frames.max(1.0),
             allocations: (after.allocations.saturating_sub(before.allocations)) as f64 / operations,
-            turns: sum(|counters| counters.turns) / operations,
             ..Self::default()
         }
     }

@@ -5,6 +5,7 @@ mod clock;
 pub(crate) mod events;
 mod machine;
 mod prices;
+mod trusted;
 
 use crate::Failure;
 use crate::cli::{Clients, CostPlan, ServiceName};
@@ -13,15 +14,18 @@ use crate::marks::Mark;
 use crate::null::{DRAIN, OVERHEAD, WARM_UP};
 use crate::protocol::Agreed;
 use crate::report::load_average;
-use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, read, replicated};
+use crate::variants::{Either, IN_PROCESS, OWN_PROCESS, Running, Setup, replicated};
 use events::Events;
 use machine::Batch;
-use prices::{Prices, RECORD, check};
+use prices::{Prices, RECORD};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 use tokio::task::LocalSet;
 use troth_node::config::{Durability, Service, TrustedHome};
 
+/// How long it may take to look at all prices.
+const PRICES: Duration = Duration::from_secs(40);
 /// By how much the sum may miss what was measured.
 const TOLERANCE: f64 = 0.2;
 
@@ -66,7 +70,7 @@ impl Account {
 /// Measures, prints, and tells whether every account comes to what was measured.
 pub(crate) fn run(plan: &CostPlan) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limit = (Duration::from_secs(plan.seconds) + WARM_UP + DRAIN) * 5 + OVERHEAD;
+    let limit = (Duration::from_secs(plan.seconds) + WARM_UP + DRAIN) * 4 + PRICES * 5 + OVERHEAD;
     let accounts = LocalSet::new().block_on(&runtime, async {
         tokio::time::timeout(limit, measure(plan))
             .await
@@ -95,45 +99,40 @@ pub(crate) fn run(plan: &CostPlan) -> Result<bool, Failure> {
 async fn measure(plan: &CostPlan) -> Result<Vec<Account>, Failure> {
     let directory = std::env::temp_dir().join(format!("troth-cost-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
-    let looked = Prices::look(&directory).await;
-    let setup = |clients| Setup {
-        service: Service::from(ServiceName::Null),
-        durability: Durability::Memory,
-        bytes: 0,
-        clients,
-    };
-    let (many, one) =
-        (Clients { connections: 16, outstanding: 1000 }, Clients { connections: 1, outstanding: 1 });
-    let mut counted = Vec::new();
-    for (name, home) in [(OWN_PROCESS, TrustedHome::Process), (IN_PROCESS, TrustedHome::InProcess)] {
-        for clients in [many, one] {
-            let mut running = replicated(setup(clients), name, Agreed::minbft(1, home)).await?;
-            counted.push((name, home, clients, count(&mut running, plan.seconds).await?));
-        }
-    }
-    let mut reading = read(setup(one), IN_PROCESS, Agreed::minbft(1, TrustedHome::InProcess)).await?;
-    let reads = count(&mut reading, plan.seconds).await?;
-    drop(reading);
-    let prices = looked?.between(Prices::look(&directory).await?);
-    let turn = turn(&reads, &prices)?;
+    let accounts = accounts(plan, &directory).await;
     // A few small files below the system's own directory for such.
     let _ = std::fs::remove_dir_all(&directory);
-    counted
-        .into_iter()
-        .map(|(name, home, clients, events)| {
+    accounts
+}
+
+/// Each account has the prices of right before it and right after it: within a minute the same machine's differ by a third.
+async fn accounts(plan: &CostPlan, directory: &Path) -> Result<Vec<Account>, Failure> {
+    let (many, one) =
+        (Clients { connections: 16, outstanding: 1000 }, Clients { connections: 1, outstanding: 1 });
+    let mut accounts = Vec::new();
+    let mut before = Prices::look(directory).await?;
+    for (name, home) in [(OWN_PROCESS, TrustedHome::Process), (IN_PROCESS, TrustedHome::InProcess)] {
+        for clients in [many, one] {
+            let setup = Setup {
+                service: Service::from(ServiceName::Null),
+                durability: Durability::Memory,
+                bytes: 0,
+                clients,
+            };
+            let mut running = replicated(setup, name, Agreed::minbft(1, home)).await?;
+            let events = count(&mut running, plan.seconds).await?;
+            drop(running);
             let frames = (events.batch_frames.round() as usize).max(1);
             // A component in another process outlives its replica, whose log must not be behind it.
-            let durable = home == TrustedHome::Process;
-            let batch = machine::measure(frames, (events.frame_operations.round() as usize).max(1), durable)?;
-            let checks = check(events.checked_together.round() as usize)?;
-            Ok(Account {
-                name,
-                clients,
-                items: items(durable, &events, &prices, (checks, turn), batch),
-                events,
-            })
-        })
-        .collect()
+            let apart = home == TrustedHome::Process;
+            let batch = machine::measure(frames, (events.frame_operations.round() as usize).max(1), apart)?;
+            let after = Prices::look(directory).await?;
+            let items = items(apart, &events, &before.between(after), batch);
+            accounts.push(Account { name, clients, items, events });
+            before = after;
+        }
+    }
+    Ok(accounts)
 }
 
 /// One warm-up, so many seconds in which events are counted, and a moment in which system calls are.
@@ -159,45 +158,34 @@ async fn count(running: &mut Running, seconds: u64) -> Result<Events, Failure> {
     Ok(events)
 }
 
-/// Microseconds of a turn of the loop beside what the other lines have: the runtime, the lanes, the clocks that charge
-/// everybody for what they cause, decoding, encoding, and the code that carries out what the machine wants done. It is what is
-/// left of reads of one client alone, of which nothing is checked or ordered, without their system calls, wake-ups, records
-/// and memory.
-fn turn(reads: &Events, prices: &Prices) -> Result<f64, Failure> {
-    if reads.batches > 0.01 || reads.turns == 0.0 {
-        return Err("what was to be read was ordered, so a turn of the loop has no price".into());
-    }
-    let known: f64 = around(false, reads, prices).iter().map(Item::micros).sum();
-    Ok(((reads.processor - known) / reads.turns).max(0.0))
-}
-
-/// The account of what was counted at these prices: those of a check and of a turn beside the others.
-fn items(
-    apart: bool,
-    events: &Events,
-    prices: &Prices,
-    (checks, turn): (f64, f64),
-    batch: Batch,
-) -> Vec<Item> {
+/// The account of what was counted at these prices.
+fn items(apart: bool, events: &Events, prices: &Prices, batch: Batch) -> Vec<Item> {
     let item = |what, count, price| Item { what, count, price, within: None };
     let within = |what, count, price, of| Item { what, count, price, within: Some(of) };
     const MACHINES: &str = "machines";
+    let checks = prices.check(events.checked_together);
     let mut items = vec![
         item("check of a client's signature", events.frames_checked, checks),
         item("reading a frame, with its two hashes", events.frames_checked, batch.frame),
         item("a batch in three machines", events.batches, batch.micros),
         within("  allocations of that", events.batches * batch.allocations, prices.allocation, MACHINES),
-        item("turn of the loop, beside the other lines", events.turns, turn),
     ];
     let outside =
         Events { allocations: (events.allocations - events.batches * batch.allocations).max(0.0), ..*events };
     items.extend(around(apart, &outside, prices));
     if apart {
+        const CALL: &str = "trusted call";
+        let written = events.trusted_calls * prices.trusted.writes;
         items.extend([
             item("check of a certificate's signature", events.certificates_checked, checks),
-            item("call of the trusted process and back", events.trusted_calls, prices.local_call),
-            item("signature in the trusted process", events.trusted_calls, prices.sign),
-            item("write of a file, in the kernel's memory", events.of("pwrite64"), prices.file_write),
+            item("call of the trusted process, in both", events.trusted_calls, prices.trusted.micros),
+            within("  its signature", events.trusted_calls, prices.sign, CALL),
+            within("  its writes of files", written, prices.file_write, CALL),
+            item(
+                "other write of a file, in the kernel's memory",
+                (events.of("pwrite64") - written).max(0.0),
+                prices.file_write,
+            ),
         ]);
     } else {
         items.push(item("check of a certificate's HMAC", events.certificates_checked, prices.mac));

@@ -1,6 +1,7 @@
 //! What each thing costs that a server does for a request, measured by itself, in processor time.
 
 use super::clock::{Others, each, look, processor};
+use super::trusted::TrustedCall;
 use crate::Failure;
 use crate::report::median;
 use rustix::buffer::spare_capacity;
@@ -10,7 +11,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use troth_auth::{Check, Ed25519, Ed25519Signer, SignatureScheme, Signer};
@@ -25,6 +25,8 @@ use troth_types::{Digest, GroupId, ReplicaId};
 const TRIPS: usize = 1_000;
 /// Before each of them.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Signatures that are checked together, at most: beyond it each costs hardly less.
+const TOGETHER: usize = 8;
 /// A record of a connection: what a replica writes at a time, about.
 pub(crate) const RECORD: usize = 512;
 
@@ -41,8 +43,8 @@ pub(crate) struct Prices {
     pub(crate) poll: f64,
     /// To wake who sleeps, and to be woken: both.
     pub(crate) wake: f64,
-    /// A call of another process over a local socket and its answer, with four system calls, two polls and two wakes.
-    pub(crate) local_call: f64,
+    /// A call of a trusted process and its answer, with all that both do for it.
+    pub(crate) trusted: TrustedCall,
     /// A write of 4 KiB to a file, which the kernel holds.
     pub(crate) file_write: f64,
     /// A system call that does little.
@@ -51,6 +53,8 @@ pub(crate) struct Prices {
     pub(crate) seal_and_open: f64,
     /// An Ed25519 signature.
     pub(crate) sign: f64,
+    /// The check of a signature: of one alone, of one of two that are checked together, and so on.
+    pub(crate) checks: [f64; TOGETHER],
     /// The check of an HMAC certificate.
     pub(crate) mac: f64,
     /// To ask for 256 bytes of memory and to give them back.
@@ -60,11 +64,13 @@ pub(crate) struct Prices {
 }
 
 /// Microseconds to check one of so many signatures in one batch.
-pub(crate) fn check(batch: usize) -> Result<f64, Failure> {
-    let signer = Ed25519Signer::from_seed([7; 32]);
+fn check(batch: usize) -> Result<f64, Failure> {
     let checks: Vec<Check> = (0..batch.max(1))
-        .map(|number| Digest([number as u8; 32]))
-        .map(|digest| Check { key: signer.public_key(), digest, signature: signer.sign(&digest) })
+        .map(|number| {
+            // Of somebody else each, as those that a turn takes are.
+            let (signer, digest) = (Ed25519Signer::from_seed([number as u8; 32]), Digest([number as u8; 32]));
+            Check { key: signer.public_key(), digest, signature: signer.sign(&digest) }
+        })
         .collect();
     let all = each(|| {
         std::hint::black_box(Ed25519.verify_all(&checks));
@@ -107,10 +113,6 @@ impl Prices {
             let (near, far) = pair()?;
             round_trips(near, far)?
         };
-        let local_call = {
-            let (near, far) = UnixStream::pair()?;
-            round_trips(near, far)?
-        };
         let event = eventfd(0, EventfdFlags::NONBLOCK)?;
         let file = std::fs::File::create(directory.join("written"))?;
         file.write_all_at(&vec![0; 1 << 20], 0)?;
@@ -122,7 +124,7 @@ impl Prices {
             receive_nothing,
             poll,
             wake: (trip / 2.0 - send - receive - poll).max(0.0),
-            local_call,
+            trusted: super::trusted::call()?,
             file_write: each(|| {
                 at = (at + page.len() as u64) % (1 << 20);
                 Ok(file.write_all_at(&page, at)?)
@@ -138,6 +140,13 @@ impl Prices {
                     std::hint::black_box(signer.sign(&Digest([9; 32])));
                     Ok(())
                 })?
+            },
+            checks: {
+                let mut checks = [0.0; TOGETHER];
+                for (place, batch) in checks.iter_mut().zip(1..) {
+                    *place = check(batch)?;
+                }
+                checks
             },
             mac: mac()?,
             allocation: each(|| {
@@ -155,6 +164,11 @@ impl Prices {
         })
     }
 
+    /// Microseconds to check a signature where about so many are checked together.
+    pub(crate) fn check(&self, together: f64) -> f64 {
+        self.checks[(together.round() as usize).clamp(1, TOGETHER) - 1]
+    }
+
     /// The mean of two looks.
     pub(crate) fn between(self, other: Self) -> Self {
         let mean = |one: f64, two: f64| (one + two) / 2.0;
@@ -164,11 +178,15 @@ impl Prices {
             receive_nothing: mean(self.receive_nothing, other.receive_nothing),
             poll: mean(self.poll, other.poll),
             wake: mean(self.wake, other.wake),
-            local_call: mean(self.local_call, other.local_call),
+            trusted: TrustedCall {
+                micros: mean(self.trusted.micros, other.trusted.micros),
+                writes: mean(self.trusted.writes, other.trusted.writes),
+            },
             file_write: mean(self.file_write, other.file_write),
             small_call: mean(self.small_call, other.small_call),
             seal_and_open: mean(self.seal_and_open, other.seal_and_open),
             sign: mean(self.sign, other.sign),
+            checks: std::array::from_fn(|batch| mean(self.checks[batch], other.checks[batch])),
             mac: mean(self.mac, other.mac),
             allocation: mean(self.allocation, other.allocation),
             copy: mean(self.copy, other.copy),
@@ -254,7 +272,7 @@ fn round_trips<S: Read + Write + AsFd + Send + 'static>(mut near: S, mut far: S)
 
 /// Keeps this thread on one core, so that it is woken from another one; gives where it could run before. Where that is
 /// not allowed the thread runs where it may.
-fn stay_on(core: usize) -> Option<CpuSet> {
+pub(super) fn stay_on(core: usize) -> Option<CpuSet> {
     let before = sched_getaffinity(None).ok()?;
     let mut only = CpuSet::new();
     only.set(core);
