@@ -2,6 +2,7 @@
 
 use crate::a2m_pbft_e::A2mPbftEWorld;
 use crate::a2m_pbft_ea::A2mPbftEaWorld;
+use crate::checks::PROPERTIES;
 use crate::minbft::MinBftWorld;
 use crate::pbft::PbftWorld;
 use crate::report::Report;
@@ -20,6 +21,7 @@ sim PROTOCOL [--f F] [--seeds N] [--start S] [--threads T] [--json]
              [--consistency C]  what clients' reads show: linearizable (the default) or, of the coordination service,
                                 sequential
              [--literal RULE]   follow a printed rule literally; only general adversaries
+             [--only PROPERTY]  with --literal: judge this property alone, such as agreement
              [--views V]        end a run when a correct replica enters view V
              [--faulty K]       K faulty replicas, more than f: nothing need make progress, and clients
                                 must see one history all the same
@@ -120,6 +122,16 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             "--trust-blind" => arguments.overrides.trust_blind = true,
             "--seed" => arguments.seed = Some(number(value()?)?),
             "--views" => arguments.overrides.views = Some(number(value()?)?),
+            "--only" => {
+                let name = value()?;
+                if !PROPERTIES.contains(&name.as_str()) {
+                    return Err(format!(
+                        "no property is called {name}; there are: {}",
+                        PROPERTIES.join(", ")
+                    ));
+                }
+                arguments.overrides.only = Some(name.clone());
+            }
             "--trace" => arguments.trace = number(value()?)? as usize,
             "--shrink" => arguments.shrink = true,
             "--literal" => {
@@ -134,6 +146,9 @@ fn parse<P: Protocol>(args: &[String]) -> Result<Arguments, String> {
             }
             other => return Err(format!("what is {other}?")),
         }
+    }
+    if arguments.overrides.only.is_some() && arguments.overrides.literal.is_none() {
+        return Err("--only goes with --literal: without a flawed rule everything must hold".to_owned());
     }
     let faulty = arguments.overrides.faulty.unwrap_or(arguments.f + 1);
     if !P::one_history_beyond_f() && arguments.overrides.faulty.is_some() {
@@ -174,6 +189,9 @@ fn reproduce<P: Protocol>(arguments: &Arguments, seed: u64) -> String {
     }
     if let Some(literal) = &arguments.overrides.literal {
         line += &format!(" --literal {literal}");
+    }
+    if let Some(only) = &arguments.overrides.only {
+        line += &format!(" --only {only:?}");
     }
     if let Some(faulty) = arguments.overrides.faulty {
         line += &format!(" --faulty {faulty}");

@@ -111,6 +111,8 @@ pub struct Overrides {
     /// A run ends without a verdict on what follows when a correct replica enters this view: which
     /// failures need a replica to be primary twice?
     pub views: Option<u64>,
+    /// The only property that is judged: what else a flawed rule breaks must not end the search for what it is said to break.
+    pub only: Option<String>,
     /// No checker looks at counter values: what else notices a cloned component?
     pub trust_blind: bool,
     /// What the group replicates.
@@ -175,6 +177,7 @@ pub struct Options {
     pub negative: bool,
     pub trust_blind: bool,
     pub views: Option<u64>,
+    pub only: Option<String>,
     pub service: ServiceKind,
     pub recent: bool,
 }
@@ -254,6 +257,7 @@ impl Options {
             negative: overrides.negative,
             trust_blind: overrides.trust_blind,
             views: overrides.views,
+            only: overrides.only.clone(),
             service: overrides.service,
             recent: overrides.recent,
             classes,

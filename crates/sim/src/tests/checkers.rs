@@ -318,3 +318,12 @@ fn certified_digests_bind_the_sender() {
         MinBftWorld::digest(&body, &group, ReplicaId(1))
     );
 }
+
+#[test]
+fn where_one_property_alone_is_judged_no_other_ends_the_run() {
+    let mut checks = Checks { only: Some("agreement".to_owned()), ..Checks::default() };
+    checks.judge("bounds", &[0], Err("too much".to_owned()));
+    assert_eq!(checks.violation, None);
+    checks.judge("agreement", &[0, 1], Err("two".to_owned()));
+    assert_eq!(checks.violation.map(|violation| violation.property), Some("agreement"));
+}

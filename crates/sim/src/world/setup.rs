@@ -165,6 +165,7 @@ impl<P: Protocol> World<P> {
             .collect();
         let mut checks = Checks {
             beyond: options.beyond(),
+            only: options.only.clone(),
             replies: ReplyIntegrity::of(options.client_window, options.service),
             ..Checks::default()
         };
