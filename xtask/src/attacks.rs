@@ -21,6 +21,7 @@ honest clients that load them, in turns without and with one attacker, each time
   reboot        with minbft and a2m-pbft-ea: a primary that is killed and comes back with its trusted component as it
                 was before the load; everything is on disk before it leaves. It must refuse to serve
   dear          a client of the key-value store whose frames are good and take long to execute
+  crowding      the same with many frames under way that take a tenth of that
   partial       with pbft, all frames with authenticators: a client whose tags are right for one replica alone
 
 It holds where honest clients, all of them together and the one that is served least, get at least half of the
@@ -66,8 +67,8 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     if !kinds.is_empty() {
         words.extend(["--kind".to_string(), kinds]);
     }
-    // Eight attacks at most, each with as many runs without one; a group takes seconds to start and to end.
-    let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(16)));
+    // Nine attacks at most, each with as many runs without one; a group takes seconds to start and to end.
+    let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(18)));
 
     // Alone, or a `troth` that serves would be built with attackers beside it.
     let built = ["--package", "troth-bench", "--features", "adversaries"];

@@ -5,7 +5,7 @@
 use crate::Failure;
 use crate::caller::{Belief, Replicated};
 use crate::cli::{Attack, AttackPlan};
-use crate::flood::{Victims, flooder_words, silent_server};
+use crate::flood::{Victims, flooder_words, sent, silent_server};
 use crate::load::{Controls, Load};
 use crate::marks::ask;
 use crate::null::{OVERHEAD, authenticators, links};
@@ -201,6 +201,13 @@ async fn measure(plan: &AttackPlan, kind: Attack, attack: Option<Attack>) -> Res
         Ok(())
     };
     let ((done, silence), ()) = tokio::try_join!(loaded(&mut load, plan), reboots)?;
+    for server in &mut others {
+        server.check()?;
+    }
+    let scans = attack.is_some_and(|attack| attack.service() == Service::Kv);
+    if scans && sent(others.last()) == 0 {
+        return Err("the attacker has done nothing, so nothing was attacked".into());
+    }
     // It must have ended by itself, and said why.
     let served = attacker.is_some_and(|mut server| server.check().is_ok());
     let seconds = plan.seconds as f64;

@@ -52,6 +52,12 @@ pub(crate) struct Belief {
 }
 
 impl Belief {
+    /// The same with so many operations in a frame at most.
+    pub(crate) fn with_frame_operations(mut self, most: usize) -> Self {
+        self.limits.frame_operations = most;
+        self
+    }
+
     /// As the cluster's configuration has it.
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let group = cluster.group;
@@ -71,6 +77,8 @@ pub(crate) struct Replicated {
     servers: usize,
     /// The newest frame, which goes to every replica, and its encoding.
     encoded: Option<(Arc<Frame>, Wish, Bytes)>,
+    /// Whether it goes on where a request has no result.
+    careless: bool,
 }
 
 impl Replicated {
@@ -100,7 +108,17 @@ impl Replicated {
             history,
             ..Config::new(group, secret.client)
         };
-        Self { core: ClientCore::new(config, Arc::new(signer)), servers: group.n(), encoded: None }
+        Self {
+            core: ClientCore::new(config, Arc::new(signer)),
+            servers: group.n(),
+            encoded: None,
+            careless: false,
+        }
+    }
+
+    /// One that goes on where a request has no result: who asks for more than is kept for it has none of some.
+    pub(crate) fn careless(self) -> Self {
+        Self { careless: true, ..self }
     }
 
     fn encode(&mut self, message: &ToReplica, frames: &mut u64) -> Bytes {
@@ -147,6 +165,7 @@ impl Caller for Replicated {
                 Output::Done { ticket, result, .. } => match result {
                     Ok(results) if results.len() == 1 => wants.done.push(ticket.0),
                     Ok(results) => wants.failed.push(format!("{} results for one operation", results.len())),
+                    Err(_) if self.careless => wants.done.push(ticket.0),
                     Err(why) => wants.failed.push(why.to_string()),
                 },
                 // The null service has none.

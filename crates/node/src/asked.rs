@@ -39,6 +39,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not
     /// wait for the work that a few clients can cause. At least one message has its turn.
     pub(crate) fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
+        // What the turn has left to do is nobody's question.
+        self.commands()?;
         let began = self.clock.now();
         let mut before = began;
         while let Some(asked) = self.asked.pop_front() {

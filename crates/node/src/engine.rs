@@ -4,7 +4,7 @@
 use crate::asked::Asked;
 use crate::beside::{Attestor, Desk, Done};
 use crate::bodies::Bodies;
-use crate::charges::{ClientCharges, PeerCharges};
+use crate::charges::PeerCharges;
 use crate::clock::Clock;
 use crate::connection::Meeting;
 use crate::counters::Counters;
@@ -15,6 +15,7 @@ use crate::intake::Item;
 use crate::journal::Journal;
 use crate::keys::Keys;
 use crate::links::Links;
+use crate::shares::ClientCharges;
 use crate::timers::Timers;
 use crate::turns::Longest;
 use std::cell::RefCell;
@@ -151,8 +152,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         inbox.rested(env.now);
         let charges = self.client_charges.get_mut();
         charges.fade(env.now);
-        let executed = self.execution_costs.take().into_iter();
-        executed.for_each(|(client, frames)| charges.executed(client, env.now, frames));
+        self.execution_costs.take(|frame| charges.executed(env.now, frame));
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {
@@ -189,7 +189,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
-                        self.client_charges.get_mut().useless(client, env.now, spoilt);
+                        let charges = self.client_charges.get_mut();
+                        charges.useless(client, env.now, spoilt);
+                        charges.given_up(client, number);
                         self.refuse(client, number, why);
                     }
                 },

@@ -1,9 +1,10 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
 use crate::asked::{Asked, CLIENT_MICROS};
-use crate::charges::{LEAST_READ, cost};
+use crate::charges::cost;
 use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
+use crate::shares::LEAST_READ;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_auth::FrameError;
@@ -423,7 +424,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                             charges.useless(client, now, cost(bytes.len(), 0));
                         }
                         None => {
-                            expected += charges.frame_takes(client);
+                            expected += charges.taken(client, frame.number(), now);
                             items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }

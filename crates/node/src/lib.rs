@@ -79,6 +79,7 @@ mod remembered;
 mod run_error;
 mod runtime;
 mod served;
+mod shares;
 mod snapshot;
 mod snapshots;
 mod standing;

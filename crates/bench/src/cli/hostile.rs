@@ -85,6 +85,8 @@ pub(crate) enum Attack {
     Partial,
     /// A client whose frames are good and take long to execute: scans of all there is.
     Dear,
+    /// The same with many frames that take a tenth of that each.
+    Crowding,
     /// A primary that is killed and comes back with its trusted component as it was before the load: the component's files
     /// are put back, those of its own log are not. Everything is on disk before it leaves then.
     Reboot,
@@ -92,7 +94,7 @@ pub(crate) enum Attack {
 
 impl Attack {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Slow,
         Self::Unfair,
         Self::Withholding,
@@ -100,6 +102,7 @@ impl Attack {
         Self::Fetcher,
         Self::Partial,
         Self::Dear,
+        Self::Crowding,
         Self::Reboot,
     ];
 
@@ -113,13 +116,14 @@ impl Attack {
             Self::Fetcher => "fetcher",
             Self::Partial => "partial",
             Self::Dear => "dear",
+            Self::Crowding => "crowding",
             Self::Reboot => "reboot",
         }
     }
 
     /// What the group serves, with the attacker and without.
     pub(crate) fn service(self) -> Service {
-        if self == Self::Dear { Service::Kv } else { Service::Null }
+        if matches!(self, Self::Dear | Self::Crowding) { Service::Kv } else { Service::Null }
     }
 
     /// What the group keeps, with the attacker and without.
@@ -144,6 +148,7 @@ impl Attack {
             Self::Fetcher => Some(FloodKind::Fetcher),
             Self::Partial => Some(FloodKind::Partial),
             Self::Dear => Some(FloodKind::Dear),
+            Self::Crowding => Some(FloodKind::Crowding),
             _ => None,
         }
     }
@@ -189,6 +194,8 @@ pub(crate) enum FloodKind {
     Partial,
     /// See [`Attack::Dear`]; no flood.
     Dear,
+    /// See [`Attack::Crowding`]; no flood.
+    Crowding,
 }
 
 impl FloodKind {
@@ -212,6 +219,7 @@ impl FloodKind {
             Self::Fetcher => "fetcher",
             Self::Partial => "partial",
             Self::Dear => "dear",
+            Self::Crowding => "crowding",
         }
     }
 }

@@ -57,11 +57,11 @@ pub(crate) fn run(flooder: &Flooder) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let sent = Rc::new(Cell::new(0));
-        if flooder.kind == FloodKind::Dear {
+        if matches!(flooder.kind, FloodKind::Dear | FloodKind::Crowding) {
             let secret = ClientSecret::load(&layout.client_secret(ClientId(flooder.own)), &cluster)?;
             let servers: Vec<_> = victims.drain(..).map(|victim| (victim.address, victim.replica)).collect();
             return tokio::select! {
-                ended = dear::run(&cluster, &secret, &servers) => ended,
+                ended = dear::run(&cluster, &secret, &servers, flooder.kind) => ended,
                 _ = parent => Ok(()),
             };
         }

@@ -46,7 +46,7 @@ pub(crate) fn run(plan: &FloodPlan) -> Result<bool, Failure> {
         true => vec![FloodKind::Peer, FloodKind::Client, FloodKind::Idle],
         false => plan.kind.clone(),
     };
-    if kinds.contains(&FloodKind::Dear) {
+    if kinds.iter().any(|kind| matches!(kind, FloodKind::Dear | FloodKind::Crowding)) {
         return Err(
             "a client of dear frames sends few bytes, and is no flood: see 'cargo xtask attacks --kind dear'"
                 .into(),
@@ -134,9 +134,11 @@ impl Stage {
         }
         let own = match self.kind {
             FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
-            FloodKind::Client | FloodKind::Forger | FloodKind::Partial | FloodKind::Dear => {
-                u64::from(plan.clients.connections) + 1
-            }
+            FloodKind::Client
+            | FloodKind::Forger
+            | FloodKind::Partial
+            | FloodKind::Dear
+            | FloodKind::Crowding => u64::from(plan.clients.connections) + 1,
             FloodKind::Idle => u64::from(plan.clients.connections) + 2,
         };
         let dir = self.scratch.layout.root().to_string_lossy();
@@ -303,7 +305,7 @@ async fn connect(stage: &Stage, plan: &FloodPlan) -> Result<Duration, Failure> {
 }
 
 /// Bytes that the flooder says it has sent.
-fn sent(flooder: Option<&Server>) -> u64 {
+pub(crate) fn sent(flooder: Option<&Server>) -> u64 {
     let said = flooder.map(Server::said).unwrap_or_default();
     said.lines().rev().find_map(|line| line.parse().ok()).unwrap_or(0)
 }

@@ -44,7 +44,7 @@ impl Meter for Notes {
     fn begins(&self) {
         self.0.lock().expect("nobody panics").push(None);
     }
-    fn executed(&self, client: ClientId) {
+    fn executed(&self, client: ClientId, _: u64, _: usize) {
         self.0.lock().expect("nobody panics").push(Some(client));
     }
 }

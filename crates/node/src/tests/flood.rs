@@ -10,7 +10,6 @@ use crate::execution_costs::Executed;
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::Duration;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_core::{PeerMessage, To};
 use troth_exec::Executor;
@@ -168,10 +167,11 @@ fn a_turn_takes_as_many_frames_as_are_executed_in_a_turn() {
     let inbox = Inbox::new();
     let lane = inbox.lane(Party::Client(ClientId(1)));
     let mut taken = |micros: u64, numbers: std::ops::RangeInclusive<u64>| {
-        let took = Duration::from_micros(micros * 8);
-        let executed = Executed { frames: 8, took };
         let now = engine.clock.now();
-        engine.client_charges.get_mut().executed(ClientId(1), now, executed);
+        for number in 1_000..1_050 {
+            let executed = Executed { client: ClientId(1), number, operations: 1, micros };
+            engine.client_charges.get_mut().executed(now, executed);
+        }
         for number in numbers {
             let (group, operations) = (cluster.group.id(), vec![Bytes::from_static(b"x")]);
             let draft = FrameDraft { group, client: ClientId(1), number, events_seen: 0, operations };

@@ -20,6 +20,7 @@ mod pbft;
 mod places;
 mod remembered;
 mod set_back;
+mod shares;
 mod snapshots;
 mod standing;
 mod timers;
