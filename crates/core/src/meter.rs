@@ -8,6 +8,6 @@ use troth_types::ClientId;
 pub trait Meter: Debug + Send + Sync {
     /// The next frame begins; what came before it is nobody's.
     fn begins(&self);
-    /// The frame that began last has been executed: this client's of this number, with so many operations.
-    fn executed(&self, client: ClientId, number: u64, operations: usize);
+    /// The frame that began last has been executed. It was this client's.
+    fn executed(&self, client: ClientId);
 }

@@ -286,7 +286,7 @@ impl<A: Application> Executor<A> {
         clients::set_record(&mut self.map, client, &record);
         outcome.replies.push(reply);
         if let Some(meter) = &self.meter {
-            meter.executed(client, number, frame.operations().len());
+            meter.executed(client);
         }
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         }
     };
     // What it executed of its log is nobody's share of a turn.
-    execution_costs.take(drop);
+    execution_costs.take();
     let has_component = !matches!(attestor, Attestor::Nobody);
     Ok(Engine {
         me,

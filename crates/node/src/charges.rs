@@ -69,10 +69,22 @@ impl Account {
         self.at = if self.left == self.burst { now } else { self.at.after(more * 1_000_000 / self.rate) };
     }
 
+    /// The same, and from now on so much a second.
+    pub(crate) fn refill_from_now_at(&mut self, now: Time, rate: u64) {
+        self.refill(now);
+        self.rate = rate;
+    }
+
     pub(crate) fn charge(&mut self, now: Time, cost: u64) {
         self.refill(now);
         // A pause of this process in the middle of a measurement must not silence anybody for minutes.
         self.left = self.left.saturating_sub_unsigned(cost).max(-self.debt);
+    }
+
+    /// Whether it is overdrawn, or would be by more than this.
+    pub(crate) fn lacks(&mut self, now: Time, amount: u64) -> bool {
+        self.refill(now);
+        self.left.saturating_sub_unsigned(amount) < 0
     }
 
     /// When it is not overdrawn any more, if it is.

@@ -152,7 +152,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         inbox.rested(env.now);
         let charges = self.client_charges.get_mut();
         charges.fade(env.now);
-        self.execution_costs.take(|frame| charges.executed(env.now, frame));
+        let executed = self.execution_costs.take().into_iter();
+        executed.for_each(|(client, frames)| charges.executed(client, env.now, frames));
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {
@@ -189,9 +190,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
-                        let charges = self.client_charges.get_mut();
-                        charges.useless(client, env.now, spoilt);
-                        charges.given_up(client, number);
+                        self.client_charges.get_mut().useless(client, env.now, spoilt);
                         self.refuse(client, number, why);
                     }
                 },

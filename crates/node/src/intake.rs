@@ -424,14 +424,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                             charges.useless(client, now, cost(bytes.len(), 0));
                         }
                         None => {
-                            expected += charges.taken(client, frame.number(), now);
+                            expected += charges.taken(client);
                             items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }
                     }
                 }
                 Ok(ToReplica::Read(read)) if read.client == client => {
-                    let takes = charges.read(client, bytes.len());
+                    let takes = charges.read(client, now, bytes.len());
                     micros_left = micros_left.saturating_sub(takes.max(LEAST_READ));
                     expected += takes;
                     items.push(Item::Read(read));

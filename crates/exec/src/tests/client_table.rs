@@ -44,7 +44,7 @@ impl Meter for Notes {
     fn begins(&self) {
         self.0.lock().expect("nobody panics").push(None);
     }
-    fn executed(&self, client: ClientId, _: u64, _: usize) {
+    fn executed(&self, client: ClientId) {
         self.0.lock().expect("nobody panics").push(Some(client));
     }
 }

@@ -18,22 +18,22 @@ fn ask(charges: &mut ClientCharges, client: ClientId, count: usize) {
 fn what_reads_take_is_their_client_s_and_bounds_how_many_are_taken_at_once() {
     let mut charges = ClientCharges::default();
     charges.contended(true);
-    assert_eq!(charges.read(ONE, 64), 500, "nothing is known of it");
+    assert_eq!(charges.read(ONE, START, 64), 500, "nothing is known of it");
     for _ in 0..20 {
         charges.served(ONE, START, 1_000);
     }
-    assert!((900..=1_000).contains(&charges.read(ONE, 64)));
+    assert!((900..=1_000).contains(&charges.read(ONE, START, 64)));
     ask(&mut charges, OTHER, 1);
     assert!(charges.rests(ONE, START).is_some(), "it has had 20 ms");
     assert_eq!(charges.rests(OTHER, START), None);
     for _ in 0..40 {
         charges.served(ONE, START, 5);
     }
-    assert!((50..=150).contains(&charges.read(ONE, 64)), "down slowly: what follows may be dear");
+    assert!((50..=150).contains(&charges.read(ONE, START, 64)), "down slowly: what follows may be dear");
     charges.served(ONE, START, 1_300);
-    assert_eq!(charges.read(ONE, 64), 1_300, "as it is at once");
+    assert_eq!(charges.read(ONE, START, 64), 1_300, "as it is at once");
     charges.served(ONE, START, 5);
-    assert!(charges.read(ONE, 64) > 1_200);
+    assert!(charges.read(ONE, START, 64) > 1_200);
 }
 
 #[test]
@@ -84,10 +84,10 @@ fn what_a_client_has_had_fades_and_what_is_never_answered_does_not_count_for_eve
     charges.fade(START.after(500_000));
     assert_eq!(charges.rests(ONE, START.after(500_000)), None, "half a second ago");
     ask(&mut charges, ONE, 100);
-    charges.read(OTHER, 64);
+    charges.read(OTHER, START, 64);
     assert!(charges.rests(ONE, START.after(500_000)).is_some(), "the other waits yet");
     charges.fade(START.after(5_000_000));
-    charges.read(OTHER, 64);
+    charges.read(OTHER, START, 64);
     ask(&mut charges, ONE, 100);
     assert_eq!(charges.rests(ONE, START.after(5_000_000)), None, "its request is forgotten");
 }
@@ -102,196 +102,135 @@ fn a_client_whose_messages_are_of_no_use_rests() {
     assert_eq!(charges.rests(OTHER, START), None);
 }
 
+fn frames(frames: u32, micros: u64) -> Executed {
+    Executed { frames, micros }
+}
+
 #[test]
 fn what_frames_take_to_be_executed_is_their_client_s_share() {
     let mut charges = ClientCharges::default();
     charges.contended(true);
     ask(&mut charges, ONE, 1);
     ask(&mut charges, OTHER, 1);
-    charges.executed(START, frame(ONE, 1, 10));
-    charges.executed(START, frame(OTHER, 1, 10));
+    charges.executed(ONE, START, frames(1, 10));
+    charges.executed(OTHER, START, frames(1, 10));
     assert_eq!(charges.rests(ONE, START), None, "what each frame takes is in its price");
-    (2..4).for_each(|number| charges.executed(START, frame(ONE, number, 1_900)));
+    charges.executed(ONE, START, frames(2, 4_000));
     assert!(charges.rests(ONE, START).is_some());
     assert_eq!(charges.rests(OTHER, START), None);
 }
 
-fn frame(client: ClientId, number: u64, micros: u64) -> Executed {
-    Executed { client, number, operations: 1, micros }
-}
-
-/// Has so many frames of a client executed, that were not taken here.
-fn execute(charges: &mut ClientCharges, client: ClientId, now: Time, count: u64, micros: u64) {
-    (1_000..1_000 + count).for_each(|number| charges.executed(now, frame(client, number, micros)));
-}
-
-/// How many of ten frames of a client a turn takes.
-fn taken(charges: &mut ClientCharges, client: ClientId, numbers: std::ops::Range<u64>) -> usize {
-    let mut take = |number: &u64| {
-        charges.rests(client, START).is_none() && charges.taken(client, *number, START) < u64::MAX
-    };
-    let count = numbers.take_while(&mut take).count();
-    charges.contended(false);
-    count
+#[test]
+fn what_frames_take_is_judged_by_those_before_them() {
+    let mut charges = ClientCharges::default();
+    assert_eq!(charges.taken(ONE), 0, "nothing is known of it");
+    charges.executed(ONE, START, frames(1, 8_000));
+    assert_eq!(charges.taken(ONE), 1_000, "one alone says little");
+    charges.executed(ONE, START, frames(8, 16_000));
+    assert_eq!(charges.taken(ONE), 2_000);
+    charges.executed(ONE, START, frames(4, 0));
+    assert_eq!(charges.taken(ONE), 1_000);
 }
 
 #[test]
-fn one_client_has_only_so_much_under_way_while_others_ask() {
+fn what_is_under_way_of_one_is_held_against_its_part_while_others_ask() {
     let mut charges = ClientCharges::default();
     charges.fade(START);
-    ask(&mut charges, ONE, 1);
-    execute(&mut charges, ONE, START, 100, 150);
-    assert_eq!(taken(&mut charges, ONE, 0..10), 10, "nobody else asks");
-    (0..10).for_each(|number| charges.executed(START, frame(ONE, number, 150)));
-    ask(&mut charges, OTHER, 1);
-    assert_eq!(taken(&mut charges, ONE, 10..20), 4, "of 0.15 ms each");
-    assert_eq!(taken(&mut charges, ONE, 14..20), 0, "nor in the next turn");
-    charges.executed(START, frame(ONE, 11, 150));
-    assert_eq!(taken(&mut charges, ONE, 14..20), 1, "one was executed");
-    charges.given_up(ONE, 10);
-    assert_eq!(taken(&mut charges, ONE, 15..20), 1, "one is none");
-    assert_eq!(taken(&mut charges, OTHER, 0..1), 1);
-    // What is never executed does not count for ever.
-    charges.fade(START.after(1_100_000));
-    ask(&mut charges, OTHER, 1);
-    assert_eq!(charges.rests(ONE, START.after(1_100_000)), None);
-}
-
-#[test]
-fn one_client_has_only_so_many_reads_taken_in_a_turn_while_others_ask() {
-    let mut charges = ClientCharges::default();
-    charges.fade(START);
-    ask(&mut charges, OTHER, 1);
-    let read = |charges: &mut ClientCharges| {
-        let count =
-            (0..10).take_while(|_| charges.rests(ONE, START).is_none() && charges.read(ONE, 64) > 0).count();
-        charges.contended(false);
+    let taken = |charges: &mut ClientCharges, now| {
+        let mut count = 0;
+        while count < 100 && charges.rests(ONE, now).is_none() {
+            charges.taken(ONE);
+            count += 1;
+        }
         count
     };
-    assert_eq!(
-        (read(&mut charges), read(&mut charges)),
-        (1, 1),
-        "of half a millisecond each, not known better"
-    );
-}
-
-#[test]
-fn who_delays_others_long_has_an_eighth_of_the_time_while_they_ask() {
-    let mut charges = ClientCharges::default();
-    charges.fade(START);
     ask(&mut charges, ONE, 1);
     ask(&mut charges, OTHER, 1);
-    execute(&mut charges, OTHER, START, 8, 100);
-    // To judge by one frame alone says little.
-    charges.executed(START, frame(ONE, 1, 1_000_000));
-    assert_eq!(charges.rests(ONE, START), None);
-    execute(&mut charges, ONE, START, 30, 5_000);
-    let until = (0..).find(|millis| charges.rests(ONE, START.after(millis * 1_000)).is_none());
-    assert!(
-        (760..=860).contains(&until.expect("it refills")),
-        "{until:?}: some 150 ms of which 50 are its own"
-    );
-    assert_eq!(charges.rests(OTHER, START), None);
-    charges.answered(OTHER, 0, true);
-    assert_eq!(charges.rests(ONE, START), None, "nobody else waits");
-}
-
-#[test]
-fn long_reads_count_and_short_ones_of_the_same_client_do_not() {
-    let mut charges = ClientCharges::default();
-    charges.fade(START);
-    ask(&mut charges, OTHER, 1);
-    charges.served(OTHER, START, 20);
-    charges.fade(START.after(5_000));
+    assert_eq!(taken(&mut charges, START), 11, "of which nothing is known: five milliseconds each, of fifty");
+    charges.executed(ONE, START, frames(11, 1_100));
+    assert_eq!(taken(&mut charges, START), 100, "they are short");
+    charges.executed(ONE, START, frames(100, 20_000));
+    // What is never executed fades.
+    assert_eq!(taken(&mut charges, START), 100);
+    charges.executed(ONE, START, frames(8, 20_000));
     let now = START.after(5_000);
-    (0..10).for_each(|_| charges.served(ONE, now, 5_000));
-    assert_eq!(charges.rests(ONE, now), None, "the burst is its own");
-    (0..10_000).for_each(|_| charges.served(ONE, now, 100));
-    assert_eq!(charges.rests(ONE, now), None);
-    charges.served(ONE, now, 5_000);
-    assert!(charges.rests(ONE, now).is_some());
+    charges.fade(now);
+    ask(&mut charges, OTHER, 1);
+    let before = taken(&mut charges, now);
+    for later in 1..400 {
+        charges.fade(now.after(later * 5_000));
+    }
+    let now = now.after(2_000_000);
+    charges.asked(OTHER, now, 64, true);
+    assert!(before < 20 && taken(&mut charges, now) > before, "{before}");
+}
+
+/// How long the first client rests that has owed a tenth of a second, in milliseconds, where so many ask all the time.
+fn rests_for(asking: u64) -> Option<u64> {
+    let mut charges = ClientCharges::default();
+    let mut owes = 0;
+    for millis in 0_u64.. {
+        let now = START.after(millis * 1_000);
+        (1..=asking).for_each(|client| charges.asked(ClientId(client), now, 64, true));
+        (2..=asking).for_each(|client| charges.answered(ClientId(client), 64, true));
+        charges.fade(now);
+        charges.contended(false);
+        if millis == 20 {
+            // Fifty of them are its own.
+            charges.executed(ONE, now, frames(10, 150_000));
+        }
+        match charges.rests(ONE, now) {
+            Some(_) if owes == 0 => owes = millis,
+            None if owes > 0 => return Some(millis - owes),
+            None if millis > 100 => return None,
+            Some(_) | None => {}
+        }
+    }
+    unreachable!("it pays what it owes")
 }
 
 #[test]
-fn where_the_one_in_the_middle_takes_as_long_nobody_rests_for_that() {
+fn while_others_ask_no_client_has_more_than_its_part_of_the_time() {
+    assert_eq!(rests_for(1), None, "alone it may take everything");
+    for (asking, micros) in [(2, 500_000), (4, 250_000), (8, 125_000), (16, 125_000)] {
+        let millis = rests_for(asking).expect("it has had more than its part");
+        let expected = 100_000_000 / micros;
+        assert!((expected - 10..expected + 10).contains(&millis), "{millis} ms where {asking} ask");
+    }
+}
+
+#[test]
+fn who_reads_asks_as_well_and_what_it_reads_is_in_its_part() {
     let mut charges = ClientCharges::default();
     charges.fade(START);
-    let mut now = START;
-    let mut work = |charges: &mut ClientCharges, rounds: u64, count: u64, takes: [u64; 3]| {
-        for _ in 0..rounds {
-            for (client, micros) in [ONE, OTHER, ClientId(3)].into_iter().zip(takes) {
-                ask(charges, client, 1);
-                charges.asked(client, now, 64, true);
-                execute(charges, client, now, count, micros);
-            }
-            now = now.after(100_000);
-            charges.fade(now);
-        }
-        charges.rests(ONE, now).is_some()
-    };
-    assert!(work(&mut charges, 1, 20, [10_000, 10_000, 100]), "who is in the middle is not known yet");
-    assert!(
-        !work(&mut charges, 60, 2, [10_000, 10_000, 100]),
-        "what was owed is paid, and two frames of ten are not"
-    );
-    assert!(!work(&mut charges, 1, 50, [10_000, 10_000, 100]));
-    assert!(work(&mut charges, 60, 50, [10_000, 100, 100]), "the one in the middle is a cheap one");
+    charges.executed(ONE, START, frames(10, 60_000));
+    charges.fade(START.after(5_000));
+    assert_eq!(charges.rests(ONE, START.after(5_000)), None, "nobody asks");
+    charges.read(OTHER, START.after(5_000), 64);
+    charges.fade(START.after(10_000));
+    charges.executed(ONE, START.after(10_000), frames(10, 60_000));
+    assert!(charges.rests(ONE, START.after(10_000)).is_some());
+    assert_eq!(charges.rests(OTHER, START.after(10_000)), None);
+    charges.read(ONE, START.after(10_000), 64);
+    charges.served(OTHER, START.after(10_000), 60_000);
+    charges.fade(START.after(15_000));
+    assert!(charges.rests(OTHER, START.after(15_000)).is_some());
+    // An hour in the middle of a read is nobody's.
+    charges.served(OTHER, START.after(15_000), 3_600_000_000);
+    charges.fade(START.after(1_500_000));
+    charges.read(ONE, START.after(1_500_000), 64);
+    charges.fade(START.after(1_505_000));
+    assert_eq!(charges.rests(OTHER, START.after(1_505_000)), None);
 }
 
 #[test]
-fn what_frames_take_is_told_once() {
+fn what_frames_take_adds_up_by_clients_until_it_is_asked_for() {
     let costs = ExecutionCosts::new();
-    for (client, number) in [(ONE, 1), (OTHER, 1), (ONE, 2)] {
+    for client in [ONE, OTHER, ONE] {
         costs.begins();
-        costs.executed(client, number, 7);
+        costs.executed(client);
     }
-    let mut told = Vec::new();
-    costs.take(|frame| told.push((frame.client, frame.number, frame.operations)));
-    costs.take(|_| panic!("it was told"));
-    assert_eq!(told, [(ONE, 1, 7), (OTHER, 1, 7), (ONE, 2, 7)]);
-}
-
-#[test]
-fn a_frame_of_many_operations_is_long_where_each_is_or_all_are_very() {
-    let mut charges = ClientCharges::default();
-    charges.fade(START);
-    ask(&mut charges, ONE, 1);
-    ask(&mut charges, OTHER, 1);
-    let mut now = START;
-    let mut rests = |charges: &mut ClientCharges, operations, micros| {
-        for _ in 0..100 {
-            charges.executed(now, Executed { client: OTHER, number: 1, operations: 1, micros: 10 });
-            charges.executed(now, Executed { client: ONE, number: 1, operations, micros });
-        }
-        now = now.after(5_000);
-        charges.fade(now);
-        let rests = charges.rests(ONE, now).is_some();
-        now = now.after(1_000_000_000);
-        charges.fade(now);
-        for client in [ONE, OTHER] {
-            charges.asked(client, now, 64, true);
-            charges.executed(now, Executed { client, number: 1, operations: 1, micros: 10 });
-        }
-        now = now.after(5_000);
-        charges.fade(now);
-        rests
-    };
-    rests(&mut charges, 1, 10);
-    assert!(!rests(&mut charges, 100, 3_000), "what a hundred asked for, each of whom takes little");
-    assert!(rests(&mut charges, 3, 3_000));
-    assert!(rests(&mut charges, 100, 6_000), "a client may put into a frame what it likes");
-}
-
-#[test]
-fn where_agreement_takes_long_more_is_under_way() {
-    let mut charges = ClientCharges::default();
-    charges.fade(START);
-    for number in 0..1_000 {
-        charges.taken(ONE, number, START);
-        charges.executed(START.after(40_000), frame(ONE, number, 100));
-    }
-    ask(&mut charges, ONE, 1);
-    ask(&mut charges, OTHER, 1);
-    let count = taken(&mut charges, ONE, 0..100);
-    assert!((45..=55).contains(&count), "{count} of a tenth of a millisecond each: an eighth of forty");
+    let counts: Vec<_> = costs.take().into_iter().map(|(client, all)| (client, all.frames)).collect();
+    assert_eq!(counts, [(ONE, 2), (OTHER, 1)]);
+    assert!(costs.take().is_empty());
 }
