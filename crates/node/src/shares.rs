@@ -43,9 +43,9 @@ const SECOND: u64 = 1_000_000;
 const PART_BURST: u64 = 50_000;
 /// The deepest debt of it.
 const PART_DEBT: u64 = 1_000_000;
-/// What is under way fades by one of so many parts between two fadings: within a third of a second, as what is never executed
-/// must not count for ever.
-const UNDER_WAY_FADES: u64 = 64;
+/// What is under way fades by one of so many parts of it between two fadings: within a third of a second, as what is never
+/// executed must not count for ever.
+const UNDER_WAY_PARTS: u64 = 64;
 /// How long a client counts as asking after its last request or read: one that goes on when it has its results asks again.
 const ASKED_LATELY: u64 = 50_000;
 
@@ -72,7 +72,7 @@ struct Share {
     frames_take: u64,
     /// Whether any was executed.
     known: bool,
-    /// Microseconds for which what is under way of it may be executed. What is executed that was not taken here counts against it
+    /// Frames of it that are under way, each in [`UNDER_WAY_PARTS`]. What is executed that was not taken here counts against them
     /// and what never is fades, so it is not exact; it holds back what is long before that is charged.
     under_way: u64,
     /// Whether it was one of those that ask at the last fading.
@@ -102,9 +102,10 @@ impl Share {
         }
     }
 
-    /// What one of its frames counts as while it is under way.
-    fn each(&self) -> u64 {
-        if self.known { self.frames_take } else { UNKNOWN_FRAME }
+    /// For how many microseconds what is under way of it is executed, to judge by what was before.
+    fn comes(&self) -> u64 {
+        let each = if self.known { self.frames_take } else { UNKNOWN_FRAME };
+        self.under_way * each / UNDER_WAY_PARTS
     }
 }
 
@@ -159,7 +160,7 @@ impl ClientCharges {
     /// before it.
     pub(crate) fn taken(&mut self, client: ClientId) -> u64 {
         let share = self.share(client);
-        share.under_way += share.each();
+        share.under_way += UNDER_WAY_PARTS;
         share.frames_take
     }
 
@@ -169,7 +170,7 @@ impl ClientCharges {
         self.add(client, micros.saturating_sub(count * EXECUTION));
         let share = self.share(client);
         share.part.charge(now, micros);
-        share.under_way = share.under_way.saturating_sub(count * share.each());
+        share.under_way = share.under_way.saturating_sub(count * UNDER_WAY_PARTS);
         share.known = true;
         let weight = count.min(JUDGED);
         share.frames_take = (share.frames_take * (JUDGED - weight) + micros / count * weight) / JUDGED;
@@ -185,9 +186,10 @@ impl ClientCharges {
 
     /// A read, or an answer that was wanted again, took so many microseconds, whatever was sent of it.
     pub(crate) fn served(&mut self, client: ClientId, now: Time, micros: u64) {
+        let micros = micros.min(LONGEST);
         self.add(client, micros.saturating_sub(READ));
         let share = self.share(client);
-        share.part.charge(now, micros.min(LONGEST));
+        share.part.charge(now, micros);
         // Up at once and down slowly: who mixes dear reads with cheap ones must not have them taken for cheap ones.
         share.reads_take = micros.max(share.reads_take - share.reads_take.div_ceil(16));
     }
@@ -215,7 +217,9 @@ impl ClientCharges {
         }
         let waiting = self.waiting - u64::from(share.waiting > 0);
         let asking = self.asking - u64::from(share.asking);
-        if asking.max(waiting) > 0 && share.part.lacks(now, share.under_way) {
+        if asking.max(waiting) > 0 && share.part.lacks(now, share.comes()) {
+            // It waits, so it asks.
+            share.heard = now;
             return Some(now.after(REST));
         }
         let others = self.active.saturating_sub(u64::from(share.had > 0));
@@ -232,7 +236,7 @@ impl ClientCharges {
         if rounds == 0 {
             return;
         }
-        self.faded = now;
+        let before = std::mem::replace(&mut self.faded, now);
         let part = SECOND.checked_div(self.asking).map_or(SECOND, |part| part.max(LEAST_PART));
         (self.had, self.active, self.waiting, self.asking) = (0, 0, 0, 0);
         self.clients.retain(|_, share| {
@@ -245,14 +249,15 @@ impl ClientCharges {
             share.useless.refill(now);
             share.part.refill_from_now_at(now, part);
             for _ in 0..rounds.min(1_024) {
-                share.under_way -= share.under_way.div_ceil(UNDER_WAY_FADES);
+                share.under_way -= share.under_way.div_ceil(UNDER_WAY_PARTS);
             }
-            share.asking = now.0.saturating_sub(share.heard.0) <= ASKED_LATELY;
+            // A turn may have been longer than that: who asked in it asks.
+            share.asking = before.0.saturating_sub(share.heard.0) <= ASKED_LATELY && share.heard != Time(0);
             self.had += share.had;
             self.active += u64::from(share.had > 0);
             self.waiting += u64::from(share.waiting > 0);
             self.asking += u64::from(share.asking);
-            let idle = share.had == 0 && share.waiting == 0 && !share.asking;
+            let idle = share.had == 0 && share.waiting == 0 && share.under_way == 0 && !share.asking;
             !idle || !share.useless.is_full() || !share.part.is_full()
         });
     }

@@ -1,5 +1,6 @@
 use crate::execution_costs::{Executed, ExecutionCosts};
 use crate::shares::ClientCharges;
+use std::time::{Duration, Instant};
 use troth_core::Meter;
 use troth_types::{ClientId, Time};
 
@@ -150,19 +151,19 @@ fn what_is_under_way_of_one_is_held_against_its_part_while_others_ask() {
     charges.executed(ONE, START, frames(11, 1_100));
     assert_eq!(taken(&mut charges, START), 100, "they are short");
     charges.executed(ONE, START, frames(100, 20_000));
-    // What is never executed fades.
     assert_eq!(taken(&mut charges, START), 100);
+    // What is never executed fades.
     charges.executed(ONE, START, frames(8, 20_000));
-    let now = START.after(5_000);
-    charges.fade(now);
-    ask(&mut charges, OTHER, 1);
-    let before = taken(&mut charges, now);
-    for later in 1..400 {
-        charges.fade(now.after(later * 5_000));
+    let mut counts = Vec::new();
+    for later in 0..200 {
+        let now = START.after(later * 5_000);
+        charges.asked(OTHER, now, 64, true);
+        charges.asked(ONE, now, 64, true);
+        charges.fade(now);
+        counts.push(taken(&mut charges, now));
     }
-    let now = now.after(2_000_000);
-    charges.asked(OTHER, now, 64, true);
-    assert!(before < 20 && taken(&mut charges, now) > before, "{before}");
+    assert_eq!(counts[0], 0, "92 of 2.5 ms each are under way");
+    assert!(counts.iter().any(|count| *count > 0), "230 ms do not fit into fifty for ever");
 }
 
 /// How long the first client rests that has owed a tenth of a second, in milliseconds, where so many ask all the time.
@@ -171,7 +172,9 @@ fn rests_for(asking: u64) -> Option<u64> {
     let mut owes = 0;
     for millis in 0_u64.. {
         let now = START.after(millis * 1_000);
-        (1..=asking).for_each(|client| charges.asked(ClientId(client), now, 64, true));
+        // A lane that rests is not read from.
+        let first = if owes > 0 { 2 } else { 1 };
+        (first..=asking).for_each(|client| charges.asked(ClientId(client), now, 64, true));
         (2..=asking).for_each(|client| charges.answered(ClientId(client), 64, true));
         charges.fade(now);
         charges.contended(false);
@@ -228,9 +231,29 @@ fn what_frames_take_adds_up_by_clients_until_it_is_asked_for() {
     let costs = ExecutionCosts::new();
     for client in [ONE, OTHER, ONE] {
         costs.begins();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(1) {}
         costs.executed(client);
     }
-    let counts: Vec<_> = costs.take().into_iter().map(|(client, all)| (client, all.frames)).collect();
+    let all = costs.take();
+    let counts: Vec<_> = all.iter().map(|(client, all)| (*client, all.frames)).collect();
     assert_eq!(counts, [(ONE, 2), (OTHER, 1)]);
+    assert!(all[&ONE].micros >= 2_000 && all[&OTHER].micros >= 1_000, "{all:?}");
     assert!(costs.take().is_empty());
+}
+
+#[test]
+fn who_asked_before_a_long_turn_asks() {
+    let mut charges = ClientCharges::default();
+    charges.fade(START);
+    let turn = START.after(5_000);
+    charges.fade(turn);
+    charges.read(OTHER, turn, 64);
+    charges.executed(ONE, turn, frames(10, 500_000));
+    let next = turn.after(200_000);
+    charges.fade(next);
+    assert!(
+        charges.rests(ONE, next).is_some(),
+        "the turn took a fifth of a second, and the other had no time to ask again"
+    );
 }
