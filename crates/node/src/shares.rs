@@ -35,9 +35,9 @@ const JUDGED: u64 = 8;
 
 /// What a frame counts as while it is under way of a client of which nothing is known: no more than ten are while others ask.
 const UNKNOWN_FRAME: u64 = 5_000;
-/// Microseconds per second for which a client has its frames executed and its reads answered while others ask, lasting: an
-/// eighth, and where fewer ask than eight its part of all.
-const LEAST_PART: u64 = SECOND / 8;
+/// Microseconds per second for which a client has its frames executed and its reads answered while others ask, lasting: its
+/// part of all, where more than sixteen ask a sixteenth.
+const LEAST_PART: u64 = SECOND / 16;
 const SECOND: u64 = 1_000_000;
 /// The same at once.
 const PART_BURST: u64 = 50_000;
