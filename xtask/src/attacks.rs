@@ -60,17 +60,27 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     for (name, default) in [("--connections", 16), ("--outstanding", 1000), ("--rate", 50_000_000)] {
         number(name, default)?;
     }
+    let mut name = "attacks".to_string();
     if let Some(protocol) = arguments.all("--protocol").pop() {
+        if protocol != "minbft" {
+            name = format!("{name}-{protocol}");
+        }
         words.extend(["--protocol".to_string(), protocol]);
     }
     let kinds = arguments.all("--kind").join(",");
     if !kinds.is_empty() {
         words.extend(["--kind".to_string(), kinds]);
     }
+    let whole = kinds.is_empty();
     // Nine attacks at most, each with as many runs without one; a group takes seconds to start and to end.
     let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(18)));
 
     // Alone, or a `troth` that serves would be built with attackers beside it.
     let built = ["--package", "troth-bench", "--features", "adversaries"];
-    bench::heard(words, &built, limit.saturating_add(OVERHEAD))
+    let report = bench::heard(words, &built, limit.saturating_add(OVERHEAD))?;
+    // A part says nothing of the whole.
+    if whole {
+        bench::keep(&report, &name)?;
+    }
+    Ok(report)
 }

@@ -151,8 +151,9 @@ fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String>
     if let Some(service) = service {
         words.extend(["--service".to_string(), service.to_string()]);
     }
-    // Six cells of at most three variants; a thousand clients take their time to connect.
-    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(rounds).saturating_mul(18))
+    // Six cells of at most three variants, a round more that is not counted; a thousand clients take their time to connect.
+    let all = rounds.saturating_add(1).saturating_mul(18);
+    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(all))
         + OVERHEAD * 6;
     let report = heard(words, &HONEST, limit)?;
     let name = format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default());
@@ -219,7 +220,10 @@ fn large(arguments: &Arguments) -> Result<Report, String> {
     let words = ["large", "--json", "--keys", &keys.to_string(), "--seconds", &seconds.to_string()];
     let limit = Duration::from_secs(seconds.saturating_add(1800));
     let report = heard(words.map(str::to_string).into(), &HONEST, limit)?;
-    keep(&report, "large")?;
+    // A smaller one says nothing of it.
+    if keys >= 10_000_000 {
+        keep(&report, "large")?;
+    }
     Ok(report)
 }
 

@@ -240,7 +240,9 @@ fn show(claim: &Claim, place: &Path, here: bool) -> Result<Shown, String> {
     let short = short(claim, result.as_ref());
     let ok = ran.ending == Ending::Exit(claim.exit) && short.is_empty();
     let lines = || ran.stdout.iter().rev().map(|line| line.trim()).filter(|line| !line.is_empty());
-    let wanted = claim.shows.as_ref().and_then(|part| lines().find(|line| line.contains(part)));
+    // The object has the line for people in it, and is not for the page.
+    let mut spoken = lines().filter(|line| !line.starts_with('{'));
+    let wanted = claim.shows.as_ref().and_then(|part| spoken.find(|line| line.contains(part)));
     let said = match wanted {
         Some(line) => line,
         // The line before the object is the one for people.

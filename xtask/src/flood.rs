@@ -51,15 +51,22 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         Ok(number)
     };
     let seconds = number("--seconds", 60)?;
+    let mut whole = seconds >= 60;
     for (name, default) in [("--connections", 16), ("--idle", 5000), ("--times", 10)] {
         number(name, default)?;
     }
     for name in ["--kind", "--durability", "--protocol"] {
         let given = arguments.all(name).join(",");
         if !given.is_empty() {
+            whole = false;
             words.extend([name.to_string(), given]);
         }
     }
     let limit = Duration::from_secs(seconds.saturating_mul(6)).saturating_add(OVERHEAD);
-    bench::heard(words, &bench::HONEST, limit)
+    let report = bench::heard(words, &bench::HONEST, limit)?;
+    // A part says nothing of the whole.
+    if whole {
+        bench::keep(&report, "flood")?;
+    }
+    Ok(report)
 }

@@ -31,8 +31,8 @@ pub fn run(arguments: &Arguments) -> Result<Report, String> {
     for (name, path) in [("--etcd", etcd), ("--zookeeper", zookeeper)] {
         words.extend([name.to_string(), path.to_string_lossy().into_owned()]);
     }
-    // Two cells of four variants, and a round more that is not counted.
-    let rounds = seconds.saturating_add(2).saturating_mul(rounds.saturating_add(1)).saturating_mul(8);
+    // Two cells of five variants, and a round more that is not counted.
+    let rounds = seconds.saturating_add(2).saturating_mul(rounds.saturating_add(1)).saturating_mul(10);
     let report = heard(words, &HONEST, Duration::from_secs(rounds).saturating_add(OVERHEAD))?;
     keep(&report, "peers")?;
     Ok(report)

@@ -35,6 +35,8 @@ pub(crate) trait Caller {
     fn on_message(&mut self, now: Time, from: usize, message: ToClient);
     /// Lets time pass.
     fn on_time(&mut self, now: Time);
+    /// When time has it do something, unless something comes before.
+    fn next_wake(&self) -> Option<Time>;
     /// Says what it wants now.
     fn poll(&mut self, wants: &mut Wants);
 }
@@ -155,6 +157,10 @@ impl Caller for Replicated {
         self.core.on_timer(now);
     }
 
+    fn next_wake(&self) -> Option<Time> {
+        self.core.next_wake()
+    }
+
     fn poll(&mut self, wants: &mut Wants) {
         while let Some(output) = self.core.poll() {
             match output {
@@ -256,6 +262,10 @@ impl Caller for Plain {
     }
 
     fn on_time(&mut self, _now: Time) {}
+
+    fn next_wake(&self) -> Option<Time> {
+        None
+    }
 
     fn poll(&mut self, wants: &mut Wants) {
         wants.done.append(&mut self.done);

@@ -2,18 +2,17 @@
 //! executor, which executes a frame as soon as it is checked and answers itself.
 //!
 //! It is built lean on purpose, without the replicas' machine and lanes, and seals no checkpoints:
-//! what it leaves out counts as the price of replication. With durability `always` it writes the frames of a
-//! turn into a file that was filled before, and syncs them once before it answers.
+//! what it leaves out counts as the price of replication. With durability `always` it writes frames into a file that was
+//! filled before, and answers what is synced. While one sync runs it checks and executes what comes next, for which there
+//! is one sync together; where it has a single client, which has nothing to say meanwhile, it syncs itself.
 
 use crate::Failure;
 use crate::cli::Server;
+use crate::direct_log::Log;
 use crate::hub::{Hub, RETRY, flush};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,44 +42,14 @@ struct Direct<A> {
     frames: FrameVerifier,
     executor: Executor<A>,
     log: Option<Log>,
+    /// Answers to what the sync that is under way covers.
+    covered: Vec<ToClient>,
+    /// Those to what comes with the next one.
+    held: Vec<ToClient>,
     links: Vec<Link>,
     by_client: BTreeMap<ClientId, usize>,
     dirty: Vec<usize>,
     counters: Counters,
-}
-
-/// Bytes of the log, which begins again at its start when it is full: as much as is needed to restart from is not
-/// what is measured.
-const LOG: usize = 64 << 20;
-
-/// What is durable before it is answered.
-struct Log {
-    file: File,
-    at: usize,
-    turn: Vec<u8>,
-}
-
-impl Log {
-    fn new(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        let zeros = vec![0; 1 << 20];
-        for part in 0..LOG / zeros.len() {
-            file.write_all_at(&zeros, (part * zeros.len()) as u64)?;
-        }
-        file.sync_all()?;
-        Ok(Self { file, at: 0, turn: Vec::new() })
-    }
-
-    /// Writes what the turn appended, and syncs it.
-    fn sync(&mut self) -> std::io::Result<()> {
-        if self.at + self.turn.len() > LOG {
-            self.at = 0;
-        }
-        self.file.write_all_at(&self.turn, self.at as u64)?;
-        self.at += self.turn.len();
-        self.turn.clear();
-        self.file.sync_data()
-    }
 }
 
 /// Serves until standard input ends.
@@ -124,6 +93,8 @@ fn serve<A: Application + 'static>(
             frames: FrameVerifier::new(cluster.directory(), Arc::new(Ed25519), cluster.limits),
             executor: Executor::new(service, cluster.limits),
             log,
+            covered: Vec::new(),
+            held: Vec::new(),
             links: Vec::new(),
             by_client: BTreeMap::new(),
             dirty: Vec::new(),
@@ -188,9 +159,17 @@ async fn tell<A: Application + 'static>(direct: Rc<RefCell<Direct<A>>>, hub: Rc<
 async fn turns<A: Application>(direct: &RefCell<Direct<A>>, hub: &Hub) -> Result<(), Failure> {
     let mut arrived = Vec::new();
     let mut behind = false;
+    let synced = direct.borrow().log.as_ref().map(Log::woken);
     loop {
+        let synced = async {
+            match &synced {
+                Some(synced) => synced.notified().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = hub.woken() => {}
+            () = synced => {}
             () = tokio::time::sleep(RETRY), if behind => {}
         }
         // Whoever has bytes to read reads them now, so that one turn takes them together.
@@ -198,9 +177,12 @@ async fn turns<A: Application>(direct: &RefCell<Direct<A>>, hub: &Hub) -> Result
         hub.swap(&mut arrived);
         let mut direct = direct.borrow_mut();
         for some in arrived.chunks(CHECKS) {
-            direct.turn(some)?;
+            direct.turn(some);
+            direct.go_on_syncing()?;
             direct.flush();
         }
+        direct.go_on_syncing()?;
+        direct.flush();
         behind = !direct.dirty.is_empty();
         arrived.clear();
     }
@@ -208,7 +190,7 @@ async fn turns<A: Application>(direct: &RefCell<Direct<A>>, hub: &Hub) -> Result
 
 impl<A: Application> Direct<A> {
     /// Checks what came, executes it as one batch and queues the answers.
-    fn turn(&mut self, arrived: &[(usize, Bytes)]) -> Result<(), Failure> {
+    fn turn(&mut self, arrived: &[(usize, Bytes)]) {
         self.counters.turns += 1;
         let mut asked: Vec<Arc<Frame>> = Vec::with_capacity(arrived.len());
         for (connection, bytes) in arrived {
@@ -230,31 +212,62 @@ impl<A: Application> Direct<A> {
             self.counters.frames_verified += 1;
             match self.executor.lookup(frame.client(), frame.number()) {
                 Lookup::New => frames.push(frame),
-                Lookup::Executed(reply) => self.answer(&ToClient::Reply(*reply)),
+                Lookup::Executed(reply) => self.answer(ToClient::Reply(*reply)),
                 Lookup::ResultGone(_) | Lookup::TooOld => {}
             }
         }
         if frames.is_empty() {
-            return Ok(());
+            return;
         }
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = Time(u64::try_from(wall.as_micros()).unwrap_or(u64::MAX));
         let seq = self.executor.executed().next();
         if let Some(log) = &mut self.log {
             for frame in &frames {
-                log.turn.extend_from_slice(&frame.to_wire());
+                log.append(&frame.to_wire());
             }
-            log.sync()?;
-            self.counters.syncs += 1;
         }
         let outcome = self.executor.execute(&Ordered { seq, time, seed: Digest::ZERO, frames });
         for reply in outcome.replies {
-            self.answer(&ToClient::Reply(reply));
+            self.answer(ToClient::Reply(reply));
+        }
+    }
+
+    /// Answers what is synced, and has the next synced.
+    fn go_on_syncing(&mut self) -> Result<(), Failure> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if log.is_syncing() && log.is_done()? {
+            for answer in std::mem::take(&mut self.covered) {
+                self.send(&answer);
+            }
+        }
+        let Some(log) = self.log.as_mut().filter(|log| !log.is_syncing() && log.has_more()) else {
+            return Ok(());
+        };
+        self.counters.syncs += 1;
+        let held = std::mem::take(&mut self.held);
+        if self.links.len() == 1 {
+            log.sync_now()?;
+            for answer in held {
+                self.send(&answer);
+            }
+        } else {
+            log.begin();
+            self.covered = held;
         }
         Ok(())
     }
 
-    fn answer(&mut self, message: &ToClient) {
+    /// Answers when what the answer rests on is durable.
+    fn answer(&mut self, message: ToClient) {
+        // What is answered again was executed before what is appended now, at the latest.
+        match &self.log {
+            Some(log) if log.has_more() || log.is_syncing() => self.held.push(message),
+            _ => self.send(&message),
+        }
+    }
+
+    fn send(&mut self, message: &ToClient) {
         let ToClient::Reply(reply) = message else { return };
         let Some(number) = self.by_client.get(&reply.client) else { return };
         let link = &mut self.links[*number];

@@ -267,11 +267,12 @@ async fn measure(plan: &LargePlan) -> Result<bool, Failure> {
         at(0.999),
         at(1.0)
     );
-    let memory = resident as f64 / raw as f64;
+    // The most that it ever was, filling and snapshots with it: that is what a machine must have.
+    let memory = highest as f64 / raw as f64;
     println!(
-        "memory {:.2} GB, {memory:.2} times the raw data ({:.2} at most so far)",
-        resident as f64 / 1e9,
-        highest as f64 / raw as f64
+        "memory at most {:.2} GB so far, {memory:.2} times the raw data ({:.2} now)",
+        highest as f64 / 1e9,
+        resident as f64 / raw as f64
     );
 
     let stopping = Instant::now();
@@ -318,10 +319,11 @@ async fn measure(plan: &LargePlan) -> Result<bool, Failure> {
     let verdict =
         if missed.is_empty() { "holds".to_owned() } else { format!("does not hold: {}", missed.join(", ")) };
     let summary = format!(
-        "{} keys: longest turn {:.1} ms (at most 10), memory {memory:.2} (at most 3), restart {restart:.1} s (at most 60), \
+        "{} keys: longest turn without waits for the component's disk {:.1} ms (at most 10; one client alone waited at most {:.0} ms), memory {memory:.2} (at most 3), restart {restart:.1} s (at most 60), \
          1 % changed moved {:.2} % (at most 3): the claim {verdict}",
         plan.keys,
         longest as f64 / 1e3,
+        at(1.0) / 1e3,
         share * 100.0
     );
     println!("{summary}");

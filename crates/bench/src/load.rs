@@ -225,10 +225,13 @@ impl<C: Caller> Load<C> {
             if now.duration_since(ticked) >= TICK {
                 ticked = now;
                 let time = self.time(now);
-                active.clear();
                 for (index, client) in self.clients.iter_mut().enumerate() {
-                    client.caller.on_time(time);
-                    active.push(index);
+                    // What a client does at a time, it does in `serve`.
+                    if client.caller.next_wake().is_some_and(|wake| wake <= time)
+                        && !std::mem::replace(&mut client.listed, true)
+                    {
+                        active.push(index);
+                    }
                 }
             }
         }
@@ -252,7 +255,7 @@ impl<C: Caller> Load<C> {
                 if let Err(why) = client.writers[server].queue(&bytes)
                     && self.spared != Some(server)
                 {
-                    return Err(why.into());
+                    return Err(format!("client {index}, server {server}: {why}").into());
                 }
                 client.dirty[server] = true;
             }
@@ -274,7 +277,8 @@ impl<C: Caller> Load<C> {
                 let before = writer.counters();
                 *dirty = match flush(writer) {
                     Err(_) if self.spared == Some(server) => false,
-                    flushed => flushed?,
+                    Err(why) => return Err(format!("client {index}, server {server}: {why}").into()),
+                    Ok(more) => more,
                 };
                 let after = writer.counters();
                 self.bytes_out += after.bytes - before.bytes;

@@ -33,6 +33,7 @@ mod caller;
 mod cli;
 mod cost;
 mod direct;
+mod direct_log;
 mod durable;
 mod flood;
 mod hub;

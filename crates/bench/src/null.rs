@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::caller::{Belief, Caller, Plain, Replicated};
 use crate::cli::Plan;
 use crate::load::{Controls, Load};
-use crate::marks::Mark;
+use crate::marks::{Mark, ask};
 use crate::processes::{Scratch, Server};
 use crate::protocol::Agreed;
 use crate::report::{Round, report};
@@ -136,6 +136,22 @@ pub(crate) fn authenticators(cluster: &Cluster, secret: &ClientSecret) -> Option
     Some(Authenticators::new(keys))
 }
 
+/// Why a round failed, with what each server says of itself.
+async fn blamed(why: Failure, servers: &[Server]) -> Failure {
+    let mut all = why.to_string();
+    for (number, server) in servers.iter().enumerate() {
+        let state = match ask(&server.http).await {
+            Ok(said) => format!("{} clients, view {}, executed {}", said.clients, said.view, said.executed),
+            Err(why) => format!("does not answer: {why}"),
+        };
+        let said = server.said();
+        let lines: Vec<&str> = said.lines().collect();
+        let last = lines[lines.len().saturating_sub(5)..].join("\n    ");
+        all += &format!("\n  server {number}: {state}\n    {last}");
+    }
+    all.into()
+}
+
 /// One warm-up and one measurement of so many seconds.
 pub(crate) async fn round<C: Caller>(
     load: &mut Load<C>,
@@ -157,9 +173,16 @@ pub(crate) async fn round<C: Caller>(
     };
     let limit = WARM_UP + Duration::from_secs(seconds) + DRAIN;
     let both = async { tokio::try_join!(load.run(&controls), watch) };
-    let ((), (before, after, calls)) = tokio::time::timeout(limit, both)
-        .await
-        .map_err(|_| "requests of a round have no outcome; the servers are stuck or far too slow")??;
+    let done = tokio::time::timeout(limit, both).await.unwrap_or_else(|_| {
+        Err("requests of a round have no outcome; the servers are stuck or far too slow".into())
+    });
+    let ((), (before, after, calls)) = match done {
+        Ok(done) => done,
+        Err(why) => return Err(blamed(why, servers).await),
+    };
+    if after.progress.done == before.progress.done {
+        return Err(blamed("nothing was done in a round".into(), servers).await);
+    }
     let mut round = Round::new(&before, &after, &controls.latencies.borrow());
     round.system_calls = calls;
     Ok(round)

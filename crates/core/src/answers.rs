@@ -116,6 +116,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
+    /// Bytes of the results that are kept of a frame, if it was executed.
+    pub fn kept_bytes(&self, client: ClientId, number: u64) -> usize {
+        self.execution.kept_bytes(client, number)
+    }
+
     fn is_final(&self, seq: Seq) -> bool {
         seq <= self.execution.committed()
     }

@@ -113,6 +113,13 @@ pub trait Execution: Clone + Debug {
     fn is_new(&self, client: ClientId, number: u64) -> bool {
         self.lookup(client, number) == Lookup::New
     }
+    /// Bytes of the results that are kept of an executed frame: what it takes to send or to hash them again.
+    fn kept_bytes(&self, client: ClientId, number: u64) -> usize {
+        match self.lookup(client, number) {
+            Lookup::Executed(reply) => reply.body.size(),
+            Lookup::New | Lookup::ResultGone(_) | Lookup::TooOld => 0,
+        }
+    }
     /// Executes the next batch; `ordered.seq` must be `executed() + 1`.
     fn execute(&mut self, ordered: &Ordered) -> Outcome;
     /// The same for a batch that may be undone; only tentative ones follow it until it is committed or undone.

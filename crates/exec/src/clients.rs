@@ -194,6 +194,12 @@ pub(crate) fn is_new(map: &MerkleMap, limits: &Limits, client: ClientId, number:
     number > written(map, limits, client, number).as_ref().map_or(0, number_of)
 }
 
+/// Bytes of the results that are kept of a frame, without reading them.
+pub(crate) fn kept_bytes(map: &MerkleMap, limits: &Limits, client: ClientId, number: u64) -> usize {
+    let slot = written(map, limits, client, number).filter(|slot| number_of(slot) == number);
+    slot.map_or(0, |slot| slot.len().saturating_sub(RESULTS_AT))
+}
+
 /// Stores an executed frame's reply in its slot and in the budget of `record`, which the caller
 /// writes back.
 pub(crate) fn store(map: &mut MerkleMap, limits: &Limits, record: &mut Record, reply: &Reply) {

@@ -326,6 +326,10 @@ impl<A: Application> Execution for Executor<A> {
         clients::is_new(&self.map, &self.limits, client, number)
     }
 
+    fn kept_bytes(&self, client: ClientId, number: u64) -> usize {
+        clients::kept_bytes(&self.map, &self.limits, client, number)
+    }
+
     fn execute(&mut self, ordered: &Ordered) -> Outcome {
         assert!(self.tentative.is_empty(), "nothing final follows what is tentative");
         self.run(ordered)

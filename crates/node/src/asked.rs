@@ -1,5 +1,6 @@
 //! What clients asked and the machine has not been given yet, and how much of it a turn serves.
 
+use crate::charges::BYTES_PER_MICRO;
 use crate::engine::{Engine, Stopped};
 use troth_core::{Agreement, Env, Execution, Input, Repeated, Request};
 use troth_types::{Read, Wish};
@@ -11,10 +12,15 @@ const ANSWER_BYTES: usize = 1 << 20;
 /// where only the digest of a large result is sent.
 pub(crate) const CLIENT_MICROS: u64 = 10_000;
 
+/// Bytes of kept results from which on a frame that was executed, and is asked for again, is answered by itself.
+pub(crate) const MUCH: usize = 4 << 10;
+
 /// A checked message of a client.
 pub(crate) enum Asked {
     /// A frame to be ordered.
     Request(Request),
+    /// A frame that is held and executed, and whose results are many bytes.
+    Again(Request),
     /// A frame that is executed.
     Repeated(Repeated),
     /// A read.
@@ -25,7 +31,7 @@ impl Asked {
     fn request(self) -> Option<Request> {
         match self {
             Self::Request(request) => Some(request),
-            Self::Repeated(_) | Self::Read(_) => None,
+            Self::Again(_) | Self::Repeated(_) | Self::Read(_) => None,
         }
     }
 }
@@ -36,22 +42,31 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         !self.asked.is_empty()
     }
 
+    /// Whether they wait for the disk or the component, and the next turn could do nothing for them.
+    pub(crate) fn asked_in_vain(&self) -> bool {
+        self.has_asked() && self.is_crowded()
+    }
+
     /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not
     /// wait for the work that a few clients can cause. At least one message has its turn.
     pub(crate) fn serve_clients(&mut self, env: Env) -> Result<(), Stopped> {
         // What the turn has left to do is nobody's question.
         self.commands()?;
         let began = self.clock.now();
-        let mut before = began;
-        while let Some(asked) = self.asked.pop_front() {
+        let (mut before, mut answers) = (began, 0);
+        while !self.is_crowded()
+            && let Some(asked) = self.asked.pop_front()
+        {
             // A frame is charged when it comes. What a read takes is known afterwards: it may look at much and show little.
             let serves = match &asked {
                 Asked::Read(read) => Some(read.client),
+                Asked::Again(request) => Some(request.frame.client()),
                 Asked::Repeated(repeated) => Some(repeated.client),
                 Asked::Request(_) => None,
             };
             let input = match asked {
                 Asked::Read(read) => Input::Read(read),
+                Asked::Again(request) => Input::Requests(vec![request]),
                 Asked::Repeated(repeated) => Input::Repeated(repeated),
                 // First requests are answered when they have been ordered, and are ordered together where they
                 // stay together; one that asks for everything is answered at once where it can be.
@@ -67,16 +82,22 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     Input::Requests(requests)
                 }
             };
+            let (waited, sent) = (self.host.backlog_bytes(), self.answered_bytes);
             self.input(env, input);
             self.commands()?;
             let now = self.clock.now();
             if let Some(client) = serves {
-                self.client_charges.get_mut().served(client, now, now.0.saturating_sub(before.0));
+                // What waits behind the disk is encoded and sent later, all of it at once.
+                let waits = self.host.backlog_bytes().saturating_sub(waited);
+                let answer = waits + (self.answered_bytes - sent);
+                answers += answer;
+                let took = now.0.saturating_sub(before.0).max(waits as u64 / BYTES_PER_MICRO);
+                self.client_charges.get_mut().served(client, now, took);
             }
             before = now;
             let spent = now.0.saturating_sub(began.0);
-            // What waits behind the disk is not among the answers yet.
-            if self.answered_bytes >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
+            let sent = self.answered_bytes.max(answers);
+            if sent >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
                 break;
             }
         }

@@ -143,6 +143,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         execution_costs,
         fetches: Fetches::new(group.n()),
         fetched_bytes: 0,
+        shown_bytes: 0,
         answered_bytes: 0,
         longest_turn: Longest::default(),
         waited: 0,

@@ -38,6 +38,8 @@ const STALL_MICROS: u64 = 20_000;
 const BACKLOG: usize = 8_192;
 /// Bytes of the same, about.
 pub(crate) const BACKLOG_BYTES: usize = 64 << 20;
+/// Bytes of it beyond which nobody is answered.
+pub(crate) const ASKED_BYTES: usize = BACKLOG_BYTES / 4;
 
 pub(crate) type Peers<A> = PeerMessage<<A as Agreement>::Message>;
 pub(crate) type MachineInput<A, X> = Input<<A as Agreement>::Message, <Replica<A, X> as Machine>::Timer>;
@@ -88,6 +90,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) fetches: Fetches<MachineInput<A, X>>,
     /// Bytes sent in this turn to replicas that had asked for them.
     pub(crate) fetched_bytes: usize,
+    /// Bytes of frames and of state that single replicas were sent in this turn, whether they asked for them or not.
+    pub(crate) shown_bytes: usize,
     /// Bytes of answers to clients in this turn.
     pub(crate) answered_bytes: usize,
     /// The longest turn of late, without what it waited for the trusted component.
@@ -143,7 +147,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
 
     fn work(&mut self, inbox: &Inbox) -> Result<(), Stopped> {
         self.counters.turns += 1;
-        (self.answered_bytes, self.fetched_bytes) = (0, 0);
+        (self.answered_bytes, self.fetched_bytes, self.shown_bytes) = (0, 0, 0);
         self.take_done()?;
         if self.is_stuck() {
             return Ok(());
@@ -251,6 +255,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     pub(crate) fn is_stuck(&self) -> bool {
         let full = || self.host.backlog() > BACKLOG || self.host.backlog_bytes() > BACKLOG_BYTES;
         self.blocked.is_some() && full()
+    }
+
+    /// Whether so much waits for the disk or the component that nothing is answered that can wait: what parties ask for must
+    /// not keep what the group does from being taken in.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_stuck() || self.blocked.is_some() && self.host.backlog_bytes() > ASKED_BYTES
     }
 
     pub(crate) fn input(&mut self, env: Env, input: MachineInput<A, X>) {

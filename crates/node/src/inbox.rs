@@ -135,6 +135,11 @@ impl Inbox {
         }
     }
 
+    /// Whether a replica's lane holds something that may be taken now.
+    pub(crate) fn has_of_replicas(&self) -> bool {
+        !self.replicas.borrow().is_empty()
+    }
+
     /// Wakes the loop.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();

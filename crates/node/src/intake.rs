@@ -1,7 +1,7 @@
 //! What a turn takes from the lanes, and what it does with what replicas sent.
 
-use crate::asked::{Asked, CLIENT_MICROS};
-use crate::charges::cost;
+use crate::asked::{Asked, CLIENT_MICROS, MUCH};
+use crate::charges::{BYTES_PER_MICRO, cost};
 use crate::engine::{Engine, MachineInput, Peers, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::shares::LEAST_READ;
@@ -89,7 +89,9 @@ impl Checked {
 fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, wish: Wish) -> Option<Asked> {
     let (client, number) = (frame.client(), frame.number());
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
-        return Some(Asked::Request(Request { frame, wish }));
+        let request = Request { frame, wish };
+        let much = machine.kept_bytes(client, number) >= MUCH;
+        return Some(if much { Asked::Again(request) } else { Asked::Request(request) });
     }
     let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), wish });
     // Where replies prove their place, one whose proof is forgotten is ordered again.
@@ -126,7 +128,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What came before it in this turn may have brought the same.
         if !self.host.machine().agreement().is_worth_checking(&message) {
             self.counters.messages_passed_over += 1;
-            if !self.host.machine().agreement().waits_here(&message) {
+            if self.host.machine().agreement().waits_here(&message) {
+                self.peer_charges.again(from, began, spent + batch(true));
+            } else {
                 self.charge(from, spent + batch(true));
             }
             return;
@@ -271,24 +275,30 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             // The disk is nearly always waited for under load: answers then leave with what waits for it.
             let now = self.clock.now();
             let is_late = now.0.saturating_sub(began.0) >= FETCHED_MICROS;
-            if self.fetched_bytes >= FETCHED_BYTES || is_late || self.is_stuck() {
+            if self.fetched_bytes >= FETCHED_BYTES || is_late || self.is_crowded() {
                 break;
             }
             let charges = &self.peer_charges;
             let may = |replica| charges.may_fetch_from(replica, env.now).is_none();
             let Some((from, question)) = self.fetches.take(may) else { break };
+            let (waited, told) = (self.host.backlog_bytes(), self.shown_bytes);
             self.input(env, question);
             // Little may come of much work: pages are compared for an answer that says that nothing differs.
             let done = self.clock.now();
             self.peer_charges.looked_up(from, done, done.0.saturating_sub(now.0));
             self.commands()?;
+            // What is shown to it for other reasons it has not asked for.
+            let waits = self.host.backlog_bytes().saturating_sub(waited);
+            let bytes = waits + (self.shown_bytes - told);
+            self.fetched_bytes += bytes;
+            self.peer_charges.fetched(from, done, bytes);
         }
         Ok(())
     }
 
     /// When a replica that asked for something may have it, if one waits.
     pub(crate) fn next_fetch(&self) -> Option<Time> {
-        if self.is_stuck() {
+        if self.is_crowded() {
             return None;
         }
         let now = self.clock.now();
@@ -330,7 +340,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
                 Ok(PeerMessage::Protocol(message)) if !agreement.is_worth_checking(&message) => {
                     self.counters.messages_passed_over += 1;
-                    in_vain(spent());
+                    // What merely waits here its author may have had to send again.
+                    if agreement.waits_here(&message) {
+                        charges.again(from, began, spent());
+                    } else {
+                        in_vain(spent());
+                    }
                 }
                 Ok(PeerMessage::Protocol(message)) => items.push(Item::Said(from, message, spent())),
                 Ok(PeerMessage::Frames(frames_shown)) => {
@@ -402,6 +417,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let (mut micros_left, mut expected) = (CLIENT_MICROS, 0);
         let (charges, machine) = (&self.client_charges, self.host.machine());
         let now = self.clock.now();
+        let leads = machine.status().primary == self.links.me();
         let (mut rested, mut full, mut contended) = (0, false, false);
         let rests = |party| match party {
             Party::Client(client) => charges.borrow_mut().rests(client, now).inspect(|_| rested += 1),
@@ -418,13 +434,25 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     let copies = if wish == Wish::Alone { machine.replicas() - 1 } else { 1 };
                     charges.asked(client, now, bytes.len() * copies, wish != Wish::Nothing);
                     match known(machine, &frame, wish) {
-                        Some(known) => items.push(Item::Known(known)),
+                        Some(known) => {
+                            // To be asked again is small, and the answer need not be.
+                            let kept = match &known {
+                                Asked::Again(_) | Asked::Repeated(_) => machine.kept_bytes(client, frame.number()),
+                                Asked::Request(_) | Asked::Read(_) => 0,
+                            };
+                            bytes_left = bytes_left.saturating_sub(kept);
+                            expected += kept as u64 / BYTES_PER_MICRO;
+                            items.push(Item::Known(known));
+                        }
                         None if !machine.agreement().may_use(&frame) => {
                             self.counters.frames_refused += 1;
                             charges.useless(client, now, cost(bytes.len(), 0));
                         }
                         None => {
                             expected += charges.taken(client);
+                            // It is shown to the primary all the same, when it has waited.
+                            let passes_on = wish == Wish::Alone && !leads;
+                            let wish = if passes_on && !charges.may_pass_on(now) { Wish::Usual } else { wish };
                             items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }

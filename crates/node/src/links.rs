@@ -79,6 +79,11 @@ impl Links {
         room
     }
 
+    /// This replica.
+    pub(crate) fn me(&self) -> ReplicaId {
+        self.me
+    }
+
     /// All replicas but this one.
     pub(crate) fn others(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         let (me, n) = (self.me, self.replicas.len());

@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use tokio::sync::Notify;
 
@@ -40,6 +40,7 @@ impl Places {
     /// A place for a new caller at this address. Where none is free, the address that holds most loses its
     /// oldest, the new caller counted.
     pub(crate) fn take(self: &Rc<Self>, address: IpAddr) -> Place {
+        let address = network(address);
         let mut held = self.held.borrow_mut();
         while held.len() >= self.most {
             let loser = busiest(&held, address);
@@ -53,6 +54,14 @@ impl Places {
         let lost = Rc::new(Notify::new());
         held.push_back(Held { number, address, lost: Rc::clone(&lost) });
         Place { places: Rc::clone(self), number, lost }
+    }
+}
+
+/// Whose an address is: of IPv6 whoever has one has as many as 64 bits tell apart.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
     }
 }
 

@@ -261,7 +261,10 @@ async fn run<A: Served, X: Execution<Snapshot = State> + 'static>(
             next.into_iter().chain([shared.inbox.next_rested()]).flatten().min()
         };
         let stuck = shared.engine.borrow().is_stuck();
-        let waiting = !shared.inbox.is_empty() || shared.engine.borrow().has_asked();
+        let waiting = match shared.engine.borrow().asked_in_vain() {
+            true => shared.inbox.has_of_replicas(),
+            false => !shared.inbox.is_empty() || shared.engine.borrow().has_asked(),
+        };
         let busy = !stuck && (waiting || due.is_some_and(|at| at <= clock.now()));
         if let Some(at) = due.filter(|_| !stuck) {
             alarm.no_later_than(clock.instant(at));

@@ -109,8 +109,14 @@ impl Share {
     }
 }
 
+/// Frames per second that a backup passes on to the primary for clients that take it for that, lasting. The primary checks
+/// each, and one of which nothing comes is charged to whoever shows it: no client shall have an honest replica rest there.
+const PASSED_ON_RATE: u64 = 1_024;
+/// The same at once: all that the clients have under way when the view has changed.
+const PASSED_ON_BURST: u64 = 4_096;
+
 /// What clients cost.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ClientCharges {
     clients: BTreeMap<ClientId, Share>,
     faded: Time,
@@ -122,9 +128,35 @@ pub(crate) struct ClientCharges {
     asking: u64,
     /// Whether clients want more than the last turns could take: only then is there anything to share.
     contended: bool,
+    /// Frames that may be passed on.
+    passed_on: Account,
+}
+
+impl Default for ClientCharges {
+    fn default() -> Self {
+        Self {
+            clients: BTreeMap::new(),
+            faded: Time(0),
+            had: 0,
+            active: 0,
+            waiting: 0,
+            asking: 0,
+            contended: false,
+            passed_on: Account::new(PASSED_ON_RATE, PASSED_ON_BURST),
+        }
+    }
 }
 
 impl ClientCharges {
+    /// Whether one more frame may be passed on to the primary, which counts as done.
+    pub(crate) fn may_pass_on(&mut self, now: Time) -> bool {
+        let may = !self.passed_on.lacks(now, 1);
+        if may {
+            self.passed_on.charge(now, 1);
+        }
+        may
+    }
+
     /// Notes whether a turn left something of clients for the next.
     pub(crate) fn contended(&mut self, contended: bool) {
         self.contended = contended;

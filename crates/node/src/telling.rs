@@ -13,10 +13,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 match message {
                     // What it asked for by its STATUS is bounded by the protocol (R10).
                     PeerMessage::Protocol(_) => {}
-                    PeerMessage::Frames(_) | PeerMessage::StatePiece(_) => {
-                        self.fetched_bytes += bytes.len();
-                        self.peer_charges.fetched(replica, self.clock.now(), bytes.len());
-                    }
+                    PeerMessage::Frames(_) | PeerMessage::StatePiece(_) => self.shown_bytes += bytes.len(),
                     PeerMessage::FetchFrames(_) => self.peer_charges.asks(replica),
                     PeerMessage::FetchState(_) => {}
                 }

@@ -12,6 +12,9 @@ use troth_node::Counters;
 /// The share of the baseline's throughput that the project claims.
 const CLAIM: f64 = 0.8;
 
+/// The share of what is offered that the discarding socket must have taken: else it was no such flood.
+const OFFERED: f64 = 0.9;
+
 /// What one phase showed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Phase {
@@ -82,19 +85,34 @@ impl Flooded {
         rate(&self.outcome.flooded) / rate(&self.outcome.discarded).max(1.0)
     }
 
+    /// What the discarding socket took, of what was offered to all targets; idle connections offer nothing.
+    fn taken(&self) -> Option<f64> {
+        let all = self.offered as f64 * self.memory.len() as f64;
+        let taken = median(self.outcome.discarded.iter().map(|phase| phase.flood_bytes as f64));
+        (self.kind != FloodKind::Idle).then_some(taken / all)
+    }
+
+    /// Whether there was the flood that is spoken of.
+    fn is_one(&self) -> bool {
+        self.taken().is_none_or(|taken| taken >= OFFERED)
+            && (self.kind == FloodKind::Idle || self.outcome.flooded.iter().all(|phase| phase.flood_bytes > 0))
+    }
+
     fn holds(&self) -> bool {
-        self.ratio() >= CLAIM && self.memory.iter().all(|memory| memory.resident <= memory.bound)
+        self.ratio() >= CLAIM && self.is_one() && self.memory.iter().all(|memory| memory.resident <= memory.bound)
     }
 
     fn summary(&self) -> String {
         let rate = |phases: &[Phase]| median(phases.iter().map(|phase| phase.rate));
         let memory = self.memory.iter().map(|memory| memory.resident).max().unwrap_or(0) >> 20;
         let bound = self.memory.iter().map(|memory| memory.bound).min().unwrap_or(0) >> 20;
+        let taken = self.taken().map(|taken| format!(", of what was offered the socket took {taken:.2}"));
         format!(
-            "{}: {:.2} of {:.0} operations/s, memory at most {memory} MiB of {bound} MiB",
+            "{}: {:.2} of {:.0} operations/s{}, memory at most {memory} MiB of {bound} MiB",
             self.kind.name(),
             self.ratio(),
-            rate(&self.outcome.discarded)
+            rate(&self.outcome.discarded),
+            taken.unwrap_or_default()
         )
     }
 
@@ -105,6 +123,7 @@ impl Flooded {
             "ratio": self.ratio(),
             "ok": self.holds(),
             "offered_bytes_per_second_and_target": self.offered,
+            "share_that_the_socket_took": self.taken(),
             "quiet": self.quiet.json(),
             "to_discarding_socket": phases(&self.outcome.discarded),
             "to_replicas": phases(&self.outcome.flooded),

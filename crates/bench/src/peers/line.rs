@@ -29,10 +29,12 @@ pub(crate) struct Figures {
     pub(crate) clients_cpu: f64,
     /// Requests that were sent again because the service refused them or went away, warm-up included.
     pub(crate) retried: f64,
+    /// Views that replicas of Troth left.
+    pub(crate) view_changes: u64,
 }
 
 impl Figures {
-    /// What a round of Troth showed. Its clients send again by themselves.
+    /// What a round of Troth showed. Its clients send again by themselves, which nobody counts.
     pub(crate) fn of(round: &Round) -> Self {
         Self {
             rate: round.rate,
@@ -40,7 +42,8 @@ impl Figures {
             p99: round.p99,
             servers_cpu: round.servers_cpu,
             clients_cpu: round.client_cpu,
-            retried: 0.0,
+            retried: f64::NAN,
+            view_changes: round.view_changes,
         }
     }
 }

@@ -19,7 +19,10 @@ use crate::protocol::Agreed;
 use crate::report::load_average;
 use crate::suite::{Cell, WRITES, WRITES_ALONE};
 use crate::variants::{Running, replicated};
+use crate::marks::ask;
+use crate::processes::Server;
 use crate::yardsticks::Yardsticks;
+use crate::zookeeper::Work;
 use line::Figures;
 use peer::Peer;
 pub(crate) use peer::zookeeper_servers;
@@ -40,8 +43,8 @@ const SETTLING: u64 = 30;
 /// Measures, prints, and tells whether every gate holds.
 pub(crate) fn run(plan: &PeersPlan) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Two cells of four variants, and a round for each that is not counted.
-    let limit = (Duration::from_secs(plan.seconds) + WARM_UP * 2) * (8 * (plan.rounds + 1)) + OVERHEAD * 7;
+    // Two cells of five variants, and a round for each that is not counted.
+    let limit = (Duration::from_secs(plan.seconds) + WARM_UP * 2) * (10 * (plan.rounds + 1)) + OVERHEAD * 7;
     let mut machine = Yardsticks::default();
     let (names, cells) = LocalSet::new().block_on(&runtime, async {
         // Dropping the measurement ends every child and removes what they left.
@@ -103,10 +106,25 @@ async fn measure(
     Ok(([zookeeper.name.clone(), etcd.name.clone()], cells))
 }
 
+/// Whose servers the raw load asks.
+const JAVA: usize = 3;
+
+/// Views that replicas have left so far, all together; servers that tell no counters are passed over.
+pub(crate) async fn views_left(servers: &[Server]) -> Result<u64, Failure> {
+    let mut left = 0;
+    for server in servers.iter().filter(|server| !server.http.is_empty()) {
+        left += ask(&server.http).await?.counters.view_changes;
+    }
+    Ok(left)
+}
+
 /// Who takes a turn.
 enum Side<'a> {
     Troth(Box<Running>),
+    /// With the client library that it comes with.
     Peer(&'a mut Peer),
+    /// ZooKeeper, asked by a load that costs next to nothing.
+    Raw,
 }
 
 async fn measure_cell(
@@ -116,22 +134,33 @@ async fn measure_cell(
     etcd: &mut Peer,
 ) -> Result<CellShown, Failure> {
     let (own, inside) = ("Troth, component apart", "Troth, component in process");
-    let names = [own.to_owned(), inside.to_owned(), zookeeper.name.clone(), etcd.name.clone()];
+    let with = |library: &str| format!("{}, {library}", zookeeper.name);
+    let names =
+        [own.to_owned(), inside.to_owned(), with("raw load"), with("Java's client"), etcd.name.clone()];
     let mut sides = [
         Side::Troth(Box::new(replicated(cell.setup, own, Agreed::minbft(1, TrustedHome::Process)).await?)),
         Side::Troth(Box::new(
             replicated(cell.setup, inside, Agreed::minbft(1, TrustedHome::InProcess)).await?,
         )),
+        Side::Raw,
         Side::Peer(zookeeper),
         Side::Peer(etcd),
     ];
-    let mut rounds = [const { Vec::new() }; 4];
+    let mut rounds = [const { Vec::new() }; 5];
     // The first one is not counted: everybody has seen the work then.
     for number in 0..=plan.rounds as usize {
         for turn in 0..sides.len() {
             // Who goes first in one round goes later in the next.
             let side = (turn + number) % sides.len();
-            let figures = match &mut sides[side] {
+            let raw = matches!(sides[side], Side::Raw);
+            // Its servers are those that the library's load uses.
+            let figures = match &mut sides[if raw { JAVA } else { side }] {
+                Side::Peer(peer) if raw => {
+                    let (clients, work) = (cell.setup.clients, Work::Set(cell.setup.bytes));
+                    let cpu = || peer.servers_cpu();
+                    crate::zookeeper::round(&peer.addresses, cpu, clients, work, plan.seconds, number).await?
+                }
+                Side::Raw => unreachable!("the library's load is none"),
                 Side::Troth(running) => Figures::of(&running.round(plan.seconds).await?),
                 Side::Peer(peer) => peer.round(cell.setup.clients, plan.seconds).await?,
             };

@@ -31,6 +31,8 @@ const ZOOKEEPER: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\nadmin.enableS
 pub(crate) struct Peer {
     /// Name and release, as the load program tells them.
     pub(crate) name: String,
+    /// Where clients connect.
+    pub(crate) addresses: Vec<String>,
     servers: Vec<Server>,
     load: Server,
     /// Lines of the load program that were heard.
@@ -63,7 +65,7 @@ impl Peer {
         }
         let load =
             Server::run(Command::new(program).arg("load").args(clients), &made(scratch, "etcd-load")?, "")?;
-        Self::ready(servers, load).await
+        Self::ready(servers, clients.to_vec(), load).await
     }
 
     /// Three ZooKeeper servers with the configuration that it ships.
@@ -72,11 +74,11 @@ impl Peer {
         let mut load = java(classes);
         load.args(["PeerLoad", &clients.join(",")]);
         let load = Server::run(&mut load, &made(scratch, "zookeeper-load")?, "")?;
-        Self::ready(servers, load).await
+        Self::ready(servers, clients, load).await
     }
 
-    async fn ready(servers: Vec<Server>, load: Server) -> Result<Self, Failure> {
-        let mut peer = Self { name: String::new(), servers, load, heard: 0 };
+    async fn ready(servers: Vec<Server>, addresses: Vec<String>, load: Server) -> Result<Self, Failure> {
+        let mut peer = Self { name: String::new(), addresses, servers, load, heard: 0 };
         match peer.hear(START).await? {
             Line::Ready(name) => peer.name = name,
             other => return Err(format!("a load program begins with {other:?}").into()),
@@ -109,13 +111,18 @@ impl Peer {
 
     /// Microseconds of processor time of servers and clients.
     fn cpu(&self) -> Result<[u64; 2], Failure> {
+        Ok([self.servers_cpu()?, cpu(self.load.pid())?])
+    }
+
+    /// Microseconds of processor time of the servers.
+    pub(crate) fn servers_cpu(&self) -> Result<u64, Failure> {
         let mut servers = 0;
         for server in &self.servers {
             for pid in family(server.pid())? {
                 servers += cpu(pid)?;
             }
         }
-        Ok([servers, cpu(self.load.pid())?])
+        Ok(servers)
     }
 
     async fn expect(&mut self, wanted: &Line, limit: Duration) -> Result<(), Failure> {

@@ -11,13 +11,19 @@ const ETCD: f64 = 6.0;
 /// How many times a peer's p50 Troth's may be, one client alone.
 const ALONE: f64 = 1.0;
 
+/// ZooKeeper's place in a cell: with the load that costs least, so that what is compared is servers.
+const RAW: usize = 2;
+/// etcd's.
+const ETCDS: usize = 4;
+
 /// Who was measured, and what each round showed.
 pub(crate) type Shown = (String, Vec<Figures>);
 
-/// What one cell showed: Troth with its component in a process of its own, the same in process, ZooKeeper, etcd.
+/// What one cell showed: Troth with its component in a process of its own, the same in process, ZooKeeper asked by the
+/// raw load and by Java's client, etcd.
 pub(crate) struct CellShown {
     pub(crate) name: &'static str,
-    pub(crate) variants: [Shown; 4],
+    pub(crate) variants: [Shown; 5],
 }
 
 /// One comparison with its bound.
@@ -66,13 +72,14 @@ type Of = fn(&Figures) -> f64;
 type Column = (&'static str, &'static str, usize, Of);
 
 /// Title, name in JSON, decimals.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     ("operations per second", "operations_per_second", 0, |round| round.rate),
     ("latency p50, µs", "p50_us", 0, |round| round.p50),
     ("latency p99, µs", "p99_us", 0, |round| round.p99),
     ("CPU µs per operation, servers", "servers_cpu_us", 2, |round| round.servers_cpu),
     ("CPU µs per operation, clients", "clients_cpu_us", 2, |round| round.clients_cpu),
     ("requests sent again", "retried", 0, |round| round.retried),
+    ("views left", "view_changes", 0, |round| round.view_changes as f64),
 ];
 
 /// The gates of many writes at a time and of one client alone.
@@ -84,11 +91,11 @@ pub(crate) fn gates(many: &CellShown, alone: &CellShown) -> Vec<Gate> {
     };
     let name = |cell: &CellShown, peer: usize| cell.variants[peer].0.clone();
     let mut gates = Vec::new();
-    for (peer, least) in [(2, ZOOKEEPER), (3, ETCD)] {
+    for (peer, least) in [(RAW, ZOOKEEPER), (ETCDS, ETCD)] {
         let what = format!("{}'s rate", name(many, peer));
         gates.push(Gate { what, ratio: ratio(many, peer, rate), bound: Bound::Least(least) });
     }
-    for peer in [2, 3] {
+    for peer in [RAW, ETCDS] {
         let what = format!("{}'s p50 alone", name(alone, peer));
         gates.push(Gate { what, ratio: ratio(alone, peer, p50), bound: Bound::Most(ALONE) });
     }
@@ -117,7 +124,8 @@ pub(crate) fn print(cell: &CellShown) {
             all.sort_by(f64::total_cmp);
             let (low, high) = (all.first().unwrap_or(&0.0), all.last().unwrap_or(&0.0));
             let middle = median(all.iter().copied());
-            print!(" {:>28}", format!("{middle:.decimals$} ({low:.decimals$} to {high:.decimals$})"));
+            let shown = format!("{middle:.decimals$} ({low:.decimals$} to {high:.decimals$})");
+            print!(" {:>28}", if middle.is_nan() { "not counted".to_owned() } else { shown });
         }
         println!();
     }

@@ -23,7 +23,7 @@ pub(super) struct Ensemble {
     pub(super) name: String,
     /// Where clients connect, one after the other.
     pub(super) addresses: Vec<String>,
-    servers: Vec<Server>,
+    pub(super) servers: Vec<Server>,
     /// Of a group's servers, those that stand where its clients do.
     gateways: Vec<Server>,
     _scratch: Option<Scratch>,

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// Data of so many bytes are written to nodes that are there.
     Set(usize),
     /// Nodes with so many bytes are made.
@@ -277,10 +277,11 @@ fn count(controls: &Controls, change: impl FnOnce(&mut crate::load::Progress)) {
     controls.progress.set(progress);
 }
 
-/// Makes the nodes that are written and read.
-pub(super) async fn make_nodes(address: &str, bytes: usize) -> Result<(), Failure> {
+/// Writes the nodes that are written and read, each once; makes them where they are not there yet.
+pub(crate) async fn write_nodes(address: &str, bytes: usize, new: bool) -> Result<(), Failure> {
     let (mut connection, value) = (Connection::open(address).await?, vec![7; bytes]);
-    let nodes = (0..NODES).map(|number| Template::create(&path(number), &value));
+    let write = if new { Template::create } else { Template::set };
+    let nodes = (0..NODES).map(|number| write(&path(number), &value));
     connection.all(nodes, AT_ONCE).await?;
     connection.all([Template::close()].into_iter(), 1).await
 }

@@ -20,6 +20,7 @@ use crate::Failure;
 use crate::cli::{Clients, ZooKeeperPlan};
 use crate::load::Controls;
 use crate::marks::cpu;
+use crate::peers::views_left;
 use crate::null::{OVERHEAD, WARM_UP};
 use crate::peers::PeersScratch;
 use crate::peers::line::Figures;
@@ -27,7 +28,8 @@ use crate::protocol::Agreed;
 use crate::report::{load_average, percentile};
 use crate::yardsticks::Yardsticks;
 use ensemble::Ensemble;
-use load::{Templates, Work, drive, make_nodes};
+use load::{Templates, drive};
+pub(crate) use load::{Work, write_nodes};
 use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -123,11 +125,15 @@ async fn measure(plan: &ZooKeeperPlan, machine: &mut Yardsticks) -> Result<Vec<C
             Ensemble::zookeeper(&plan.zookeeper, scratch.path(), syncs).await?,
         ];
         for side in &sides {
-            make_nodes(&side.addresses[0], 256).await?;
-            let rate = round(side, OUTSTANDING[2], Work::Mixed(256), SETTLING).await?.rate;
+            write_nodes(&side.addresses[0], 256, true).await?;
+            let rate = side.round(OUTSTANDING[2], Work::Mixed(256), SETTLING, 0).await?.rate;
             println!("{SETTLING} s before all rounds, {:<14} {rate:>9.0} operations per second", side.name);
         }
         for cell in CELLS.iter().filter(|cell| plan.wants(cell.name)) {
+            // Others have written values of other sizes.
+            for side in &sides {
+                write_nodes(&side.addresses[0], 256, false).await?;
+            }
             for clients in OUTSTANDING {
                 machine.look()?;
                 let rounds = in_turns(plan, &sides, cell, clients).await?;
@@ -152,7 +158,7 @@ async fn in_turns(
         for turn in 0..2 {
             // Who goes first in one round goes later in the next.
             let side = (turn + number as usize) % 2;
-            let figures = round(&sides[side], clients, cell.work, plan.seconds).await?;
+            let figures = sides[side].round(clients, cell.work, plan.seconds, number as usize).await?;
             // The first one is not counted: everybody has seen the work then.
             let counted = if number == 0 { " not counted" } else { "" };
             println!(
@@ -167,27 +173,49 @@ async fn in_turns(
     Ok(rounds)
 }
 
-/// One warm-up and so many measured seconds.
-async fn round(side: &Ensemble, clients: Clients, work: Work, seconds: u64) -> Result<Figures, Failure> {
+impl Ensemble {
+    async fn round(
+        &self,
+        clients: Clients,
+        work: Work,
+        seconds: u64,
+        number: usize,
+    ) -> Result<Figures, Failure> {
+        let before = views_left(&self.servers).await?;
+        let figures = round(&self.addresses, || self.cpu(), clients, work, seconds, number).await?;
+        Ok(Figures { view_changes: views_left(&self.servers).await? - before, ..figures })
+    }
+}
+
+/// One warm-up and so many measured seconds. The first connection goes to another server in each round: which of them
+/// leads is not chosen.
+pub(crate) async fn round(
+    addresses: &[String],
+    servers_cpu: impl Fn() -> Result<u64, Failure>,
+    clients: Clients,
+    work: Work,
+    seconds: u64,
+    number: usize,
+) -> Result<Figures, Failure> {
     let (controls, templates) = (Rc::new(Controls::default()), Rc::new(Templates::new(work)));
     controls.go_on.set(true);
     let mut connections = JoinSet::new();
-    for number in 0..clients.connections {
-        let address = side.addresses[usize::from(number) % side.addresses.len()].clone();
+    for connection in 0..clients.connections {
+        let address = addresses[(usize::from(connection) + number) % addresses.len()].clone();
         let (templates, controls) = (Rc::clone(&templates), Rc::clone(&controls));
         connections.spawn_local(async move {
-            let driven = drive(address, number, clients, work, templates, controls).await;
-            driven.map_err(|why| format!("connection {number}: {why}"))
+            let driven = drive(address, connection, clients, work, templates, controls).await;
+            driven.map_err(|why| format!("connection {connection}: {why}"))
         });
     }
     let steer = async {
         tokio::time::sleep(WARM_UP).await;
         let (before, began) =
-            ((side.cpu()?, cpu(std::process::id())?, controls.progress.get().done), Instant::now());
+            ((servers_cpu()?, cpu(std::process::id())?, controls.progress.get().done), Instant::now());
         controls.keep.set(true);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         controls.keep.set(false);
-        let after = (side.cpu()?, cpu(std::process::id())?, controls.progress.get().done);
+        let after = (servers_cpu()?, cpu(std::process::id())?, controls.progress.get().done);
         let elapsed = began.elapsed();
         controls.go_on.set(false);
         Ok::<_, Failure>((before, after, elapsed))
@@ -200,6 +228,9 @@ async fn round(side: &Ensemble, clients: Clients, work: Work, seconds: u64) -> R
     };
     let ((before, after, elapsed), ()) = tokio::try_join!(steer, drain)?;
     let operations = (after.2 - before.2) as f64;
+    if operations == 0.0 {
+        return Err("nothing was done in a round".into());
+    }
     let latencies = controls.latencies.take();
     Ok(Figures {
         rate: operations / elapsed.as_secs_f64(),
@@ -207,6 +238,6 @@ async fn round(side: &Ensemble, clients: Clients, work: Work, seconds: u64) -> R
         p99: percentile(&latencies, 0.99),
         servers_cpu: (after.0 - before.0) as f64 / operations,
         clients_cpu: (after.1 - before.1) as f64 / operations,
-        retried: 0.0,
+        ..Figures::default()
     })
 }

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 /// One of the figures, with its name in JSON.
 type Column = (&'static str, fn(&Figures) -> f64);
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     ("operations_per_second", |round| round.rate),
     ("p50_us", |round| round.p50),
     ("p99_us", |round| round.p99),
     ("servers_cpu_us", |round| round.servers_cpu),
     ("clients_cpu_us", |round| round.clients_cpu),
+    ("view_changes", |round| round.view_changes as f64),
 ];
 
 /// What one cell showed: of Troth and of ZooKeeper.
@@ -110,6 +111,10 @@ pub(super) fn print(cells: &[CellShown]) {
             print!(" {:>14}", format!("{servers:.1}, {clients:.2}"));
         }
         println!();
+        let changes: u64 = cell.rounds.iter().flatten().map(|round| round.view_changes).sum();
+        if changes > 0 {
+            println!("  The replicas changed their view ({changes} counted): this measured that, too.");
+        }
     }
     println!();
 }

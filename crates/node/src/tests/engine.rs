@@ -8,7 +8,7 @@ use crate::component::{Component, Here, Logged};
 use crate::config::{ClientSecret, Cluster, Layout, ReplicaSecret, TrustedKind, make};
 use crate::delayed::{Delayed, TrustedDelay};
 use crate::durable::{Footing, Opened};
-use crate::engine::{BACKLOG_BYTES, Blocked, Engine, Stopped};
+use crate::engine::{ASKED_BYTES, Blocked, Engine, Stopped};
 use crate::inbox::{Inbox, Party};
 use crate::journal::Journal;
 use crate::run_error::RunError;
@@ -303,17 +303,17 @@ fn behind_a_disk_that_does_not_answer_only_so_many_bytes_wait() {
     engine.turn(&inbox).expect("goes on");
     assert_eq!(engine.blocked, Some(Blocked::Sync));
     // Twice as much as may wait.
-    let count = 2 * BACKLOG_BYTES / EACH;
+    let count = 2 * ASKED_BYTES / EACH;
     read(&inbox, count as u64, &Bytes::new());
     let mut turns = 0;
-    while !engine.is_stuck() {
+    while !engine.is_crowded() {
         engine.turn(&inbox).expect("goes on");
-        assert!(engine.host.backlog_bytes() <= BACKLOG_BYTES + 2 * EACH, "turn {turns}");
+        assert!(engine.host.backlog_bytes() <= ASKED_BYTES + 2 * EACH, "turn {turns}");
         turns += 1;
         assert!(turns < 1_000, "{} bytes wait and it takes more", engine.host.backlog_bytes());
     }
     let waiting = engine.host.backlog_bytes();
-    engine.turn(&inbox).expect("takes nothing in");
+    engine.turn(&inbox).expect("answers nothing");
     assert_eq!((engine.host.backlog_bytes(), answers(&engine)), (waiting, 0));
 
     // The disk answers, and every read has its answer.

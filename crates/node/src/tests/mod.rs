@@ -1,3 +1,4 @@
+mod asked;
 mod authenticators;
 mod backup;
 mod bodies;

@@ -1,6 +1,6 @@
 use crate::places::Places;
 use std::future::{pending, ready};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -16,6 +16,20 @@ async fn the_oldest_caller_gives_way_to_the_newest() {
         second.hold(pending::<()>()).await
     });
     assert_eq!((answered, lost), (Some(3), None));
+}
+
+#[tokio::test]
+async fn who_has_a_network_of_addresses_counts_as_one() {
+    let places = Places::new(4);
+    let of = |network: u16, host: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host));
+    let honest = places.take(of(1, 1));
+    let greedy: Vec<_> = (0..100).map(|host| places.take(of(2, host))).collect();
+    let slow = async {
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(honest.hold(slow).await, Some(()), "the oldest of all keeps its place");
+    drop(greedy);
 }
 
 #[tokio::test]

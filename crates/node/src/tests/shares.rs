@@ -243,6 +243,17 @@ fn what_frames_take_adds_up_by_clients_until_it_is_asked_for() {
 }
 
 #[test]
+fn only_so_many_frames_are_passed_on_to_the_primary() {
+    let mut charges = ClientCharges::default();
+    let now = Time(1_000_000);
+    let passed = (0..10_000).filter(|_| charges.may_pass_on(now)).count();
+    assert_eq!(passed, 4_096, "what clients have under way when the view has changed");
+    let later = now.after(1_000_000);
+    let passed = (0..10_000).filter(|_| charges.may_pass_on(later)).count();
+    assert!((1_000..=1_048).contains(&passed), "{passed} in a second: less than the primary bears");
+}
+
+#[test]
 fn who_asked_before_a_long_turn_asks() {
     let mut charges = ClientCharges::default();
     charges.fade(START);
