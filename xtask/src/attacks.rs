@@ -68,10 +68,10 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
         words.extend(["--protocol".to_string(), protocol]);
     }
     let kinds = arguments.all("--kind").join(",");
-    if !kinds.is_empty() {
+    let whole = kinds.is_empty();
+    if !whole {
         words.extend(["--kind".to_string(), kinds]);
     }
-    let whole = kinds.is_empty();
     // Nine attacks at most, each with as many runs without one; a group takes seconds to start and to end.
     let limit = Duration::from_secs(seconds.saturating_add(10).saturating_mul(rounds.saturating_mul(18)));
 

@@ -153,8 +153,7 @@ fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String>
     }
     // Six cells of at most three variants, a round more that is not counted; a thousand clients take their time to connect.
     let all = rounds.saturating_add(1).saturating_mul(18);
-    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(all))
-        + OVERHEAD * 6;
+    let limit = Duration::from_secs(seconds.saturating_add(1).saturating_mul(all)) + OVERHEAD * 6;
     let report = heard(words, &HONEST, limit)?;
     let name = format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default());
     keep(&report, &name)?;

@@ -437,7 +437,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         Some(known) => {
                             // To be asked again is small, and the answer need not be.
                             let kept = match &known {
-                                Asked::Again(_) | Asked::Repeated(_) => machine.kept_bytes(client, frame.number()),
+                                Asked::Again(_) | Asked::Repeated(_) => {
+                                    machine.kept_bytes(client, frame.number())
+                                }
                                 Asked::Request(_) | Asked::Read(_) => 0,
                             };
                             bytes_left = bytes_left.saturating_sub(kept);
@@ -452,7 +454,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                             expected += charges.taken(client);
                             // It is shown to the primary all the same, when it has waited.
                             let passes_on = wish == Wish::Alone && !leads;
-                            let wish = if passes_on && !charges.may_pass_on(now) { Wish::Usual } else { wish };
+                            let wish =
+                                if passes_on && !charges.may_pass_on(now) { Wish::Usual } else { wish };
                             items.push(Item::Asked(client, frame.number(), wish));
                             frames.push(frame);
                         }

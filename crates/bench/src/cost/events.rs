@@ -45,8 +45,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// What happened between two marks.
-    pub(crate) fn between(before: &Mark, after: &Mark) -> Self {
+    /// What happened between two marks. Certificates are signed where components are `apart`, and checked with the frames.
+    pub(crate) fn between(before: &Mark, after: &Mark, apart: bool) -> Self {
         let operations = (after.progress.done - before.progress.done) as f64;
         let sum = |count: fn(&Counters) -> u64| {
             let all = |mark: &Mark| mark.snapshots.iter().map(|server| count(&server.counters)).sum::<u64>();
@@ -54,7 +54,8 @@ impl Events {
         };
         let frames = (after.progress.frames - before.progress.frames) as f64;
         let batches = (after.snapshots[0].executed - before.snapshots[0].executed) as f64;
-        let checks = sum(|counters| counters.frames_verified + counters.messages_verified);
+        let certificates = if apart { sum(|counters| counters.messages_verified) } else { 0.0 };
+        let checks = sum(|counters| counters.frames_verified) + certificates;
         Self {
             processor: (after.servers_cpu.saturating_sub(before.servers_cpu)) as f64 / operations,
             frames_checked: sum(|counters| counters.frames_verified) / operations,

@@ -120,11 +120,11 @@ async fn accounts(plan: &CostPlan, directory: &Path) -> Result<Vec<Account>, Fai
                 clients,
             };
             let mut running = replicated(setup, name, Agreed::minbft(1, home)).await?;
-            let events = count(&mut running, plan.seconds).await?;
-            drop(running);
-            let frames = (events.batch_frames.round() as usize).max(1);
             // A component in another process outlives its replica, whose log must not be behind it.
             let apart = home == TrustedHome::Process;
+            let events = count(&mut running, plan.seconds, apart).await?;
+            drop(running);
+            let frames = (events.batch_frames.round() as usize).max(1);
             let batch = machine::measure(frames, (events.frame_operations.round() as usize).max(1), apart)?;
             let after = Prices::look(directory).await?;
             let items = items(apart, &events, &before.between(after), batch);
@@ -136,7 +136,7 @@ async fn accounts(plan: &CostPlan, directory: &Path) -> Result<Vec<Account>, Fai
 }
 
 /// One warm-up, so many seconds in which events are counted, and a moment in which system calls are.
-async fn count(running: &mut Running, seconds: u64) -> Result<Events, Failure> {
+async fn count(running: &mut Running, seconds: u64, apart: bool) -> Result<Events, Failure> {
     let Either::Replicated(load) = &mut running.load else { unreachable!("it was started as a cluster") };
     let (servers, controls) = (&running.servers, Controls::default());
     controls.go_on.set(true);
@@ -145,7 +145,7 @@ async fn count(running: &mut Running, seconds: u64) -> Result<Events, Failure> {
         let before = Mark::take(servers, &controls).await?;
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let after = Mark::take(servers, &controls).await?;
-        let mut events = Events::between(&before, &after);
+        let mut events = Events::between(&before, &after, apart);
         events.count(servers, &controls).await?;
         controls.go_on.set(false);
         Ok(events)

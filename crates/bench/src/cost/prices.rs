@@ -169,9 +169,12 @@ impl Prices {
         self.checks[(together.round() as usize).clamp(1, TOGETHER) - 1]
     }
 
-    /// The mean of two looks.
+    /// The mean of two looks; where one was more than twice the other something else ran in it, and it counts for nothing.
     pub(crate) fn between(self, other: Self) -> Self {
-        let mean = |one: f64, two: f64| (one + two) / 2.0;
+        let mean = |one: f64, two: f64| {
+            let (less, more) = (one.min(two), one.max(two));
+            if more > 2.0 * less { less } else { (less + more) / 2.0 }
+        };
         Self {
             send: mean(self.send, other.send),
             receive: mean(self.receive, other.receive),

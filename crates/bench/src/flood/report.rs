@@ -97,7 +97,9 @@ impl Flooded {
     }
 
     fn holds(&self) -> bool {
-        self.ratio() >= CLAIM && self.is_one() && self.memory.iter().all(|memory| memory.resident <= memory.bound)
+        self.ratio() >= CLAIM
+            && self.is_one()
+            && self.memory.iter().all(|memory| memory.resident <= memory.bound)
     }
 
     fn summary(&self) -> String {

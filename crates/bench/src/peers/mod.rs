@@ -14,13 +14,13 @@ mod peer;
 
 use crate::Failure;
 use crate::cli::PeersPlan;
+use crate::marks::ask;
 use crate::null::{OVERHEAD, WARM_UP};
+use crate::processes::Server;
 use crate::protocol::Agreed;
 use crate::report::load_average;
 use crate::suite::{Cell, WRITES, WRITES_ALONE};
 use crate::variants::{Running, replicated};
-use crate::marks::ask;
-use crate::processes::Server;
 use crate::yardsticks::Yardsticks;
 use crate::zookeeper::Work;
 use line::Figures;

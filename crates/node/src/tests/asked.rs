@@ -24,19 +24,9 @@ use troth_types::{
 /// Bytes of the result of each operation.
 const EACH: usize = 1 << 20;
 
-fn signed(
-    cluster: &Cluster,
-    client: &ClientSecret,
-    number: u64,
-    operations: Vec<Bytes>,
-) -> Arc<Frame> {
-    let draft = FrameDraft {
-        group: cluster.group.id(),
-        client: client.client,
-        number,
-        events_seen: 0,
-        operations,
-    };
+fn signed(cluster: &Cluster, client: &ClientSecret, number: u64, operations: Vec<Bytes>) -> Arc<Frame> {
+    let draft =
+        FrameDraft { group: cluster.group.id(), client: client.client, number, events_seen: 0, operations };
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());
     Arc::new(draft.sign(signature))
 }
@@ -49,9 +39,8 @@ fn executed(name: &str) -> (Engine<MinBft, Executor<Null>>, Arc<Frame>) {
     let verifier = FrameVerifier::new(cluster.directory(), Arc::new(Ed25519), cluster.limits);
     let verified = verifier.verify_all(vec![Arc::clone(&frame)]).remove(0).expect("its client signed it");
     executor.execute(&Ordered { seq: Seq(1), time: Time(1), seed: Digest::ZERO, frames: vec![verified] });
-    let engine =
-        engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
-            .expect("a fresh replica starts");
+    let engine = engine(&cluster, secret, executor, Clock::new(), Footing::Volatile(TrustedDelay::default()))
+        .expect("a fresh replica starts");
     (engine, frame)
 }
 
@@ -169,7 +158,8 @@ fn what_merely_waits_is_charged_as_what_is_held_already() {
     let mut component = TrustedCore::start(identity, key, VolatileStore);
     let mut says = |previous: u128| {
         let stable = StableProof { votes: Vec::new() };
-        let body = Body::ViewChange(ViewChange { to: View(1), stable, log: Vec::new(), requests: Vec::new() });
+        let body =
+            Body::ViewChange(ViewChange { to: View(1), stable, log: Vec::new(), requests: Vec::new() });
         let digest = MinBft::digest(&body, cluster.group.id(), sender);
         let (previous, new) = (CounterValue(previous), CounterValue(previous + 1));
         let certificate = component.attest(COUNTER, previous, new, &digest.0).expect("it was just started");
