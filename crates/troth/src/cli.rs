@@ -25,7 +25,8 @@ Try it:
 Exit codes:
   0  done
   1  the answer is no: no such key, another version, over a limit; the group refuses
-     a change; a backup is damaged; the doctor found something that fails
+     a change; a backup is damaged; what was imported is not equal in the end; the
+     doctor found something that fails
   2  wrong usage or configuration
   3  this replica, or its trusted component, ran before and must not start again
   4  no answer in time: whether it was done is unknown
@@ -231,10 +232,12 @@ pub(crate) struct Shape {
     /// minbft where absent, and with `troth restore` as the backup's group did.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// By what clients' requests show whose they are; signed where absent. Mac and all-signed only with pbft.
+    /// By what clients' requests show whose they are; signed where absent, and with `troth restore` as the backup's
+    /// group had it. Mac and all-signed only with pbft.
     #[arg(long, value_enum)]
     pub(crate) auth: Option<AuthName>,
-    /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others.
+    /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others; with `troth
+    /// restore` too, whatever the backup's group bore.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(crate) f: u16,
     /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process and with a2m-pbft-e and
@@ -250,7 +253,8 @@ pub(crate) struct Shape {
     /// What each replica keeps.
     #[arg(long, value_enum, default_value = "always")]
     pub(crate) durability: DurabilityName,
-    /// The first replica's port; replica i takes base + i, and its /status and /metrics base + 100 + i.
+    /// The first replica's port; replica i takes base + i, and its /status and /metrics base + 100 + i. With --hosts each
+    /// is on a machine of its own, and all take base and base + 100.
     #[arg(long, default_value_t = 4700, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     pub(crate) base_port: u16,
     /// The replicas' machines, in order; all on 127.0.0.1 where absent.

@@ -39,6 +39,9 @@ pub(crate) enum Component {
     OfRoot,
 }
 
+/// What is in the line that starts all replicas of one machine.
+pub(crate) const ALL: &str = "all of them here:";
+
 /// What to type to start replicas below a directory: a line each, commands indented.
 pub(crate) fn lines(layout: &Layout, home: TrustedHome, which: Which) -> Vec<String> {
     if home != TrustedHome::Process {
@@ -149,7 +152,7 @@ pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<
                     "Run for each N from 0 to {}, once, its trusted component and beside it the replica:",
                     n - 1
                 );
-                let last = format!("Or all of them here:   troth up --dir {dir}");
+                let last = format!("Or {ALL}   troth up --dir {dir}");
                 std::iter::once(first).chain(both).chain([last]).collect()
             }
         };
@@ -159,7 +162,7 @@ pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<
             Which::One(_) => vec![format!("  {replica}")],
             Which::Each(n) => vec![
                 format!("Run each replica once: {replica}, for N from 0 to {}.", n - 1),
-                format!("Or all of them here:   troth up --dir {dir}"),
+                format!("Or {ALL}   troth up --dir {dir}"),
             ],
         };
     }
@@ -177,9 +180,7 @@ pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<
             .to_owned(),
     ]);
     if matches!(which, Which::Each(_)) {
-        lines.push(format!(
-            "Or, once each trusted-N is given to {SUGGESTED}, all of them here: troth up --dir {dir}"
-        ));
+        lines.push(format!("Or, once each trusted-N is given to {SUGGESTED}, {ALL} troth up --dir {dir}"));
     }
     lines
 }

@@ -105,7 +105,9 @@ pub(crate) fn create(
     say!("  {dir}/clients/client-N.toml secret: on client N's machine only");
     say!("  {dir}/clients/operator.toml secret: for `troth admin`, on the operator's machine only");
     say!("");
-    for line in how_to_start::lines(layout, plan.trusted_home, Which::Each(n)) {
+    let lines = how_to_start::lines(layout, plan.trusted_home, Which::Each(n));
+    // On machines of their own they do not all run here.
+    for line in lines.iter().filter(|line| init.hosts.is_empty() || !line.contains(how_to_start::ALL)) {
         say!("{line}");
     }
     Ok(())
