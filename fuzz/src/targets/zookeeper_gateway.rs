@@ -94,7 +94,7 @@ impl World {
                 Ok(None) => break,
                 Err(_) => {
                     self.open.remove(id);
-                    self.machine.closed(*id);
+                    self.machine.closed(Time(self.now), *id);
                     return;
                 }
             }
@@ -170,7 +170,7 @@ fn run(input: &[u8]) {
             1 => {
                 let id = world.connections[at].0;
                 world.open.remove(&id);
-                world.machine.closed(id);
+                world.machine.closed(Time(world.now), id);
             }
             2 => {
                 world.now += 1000 * u64::from(steps.short());

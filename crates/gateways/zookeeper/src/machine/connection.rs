@@ -27,6 +27,8 @@ pub(super) struct Connection {
     pub(super) opened: Time,
     /// When the last packet came.
     pub(super) heard: Time,
+    /// Since when its client is gone; then what it asked for is done yet.
+    pub(super) gone: Option<Time>,
     pub(super) stage: Stage,
     pub(super) sasl: Sasl,
     /// Its session's requests.
@@ -107,6 +109,7 @@ impl Connection {
             random: peer.random,
             opened: now,
             heard: now,
+            gone: None,
             stage: Stage::New,
             sasl: Sasl::default(),
             line: Line::default(),

@@ -274,6 +274,17 @@ impl Line {
         }
     }
 
+    /// Nobody is told anything any more: what only reads, and watches at most, and is not on its way, is done with.
+    pub(super) fn tell_nobody(&mut self) {
+        for pending in self.waiting.iter_mut().filter(|pending| pending.repeats || pending.watches) {
+            if matches!(pending.state, State::Waiting | State::Seen(_)) {
+                let nothing = Reply { zxid: 0, error: 0, body: Bytes::new(), last: false };
+                pending.state = State::Settled(nothing);
+            }
+        }
+        self.seen = 0;
+    }
+
     /// Takes the first request, if it is answered. One that was read and shows less than the client was shown already is
     /// asked again, ordered.
     pub(super) fn take_answered(&mut self, shown: i64) -> Option<(Pending, Reply)> {

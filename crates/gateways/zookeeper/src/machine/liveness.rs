@@ -163,6 +163,10 @@ impl Machine {
             rule!("ZKG-L3");
             rule!("ZKG-L4");
             let (is_late, why) = match &connection.stage {
+                Stage::Attached(session) if connection.gone.is_some() => {
+                    rule!("ZKG-S6");
+                    (connection.gone.is_some_and(|gone| gone.after(session.timeout) <= now), Ended::Silent)
+                }
                 Stage::New | Stage::Entering(_) => {
                     (connection.opened.after(handshake) <= now, Ended::Handshake)
                 }
@@ -220,7 +224,7 @@ impl Machine {
         let mut touched = Vec::new();
         for connection in self.connections.values_mut() {
             // What is on its way to be ordered is a sign of life itself.
-            let ordering = connection.line.is_ordering();
+            let ordering = connection.line.is_ordering() || connection.gone.is_some();
             if let Some(session) = connection.session()
                 && session.alive
                 && !ordering

@@ -267,7 +267,7 @@ impl Machine {
 
     /// Ends a connection for this reason.
     pub(super) fn end(&mut self, id: ConnectionId, flush: bool, why: Ended) {
-        if self.connections.contains_key(&id) {
+        if self.connections.get(&id).is_some_and(|connection| connection.gone.is_none()) {
             self.measures.ended[why as usize] += 1;
         }
         self.close(id, flush);

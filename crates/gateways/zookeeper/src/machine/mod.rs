@@ -6,6 +6,7 @@ mod connection;
 mod frames;
 mod handshake;
 mod identities;
+mod leaving;
 mod line;
 mod liveness;
 mod measures;
@@ -247,14 +248,18 @@ impl Machine {
 
     /// So many bytes have come of a packet that is not whole yet: the gateway holds them as it holds what waits.
     pub fn part(&mut self, id: ConnectionId, bytes: usize) {
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.gone.is_none())
+        {
             connection.part = bytes;
         }
         self.count(id);
     }
 
     fn packet(&mut self, now: Time, id: ConnectionId, packet: Bytes) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.gone.is_none())
+        else {
+            return;
+        };
         connection.part = 0;
         connection.heard = now;
         connection.statistics.received += 1;
@@ -272,11 +277,6 @@ impl Machine {
             Stage::Entering(entering) => entering.early.push(packet),
             Stage::Attached(_) => self.request(now, id, &packet),
         }
-    }
-
-    /// A client has closed its connection, or lost it.
-    pub fn closed(&mut self, id: ConnectionId) {
-        self.forget(id);
     }
 
     /// So many bytes have gone to a client.
@@ -373,6 +373,9 @@ impl Machine {
 
     fn write(&mut self, id: ConnectionId, bytes: Bytes) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.gone.is_some() {
+            return;
+        }
         rule!("ZKG-B4");
         connection.unwritten += bytes.len();
         if connection.unwritten > self.settings.unwritten_bytes {
@@ -388,11 +391,15 @@ impl Machine {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.requests -= 1;
         connection.bytes -= bytes;
-        self.outputs.push_back(Output::Done { connection: id, bytes });
+        if connection.gone.is_none() {
+            self.outputs.push_back(Output::Done { connection: id, bytes });
+        }
     }
 
     fn close(&mut self, id: ConnectionId, flush: bool) {
-        if self.forget(id) {
+        let is_there = self.connections.get(&id).is_some_and(|connection| connection.gone.is_none());
+        self.forget(id);
+        if is_there {
             self.outputs.push_back(Output::Close { connection: id, flush });
         }
     }
@@ -407,8 +414,8 @@ impl Machine {
         }
     }
 
-    fn forget(&mut self, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.remove(&id) else { return false };
+    fn forget(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(&id) else { return };
         for pending in connection.line.waiting() {
             self.measures.lost(&pending.what);
         }
@@ -421,6 +428,5 @@ impl Machine {
         if let Stage::Attached(session) = connection.stage {
             self.attached.remove(&session.at);
         }
-        true
     }
 }

@@ -217,8 +217,17 @@ impl Machine {
     pub(super) fn flush(&mut self, now: Time, id: ConnectionId) {
         loop {
             let Some(connection) = self.connections.get_mut(&id) else { return };
-            let shown = connection.session().map_or(0, |session| session.shown);
+            let gone = connection.gone.is_some();
+            let shown = connection.session().filter(|_| !gone).map_or(0, |session| session.shown);
             let Some((pending, reply)) = connection.line.take_answered(shown) else { return };
+            if gone {
+                self.measures.lost(&pending.what);
+                self.done(id, pending.bytes);
+                if reply.last {
+                    return self.forget(id);
+                }
+                continue;
+            }
             self.release_up_to(id, reply.zxid);
             self.show(id, reply.zxid);
             rule!("ZKG-R2");

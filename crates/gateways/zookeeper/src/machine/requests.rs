@@ -70,6 +70,9 @@ impl Machine {
     /// Sends what may go now.
     pub(super) fn dispatch(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.gone.is_some() && connection.line.len() == 0 {
+            return self.forget(id);
+        }
         match connection.line.go(&self.settings.limits, self.expected) {
             Going::Nothing => {}
             Going::Together(numbers) => {

@@ -20,6 +20,11 @@ impl Held {
         self.bytes
     }
 
+    /// There is nobody to tell.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
     fn push(&mut self, zxid: i64, packet: Bytes) {
         self.bytes += packet.len();
         self.events.push_back((zxid, packet));
@@ -55,7 +60,8 @@ impl Machine {
         rule!("ZKG-E3");
         self.measures.lost_markers += 1;
         // What was lost may have been told of a session whose answer is still on its way, too.
-        let has = |connection: &Connection| !matches!(connection.stage, Stage::New);
+        let has =
+            |connection: &Connection| connection.gone.is_none() && !matches!(connection.stage, Stage::New);
         let all = self.connections.iter().filter(|(_, connection)| has(connection));
         let ids: Vec<ConnectionId> = all.map(|(id, _)| *id).collect();
         for id in ids {
@@ -67,7 +73,10 @@ impl Machine {
         self.known = self.known.max(zxid);
         rule!("ZKG-E4");
         let Some(id) = self.attached.get(&at).copied() else { return };
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.gone.is_none())
+        else {
+            return;
+        };
         let packet = wire::event(zxid, kind, path);
         rule!("ZKG-E2");
         if connection.line.is_ordering() {

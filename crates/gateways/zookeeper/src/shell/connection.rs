@@ -117,9 +117,15 @@ impl Task {
     /// Until either side ends it.
     pub(super) async fn run(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
         let Self { id, inbound, outgoing, room, over, frames, counts } = self;
+        let writes = async {
+            if write_all(id, &inbound, outgoing, writer).await.is_err() {
+                // The client reads no more; what it sent before is read yet.
+                tokio::time::sleep(LINGER).await;
+            }
+        };
         tokio::select! {
             _ = read_all(id, (&inbound, &counts), &room, frames, reader) => {}
-            _ = write_all(id, &inbound, outgoing, writer) => {}
+            () = writes => {}
             () = given_up(over) => {}
         }
         // The gateway is going down where nobody takes it.
@@ -222,7 +228,8 @@ async fn write_all(
             writer.write_all(&together).await?;
         }
         writer.flush().await?;
-        inbound.send(Inbound::Written(id, bytes)).await.map_err(io::Error::other)?;
+        // The gateway is going down where nobody takes it; what there is still goes out.
+        let _ = inbound.send(Inbound::Written(id, bytes)).await;
     }
     writer.shutdown().await
 }

@@ -261,7 +261,7 @@ impl<G: Group> Hub<G> {
             }
             Inbound::Metrics(answer) => self.measure(answer),
             Inbound::Closed(id) => {
-                self.machine.closed(id);
+                self.machine.closed(now, id);
                 self.handles.remove(&id);
             }
         }

@@ -208,7 +208,7 @@ fn who_is_gone_keeps_its_place_until_the_group_has_answered() {
         let client = world.connect(0);
         if world.closed(client).is_none() {
             world.packet(client, hello(0, 10_000, 0, &[]));
-            world.gateways[0].closed(client.1);
+            world.gone(client);
         }
     }
     assert_eq!(world.calls.len(), 3, "so many are asked for");
@@ -222,7 +222,7 @@ fn who_is_gone_keeps_its_place_until_the_group_has_answered() {
     // A session that was there before stays: its client may come to another gateway.
     let again = world.connect(0);
     world.packet(again, hello(0, 10_000, session, &PASSWORD));
-    world.gateways[0].closed(again.1);
+    world.gone(again);
     world.settle();
     assert_eq!(world.sessions(), entries);
     assert_eq!(world.closed(client), Some(true), "it is attached elsewhere");
@@ -242,7 +242,7 @@ fn one_client_that_attaches_its_session_again_and_again_costs_nobody_his_connect
     for _ in 0..5_000 {
         let next = world.connect(0);
         world.packet(next, hello(0, 10_000, session, &PASSWORD));
-        world.gateways[0].closed(last.1);
+        world.gone(last);
         if world.calls.len() > 1 {
             world.execute(0);
             world.answer(0);

@@ -5,6 +5,7 @@ mod consistency;
 mod events;
 mod handshakes;
 mod large;
+mod leaving;
 mod liveness;
 mod logs;
 pub(crate) mod marks;

@@ -27,6 +27,8 @@ struct Inner {
     seq: u64,
     /// Microseconds by which the agreed time is behind.
     behind: u64,
+    /// How long it takes to order something.
+    takes: Duration,
     events: mpsc::Sender<Event>,
 }
 
@@ -50,6 +52,7 @@ impl Local {
                 map,
                 seq: 0,
                 behind: 0,
+                takes: Duration::ZERO,
                 events,
             }))),
             receiver,
@@ -64,8 +67,12 @@ impl Group for Local {
     ) -> impl Future<Output = Result<Vec<Bytes>, ClientError>> + Send + 'static {
         let group = self.clone();
         async move {
+            let takes = group.0.lock().expect("nobody panics with it").takes;
+            if !takes.is_zero() {
+                tokio::time::sleep(takes).await;
+            }
             let mut inner = group.0.lock().expect("nobody panics with it");
-            let Inner { service, map, seq, behind, events } = &mut *inner;
+            let Inner { service, map, seq, behind, events, .. } = &mut *inner;
             *seq += 1;
             let mut told = Vec::new();
             let run = |operation: &Bytes| {
@@ -238,6 +245,48 @@ async fn a_client_that_sends_too_much_is_closed() {
     client.receive().await;
     client.0.write_all(&(1_u32 << 20).to_be_bytes()).await.expect("it is written");
     assert!(client.rest().await.is_empty());
+}
+
+/// As the C client's `zookeeper_close` does.
+#[tokio::test]
+async fn a_client_that_does_not_wait_for_answers_has_all_done() {
+    covers!("ZKG-S6");
+    for outstanding_requests in [2, 4096] {
+        let (group, events) = Local::new();
+        group.0.lock().expect("nobody panics with it").takes = Duration::from_millis(30);
+        let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        let settings = Settings { outstanding_requests, listen, ..Settings::default() };
+        let gateway = Gateway::over(settings, group, events).await.expect("it starts");
+        let address = gateway.addresses()[0];
+        let mut client = Raw::open(address).await;
+        client.send(&request(0, opcode::CREATE, &create("/here", "", 1))).await;
+        // It is on its way when the others come: they wait.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let last = (1, opcode::CREATE, create("/last", "", 0));
+        let all = (0..20).map(|_| (1, opcode::SET_DATA, set("/", "")));
+        let packets: Vec<u8> = all
+            .chain([last, (2, opcode::CLOSE_SESSION, Bytes::new())])
+            .flat_map(|(xid, code, body)| {
+                let packet = request(xid, code, &body);
+                [&u32::try_from(packet.len()).expect("short").to_be_bytes(), &packet[..]].concat()
+            })
+            .collect();
+        client.0.write_all(&packets).await.expect("it is written");
+        drop(client);
+        let mut other = Raw::open(address).await;
+        let done = async {
+            for (path, error) in [("/last", 0), ("/here", -101)] {
+                loop {
+                    other.send(&request(1, opcode::EXISTS, &get(path, false))).await;
+                    if other.next().await == (1, error) {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            }
+        };
+        timeout(Duration::from_secs(5), done).await.expect("long before its time-out");
+    }
 }
 
 #[tokio::test]

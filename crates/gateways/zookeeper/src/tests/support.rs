@@ -364,7 +364,8 @@ impl World {
     }
 
     pub fn gone(&mut self, client: Client) {
-        self.gateways[client.0].closed(client.1);
+        let now = self.time();
+        self.gateways[client.0].closed(now, client.1);
         self.collect();
     }
 

@@ -1,0 +1,147 @@
+//! Clients that go before they were answered: what they asked for is done.
+
+use super::marks::covers;
+use super::support::{Client, PASSWORD, World, create, get, hello, open_settings, ping, request, set};
+use crate::Settings;
+use bytes::Bytes;
+use troth_client::ClientError;
+use troth_zookeeper::{Code, opcode};
+
+/// A connection with an ephemeral node, and what it sends before it goes: the first is on its way by then.
+fn goes(world: &mut World) -> Client {
+    let client = world.open(0);
+    world.ask(client, 1, opcode::CREATE, &create("/here", "", 1));
+    world.send(client, 2, opcode::CREATE, &create("/a", "", 0));
+    world.burst(
+        client,
+        vec![
+            request(3, opcode::GET_DATA, &get("/a", true)),
+            request(4, opcode::CREATE, &create("/b", "", 0)),
+            request(5, opcode::SET_DATA, &set("/b", "last")),
+            request(6, opcode::GET_DATA, &get("/b", false)),
+            request(7, opcode::CLOSE_SESSION, &Bytes::new()),
+        ],
+    );
+    assert_eq!(world.calls.len(), 1, "the others wait");
+    world.gone(client);
+    client
+}
+
+#[test]
+fn what_a_client_asked_for_before_it_went_is_done() {
+    covers!("ZKG-S6");
+    let mut world = World::new();
+    let other = world.open(0);
+    let sessions = world.sessions();
+    let client = goes(&mut world);
+    let done = world.told[&client].done;
+    world.settle();
+    assert_eq!(world.sessions(), sessions, "its session is closed");
+    assert_eq!(world.ask(other, 1, opcode::GET_DATA, &get("/here", false)).0, Code::NoNode.number());
+    let (error, body) = world.ask(other, 2, opcode::GET_DATA, &get("/b", false));
+    assert_eq!((error, super::support::data(&body)), (0, "last".to_owned()));
+    assert_eq!(world.gateways[0].connections(), 1, "and it is forgotten");
+    // Nobody is told.
+    assert_eq!(
+        (world.packets(client), world.told[&client].done, world.closed(client)),
+        (&[][..], done, None)
+    );
+}
+
+#[test]
+fn who_only_reads_and_goes_asks_the_group_for_nothing_more() {
+    covers!("ZKG-S6");
+    let mut world = World::new();
+    let client = world.open(0);
+    world.send(client, 1, opcode::CREATE, &create("/a", "", 0));
+    world.burst(client, (2..9).map(|xid| request(xid, opcode::GET_DATA, &get("/a", xid % 2 == 0))).collect());
+    world.gone(client);
+    world.execute(0);
+    world.answer(0);
+    assert_eq!((world.calls.len(), world.gateways[0].connections()), (0, 0));
+    // Reads that are on their way come to nothing.
+    let client = world.open(0);
+    world.send(client, 1, opcode::GET_DATA, &get("/a", false));
+    world.send(client, 2, opcode::SET_DATA, &set("/a", "new"));
+    world.gone(client);
+    assert_eq!(world.calls.len(), 1);
+    world.settle();
+    assert_eq!(world.gateways[0].connections(), 0);
+    let other = world.open(0);
+    let (_, body) = world.ask(other, 1, opcode::GET_DATA, &get("/a", false));
+    assert_eq!(super::support::data(&body), "new");
+}
+
+/// Its session goes on without what it left.
+#[test]
+fn who_comes_back_before_it_is_done_ends_it() {
+    covers!("ZKG-S6");
+    let mut world = World::of(2, &open_settings());
+    for gateway in 0..2 {
+        let client = world.connect(0);
+        world.packet(client, hello(0, 10_000, 0, &[]));
+        world.settle();
+        let session = world.session(client);
+        let node = |name: &str| format!("/{name}{gateway}");
+        world.send(client, 1, opcode::CREATE, &create(&node("a"), "", 0));
+        world.burst(
+            client,
+            vec![
+                request(2, opcode::CREATE, &create(&node("b"), "", 0)),
+                request(3, opcode::CLOSE_SESSION, &Bytes::new()),
+            ],
+        );
+        world.gone(client);
+        let back = world.connect(gateway);
+        world.packet(back, hello(0, 10_000, session, &PASSWORD));
+        world.settle();
+        assert_eq!((world.session(back), world.closed(back)), (session, None));
+        world.take(back);
+        assert_eq!(world.ask(back, 1, opcode::EXISTS, &get(&node("a"), false)).0, 0);
+        assert_eq!(world.ask(back, 2, opcode::EXISTS, &get(&node("b"), false)).0, Code::NoNode.number());
+        world.pass(1_000);
+        world.packet(back, ping());
+        assert_eq!(world.closed(back), None);
+    }
+    assert_eq!(world.gateways[0].connections(), 1);
+}
+
+#[test]
+fn what_is_left_of_a_client_is_bounded_as_all_others_and_in_time() {
+    covers!("ZKG-S6");
+    covers!("ZKG-B5");
+    // Its time-out is ten seconds, and the group does not answer.
+    let mut world = World::new();
+    goes(&mut world);
+    for _ in 0..19 {
+        world.now += 500_000;
+        world.tick();
+        assert_eq!((world.calls.len(), world.gateways[0].connections()), (1, 1), "no sign of life is given");
+    }
+    world.now += 1_000_000;
+    world.tick();
+    assert_eq!(world.gateways[0].connections(), 0);
+    world.settle();
+    // It counts among the connections of its address until then.
+    let mut world = World::of(1, &Settings { connections_per_address: 2, ..open_settings() });
+    goes(&mut world);
+    let [next, more] = [world.connect(0), world.connect(0)];
+    assert_eq!([next, more].map(|client| world.closed(client)), [None, Some(false)]);
+    // A call that fails ends it.
+    world.fail(0, ClientError::TimedOut);
+    assert_eq!((world.calls.len(), world.gateways[0].connections()), (0, 1));
+    // So do its bytes, where all hold too much and it the most.
+    let mut world = World::of(1, &Settings { memory_bytes: 100_000, ..open_settings() });
+    let [client, other] = [world.open(0), world.open(0)];
+    for client in [client, other] {
+        world.written(client, usize::MAX);
+    }
+    let packet = |bytes: usize| request(1, opcode::SET_DATA, &Bytes::from(vec![0; bytes]));
+    world.packet(client, packet(40_000));
+    world.packet(client, packet(10_000));
+    world.gone(client);
+    world.packet(other, packet(30_000));
+    assert_eq!(world.gateways[0].connections(), 2);
+    world.packet(other, packet(19_990));
+    assert_eq!((world.gateways[0].connections(), world.closed(other)), (1, None), "who holds most");
+}
