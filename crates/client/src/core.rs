@@ -159,6 +159,17 @@ impl ClientCore {
         Ok(ticket)
     }
 
+    /// The same, in a frame that no other submission shares: of its answers none is left out because of those to others.
+    ///
+    /// # Errors
+    /// As [`ClientCore::submit`].
+    pub fn submit_apart(&mut self, now: Time, operations: Vec<Bytes>) -> Result<Ticket, SubmitError> {
+        self.admit(now, &operations)?;
+        let ticket = self.ticket(Stage::Queued);
+        self.queue.push_apart(ticket, operations);
+        Ok(ticket)
+    }
+
     /// Has an operation that changes nothing answered: from the current state where enough replicas
     /// agree, else ordered like any other. The ticket ends with exactly one result.
     ///

@@ -23,6 +23,8 @@ struct Waiting {
     ticket: Ticket,
     operations: Vec<Bytes>,
     size: usize,
+    /// Whether its frame is for nobody else: what a frame's answers may come to is for all of it.
+    apart: bool,
 }
 
 /// A bounded line of submissions; each goes whole into one frame, so that it is executed whole.
@@ -58,7 +60,16 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, ticket: Ticket, operations: Vec<Bytes>) {
-        let waiting = Waiting { ticket, size: size(&operations), operations };
+        self.push_one(ticket, operations, false);
+    }
+
+    /// The same, in a frame of its own.
+    pub(crate) fn push_apart(&mut self, ticket: Ticket, operations: Vec<Bytes>) {
+        self.push_one(ticket, operations, true);
+    }
+
+    fn push_one(&mut self, ticket: Ticket, operations: Vec<Bytes>, apart: bool) {
+        let waiting = Waiting { ticket, size: size(&operations), operations, apart };
         self.operations += waiting.operations.len();
         self.bytes += waiting.size;
         self.line.push_back(waiting);
@@ -76,14 +87,17 @@ impl Queue {
         let mut operations = Vec::new();
         let mut shares = Vec::new();
         let mut bytes = FRAME_OVERHEAD;
+        // Of the last that was taken.
+        let mut apart = alone;
         while let Some(next) = self.line.front() {
             let full = operations.len() + next.operations.len() > limits.frame_operations
                 || bytes + next.size > limits.frame_bytes;
-            if !shares.is_empty() && (full || alone) {
+            if !shares.is_empty() && (full || apart || next.apart) {
                 break;
             }
             let next = self.line.pop_front().expect("the line has a front");
             bytes += next.size;
+            apart |= next.apart;
             self.operations -= next.operations.len();
             self.bytes -= next.size;
             shares.push(Share { ticket: next.ticket, operations: next.operations.len() });

@@ -96,6 +96,24 @@ async fn many_calls_are_outstanding_at_once_and_share_frames() {
 }
 
 #[tokio::test]
+async fn calls_apart_share_no_frame() {
+    let cluster = Cluster::start(&[Behaviour::Honest; 3]).await;
+    let client = Client::connect(cluster.config()).await.unwrap();
+    client.execute(text("add x")).await.unwrap();
+    let before = cluster.frames();
+    let calls: Vec<_> = (0..200)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.execute_apart_noting(vec![text("add x")]).await.0.unwrap() })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().len(), 1);
+    }
+    assert_eq!(cluster.frames() - before, 200);
+}
+
+#[tokio::test]
 async fn events_come_before_the_reply_that_reveals_them() {
     let cluster = Cluster::start(&[Behaviour::Honest, Behaviour::Honest, Behaviour::Lying]).await;
     let client = Client::connect(cluster.config()).await.unwrap();

@@ -144,7 +144,7 @@ impl World {
                 Output::Close { connection, .. } => {
                     assert!(self.open.remove(&connection), "it is closed twice");
                 }
-                Output::Execute { call, operations } => {
+                Output::Execute { call, operations } | Output::ExecuteApart { call, operations } => {
                     assert!(!operations.is_empty());
                     self.calls.push(Call { call, operations, reads: false });
                 }

@@ -22,12 +22,29 @@ pub(super) type Results = (Result<Vec<Bytes>, ClientError>, Course);
 /// What handles ask for.
 #[derive(Debug)]
 pub(super) enum Command {
-    Execute { operations: Vec<Bytes>, answer: oneshot::Sender<Results> },
-    Read { operation: Bytes, recent: bool, answer: oneshot::Sender<Results> },
-    Events { answer: oneshot::Sender<mpsc::Receiver<Event>> },
-    Status { answer: oneshot::Sender<Status> },
-    NameLateAfter { micros: u64 },
-    Close { answer: oneshot::Sender<()> },
+    /// In a frame that nobody shares, if `apart` says so.
+    Execute {
+        operations: Vec<Bytes>,
+        apart: bool,
+        answer: oneshot::Sender<Results>,
+    },
+    Read {
+        operation: Bytes,
+        recent: bool,
+        answer: oneshot::Sender<Results>,
+    },
+    Events {
+        answer: oneshot::Sender<mpsc::Receiver<Event>>,
+    },
+    Status {
+        answer: oneshot::Sender<Status>,
+    },
+    NameLateAfter {
+        micros: u64,
+    },
+    Close {
+        answer: oneshot::Sender<()>,
+    },
 }
 
 /// Somebody who waits for the first f+1 connections.
@@ -191,8 +208,11 @@ impl Engine {
 
     fn obey(&mut self, now: Time, command: Command) {
         match command {
-            Command::Execute { operations, answer } => {
-                let taken = self.core.submit(now, operations);
+            Command::Execute { operations, apart, answer } => {
+                let taken = match apart {
+                    true => self.core.submit_apart(now, operations),
+                    false => self.core.submit(now, operations),
+                };
                 self.expect(taken, answer);
             }
             Command::Read { operation, recent, answer } => {

@@ -98,10 +98,29 @@ impl Client {
         &self,
         operations: Vec<Bytes>,
     ) -> (Result<Vec<Bytes>, ClientError>, Course) {
+        self.execute_one(operations, false).await
+    }
+
+    /// The same, in a frame that no other call shares: of its answers none is left out because of those to others.
+    ///
+    /// # Errors
+    /// As [`Client::execute_all_noting`].
+    pub async fn execute_apart_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> (Result<Vec<Bytes>, ClientError>, Course) {
+        self.execute_one(operations, true).await
+    }
+
+    async fn execute_one(
+        &self,
+        operations: Vec<Bytes>,
+        apart: bool,
+    ) -> (Result<Vec<Bytes>, ClientError>, Course) {
         if operations.is_empty() {
             return (Ok(Vec::new()), Course::default());
         }
-        let asked = self.ask(|answer| Command::Execute { operations, answer }).await;
+        let asked = self.ask(|answer| Command::Execute { operations, apart, answer }).await;
         asked.unwrap_or_else(|error| (Err(error), Course::default()))
     }
 

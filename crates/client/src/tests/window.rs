@@ -20,6 +20,23 @@ fn what_is_ready_at_once_is_one_frame_and_each_ticket_gets_its_own_results() {
 }
 
 #[test]
+fn what_asks_for_a_frame_of_its_own_shares_it_with_nothing() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.submit(&["b"]);
+    for _ in 0..2 {
+        scene.core.submit_apart(scene.now, texts(&["c", "d"])).unwrap();
+    }
+    scene.submit(&["e"]);
+    scene.submit(&["f"]);
+    let frames = scene.drain().frames;
+    let to_first = frames.iter().filter(|(to, ..)| to.0 == 0);
+    let sent: Vec<_> = to_first.map(|(_, frame, _)| frame.draft().operations.clone()).collect();
+    let expected = [&["a", "b"][..], &["c", "d"], &["c", "d"], &["e", "f"]];
+    assert_eq!(sent, expected.map(texts));
+}
+
+#[test]
 fn frames_are_signed_and_name_client_and_group() {
     let mut scene = Scene::new(3);
     scene.submit(&["a"]);

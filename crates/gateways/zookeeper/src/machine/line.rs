@@ -41,7 +41,7 @@ pub(super) struct Pending {
     pub(super) may_be_long: bool,
     /// Whether it may be executed again: it reads, and watches at most.
     pub(super) repeats: bool,
-    /// Whether it goes by itself: with others its answer was too large.
+    /// Whether it goes by itself, in a frame that nobody shares: with others its answer was too large.
     pub(super) alone: bool,
     /// Whether nothing that comes behind it goes with it: its answer may end the connection.
     pub(super) ends: bool,
@@ -238,11 +238,12 @@ impl Line {
         }
     }
 
-    /// A read has been answered with what its client is told, however old it is.
-    pub(super) fn settled(&mut self, number: u64, reply: Reply) {
+    /// A read has no answer that says anything of it: it is ordered, by itself.
+    pub(super) fn ask_apart(&mut self, number: u64) {
         self.asked -= 1;
         if let Some(pending) = self.get_mut(number) {
-            pending.state = State::Settled(reply);
+            pending.state = State::Waiting;
+            (pending.reads, pending.alone) = (false, true);
         }
     }
 

@@ -96,6 +96,14 @@ pub enum Output {
         /// The operations.
         operations: Vec<Bytes>,
     },
+    /// The same in a frame of the group's client that nobody shares
+    /// ([`troth_client::front::Client::execute_apart_noting`]).
+    ExecuteApart {
+        /// How the answer is known.
+        call: CallId,
+        /// The operations.
+        operations: Vec<Bytes>,
+    },
     /// An operation that reads ([`troth_client::front::Client::read`]).
     Read {
         /// How the answer is known.

@@ -135,9 +135,10 @@ impl Machine {
         let reply = match results {
             Err(ClientError::TooLarge) => Some(too_large()),
             results => match only(results) {
-                // It went by itself already.
+                // It may have been ordered in one frame with what others asked for.
                 Some(answer) if is_mark(&answer) => {
-                    connection.line.settled(number, too_large());
+                    rule!("ZKG-R5");
+                    connection.line.ask_apart(number);
                     return self.advance(now, id);
                 }
                 Some(Answer::Ahead(agreed)) => {

@@ -82,10 +82,18 @@ impl Machine {
                 }
                 sent(&mut connection.line, &numbers, now);
                 let operations = operations(connection, &numbers);
+                rule!("ZKG-R5");
+                // Of these a mark in place of the answer is to be what came of them. Where nothing is known of the group, it may
+                // be for any request by itself.
+                let is_alone = |number: &u64| connection.line.get_mut(*number).is_some_and(|one| one.alone);
+                let apart = numbers.iter().any(is_alone) || self.known == 0 && numbers.len() == 1;
                 let call = self.call();
                 self.audit_requests(call, id, &numbers);
                 self.calls.insert(call, Purpose::Requests(id, numbers, now));
-                self.outputs.push_back(Output::Execute { call, operations });
+                self.outputs.push_back(match apart {
+                    true => Output::ExecuteApart { call, operations },
+                    false => Output::Execute { call, operations },
+                });
             }
             Going::Reads(going) => {
                 rule!("ZKG-C1");

@@ -28,6 +28,14 @@ pub trait Group: Send + 'static {
         async move { (answer.await, Course::default()) }
     }
 
+    /// The same, in a frame that nobody shares: [`Client::execute_apart_noting`].
+    fn execute_apart_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)> + Send + 'static {
+        self.execute_noting(operations)
+    }
+
     /// [`Group::read`], with where its time went, as far as the group says.
     fn read_noting(
         &self,
@@ -78,6 +86,14 @@ impl Group for Client {
     ) -> impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)> + Send + 'static {
         let client = self.clone();
         async move { client.execute_all_noting(operations).await }
+    }
+
+    fn execute_apart_noting(
+        &self,
+        operations: Vec<Bytes>,
+    ) -> impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)> + Send + 'static {
+        let client = self.clone();
+        async move { client.execute_apart_noting(operations).await }
     }
 
     fn read_noting(

@@ -121,6 +121,21 @@ impl Clock {
     }
 }
 
+/// What is said to the group, with the time of day.
+fn said_now(operations: &[Bytes]) -> Vec<Bytes> {
+    rule!("ZKG-L5");
+    let now = time_of_day();
+    operations.iter().map(|operation| Said::wire(now, operation)).collect()
+}
+
+async fn answered(
+    call: CallId,
+    answer: impl Future<Output = (Result<Vec<Bytes>, ClientError>, Course)>,
+) -> Answer {
+    let (results, course) = answer.await;
+    (call, results, course)
+}
+
 async fn sleep_until(wake: Option<Instant>) {
     match wake {
         Some(wake) => tokio::time::sleep_until(wake).await,
@@ -372,14 +387,12 @@ impl<G: Group> Hub<G> {
                     }
                 }
                 Output::Execute { call, operations } => {
-                    rule!("ZKG-L5");
-                    let now = time_of_day();
-                    let said = operations.iter().map(|operation| Said::wire(now, operation)).collect();
-                    let answer = self.group.execute_noting(said);
-                    self.calls.spawn(async move {
-                        let (results, course) = answer.await;
-                        (call, results, course)
-                    });
+                    let answer = self.group.execute_noting(said_now(&operations));
+                    self.calls.spawn(answered(call, answer));
+                }
+                Output::ExecuteApart { call, operations } => {
+                    let answer = self.group.execute_apart_noting(said_now(&operations));
+                    self.calls.spawn(answered(call, answer));
                 }
                 Output::Read { call, operation, recent } => {
                     // It may have to be ordered.

@@ -188,3 +188,50 @@ fn what_is_no_record_has_nobody_expect_long_answers() {
     let sent: Vec<usize> = world.calls.iter().map(|call| call.operations.len()).collect();
     assert_eq!(sent, [4]);
 }
+
+/// Executes the first call, whose frame has answers to others that leave no room for its own.
+fn answer_without_room(world: &mut World) {
+    answer(world, 2);
+}
+
+#[test]
+fn an_answer_that_had_no_room_beside_those_to_others_is_asked_for_in_a_frame_of_its_own() {
+    covers!("ZKG-R5");
+    // As a read that had to be ordered, or one that sets a watch; by itself or with others of its session.
+    for (watch, together) in [(false, false), (true, false), (true, true)] {
+        let (mut world, client) = world(10_000);
+        let last = if together { 4 } else { 3 };
+        let reads = (2..last).map(|xid| request(xid, opcode::GET_DATA, &get("/a", watch))).collect();
+        world.burst(client, reads);
+        assert!(world.calls.len() == 1 && world.calls[0].reads != watch && !world.calls[0].apart);
+        answer_without_room(&mut world);
+        let call = &world.calls[0];
+        assert_eq!((call.operations.len(), call.reads, call.apart), (1, false, true));
+        settle(&mut world, 10_000);
+        assert_eq!(brief(&world.take(client)), (2..last).map(|xid| (xid, 0)).collect::<Vec<_>>());
+        // Where it has no room there, that is what came of it.
+        world.send(client, 9, opcode::GET_DATA, &get("/a", watch));
+        answer_without_room(&mut world);
+        answer_without_room(&mut world);
+        let error = i64::from(Code::MarshallingError.number());
+        assert_eq!((brief(&world.take(client)), world.calls.len()), (vec![(9, error)], 0));
+    }
+}
+
+#[test]
+fn a_gateway_that_knows_of_no_transaction_takes_a_mark_for_an_answer_only_in_a_frame_of_its_own() {
+    covers!("ZKG-R5");
+    let mut world = World::of(2, &open_settings());
+    let first = world.open(0);
+    world.ask(first, 1, opcode::CREATE, &create("/a", "", 0));
+    let client = world.open(1);
+    world.send(client, 1, opcode::SET_DATA, &set("/a", "one"));
+    assert!(world.calls[0].apart);
+    world.settle();
+    world.send(client, 2, opcode::SET_DATA, &set("/a", "two"));
+    assert!(!world.calls[0].apart);
+    // A write is not executed twice, whatever its answer is.
+    answer_without_room(&mut world);
+    assert_eq!((brief(&world.take(client)), world.closed(client)), (vec![(1, 0)], Some(true)));
+    assert!(world.calls.is_empty());
+}

@@ -11,6 +11,7 @@ mod logs;
 pub(crate) mod marks;
 mod metrics;
 mod orders;
+mod packets;
 mod random;
 mod sasl;
 mod shell;

@@ -1,14 +1,15 @@
 //! Gateways of one group, and the group's state machine behind them, as pure as they are: each call is executed, and its answer
 //! and the events are handed in, when the test says so.
 
+pub use super::packets::*;
 use crate::{CallId, ConnectionId, Machine, Output, Peer, Record as Line, Settings};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use troth_client::{ClientError, Course};
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
 use troth_types::{ClientId, Digest, Seq, Time, Wire};
-use troth_zookeeper::jute::{Input, Output as Record};
-use troth_zookeeper::{Notice, Said, ZooKeeper, opcode};
+use troth_zookeeper::jute::Input;
+use troth_zookeeper::{Notice, Said, ZooKeeper};
 
 /// A client's view of its connection.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +39,8 @@ pub struct Call {
     /// The gateway's time of day when it was sent.
     pub said: Time,
     pub reads: bool,
+    /// Whether nobody else's operations are in its frame.
+    pub apart: bool,
     /// The batch that a read must show that need not show the present.
     pub least: Option<u64>,
     /// What came of it, and the events before it.
@@ -191,11 +194,14 @@ impl World {
                         assert_eq!(told.closed.replace(flush), None, "it is closed once");
                     }
                     Output::Execute { call, operations } => {
-                        self.ask_group(gateway, call, operations, false, None)
+                        self.ask_group(gateway, call, operations, (false, false), None)
+                    }
+                    Output::ExecuteApart { call, operations } => {
+                        self.ask_group(gateway, call, operations, (false, true), None)
                     }
                     Output::Read { call, operation, recent } => {
                         let least = recent.then_some(self.shown[gateway]);
-                        self.ask_group(gateway, call, vec![operation], true, least);
+                        self.ask_group(gateway, call, vec![operation], (true, false), least);
                     }
                 }
             }
@@ -207,11 +213,21 @@ impl World {
         gateway: usize,
         call: CallId,
         operations: Vec<Bytes>,
-        reads: bool,
+        (reads, apart): (bool, bool),
         least: Option<u64>,
     ) {
         let said = self.time();
-        self.calls.push_back(Call { gateway, call, operations, said, reads, least, answer: None, batch: 0 });
+        self.calls.push_back(Call {
+            gateway,
+            call,
+            operations,
+            said,
+            reads,
+            apart,
+            least,
+            answer: None,
+            batch: 0,
+        });
     }
 
     /// Executes a call that is on its way; a read in the present.
@@ -432,67 +448,4 @@ fn decode(bytes: &Bytes, first: bool) -> Packet {
         return Packet::Event { zxid, kind, path };
     }
     Packet::Reply { xid, zxid, error, body: packet.slice(16..) }
-}
-
-pub fn hello(seen: i64, timeout: i32, session: i64, password: &[u8]) -> Bytes {
-    record(|out| {
-        out.int(0).long(seen).int(timeout).long(session).buffer(password).boolean(false);
-    })
-}
-
-pub fn record(fill: impl FnOnce(&mut Record)) -> Bytes {
-    let mut out = Record::new();
-    fill(&mut out);
-    out.finish()
-}
-
-pub fn request(xid: i32, code: i32, body: &Bytes) -> Bytes {
-    let head = record(|out| {
-        out.int(xid).int(code);
-    });
-    Bytes::from([&head[..], &body[..]].concat())
-}
-
-pub fn create(path: &str, data: &str, flags: i32) -> Bytes {
-    record(|out| {
-        out.text(path).text(data).length(1).int(31).text("world").text("anyone").int(flags);
-    })
-}
-
-pub fn set(path: &str, data: &str) -> Bytes {
-    record(|out| {
-        out.text(path).text(data).int(-1);
-    })
-}
-
-pub fn get(path: &str, watch: bool) -> Bytes {
-    record(|out| {
-        out.text(path).boolean(watch);
-    })
-}
-
-pub fn auth(scheme: &str, credentials: &str) -> Bytes {
-    record(|out| {
-        out.int(0).text(scheme).text(credentials);
-    })
-}
-
-pub fn ping() -> Bytes {
-    request(-2, opcode::PING, &Bytes::new())
-}
-
-/// The data of an answer to a read of them.
-pub fn data(body: &Bytes) -> String {
-    let data = Input::new(body).buffer().expect("data").expect("data");
-    String::from_utf8(data.to_vec()).expect("a text")
-}
-
-/// Number, error and transaction of replies, and kinds and transactions of events.
-pub fn brief(packets: &[Packet]) -> Vec<(i32, i64)> {
-    let one = |packet: &Packet| match packet {
-        Packet::Reply { xid, error, .. } => (*xid, i64::from(*error)),
-        Packet::Event { kind, .. } => (-1, i64::from(*kind)),
-        other => panic!("neither a reply nor an event: {other:?}"),
-    };
-    packets.iter().map(one).collect()
 }
