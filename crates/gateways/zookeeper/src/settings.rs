@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use troth_types::Limits;
 
+/// What a request without a reply takes beside the bytes of its packet: the shortest ones cost this.
+pub(crate) const REQUEST: usize = 512;
+
 /// Where the certificates are that clients see, as PEM. Files that change are read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -76,7 +79,7 @@ pub struct Settings {
     pub connections_per_address: usize,
     /// Requests of one connection without a reply; the gateway reads no further until there are fewer.
     pub outstanding_requests: usize,
-    /// Their bytes; at least one packet goes.
+    /// Their bytes, and 512 for each; at least one packet goes.
     pub outstanding_bytes: usize,
     /// Bytes that wait for a client to read them. Who lets more wait is closed.
     pub unwritten_bytes: usize,
@@ -115,7 +118,7 @@ pub enum Consistency {
 impl Settings {
     /// [`Settings::outstanding_bytes`], and room for a packet.
     pub(crate) fn most_outstanding_bytes(&self) -> usize {
-        self.outstanding_bytes.max(self.packet_bytes)
+        self.outstanding_bytes.max(self.packet_bytes.saturating_add(REQUEST))
     }
 }
 

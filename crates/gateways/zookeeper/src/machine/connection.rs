@@ -13,6 +13,9 @@ use troth_types::Time;
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::{Attachment, Password};
 
+/// Packets of a client that has no session yet, behind its first; none of ZooKeeper's sends one.
+pub(super) const MOST_EARLY: usize = 64;
+
 /// A connection of a client.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -35,7 +38,7 @@ pub(super) struct Connection {
     pub(super) line: Line,
     /// Events that wait for an answer that may come before them.
     pub(super) held: Held,
-    /// Packets that are not done with, and their bytes.
+    /// Packets that are not done with, and their bytes with what each takes beside.
     pub(super) requests: usize,
     pub(super) bytes: usize,
     /// Bytes that have come of a packet that is not whole.

@@ -25,7 +25,7 @@ impl Machine {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         rule!("ZKG-B5");
         let request = wire::read_connect(&packet).ok().filter(|_| packet.len() <= FIRST_PACKET);
-        let Some(request) = request else {
+        let Some(mut request) = request else {
             self.measures.refuse(Refused::Malformed);
             return self.end(id, false, Ended::Malformed);
         };
@@ -37,6 +37,8 @@ impl Machine {
             // No session has such a password.
             return self.refuse(id, request.read_only.is_some());
         };
+        // It is a part of what the reader had room for.
+        request.password = Bytes::new();
         let seen = request.seen;
         connection.stage = Stage::Entering(Entering {
             request,

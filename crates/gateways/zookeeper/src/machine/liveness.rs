@@ -4,6 +4,7 @@ use super::connection::{Session, Stage};
 use super::handshake::only;
 use super::measures::Ended;
 use super::{ConnectionId, Machine, Output, Purpose};
+use crate::settings::REQUEST;
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
@@ -188,7 +189,8 @@ impl Machine {
 
     fn is_full(&self, connection: &super::Connection) -> bool {
         connection.requests >= self.settings.outstanding_requests
-            || connection.bytes + self.settings.packet_bytes > self.settings.most_outstanding_bytes()
+            || connection.bytes + self.settings.packet_bytes + REQUEST
+                > self.settings.most_outstanding_bytes()
     }
 
     fn session_of(&mut self, at: Attachment) -> Option<&mut Session> {

@@ -33,9 +33,10 @@ pub use words::is_word;
 pub(crate) use sasl::read_fields;
 
 use crate::Settings;
+use crate::settings::REQUEST;
 use audit::Audited;
 use bytes::Bytes;
-use connection::{Connection, Stage};
+use connection::{Connection, MOST_EARLY, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
 use measures::{Ended, Refused};
@@ -273,7 +274,7 @@ impl Machine {
         connection.statistics.received += 1;
         self.statistics.totals.received += 1;
         connection.requests += 1;
-        connection.bytes += packet.len();
+        connection.bytes += packet.len() + REQUEST;
         rule!("ZKG-B2");
         let most = self.settings.most_outstanding_bytes();
         if connection.requests > self.settings.outstanding_requests || connection.bytes > most {
@@ -282,7 +283,14 @@ impl Machine {
         }
         match &mut connection.stage {
             Stage::New => self.enter(now, id, packet),
-            Stage::Entering(entering) => entering.early.push(packet),
+            Stage::Entering(entering) if entering.early.len() < MOST_EARLY => {
+                // What was read may be a small part of what the reader had room for.
+                entering.early.push(Bytes::copy_from_slice(&packet));
+            }
+            Stage::Entering(_) => {
+                self.measures.refuse(Refused::Outstanding);
+                self.end(id, false, Ended::Outstanding);
+            }
             Stage::Attached(_) => self.request(now, id, &packet),
         }
     }
@@ -398,7 +406,7 @@ impl Machine {
     fn done(&mut self, id: ConnectionId, bytes: usize) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.requests -= 1;
-        connection.bytes -= bytes;
+        connection.bytes -= bytes + REQUEST;
         if connection.gone.is_none() {
             self.outputs.push_back(Output::Done { connection: id, bytes });
         }

@@ -3,6 +3,7 @@
 use super::counts::Counts;
 use super::hub::Inbound;
 use crate::machine::{ConnectionId, Frame, Frames};
+use crate::settings::REQUEST;
 use crate::{Settings, TooLong};
 use bytes::Bytes;
 use core::time::Duration;
@@ -19,6 +20,11 @@ const PART: usize = 16 << 10;
 const WRITE: usize = 64 << 10;
 /// How long what was written may take to go out when a connection is closed.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// What a packet takes of the bytes that there is room for.
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes + REQUEST).unwrap_or(u32::MAX)
+}
 
 /// What a connection may have outstanding: its reader takes, and waits where there is none; the machine gives back.
 #[derive(Debug)]
@@ -38,9 +44,7 @@ impl Room {
     /// Whether there is room for a packet now; then it is taken.
     fn try_take(&self, bytes: usize) -> bool {
         let Ok(request) = self.requests.try_acquire() else { return false };
-        let Ok(room) = self.bytes.try_acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX)) else {
-            return false;
-        };
+        let Ok(room) = self.bytes.try_acquire_many(permits(bytes)) else { return false };
         request.forget();
         room.forget();
         true
@@ -49,7 +53,7 @@ impl Room {
     async fn take(&self, bytes: usize) {
         // Nobody closes them.
         if let Ok(request) = self.requests.acquire().await
-            && let Ok(room) = self.bytes.acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX)).await
+            && let Ok(room) = self.bytes.acquire_many(permits(bytes)).await
         {
             request.forget();
             room.forget();
@@ -58,7 +62,7 @@ impl Room {
 
     fn give_back(&self, bytes: usize) {
         self.requests.add_permits(1);
-        self.bytes.add_permits(bytes);
+        self.bytes.add_permits(bytes + REQUEST);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a client may make a gateway hold.
 
 use super::marks::covers;
-use super::support::{Packet, World, create, get, open_settings, ping, request};
+use super::support::{PASSWORD, Packet, World, create, get, hello, open_settings, ping, request};
 use crate::{Frame, Frames, Settings, TooLong};
 use bytes::{BufMut, Bytes};
 use troth_zookeeper::opcode;
@@ -94,14 +94,14 @@ fn what_has_come_of_a_packet_counts_before_the_packet_is_whole() {
 #[test]
 fn what_all_connections_hold_is_bounded_together() {
     covers!("ZKG-B5");
-    let mut world = World::of(1, &Settings { memory_bytes: 10_000, ..open_settings() });
+    let mut world = World::of(1, &Settings { memory_bytes: 13_000, ..open_settings() });
     let clients: Vec<_> = (0..3).map(|_| world.open(0)).collect();
     for client in &clients {
         world.written(*client, usize::MAX);
     }
     // Requests without a reply.
     let packet = |bytes: usize| request(1, opcode::SET_DATA, &Bytes::from(vec![0; bytes]));
-    for (client, bytes) in clients.iter().zip([3_000, 4_000, 2_500]) {
+    for (client, bytes) in clients.iter().zip([3_000, 5_000, 2_500]) {
         world.packet(*client, packet(bytes));
     }
     assert!(clients.iter().all(|client| world.closed(*client).is_none()));
@@ -134,6 +134,63 @@ fn what_all_connections_hold_is_bounded_together() {
         world.packet(other, ping());
         assert!(world.packets(other).len() < 1_000, "bytes without end wait");
     }
+}
+
+#[test]
+fn the_shortest_requests_count_for_what_they_take() {
+    covers!("ZKG-B2");
+    covers!("ZKG-B5");
+    let most = |settings: Settings| {
+        let mut world = World::of(1, &Settings { outstanding_requests: 1_000, ..settings });
+        let client = world.open(0);
+        world.written(client, usize::MAX);
+        let sent = (0..1_000).take_while(|xid| {
+            world.send(client, *xid, opcode::SYNC, &Bytes::new());
+            world.closed(client).is_none()
+        });
+        sent.count()
+    };
+    let (packet_bytes, bytes) = (1_000, 40_000);
+    assert_eq!(most(Settings { memory_bytes: bytes, ..open_settings() }), 76);
+    assert_eq!(most(Settings { outstanding_bytes: bytes, packet_bytes, ..open_settings() }), 76);
+}
+
+#[test]
+fn what_comes_before_there_is_a_session_holds_no_more_than_it_counts_for_and_is_little() {
+    covers!("ZKG-B5");
+    let mut world = World::new();
+    // As the reader cuts packets out of its buffer.
+    let cut = |packet: &Bytes| {
+        let whole = Bytes::from([&packet[..], &[0; 60_000]].concat());
+        (whole.slice(..packet.len()), whole)
+    };
+    let session = {
+        let client = world.connect(0);
+        world.packet(client, hello(0, 10_000, 0, &[]));
+        world.settle();
+        world.session(client)
+    };
+    let client = world.connect(0);
+    let (packet, whole) = cut(&hello(0, 10_000, session, &PASSWORD));
+    world.packet(client, packet);
+    assert!(whole.is_unique());
+    for xid in 1..=64 {
+        let (packet, whole) = cut(&request(xid, opcode::SYNC, &get("/", false)));
+        world.packet(client, packet);
+        assert!(whole.is_unique());
+    }
+    assert_eq!(world.closed(client), None);
+    world.settle();
+    assert_eq!((world.packets(client).len(), world.closed(client)), (65, None));
+    let (packet, whole) = cut(&request(65, opcode::CREATE, &create("/a", "", 0)));
+    world.packet(client, packet);
+    assert!(whole.is_unique() && world.calls.len() == 1);
+    // One more than that.
+    let client = world.connect(0);
+    let mut packets = vec![hello(0, 10_000, session, &PASSWORD)];
+    packets.extend((0..65).map(|_| ping()));
+    world.burst(client, packets);
+    assert_eq!(world.closed(client), Some(false));
 }
 
 #[test]

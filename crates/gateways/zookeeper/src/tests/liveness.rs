@@ -357,7 +357,7 @@ fn a_connection_that_is_not_read_is_not_silent() {
     covers!("ZKG-L3");
     let limits = Limits { frame_operations: 1, ..Limits::DEFAULT };
     // Whatever is outstanding, there is no room for another packet.
-    let settings = Settings { limits, packet_bytes: 1_000, outstanding_bytes: 1_000, ..open_settings() };
+    let settings = Settings { limits, packet_bytes: 4_000, outstanding_bytes: 4_000, ..open_settings() };
     let mut world = World::of(1, &settings);
     let client = with_timeout(&mut world, 2_000);
     world.burst(client, (0..6).map(|xid| request(xid, opcode::CREATE, &create("/a", "", 0))).collect());
