@@ -258,7 +258,10 @@ impl Transaction<'_, '_, '_> {
         node.modified_zxid = self.zxid;
         node.modified = self.millis();
         node.data = self.put_data(path, Some(&node.data), data.clone());
-        goes::after_change(self, path, &mut node);
+        // A container goes for its children alone, which this changes nothing of.
+        if matches!(node.stay, Stay::Ttl(_)) {
+            goes::after_change(self, path, &mut node);
+        }
         self.keep(path, &node);
         quota::count(self, path, grows, 0);
         self.note(Kind::DataChanged, path, &node.acl);

@@ -1,6 +1,6 @@
 //! Counters of sequential children that go on from elsewhere.
 
-use super::support::{World, create, create_for, versioned, watching};
+use super::support::{World, create, create_for, set, versioned, watching};
 use crate::acl::{Acl, perms};
 use crate::jute::Output;
 use crate::{Code, opcode};
@@ -72,7 +72,15 @@ fn a_container_does_not_go_because_of_children_that_it_had_elsewhere() {
     let at = world.open(1);
     world.well(at, opcode::CREATE_CONTAINER, create("/c", "", 4));
     world.well(at, opcode::CONTINUE_SEQUENCE, continued("/c", 7));
+    // Nor because of what is written into it.
+    world.well(at, opcode::SET_DATA, set("/c", "new", -1));
     world.pass(200_000);
     let at = world.open(1);
     assert_eq!(world.create(at, "/c/n-", "", 2), "/c/n-0000000007");
+    // One that has lost its last child here goes.
+    world.well(at, opcode::DELETE, versioned("/c/n-0000000007", -1));
+    world.well(at, opcode::SET_DATA, set("/c", "newer", -1));
+    world.pass(61_000);
+    let at = world.open(1);
+    assert_eq!(world.stat(at, "/c").map(|_| ()), Err(Code::NoNode.number()));
 }

@@ -190,8 +190,11 @@ impl Model {
                 node.version = node.version.wrapping_add(1);
                 (node.modified_zxid, node.modified) = (zxid, millis(now));
                 node.data = data.clone();
+                let is_timed = matches!(node.kind, Kind::Ttl(_));
                 changes.push(change(Happening::DataChanged, path, node));
-                self.note_look(path, now);
+                if is_timed {
+                    self.note_look(path, now);
+                }
                 self.count_use(path, more, 0);
                 Ok(self.node(path)?.stat(children))
             }
