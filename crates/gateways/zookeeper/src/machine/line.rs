@@ -2,6 +2,7 @@
 
 use super::measures::Times;
 use bytes::Bytes;
+use core::ops::Range;
 use std::collections::VecDeque;
 use troth_types::{Limits, Time};
 use troth_zookeeper::{MAX_READS, MAX_SHOWN, Said};
@@ -142,21 +143,27 @@ impl Line {
         }
         let waits = |pending: &Pending| pending.state == State::Waiting;
         let Some(from) = self.waiting.iter().position(waits) else { return Going::Nothing };
+        rule!("ZKG-O6");
+        let is_last = |pending: &Pending| matches!(&pending.state, State::Settled(reply) if reply.last);
+        let until = self.waiting.iter().position(is_last).unwrap_or(self.waiting.len());
+        if from >= until {
+            return Going::Nothing;
+        }
         rule!("ZKG-O3");
-        if !self.waiting.iter().any(|pending| waits(pending) && !pending.reads) {
-            return Going::Reads(self.go_reading(from, limits, expected));
+        if !self.waiting.range(from..until).any(|pending| waits(pending) && !pending.reads) {
+            return Going::Reads(self.go_reading(from..until, limits, expected));
         }
         rule!("ZKG-O2");
         if self.asked > 0 {
             return Going::Nothing;
         }
-        Going::Together(self.go_together(from, limits, expected))
+        Going::Together(self.go_together(from..until, limits, expected))
     }
 
-    fn go_reading(&mut self, from: usize, limits: &Limits, expected: usize) -> Vec<Vec<u64>> {
+    fn go_reading(&mut self, of: Range<usize>, limits: &Limits, expected: usize) -> Vec<Vec<u64>> {
         let most = (limits.result_bytes.min(MAX_SHOWN) / 2 / expected.max(1)).clamp(1, MAX_READS);
         let (mut going, mut together): (Vec<Vec<u64>>, Option<(usize, usize)>) = (Vec::new(), None);
-        for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+        for (at, pending) in self.waiting.iter_mut().enumerate().take(of.end).skip(of.start) {
             rule!("ZKG-B5");
             if self.asked >= MOST_ASKED {
                 break;
@@ -190,9 +197,9 @@ impl Line {
         going
     }
 
-    fn go_together(&mut self, from: usize, limits: &Limits, expected: usize) -> Vec<u64> {
+    fn go_together(&mut self, of: Range<usize>, limits: &Limits, expected: usize) -> Vec<u64> {
         let (mut going, mut bytes, mut shown) = (Vec::new(), FRAME_OVERHEAD, 0_usize);
-        for (at, pending) in self.waiting.iter_mut().enumerate().skip(from) {
+        for (at, pending) in self.waiting.iter_mut().enumerate().take(of.end).skip(of.start) {
             // What was read already may be older than what goes now; it goes again. What has an answer of the gateway's own
             // keeps it.
             if matches!(pending.state, State::Settled(_)) {

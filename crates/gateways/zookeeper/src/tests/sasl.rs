@@ -1,7 +1,7 @@
 //! SASL.
 
 use super::marks::covers;
-use super::support::{Client, Packet, World, auth, create, get, open_settings, record, request};
+use super::support::{Client, Packet, World, auth, brief, create, get, open_settings, record, request, set};
 use crate::Settings;
 use crate::machine::read_fields;
 use bytes::Bytes;
@@ -190,6 +190,37 @@ fn a_proof_stands_in_the_order_of_requests() {
     let Packet::Reply { body, .. } = &told[2] else { panic!("a reply") };
     assert_eq!(Input::new(body).int(), Ok(2), "its address, and its name");
     assert_eq!(world.ask(client, -4, opcode::AUTH, &auth("digest", "a:b")).0, 0);
+}
+
+#[test]
+fn nothing_is_done_of_what_stands_behind_a_proof_that_does_not_hold() {
+    covers!("ZKG-O6");
+    for reads in [false, true] {
+        let mut world = world();
+        let client = world.open(0);
+        let (code, body) = match reads {
+            true => (opcode::GET_DATA, get("/", false)),
+            false => (opcode::SET_DATA, set("/", "x")),
+        };
+        world.burst(
+            client,
+            vec![
+                request(1, code, &body),
+                request(2, opcode::SASL, &token(b"wrong")),
+                request(3, opcode::CREATE, &create("/b", "", 0)),
+                request(4, opcode::GET_DATA, &get("/", false)),
+            ],
+        );
+        world.send(client, 5, opcode::CREATE, &create("/c", "", 0));
+        let error = i64::from(Code::AuthFailed.number());
+        world.settle();
+        assert_eq!(brief(&world.take(client)), [(1, 0), (2, error)]);
+        assert_eq!(world.closed(client), Some(true));
+        let other = world.open(0);
+        for path in ["/b", "/c"] {
+            assert_eq!(world.ask(other, 1, opcode::EXISTS, &get(path, false)).0, Code::NoNode.number());
+        }
+    }
 }
 
 #[test]
