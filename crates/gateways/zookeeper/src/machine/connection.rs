@@ -45,6 +45,8 @@ pub(super) struct Connection {
     pub(super) part: usize,
     /// Bytes on their way to the client.
     pub(super) unwritten: usize,
+    /// The bytes that what one of its reads shows may have, as far as the last answers tell.
+    pub(super) expected: usize,
     /// What of all of this is counted in what all connections hold.
     pub(super) counted: usize,
     pub(super) statistics: Numbers,
@@ -121,6 +123,7 @@ impl Connection {
             bytes: 0,
             part: 0,
             unwritten: 0,
+            expected: 0,
             counted: 0,
             statistics: Numbers::default(),
         }

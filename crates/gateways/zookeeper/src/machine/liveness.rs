@@ -122,7 +122,7 @@ impl Machine {
         if due(self.liveness.touch_at) || due(self.liveness.look_at) {
             self.touch(now);
         }
-        self.expected -= self.expected.div_ceil(16);
+        self.expect_less();
         self.liveness.check_at = None;
         self.schedule_check(now);
     }

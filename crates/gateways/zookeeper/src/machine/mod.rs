@@ -155,7 +155,7 @@ pub struct Machine {
     held_bytes: usize,
     /// The last transaction of the group that an answer or an event showed.
     known: i64,
-    /// The bytes that what a read shows may have, as far as the last answers tell.
+    /// The bytes that what a read shows may have, as far as the last answers to anybody tell.
     expected: usize,
     liveness: Liveness,
     /// The agreed time of which the group said that it is far behind this machine's.

@@ -155,7 +155,7 @@ impl Machine {
             Some(reply) => connection.line.seen(number, reply),
             None => return self.end(id, true, Ended::Unanswered),
         }
-        self.expected = self.expected.max(shown);
+        self.saw(id, shown);
         self.advance(now, id);
     }
 
@@ -176,14 +176,15 @@ impl Machine {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match answer {
             Some(Answer::Replies { zxid, replies }) if replies.len() == numbers.len() => {
+                let most = replies.iter().map(|replied| replied.body.len()).max().unwrap_or(0);
                 for (number, Replied { error, body }) in numbers.iter().zip(replies) {
                     let Some(pending) = connection.line.get_mut(*number) else { return };
-                    self.expected = self.expected.max(body.len());
                     match reply_of(&pending.what, Answer::Reply { zxid, error, body }) {
                         Some(reply) => connection.line.seen(*number, reply),
                         None => return self.end(id, true, Ended::Unanswered),
                     }
                 }
+                self.saw(id, most);
             }
             Some(Answer::Ahead(agreed)) => {
                 self.behind = Some(agreed);
@@ -202,6 +203,7 @@ impl Machine {
     /// Learns from answers how large they are.
     fn expect(&mut self, id: ConnectionId, numbers: &[u64], answers: &[Option<Answer>]) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        let mut most = 0;
         for (number, answer) in numbers.iter().zip(answers) {
             let Some(answer) = answer else { continue };
             // A list that is too long to be shown weighs as much for the group; what makes no sense is answered alike.
@@ -210,7 +212,24 @@ impl Machine {
             let too_long =
                 refused && connection.line.get_mut(*number).is_some_and(|pending| pending.may_be_long);
             let bytes = if too_long { self.settings.limits.result_bytes } else { shown_bytes(answer) };
-            self.expected = self.expected.max(bytes);
+            most = most.max(bytes);
+        }
+        self.saw(id, most);
+    }
+
+    /// A connection was shown so much by one answer.
+    fn saw(&mut self, id: ConnectionId, bytes: usize) {
+        self.expected = self.expected.max(bytes);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.expected = connection.expected.max(bytes);
+        }
+    }
+
+    /// Time has passed: what was large may be so no longer.
+    pub(super) fn expect_less(&mut self) {
+        let of_connections = self.connections.values_mut().map(|connection| &mut connection.expected);
+        for expected in of_connections.chain([&mut self.expected]) {
+            *expected -= expected.div_ceil(16);
         }
     }
 

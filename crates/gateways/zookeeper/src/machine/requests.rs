@@ -5,8 +5,8 @@ use super::measures::{Ended, OK, PING, Refused, Times};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use crate::Consistency;
 use bytes::Bytes;
-use troth_types::{Time, Wire};
-use troth_zookeeper::{Code, Operation, looks_at_one, may_be_long, only_reads, opcode};
+use troth_types::{Limits, Time, Wire};
+use troth_zookeeper::{Code, MAX_READS, MAX_SHOWN, Operation, looks_at_one, may_be_long, only_reads, opcode};
 
 impl Machine {
     /// A packet of a client that has a session.
@@ -73,7 +73,8 @@ impl Machine {
         if connection.gone.is_some() && connection.line.len() == 0 {
             return self.forget(id);
         }
-        match connection.line.go(&self.settings.limits, self.expected) {
+        let expected = connection.expected.max(shared(self.expected, &self.settings.limits));
+        match connection.line.go(&self.settings.limits, expected) {
             Going::Nothing => {}
             Going::Together(numbers) => {
                 if let Some(session) = connection.session() {
@@ -113,6 +114,13 @@ impl Machine {
             }
         }
     }
+}
+
+/// What answers to others have a connection expect of its own: never so much that one large answer to somebody would have
+/// everybody's reads go one by one.
+fn shared(expected: usize, limits: &Limits) -> usize {
+    rule!("ZKG-O8");
+    expected.min(limits.result_bytes.min(MAX_SHOWN) / 2 / MAX_READS)
 }
 
 /// Whether a request with this code changes nothing but what is watched.

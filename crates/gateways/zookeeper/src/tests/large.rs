@@ -176,6 +176,25 @@ fn what_is_no_record_is_told_so_in_a_group_in_which_nothing_has_happened() {
 }
 
 #[test]
+fn one_clients_large_answers_do_not_have_the_reads_of_others_go_one_by_one() {
+    covers!("ZKG-O8");
+    let (mut world, client) = world(1 << 19);
+    let other = world.open(0);
+    world.ask(other, 1, opcode::CREATE, &create("/b", "small", 0));
+    let reads = |path: &str| (2..66).map(|xid| request(xid, opcode::GET_DATA, &get(path, false))).collect();
+    for xid in 2..4 {
+        assert_eq!(world.ask(client, xid, opcode::GET_DATA, &get("/a", false)).0, 0);
+        world.burst(other, reads("/b"));
+        assert_eq!(world.calls.len(), 1, "they go together");
+        world.settle();
+        assert_eq!(world.take(other).len(), 64);
+    }
+    world.burst(client, reads("/b"));
+    assert_eq!(world.calls.len(), 64, "its own do not");
+    world.settle();
+}
+
+#[test]
 fn what_is_no_record_has_nobody_expect_long_answers() {
     let (mut world, client) = world(10_000);
     let wrong = bytes::Bytes::from_static(b"?");
