@@ -38,12 +38,11 @@ impl Machine {
         }
         let (reads, may_be_long) = (only_reads(code, &body), may_be_long(code, &body));
         let operation = Operation::Request { at, code, body }.to_wire();
-        // What was missed is counted for a whole frame, so each question for that has one of its own.
-        let catches_up = matches!(code, opcode::SET_WATCHES | opcode::SET_WATCHES2);
-        let ends = catches_up || matches!(code, opcode::AUTH | opcode::CLOSE_SESSION);
+        let what = What::Request(code);
+        let ends = catches_up(&what) || matches!(code, opcode::AUTH | opcode::CLOSE_SESSION);
         let mut pending = Pending {
             xid,
-            what: What::Request(code),
+            what,
             bytes: packet.len(),
             since: now,
             operation,
@@ -86,7 +85,9 @@ impl Machine {
                 rule!("ZKG-R5");
                 // Of these a mark in place of the answer is to be what came of them. Where nothing is known of the group, it may
                 // be for any request by itself.
-                let is_alone = |number: &u64| connection.line.get_mut(*number).is_some_and(|one| one.alone);
+                let is_alone = |number: &u64| {
+                    connection.line.get_mut(*number).is_some_and(|one| one.alone || catches_up(&one.what))
+                };
                 let apart = numbers.iter().any(is_alone) || self.known == 0 && numbers.len() == 1;
                 let call = self.call();
                 self.audit_requests(call, id, &numbers);
@@ -127,6 +128,12 @@ fn shared(expected: usize, limits: &Limits) -> usize {
 fn reads_and_watches(code: i32) -> bool {
     use opcode::{EXISTS, GET_ACL, GET_CHILDREN, GET_CHILDREN2, GET_DATA};
     matches!(code, EXISTS | GET_ACL | GET_CHILDREN | GET_CHILDREN2 | GET_DATA)
+}
+
+/// Whether it asks for what its client missed. That is counted for a whole frame, so each has one of its own.
+fn catches_up(what: &What) -> bool {
+    rule!("ZKG-O6");
+    matches!(what, What::Request(opcode::SET_WATCHES | opcode::SET_WATCHES2))
 }
 
 /// Whether one with this code does nothing else than that.

@@ -259,7 +259,8 @@ fn questions_for_what_was_missed_go_one_in_a_frame() {
     let watches = watches.finish();
     world.burst(client, (0..3).map(|_| request(-8, opcode::SET_WATCHES, &watches)).collect());
     for _ in 0..3 {
-        assert_eq!(world.calls.iter().map(|call| call.operations.len()).collect::<Vec<_>>(), [1]);
+        let sent: Vec<_> = world.calls.iter().map(|call| (call.operations.len(), call.apart)).collect();
+        assert_eq!(sent, [(1, true)], "nor with what others ask for");
         world.execute(0);
         world.answer(0);
     }
