@@ -4,6 +4,7 @@ use super::marks::covers;
 use super::support::{Client, PASSWORD, World, create, get, hello, open_settings, ping, request, set};
 use crate::Settings;
 use bytes::Bytes;
+use proptest::prelude::*;
 use troth_client::ClientError;
 use troth_zookeeper::{Code, opcode};
 
@@ -144,4 +145,95 @@ fn what_is_left_of_a_client_is_bounded_as_all_others_and_in_time() {
     assert_eq!(world.gateways[0].connections(), 2);
     world.packet(other, packet(19_990));
     assert_eq!((world.gateways[0].connections(), world.closed(other)), (1, None), "who holds most");
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Which client writes, reads, or reads and watches; and whether more comes in the same burst.
+    Ask(usize, u8, bool),
+    Execute(usize),
+    Answer(usize),
+    Hear,
+    Go(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0..3usize, 0..3u8, any::<bool>()).prop_map(|(client, what, more)| Step::Ask(client, what, more)),
+        3 => any::<usize>().prop_map(Step::Execute),
+        3 => any::<usize>().prop_map(Step::Answer),
+        1 => Just(Step::Hear),
+        1 => (0..3usize).prop_map(Step::Go),
+    ];
+    prop::collection::vec(step, 1..100)
+}
+
+/// Whenever three clients go, the last that each wrote before is there in the end.
+fn run(steps: Vec<Step>) {
+    let mut world = World::new();
+    let clients = [0, 1, 2].map(|_| world.open(0));
+    let path = |client: usize| format!("/{client}");
+    for (number, client) in clients.iter().enumerate() {
+        world.ask(*client, 0, opcode::CREATE, &create(&path(number), "", 0));
+    }
+    let (mut sent, mut written) = ([(); 3].map(|()| (Vec::new(), false)), [0; 3]);
+    let mut xid = 0;
+    let of = |world: &World, executed: bool| -> Vec<usize> {
+        (0..world.calls.len()).filter(|at| world.calls[*at].answer.is_some() == executed).collect()
+    };
+    for step in steps.into_iter().chain([0, 1, 2].map(Step::Go)) {
+        match step {
+            Step::Ask(client, what, more) if !sent[client].1 => {
+                xid += 1;
+                sent[client].0.push(match what {
+                    0 => {
+                        written[client] = xid;
+                        request(xid, opcode::SET_DATA, &set(&path(client), &xid.to_string()))
+                    }
+                    what => request(xid, opcode::GET_DATA, &get(&path(xid as usize % 3), what == 2)),
+                });
+                if !more {
+                    let burst = std::mem::take(&mut sent[client].0);
+                    world.burst(clients[client], burst);
+                }
+            }
+            Step::Execute(which) => {
+                let waiting = of(&world, false);
+                if !waiting.is_empty() {
+                    world.execute(waiting[which % waiting.len()]);
+                }
+            }
+            Step::Answer(which) => {
+                let executed = of(&world, true);
+                if !executed.is_empty() {
+                    world.answer(executed[which % executed.len()]);
+                }
+            }
+            Step::Hear => drop(world.hear(0)),
+            Step::Go(client) if !sent[client].1 => {
+                let burst = std::mem::take(&mut sent[client].0);
+                world.burst(clients[client], burst);
+                world.gone(clients[client]);
+                sent[client].1 = true;
+            }
+            Step::Ask(..) | Step::Go(_) => {}
+        }
+    }
+    world.settle();
+    assert_eq!(world.gateways[0].connections(), 0, "all are forgotten");
+    let other = world.open(0);
+    for (number, last) in written.into_iter().enumerate() {
+        let (_, body) = world.ask(other, 1, opcode::GET_DATA, &get(&path(number), false));
+        let expected = if last == 0 { String::new() } else { last.to_string() };
+        assert_eq!(super::support::data(&body), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whenever_a_client_goes_all_that_it_wrote_before_is_there(steps in steps()) {
+        run(steps);
+    }
 }

@@ -18,6 +18,8 @@ pub struct Told {
     pub packets: Vec<Packet>,
     /// Whether the gateway closed it, and whether it wrote what there was before.
     pub closed: Option<bool>,
+    /// Whether it went by itself: then nobody is told anything.
+    pub gone: bool,
     /// Packets that the gateway is done with.
     pub done: usize,
 }
@@ -182,15 +184,18 @@ impl World {
                 match output {
                     Output::Write { to, bytes } => {
                         let told = self.told.get_mut(&(gateway, to)).expect("a client");
-                        assert_eq!(told.closed, None, "nothing is written to what is closed");
+                        assert!(told.closed.is_none() && !told.gone, "nothing is written to what is closed");
                         let first = told.packets.is_empty() && told.done == 0;
                         told.packets.push(decode(&bytes, first));
                     }
                     Output::Done { connection, .. } => {
-                        self.told.get_mut(&(gateway, connection)).expect("a client").done += 1;
+                        let told = self.told.get_mut(&(gateway, connection)).expect("a client");
+                        assert!(!told.gone, "nobody reads");
+                        told.done += 1;
                     }
                     Output::Close { connection, flush } => {
                         let told = self.told.get_mut(&(gateway, connection)).expect("a client");
+                        assert!(!told.gone, "it is closed already");
                         assert_eq!(told.closed.replace(flush), None, "it is closed once");
                     }
                     Output::Execute { call, operations } => {
@@ -381,6 +386,9 @@ impl World {
 
     pub fn gone(&mut self, client: Client) {
         let now = self.time();
+        if let Some(told) = self.told.get_mut(&client).filter(|told| told.closed.is_none()) {
+            told.gone = true;
+        }
         self.gateways[client.0].closed(now, client.1);
         self.collect();
     }
