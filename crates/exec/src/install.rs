@@ -3,7 +3,8 @@
 //! before everything is there (guide.md §1.5).
 //!
 //! When the target moves on before a large transfer is complete, what was verified for the old one
-//! serves the new one too, by digest: a transfer slower than the checkpoint interval still ends.
+//! serves the new one too where it has the same digest at the same place: a transfer slower than the checkpoint
+//! interval still ends.
 
 use crate::Tree;
 use crate::delta::{Held, Item, read_difference};
@@ -12,6 +13,7 @@ use crate::place::{
     MAX_DEPTH, MAX_PLACES, PROBE, Place, Question, What, answer_of, is_question, path_of, read_head,
     read_items, state_digest,
 };
+use crate::salvage::{Fate, Salvage};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +21,6 @@ use troth_types::{Digest, Seq, StateFetch, StatePiece, Time, Wire};
 
 /// Fetches under way at once.
 const MAX_FETCHES: usize = 64;
-/// Nodes of abandoned targets that are held for the next one.
-const MAX_SALVAGE: usize = 1 << 20;
 
 /// A place that must be fetched and the digest of what stands there.
 #[derive(Clone, Debug)]
@@ -82,15 +82,14 @@ fn is_node(nibbles: &[u8], bytes: &[u8]) -> bool {
     Page::check(bytes) || (nibbles.len() < MAX_DEPTH && check_branch(bytes).is_some())
 }
 
-/// An installation under way. Its memory is bounded by the target itself: nothing is kept that was
-/// not verified to be part of it.
+/// An installation under way. Its memory is bounded by the targets: nothing is kept that was not verified to be part
+/// of this one, and beside it what [`Salvage`] keeps, which is at most twice what one of those before had.
 #[derive(Clone, Debug)]
 pub(crate) struct Install {
     pub(crate) seq: Seq,
     pub(crate) digest: Digest,
     local: Tree,
-    /// Complete nodes of abandoned targets, by digest.
-    salvage: BTreeMap<Digest, Arc<Node>>,
+    salvage: Salvage,
     time: Option<Time>,
     parts: BTreeMap<Vec<u8>, Part>,
     /// To be fetched next; taken from the end, so that the walk is depth-first and the list short.
@@ -123,7 +122,7 @@ impl Install {
             digest,
             local,
             differences: abandoned.as_ref().map_or(Differences::Unknown, |abandoned| abandoned.differences),
-            salvage: abandoned.map_or_else(BTreeMap::new, Self::into_salvage),
+            salvage: abandoned.map_or_else(Salvage::default, Self::into_salvage),
             time: None,
             parts: BTreeMap::new(),
             queue: Vec::new(),
@@ -132,16 +131,42 @@ impl Install {
         }
     }
 
-    fn into_salvage(mut self) -> BTreeMap<Digest, Arc<Node>> {
-        let mut salvage = core::mem::take(&mut self.salvage);
-        if self.time.is_some() {
-            self.assemble(&mut Vec::new(), &mut |node| {
-                if salvage.len() < MAX_SALVAGE {
-                    salvage.insert(node.digest(), node.clone());
-                }
-            });
+    fn into_salvage(mut self) -> Salvage {
+        let salvage = core::mem::take(&mut self.salvage);
+        if self.time.is_none() {
+            return salvage;
         }
-        salvage
+        let mut fetched = Vec::new();
+        self.assemble(&mut Vec::new(), &mut |place, node| fetched.push((place.to_vec(), node.clone())));
+        salvage.after(fetched, |place, node| self.fate(place, node))
+    }
+
+    /// What is known of a place in this target where another one had this node.
+    fn fate(&self, place: &[u8], node: &Node) -> Fate {
+        for (depth, nibble) in place.iter().enumerate() {
+            let children = match self.parts.get(&place[..depth]) {
+                None => return Fate::Unknown,
+                Some(Part::Page(..)) => return Fate::Obsolete,
+                Some(Part::Branch(_, children)) => children,
+            };
+            match &children[usize::from(*nibble)] {
+                Child::Absent => return Fate::Obsolete,
+                Child::Have(held) => {
+                    let stands = held.at(&place[depth + 1..]);
+                    let used = stands.is_some_and(|stands| stands.digest() == node.digest());
+                    return if used { Fate::Used } else { Fate::Obsolete };
+                }
+                Child::Coming => {}
+            }
+        }
+        // It would not have been asked for.
+        Fate::Obsolete
+    }
+
+    /// What is kept of earlier targets, in bytes.
+    #[cfg(test)]
+    pub(crate) fn salvaged(&self) -> usize {
+        self.salvage.bytes()
     }
 
     fn fetch(&self, path: Bytes) -> StateFetch {
@@ -196,7 +221,7 @@ impl Install {
             return Progress::Bad;
         }
         if self.queue.is_empty() && self.under_way.is_empty() {
-            let root = self.assemble(&mut Vec::new(), &mut |_| {}).expect("nothing is under way");
+            let root = self.assemble(&mut Vec::new(), &mut |_, _| {}).expect("nothing is under way");
             return Progress::Complete(self.time.expect("the head came first"), Tree::new(root));
         }
         Progress::Wants(self.ask())
@@ -313,12 +338,12 @@ impl Install {
                 continue;
             };
             let held = local.as_ref().and_then(|node| node.at(&[nibble]));
-            let held = held.filter(|node| node.digest() == expected).or_else(|| self.salvage.get(&expected));
-            match held {
+            let held = held.filter(|node| node.digest() == expected);
+            let nibbles = [nibbles, &[nibble]].concat();
+            match held.or_else(|| self.salvage.get(&nibbles, &expected)) {
                 Some(node) => children.push(Child::Have(node.clone())),
                 None => {
                     children.push(Child::Coming);
-                    let nibbles = [nibbles, &[nibble]].concat();
                     let place = Place { nibbles, what: What::Node };
                     self.queue.push(Want { place, expected, length: 0, whole: false });
                 }
@@ -353,8 +378,12 @@ impl Install {
     }
 
     /// The node at `path`, where everything below has come; shows `complete` each node fetched for
-    /// this target that is.
-    fn assemble(&self, path: &mut Vec<u8>, complete: &mut impl FnMut(&Arc<Node>)) -> Option<Arc<Node>> {
+    /// this target that is, with its place.
+    fn assemble(
+        &self,
+        path: &mut Vec<u8>,
+        complete: &mut impl FnMut(&[u8], &Arc<Node>),
+    ) -> Option<Arc<Node>> {
         let node = match self.parts.get(path)? {
             Part::Page(digest, bytes, blobs) => {
                 let blobs = blobs.iter().cloned().collect::<Option<Vec<Arc<Blob>>>>()?;
@@ -385,7 +414,7 @@ impl Install {
             }
         };
         let node = Arc::new(node);
-        complete(&node);
+        complete(path, &node);
         Some(node)
     }
 }

@@ -19,6 +19,7 @@ mod gathering;
 mod install;
 mod map;
 mod place;
+mod salvage;
 mod snapshot;
 mod state;
 

@@ -148,6 +148,11 @@ impl Page {
         self.blobs.get(index).map(|blob| &blob.value)
     }
 
+    /// The large values.
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = &Bytes> {
+        self.blobs.iter().map(|blob| &blob.value)
+    }
+
     /// The large values that a store lacks, each with the digest that names it.
     pub(crate) fn blobs_not_in(&self, store: Option<StoreId>) -> impl Iterator<Item = (Digest, &Bytes)> {
         self.entries().filter_map(move |entry| {

@@ -10,6 +10,7 @@ mod order;
 mod outbox;
 mod pages;
 mod restore;
+mod salvage;
 mod support;
 mod tentative;
 mod transfer;
