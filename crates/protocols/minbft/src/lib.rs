@@ -25,6 +25,7 @@ mod peer;
 pub mod place;
 mod recovery;
 mod retransmission;
+mod shown_again;
 mod state;
 mod suspicion;
 mod view_change;

@@ -2,6 +2,7 @@
 
 use crate::evidence::Walk;
 use crate::message::Certified;
+use crate::shown_again::ShownAgain;
 use crate::{Config, evidence};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct Peer {
     pub(crate) repeated: CounterValue,
     /// When a status of it was answered last.
     pub(crate) answered: Option<Time>,
+    /// The large messages that it was sent in answer.
+    pub(crate) shown_again: ShownAgain,
     /// Whether a view change was made for its sake, since its component was admitted.
     pub(crate) welcomed: bool,
     /// The rule that it provably broke; nothing of it is processed any more.
@@ -54,6 +57,7 @@ impl Peer {
             said_view: View(0),
             repeated: CounterValue(0),
             answered: None,
+            shown_again: ShownAgain::default(),
             welcomed: false,
             condemned: None,
         }

@@ -2,12 +2,12 @@
 //! what its liveness rests on (F-M5). Replicas compare notes; each re-serves what another lacks.
 
 use crate::fetching::MOST_FRAMES;
-use crate::message::{Certified, Message, Status};
+use crate::message::{Message, Status};
+use crate::shown_again::{Name, name_of_large};
 use crate::state::{MinBft, Timer};
-use std::sync::Arc;
 use troth_core::{Cx, To, rule};
 use troth_trusted::CounterValue;
-use troth_types::ReplicaId;
+use troth_types::{ReplicaId, Time};
 
 /// Messages of one sender re-served in answer to one status.
 const MOST_RESENT: usize = 64;
@@ -86,9 +86,8 @@ impl MinBft {
         {
             cx.send(to, Message::RequestViewChange(request.clone()));
         }
-        for evidence in status.wants.map(|view| self.known_views.shown(view)).unwrap_or_default() {
-            cx.send(to, Message::Evidence(evidence));
-        }
+        let evidence = status.wants.map(|view| self.known_views.shown(view)).unwrap_or_default();
+        let mut messages: Vec<Message> = evidence.into_iter().map(Message::Evidence).collect();
         // What was sent less than half an interval ago is probably on its way.
         let settled = cx.now().0.saturating_sub(self.config.status_interval / 2);
         let n = self.group.n() as u64;
@@ -98,17 +97,32 @@ impl MinBft {
                 continue;
             }
             let processed = CounterValue(status.processed[usize::from(replica.0)]);
-            let lacking: Vec<Arc<Certified>> = self
-                .peer(replica)
-                .log
-                .iter()
-                .filter(|logged| logged.message.value() > processed && logged.at.0 <= settled)
-                .take(MOST_RESENT)
-                .map(|logged| logged.message.clone())
-                .collect();
-            for message in lacking {
-                cx.send(to, Message::Certified(message));
+            let log = self.peer(replica).log.iter();
+            let lacking = log.filter(|logged| logged.message.value() > processed && logged.at.0 <= settled);
+            let lacking = lacking.take(MOST_RESENT).map(|logged| logged.message.clone());
+            messages.extend(lacking.map(Message::Certified));
+        }
+        let chosen = self.choose_large(cx.now(), from, &messages);
+        for message in messages {
+            if name_of_large(&message).is_none_or(|name| chosen.contains(&name)) {
+                cx.send(to, message);
             }
         }
+    }
+
+    /// Which of the large messages among these a replica is sent in answer to its status.
+    fn choose_large(&mut self, now: Time, to: ReplicaId, messages: &[Message]) -> Vec<Name> {
+        let interval = self.config.status_interval;
+        let lacking: Vec<Name> = messages.iter().filter_map(name_of_large).collect();
+        let mut shown_again = std::mem::take(&mut self.peer_mut(to).shown_again);
+        let chosen = shown_again.choose(now, interval, &lacking);
+        if !chosen.is_empty() {
+            shown_again.retain(|(replica, value, evidence)| match evidence {
+                true => self.known_views.all().any(|known| known.from == *replica && known.value() == *value),
+                false => self.peer(*replica).log.iter().any(|logged| logged.message.value() == *value),
+            });
+        }
+        self.peer_mut(to).shown_again = shown_again;
+        chosen
     }
 }

@@ -1,12 +1,14 @@
 //! What a faulty primary, client or peer may make a replica hold and send.
 
 use super::craft::batch;
-use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use super::harness::{Fate, Flight, Kind, SMALL, World, covers, r};
 use crate::Config;
 use crate::message::{Body, Certified, Message, NewView, StableProof, Status, ViewChange};
+use crate::shown_again::ShownAgain;
 use std::sync::Arc;
 use troth_core::{Agreement as _, PeerMessage};
-use troth_types::{Digest, Limits, Seq, View};
+use troth_trusted::CounterValue;
+use troth_types::{Digest, Limits, Seq, Time, View};
 
 /// Batches of at most 4 KiB where they name more than one frame.
 const TIGHT: Config = Config {
@@ -185,6 +187,80 @@ fn who_asks_without_end_is_answered_now_and_then() {
     assert_eq!(answered, 4);
 }
 
+/// What replica 1 sent replica 2 of VIEW-CHANGEs and NEW-VIEWs since so many messages.
+fn large_ones(world: &World, since: usize) -> Vec<Kind> {
+    let sent = world.sent[since..].iter().filter(|flight| (flight.from, flight.to) == (r(1), r(2)));
+    let is_large = |flight: &Flight| match &flight.message {
+        PeerMessage::Protocol(Message::Evidence(message)) => message.new_view().is_some(),
+        _ => matches!(flight.kind(), Kind::ViewChange | Kind::NewView),
+    };
+    sent.filter(|flight| is_large(flight)).map(Flight::kind).collect()
+}
+
+// MINBFT-R15 (guard) "One answer has at most four VIEW-CHANGEs and NEW-VIEWs, as evidence (V17) or not … One that it was sent goes
+// to it again after half the interval, and each time twice as long after, up to sixteen intervals."
+#[test]
+fn who_asks_for_view_changes_without_end_is_sent_few() {
+    covers!("MINBFT-R15");
+    let mut world = World::all(3, SMALL);
+    world.links(|flight| if flight.to == r(2) { Fate::Lose } else { Fate::Pass });
+    world.wishes(&[0, 2], 0, 1);
+    world.wishes(&[0, 2], 1, 1);
+    assert!(world.minbft(0).active() && world.minbft(1).view == View(1));
+    world.now += SMALL.status_interval;
+    let start = world.now;
+    let asks = |world: &World, from_start: bool| {
+        let processed = match from_start {
+            true => vec![0; 3],
+            false => world.minbft(1).peers.iter().map(|peer| peer.gate.processed().0).collect(),
+        };
+        let wants = from_start.then_some(View(1));
+        let round = (world.now - start) / (SMALL.status_interval / 4);
+        let (stable, executed) = (Seq(0), Seq(0));
+        Message::Status(Status { view: View(0), processed, stable, executed, round, wants })
+    };
+    let mut large = Vec::new();
+    // A hundred intervals. Every other answer came, or so it says.
+    for round in 0..400 {
+        let since = world.sent.len();
+        let status = asks(&world, round % 2 == 0);
+        world.inject(2, 1, status);
+        let some = large_ones(&world, since);
+        large.extend(some);
+        world.now += SMALL.status_interval / 4;
+    }
+    // The VIEW-CHANGEs of 0 and 1, and the NEW-VIEW in both ways.
+    for (kind, times) in [(Kind::ViewChange, 2), (Kind::NewView, 1), (Kind::Evidence, 1)] {
+        let count = large.iter().filter(|sent| **sent == kind).count();
+        assert!(count >= times * 100 / 16 && count <= times * (100 / 16 + 6), "{kind:?} {count} times");
+    }
+}
+
+#[test]
+fn who_lost_a_view_change_has_it_soon() {
+    covers!("MINBFT-R15");
+    for lost in [1, 4, 40] {
+        let mut world = World::all(3, SMALL);
+        world.links(|flight| if flight.to == r(2) { Fate::Lose } else { Fate::Pass });
+        world.wishes(&[0, 2], 0, 1);
+        world.wishes(&[0, 2], 1, 1);
+        let frame = world.frame(1, 1, "op");
+        world.request(&[1, 2], &frame);
+        world.pass(lost * SMALL.status_interval);
+        assert_eq!([0, 1].map(|replica| world.executed(replica)), [1, 1]);
+        world.open();
+        // What was answered was in vain so far.
+        let most = lost.min(16) + 2;
+        let mut waited = 0;
+        while world.executed(2) < 1 {
+            waited += 1;
+            assert!(waited <= most, "{lost} intervals cut off");
+            world.pass(SMALL.status_interval);
+        }
+        assert_eq!(world.minbft(2).view, View(1));
+    }
+}
+
 #[test]
 fn what_brings_a_replica_further_changes_its_progress_and_nothing_else_does() {
     let mut world = World::with(3, SMALL, &[2]);
@@ -302,4 +378,22 @@ fn what_can_bring_nothing_is_not_worth_a_check() {
         assert_eq!(worth(&world, &start), good);
         assert_eq!(world.minbft(2).is_worth_checking(&Message::Evidence(start)), good);
     }
+}
+
+#[test]
+fn an_answer_has_four_large_messages_at_most() {
+    covers!("MINBFT-R15");
+    let interval = SMALL.status_interval;
+    let lacking: Vec<_> = (1..=6).map(|value| (r(1), CounterValue(value), false)).collect();
+    let mut shown = ShownAgain::default();
+    let mut ask = |at: u64| {
+        let chosen = shown.choose(Time(at), interval, &lacking);
+        chosen.iter().map(|(_, value, _)| value.0).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(1), [1, 2, 3, 4]);
+    assert_eq!(ask(interval / 4), [5, 6], "the first are on their way");
+    assert_eq!(ask(1 + interval / 2), [1, 2, 3, 4]);
+    assert_eq!(ask(1 + interval), [5, 6], "the first wait for twice as long now");
+    shown.retain(|(_, value, _)| value.0 != 1);
+    assert_eq!(shown.choose(Time(1 + interval), interval, &lacking), [lacking[0]], "one that is forgotten");
 }
