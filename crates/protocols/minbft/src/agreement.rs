@@ -205,9 +205,10 @@ impl Agreement for MinBft {
         rule!("MINBFT-R14");
         match message {
             Message::Certified(message) => self.may_bring(message) && self.fits_the_group(message),
-            Message::Evidence(message) => self.fits_the_group(message),
+            Message::Evidence(message) => self.fits_the_group(message) && self.known_views.lacks(message),
             Message::Stable(proof) => proof.votes.len() <= self.group.n(),
-            Message::RequestViewChange(_) | Message::Status(_) => true,
+            Message::RequestViewChange(request) => self.may_move(request),
+            Message::Status(_) => true,
         }
     }
 

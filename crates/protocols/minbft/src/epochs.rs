@@ -41,6 +41,7 @@ impl MinBft {
         if !self.has_joined() {
             self.stand_aside();
         }
+        self.candidates.clear();
         self.recheck = true;
     }
 
@@ -247,15 +248,22 @@ impl MinBft {
         }
     }
 
+    /// Whether a replica was readmitted and has not begun, nor was a view change made for its sake.
+    pub(crate) fn may_be_welcomed(&self, replica: ReplicaId) -> bool {
+        let member = self.configuration.member(replica);
+        let peer = self.peer(replica);
+        member.is_some_and(|member| member.admission().at > Seq(0))
+            && peer.gate.processed().0 == 0
+            && !peer.welcomed
+    }
+
     /// A view change for the sake of a readmitted replica that asks for the next view: once, and nobody is
     /// blamed.
     pub(crate) fn welcome(&mut self, cx: &mut Cx<'_, Self>, signed: &SignedRequest) {
         let to = self.view.next();
         let Some(member) = self.configuration.member(signed.from) else { return };
-        let at = member.admission().at;
-        let settled = self.settled(at);
-        let peer = self.peer(signed.from);
-        let new = at > Seq(0) && peer.gate.processed().0 == 0 && !peer.welcomed && self.stable.0 >= settled;
+        let settled = self.settled(member.admission().at);
+        let new = self.may_be_welcomed(signed.from) && self.stable.0 >= settled;
         if !new || signed.from == self.me || signed.request.to != to || !self.active() {
             return;
         }

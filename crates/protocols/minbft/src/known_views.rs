@@ -11,6 +11,7 @@ use crate::message::{AcceptNewView, Body, Certified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::Voters;
+use troth_core::rule;
 use troth_types::{Configuration, Group, ReplicaId, View};
 
 /// The most NEW-VIEWs that are held while what they rest on is fetched.
@@ -27,6 +28,8 @@ struct Held {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 struct Asked {
     message: Option<Arc<Certified>>,
+    /// The earlier view whose start the message needs to be judged.
+    needs: Option<View>,
     accepts: BTreeMap<ReplicaId, Arc<Certified>>,
 }
 
@@ -125,21 +128,47 @@ impl KnownViews {
         self.asked.keys().nth(usize::try_from(turn).ok()?).copied()
     }
 
-    /// Takes a piece of evidence for a wanted view.
-    pub(crate) fn offer(&mut self, message: &Arc<Certified>) {
+    /// Whether a piece of evidence is for a wanted view and not here.
+    pub(crate) fn lacks(&self, message: &Certified) -> bool {
+        rule!("MINBFT-R17");
+        let is_other = |known: &Arc<Certified>| (known.digest, &known.ui) != (message.digest, &message.ui);
         match &message.body {
             Body::NewView(new_view) => {
-                if let Some(asked) = self.asked.get_mut(&new_view.view) {
-                    asked.message = Some(message.clone());
-                }
+                let asked = self.asked.get(&new_view.view);
+                asked.is_some_and(|asked| asked.message.as_ref().is_none_or(is_other))
             }
             Body::AcceptNewView(accept) => {
-                if let Some(asked) = self.asked.get_mut(&accept.view) {
-                    asked.accepts.insert(message.from, message.clone());
-                }
+                let asked = self.asked.get(&accept.view);
+                asked.is_some_and(|asked| asked.accepts.get(&message.from).is_none_or(is_other))
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes a piece of evidence for a wanted view; says whether it is news.
+    pub(crate) fn offer(&mut self, message: &Arc<Certified>) -> bool {
+        if !self.lacks(message) {
+            return false;
+        }
+        match &message.body {
+            Body::NewView(new_view) => {
+                let asked = self.asked.entry(new_view.view).or_default();
+                (asked.message, asked.needs) = (Some(message.clone()), None);
+            }
+            Body::AcceptNewView(accept) => {
+                self.asked.entry(accept.view).or_default().accepts.insert(message.from, message.clone());
             }
             _ => {}
         }
+        true
+    }
+
+    /// A wanted NEW-VIEW rests on this earlier view: it is wanted, too, and the NEW-VIEW judged when it is known.
+    pub(crate) fn rests_on(&mut self, view: View, earlier: View) {
+        if let Some(asked) = self.asked.get_mut(&view) {
+            asked.needs = Some(earlier);
+        }
+        self.want(earlier);
     }
 
     /// A wanted NEW-VIEW that f+1 replicas committed to: valid without further judgement.
@@ -160,7 +189,8 @@ impl KnownViews {
 
     /// The wanted NEW-VIEWs that are here and wait for judgement, lowest first.
     pub(crate) fn to_judge(&self) -> Vec<Arc<Certified>> {
-        self.asked.values().filter_map(|asked| asked.message.clone()).collect()
+        let may_judge = |asked: &&Asked| asked.needs.is_none_or(|view| self.held.contains_key(&view));
+        self.asked.values().filter(may_judge).filter_map(|asked| asked.message.clone()).collect()
     }
 }
 

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod candidates;
 mod certified;
 mod checkpoint;
 pub mod choose;

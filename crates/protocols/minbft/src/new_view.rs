@@ -26,6 +26,7 @@ impl MinBft {
             return match self.judge_new_view(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
+                    self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                     Verdict::Done
                 }
@@ -44,6 +45,7 @@ impl MinBft {
             match self.judge_new_view(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
+                    self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                 }
                 Judgement::Needs(view) => {

@@ -30,6 +30,10 @@ impl MinBft {
             rule!("MINBFT-R2");
             cx.fetch_frames(To::Others, missing);
         }
+        if self.known_views.wanted(0).is_some() {
+            // What it rests on may have become known otherwise.
+            self.judge_evidence(cx);
+        }
         // A VIEW-CHANGE or NEW-VIEW may wait for nothing but a clock.
         if !self.active() {
             self.recheck = true;

@@ -1,5 +1,6 @@
 //! The state of a MinBFT replica, and how certified messages pass through it in order.
 
+use crate::candidates::Candidates;
 use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, SignedRequest, StableProof};
 use crate::peer::{Logged, Peer};
@@ -162,6 +163,7 @@ pub struct MinBft {
     pub(crate) due_view_change: Option<Vec<Arc<SignedRequest>>>,
     /// The latest VIEW-CHANGE of each replica.
     pub(crate) changes: BTreeMap<ReplicaId, Arc<Certified>>,
+    pub(crate) candidates: Candidates,
     /// Whether this replica, as primary of its view, has asked to have its NEW-VIEW certified.
     pub(crate) proposed_view: bool,
     /// Valid NEW-VIEWs that commitments in somebody's log may refer to, and those that are needed.
@@ -239,6 +241,7 @@ impl MinBft {
             requests: BTreeMap::new(),
             due_view_change: None,
             changes: BTreeMap::new(),
+            candidates: Candidates::default(),
             proposed_view: false,
             known_views: KnownViews::default(),
             back_off: BackOff::default(),
@@ -410,7 +413,7 @@ impl MinBft {
                     peer.gate.advance();
                     peer.log.push_back(Logged { message, at });
                     if from == self.me {
-                        self.on_own_message(cx);
+                        self.try_view_change(cx);
                     }
                 }
             }
@@ -469,6 +472,7 @@ impl MinBft {
     /// After any event: whatever other senders' messages waited for may have come true.
     pub(crate) fn settle(&mut self, cx: &mut Cx<'_, Self>) {
         while std::mem::take(&mut self.recheck) {
+            self.candidates.reconsider = true;
             for replica in self.group.all() {
                 self.drain(cx, replica);
             }
@@ -492,9 +496,5 @@ impl MinBft {
             self.recheck = true;
             self.settle(cx);
         }
-    }
-
-    fn on_own_message(&mut self, cx: &mut Cx<'_, Self>) {
-        self.try_view_change(cx);
     }
 }

@@ -95,6 +95,17 @@ impl MinBft {
         self.settle(cx);
     }
 
+    /// Whether a REQ-VIEW-CHANGE may do anything: it is above the one that is known of its sender, or a readmitted replica asks
+    /// to be taken up.
+    pub(crate) fn may_move(&self, signed: &SignedRequest) -> bool {
+        rule!("MINBFT-R17");
+        if !self.group.contains(signed.from) {
+            return false;
+        }
+        let known = self.requests.get(&signed.from);
+        known.is_none_or(|known| known.request.to < signed.request.to) || self.may_be_welcomed(signed.from)
+    }
+
     pub(crate) fn note_request(&mut self, signed: &Arc<SignedRequest>) {
         if !self.group.contains(signed.from) {
             return;
@@ -138,6 +149,7 @@ impl MinBft {
         // What is still needed is named again by the VIEW-CHANGEs; what nobody has must not hide it.
         self.frames.want_nothing();
         self.known_views.want_nothing();
+        self.candidates.clear();
         self.proposed_view = false;
         self.due_view_change = Some(grounds);
         self.timed = None;

@@ -65,6 +65,7 @@ impl MinBft {
         let latest = self.changes.get(&message.from).and_then(|known| known.view_change());
         if latest.is_none_or(|latest| latest.to < change.to) && self.is_present(message) {
             self.changes.insert(message.from, message.clone());
+            self.candidates.reconsider = true;
         }
     }
 
@@ -72,9 +73,9 @@ impl MinBft {
     /// frame that the sender's commitments name, their times are not ahead of its clock, and the start of
     /// the sender's highest view is known and valid. Otherwise it asks for what is missing. Without this
     /// rule one faulty log could name a frame that nobody has, and no new view could ever be accepted.
-    pub(crate) fn admissible(&mut self, cx: &mut Cx<'_, Self>, message: &Certified) -> Option<Evidence> {
+    pub(crate) fn admissible(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) -> Option<Evidence> {
         rule!("MINBFT-V12");
-        let evidence = evidence(&self.group, &self.configuration, &self.config, message).ok()?;
+        let evidence = self.evidence_of(message)?;
         if let Some(view) = evidence.view
             && view > View(0)
             && self.known_views.get(view).is_none()
@@ -90,17 +91,23 @@ impl MinBft {
             }
         }
         let above = evidence.stable.0.max(self.delivered);
-        let mut good = true;
-        for ((_, seq), prepare) in &evidence.prepares {
+        let mut lacking = Vec::new();
+        for ((view, seq), prepare) in &evidence.prepares {
             if *seq <= above {
                 continue;
             }
             if let Some(prepare) = prepare.prepare() {
+                let mut good = true;
                 good &= self.frames.name(*seq, &prepare.batch.frames);
                 good &= self.timely(cx, &prepare.batch);
+                if !good {
+                    lacking.push((*view, *seq));
+                }
             }
         }
-        good.then_some(evidence)
+        let good = lacking.is_empty();
+        self.candidates.lacks(message.from, lacking);
+        good.then(|| (*evidence).clone())
     }
 
     /// As primary of the view that this replica moved to: NEW-VIEW, from its own VIEW-CHANGE and f
@@ -123,6 +130,9 @@ impl MinBft {
             .collect();
         if candidates.len() < self.group.quorum() || !candidates.iter().any(|message| message.from == self.me)
         {
+            return;
+        }
+        if !self.may_begin_now(cx, &candidates) {
             return;
         }
         let mut evidence = Vec::new();
@@ -162,26 +172,42 @@ impl MinBft {
         if crate::evidence::misplaced(&self.group, &self.config, message).is_some() {
             return;
         }
-        self.known_views.offer(message);
-        let mut learned = false;
-        while let Some(view) = self.known_views.take_accepted(&self.group, &self.configuration, &self.config)
-        {
-            self.remember_view(cx, view);
-            learned = true;
+        if self.known_views.offer(message) {
+            self.judge_evidence(cx);
         }
-        for message in self.known_views.to_judge() {
-            let Some(new_view) = message.new_view() else { continue };
-            match self.judge_new_view(&message, new_view) {
-                Judgement::Valid { rests_on } => {
-                    let view = new_view.view;
-                    self.known_views.hold(view, message, rests_on);
-                    self.remember_view(cx, view);
-                    learned = true;
-                }
-                Judgement::Needs(view) => self.known_views.want(view),
-                Judgement::Invalid(why) if self.is_present(&message) => self.condemn(cx, message.from, why),
-                Judgement::Invalid(_) => {}
+    }
+
+    /// Judges the starts that are asked for, as far as they are here: one that is known may be what the next rests on.
+    pub(crate) fn judge_evidence(&mut self, cx: &mut Cx<'_, Self>) {
+        let mut learned = false;
+        loop {
+            let mut news = false;
+            while let Some(view) =
+                self.known_views.take_accepted(&self.group, &self.configuration, &self.config)
+            {
+                self.remember_view(cx, view);
+                news = true;
             }
+            for message in self.known_views.to_judge() {
+                let Some(new_view) = message.new_view() else { continue };
+                match self.judge_new_view(&message, new_view) {
+                    Judgement::Valid { rests_on } => {
+                        let view = new_view.view;
+                        self.known_views.hold(view, message, rests_on);
+                        self.remember_view(cx, view);
+                        news = true;
+                    }
+                    Judgement::Needs(view) => self.known_views.rests_on(new_view.view, view),
+                    Judgement::Invalid(why) if self.is_present(&message) => {
+                        self.condemn(cx, message.from, why);
+                    }
+                    Judgement::Invalid(_) => {}
+                }
+            }
+            if !news {
+                break;
+            }
+            learned = true;
         }
         if learned {
             self.recheck = true;

@@ -4,6 +4,7 @@
 mod craft;
 mod harness;
 mod journal;
+mod looked_again;
 mod paper_bounds;
 mod paper_checkpoint;
 mod paper_clients;

@@ -233,7 +233,7 @@ fn a_commitment_in_a_view_that_its_sender_left_condemns_it() {
 }
 
 /// Replica 1, the primary of view 1, is correct; puppet 0 shows this PREPARE(1) of its own.
-fn primary_sees(seen: Batch, hold: &[&Arc<troth_types::Frame>]) -> World {
+pub(super) fn primary_sees(seen: Batch, hold: &[&Arc<troth_types::Frame>]) -> World {
     let mut world = World::with(3, SMALL, &[1]);
     for frame in hold {
         world.request(&[1], frame);
