@@ -8,8 +8,8 @@ use crate::state::Pbft;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_blocks::Voters;
-use troth_core::{Cx, rule};
-use troth_types::{Batch, ClientId, Digest, Frame, ReplicaId};
+use troth_core::{Cx, Done, rule};
+use troth_types::{Batch, ClientId, Digest, Frame, ReplicaId, Seq};
 
 /// Frames that a complaint names at most.
 pub(crate) const MOST_COMPLAINTS: usize = 64;
@@ -27,7 +27,9 @@ impl Pbft {
                 continue;
             }
             bytes += frame.size();
-            self.distrust(frame.client());
+            if self.distrust.shown(frame.client()) {
+                self.forget_unsigned(frame.client());
+            }
             found.push(digest);
             self.doubtful.insert(digest, frame);
         }
@@ -89,11 +91,10 @@ impl Pbft {
             if !self.pool.waits_unsigned(client, frame.number(), digest) {
                 continue;
             }
-            let complainers = self.complaints.entry(client).or_insert(Voters::NONE);
-            self.useful += u64::from(!complainers.contains(from));
-            complainers.insert(from);
-            if complainers.count() >= self.group.weak() {
-                self.distrust(client);
+            let (news, must_sign) = self.distrust.complains(client, from, self.group.weak());
+            self.useful += u64::from(news);
+            if must_sign {
+                self.forget_unsigned(client);
             }
         }
     }
@@ -104,10 +105,10 @@ impl Pbft {
     /// wrong tags in frames of their clients.
     pub(crate) fn next_frames(&mut self, most: usize, bytes: usize) -> Vec<Digest> {
         rule!("PBFT-M6");
-        let (f, complaints) = (self.group.f(), &self.complaints);
+        let (f, distrust) = (self.group.f(), &self.distrust);
         let mut all = Voters::NONE;
         self.pool.propose_where(most, bytes, |client| {
-            let with = all.with(complaints.get(&client).copied().unwrap_or_default());
+            let with = all.with(distrust.complainers(client));
             let fits = with.count() <= f;
             if fits {
                 all = with;
@@ -117,10 +118,18 @@ impl Pbft {
     }
 
     /// From now on a client's frames are proposed here only with its signature.
-    fn distrust(&mut self, client: ClientId) {
-        if self.distrusted.insert(client) {
-            for digest in self.pool.forget_unsigned(client) {
-                self.frames.settle(&digest);
+    fn forget_unsigned(&mut self, client: ClientId) {
+        for digest in self.pool.forget_unsigned(client) {
+            self.frames.settle(&digest);
+        }
+    }
+
+    /// A batch was executed: what is signed of it speaks for its clients.
+    pub(crate) fn count_signed(&mut self, seq: Seq, done: &[Done]) {
+        let Some(batch) = self.decided.get(&seq) else { return };
+        for (done, digest) in done.iter().zip(&batch.frames) {
+            if done.now && self.frames.get(digest).is_some_and(|frame| frame.is_signed()) {
+                self.distrust.signed(done.client);
             }
         }
     }
@@ -129,7 +138,7 @@ impl Pbft {
     /// as anybody can tell.
     pub(crate) fn may_wait(&self, frame: &Frame) -> bool {
         rule!("PBFT-M7");
-        frame.is_signed() || !self.distrusted.contains(&frame.client())
+        frame.is_signed() || !self.distrust.has(frame.client())
     }
 
     /// Forgets what no proposal can name any more.

@@ -13,6 +13,7 @@ mod authenticators;
 mod checkpoint;
 pub mod choose;
 mod config;
+mod distrust;
 mod left_out;
 mod message;
 mod new_view;

@@ -439,6 +439,7 @@ impl Pbft {
     pub(crate) fn settle(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, done: &[Done]) {
         let deadline = std::mem::replace(&mut self.reached, reached).deadline;
         let committed = self.committed_at.take(reached.seq);
+        self.count_signed(reached.seq, done);
         let batch = self.decided.get(&reached.seq).map_or(&[][..], |batch| &batch.frames);
         for (at, done) in done.iter().enumerate() {
             let executed = done.now.then(|| cx.now());

@@ -2,13 +2,14 @@
 
 use crate::Config;
 use crate::choose::null;
+use crate::distrust::Distrust;
 use crate::message::{Entry, Signed, StableProof, Vote};
 use crate::tentative::Tentative;
 use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::sync::Arc;
 use troth_blocks::{BackOff, FrameStore, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
-use troth_types::{Batch, ClientId, Digest, Frame, Group, ReplicaId, Seq, Time, View};
+use troth_types::{Batch, Digest, Frame, Group, ReplicaId, Seq, Time, View};
 
 /// Batches ahead of the last executed one whose frames are wanted, at least.
 const LEAST_AHEAD: u64 = 4;
@@ -173,10 +174,8 @@ pub struct Pbft {
     pub(crate) frames: FrameStore,
     /// Frames that a proposal names and whose tag for this replica is wrong.
     pub(crate) doubtful: BTreeMap<Digest, Arc<Frame>>,
-    /// Of which clients' frames others found their tag wrong.
-    pub(crate) complaints: BTreeMap<ClientId, Voters>,
-    /// Clients of whom only what is signed is proposed.
-    pub(crate) distrusted: BTreeSet<ClientId>,
+    /// Clients of whom only what is signed is proposed, and who complained of whom.
+    pub(crate) distrust: Distrust,
     /// Somebody is about to be asked for missing frames or batches.
     pub(crate) fetching: bool,
     /// More than f replicas may have voted for a batch that is not here.
@@ -293,8 +292,7 @@ impl Pbft {
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
             doubtful: BTreeMap::new(),
-            complaints: BTreeMap::new(),
-            distrusted: BTreeSet::new(),
+            distrust: Distrust::default(),
             fetching: false,
             named: false,
             timed: None,

@@ -37,6 +37,7 @@ impl Pbft {
         // What is still needed is named again by the NEW-VIEW; what nobody has must not hide it.
         self.frames.want_nothing();
         self.doubtful.clear();
+        self.distrust.view_ends();
         self.proposed_view = false;
         self.forget_pace(cx);
         self.timed = None;

@@ -249,7 +249,7 @@ fn clients_that_spoil_one_replica_s_tags_each_hold_nobody_up_together() {
     spoilers.run();
     assert!(spoilers.net.node(1).executed.is_empty(), "too few can vote for the first batch");
     for client in 11..14 {
-        assert!(!spoilers.net.node(0).pbft.distrusted.contains(&ClientId(client)), "one complained of each");
+        assert!(!spoilers.net.node(0).pbft.distrust.has(ClientId(client)), "one complained of each");
     }
     // One view for each of the primaries is enough: they have heard who complained of whom.
     (1..4).for_each(|_| spoilers.next_view());
@@ -275,4 +275,53 @@ fn what_such_a_client_does_not_sign_is_of_no_use_unless_a_proposal_names_it() {
     net.request(&two, [3]);
     let holds = |net: &Net| net.node(3).pbft.frame(&two.digest()).is_some();
     assert!(holds(&net) && net.node(3).pbft.pool.is_empty(), "kept for that, and not proposed");
+}
+
+/// A faulty primary spoils the tags of whatever clients it likes: what it showed tells nothing of them under the next.
+#[test]
+fn what_one_primary_showed_counts_against_no_client_under_the_next() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let spoilt: Vec<_> = (1..=8).map(|client| tagged(client, 1)).collect();
+    let all: Vec<&VerifiedFrame> = spoilt.iter().collect();
+    net.request(&tagged(1, 2), [3]);
+    net.tell(0, 3, pre_prepare(1, &batch(&all)));
+    show_doubtful(&mut net, 3, &all);
+    assert!(net.node(3).pbft.pool.is_empty(), "nor what came before");
+    let may = |net: &Net, client| net.node(3).pbft.may_use(&tagged(client, 3));
+    assert!((1..=8).all(|client| !may(&net, client)));
+    net.leave(3);
+    assert!((1..=8).all(|client| may(&net, client)));
+}
+
+/// What others complained of lasts beyond the view, and until the client has signed for long.
+#[test]
+fn who_has_to_sign_may_use_tags_again_after_it_has_for_long() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let mut next = 1;
+    let complain = |net: &mut Net, number: u64| {
+        let one = tagged(1, number);
+        net.request(&one, 0..4);
+        for from in [2, 3] {
+            net.tell(from, 0, Message::WrongTags(vec![one.digest()]));
+        }
+    };
+    let may = |net: &Net| net.node(0).pbft.may_use(&tagged(1, 1 << 40));
+    for most in [256, 512] {
+        assert!(may(&net));
+        complain(&mut net, next);
+        // It is proposed already, and ordered without signature.
+        net.run();
+        next += 1;
+        for signed in 0..most {
+            assert!(!may(&net), "{signed} of {most}");
+            net.order(&frame(1, next));
+            next += 1;
+        }
+        assert!(may(&net), "{most}");
+    }
+    complain(&mut net, next);
+    (0..4).for_each(|replica| net.leave(replica));
+    assert!(!may(&net), "another view changes nothing of it");
 }
