@@ -232,8 +232,7 @@ pub(crate) struct Shape {
     /// minbft where absent, and with `troth restore` as the backup's group did.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// By what clients' requests show whose they are; signed where absent, and with `troth restore` as the backup's
-    /// group had it. Mac and all-signed only with pbft.
+    /// By what requests show whose they are; signed where absent, with `troth restore` as before. Others only with pbft.
     #[arg(long, value_enum)]
     pub(crate) auth: Option<AuthName>,
     /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others; with `troth
