@@ -2,7 +2,7 @@
 //! the others take (ADR 3); and which requests it was shown.
 
 use std::collections::VecDeque;
-use troth_types::{Digest, Limits, Seq, Time};
+use troth_types::{ClientId, Digest, Limits, Seq, Time};
 
 /// Looks at a primary in the time after which the oldest request makes it suspected.
 const LOOKS: u64 = 4;
@@ -67,11 +67,11 @@ impl Patience {
     }
 }
 
-/// The oldest requests, shown to the primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The requests that were shown to the primary and by which it is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Requests up to this place in the order of arrival.
-    pub up_to: u64,
+    /// Their places in the order of arrival, each with its client.
+    pub requests: Vec<(u64, ClientId)>,
     /// When they were shown first.
     pub at: Time,
     /// Whether they were shown twice: once may have been lost.
@@ -85,20 +85,28 @@ impl Shown {
     /// is held up by each time.
     pub const MOST_BYTES: usize = 256 << 10;
 
-    /// These, the oldest, are shown now, after `before`. Of those that were shown before, the first time counts.
+    /// These are shown now, after `before`, whose requests are the first of them that still wait. Where there are such, the
+    /// first time counts, and what is shown beside them is not judged.
     #[must_use]
-    pub fn after(before: Option<Self>, oldest: &[(u64, Digest)], now: Time) -> Option<Self> {
-        let (first, _) = oldest.first()?;
-        let (up_to, _) = oldest.last()?;
-        let known = before.filter(|before| *first <= before.up_to);
-        let fresh = Self { up_to: *up_to, at: now, again: false };
-        Some(known.map_or(fresh, |known| Self { again: true, ..known }))
+    pub fn after(before: Option<Self>, requests: &[(u64, Digest, ClientId)], now: Time) -> Option<Self> {
+        let has = |before: &Self| requests.iter().any(|(order, ..)| before.has(*order));
+        if let Some(before) = before.filter(has) {
+            return Some(Self { again: true, ..before });
+        }
+        let requests: Vec<_> = requests.iter().map(|(order, _, client)| (*order, *client)).collect();
+        (!requests.is_empty()).then_some(Self { requests, at: now, again: false })
     }
 
     /// Whether a request, by its place in the order of arrival, is among them.
     #[must_use]
     pub fn has(&self, request: u64) -> bool {
-        request <= self.up_to
+        self.requests.iter().any(|(order, _)| *order == request)
+    }
+
+    /// Whether one of a client is among them.
+    #[must_use]
+    pub fn has_of(&self, client: ClientId) -> bool {
+        self.requests.iter().any(|(_, other)| *other == client)
     }
 }
 

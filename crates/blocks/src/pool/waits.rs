@@ -1,21 +1,23 @@
 //! How long pending requests have waited, and which have waited longest.
 
-use super::{Account, RequestPool};
-use troth_types::{Digest, Time};
+use super::{Account, Entry, RequestPool};
+use crate::Shown;
+use std::collections::BTreeSet;
+use troth_types::{ClientId, Digest, Time};
 
-/// The oldest pending requests: place in the order of arrival and digest.
+/// The oldest pending requests: place in the order of arrival, digest and client.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Waiting {
     /// Not executed.
-    pub new: Vec<(u64, Digest)>,
+    pub new: Vec<(u64, Digest, ClientId)>,
     /// Executed, and to be ordered again.
-    pub again: Vec<(u64, Digest)>,
+    pub again: Vec<(u64, Digest, ClientId)>,
 }
 
 impl Waiting {
     /// The digests of all, new ones first.
     pub fn digests(&self) -> impl Iterator<Item = &Digest> {
-        self.new.iter().chain(&self.again).map(|(_, digest)| digest)
+        self.new.iter().chain(&self.again).map(|(_, digest, _)| digest)
     }
 }
 
@@ -24,6 +26,8 @@ pub(super) const REMEMBERED: u16 = 240;
 
 /// Pending requests looked at to tell how long they have waited: enough for a typical one.
 const SAMPLED: usize = 1024;
+/// Pending requests looked at to tell which are shown.
+const LOOKED_AT: usize = 4096;
 
 impl RequestPool {
     /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
@@ -80,25 +84,68 @@ impl RequestPool {
         Some((*order, self.entries[key].digest))
     }
 
-    /// The pending signed requests that have waited since `until` or longer, each with its place in the order of arrival: the
-    /// oldest `most` that are not executed, and the oldest `most` of those that are ordered again, of each kind at most
+    /// The pending signed requests that have waited since `until` or longer, each with its place in the order of arrival: at
+    /// most `most` that are not executed, and the oldest `most` of those that are ordered again, of each kind at most
     /// `most_bytes` together, or one. However many there are of one kind, they keep none of the other out of sight.
+    /// Of those that are not executed what was shown and still waits comes first, then the oldest of each client, of those of
+    /// which nothing was shown the last time before the others, and then the rest; what does not fit is passed over. So a client keeps
+    /// nobody's oldest request out of sight for longer than one of its own waits.
     #[must_use]
-    pub fn waiting_since(&self, until: Time, most: usize, most_bytes: usize) -> Waiting {
-        let entry = |order: &u64| Some((*order, &self.entries[self.order.get(order)?]));
-        let oldest = |orders: &mut dyn Iterator<Item = &u64>| {
-            let mut bytes = 0;
-            let old = orders.filter_map(entry).take_while(|(_, entry)| {
-                let first = bytes == 0;
-                bytes += entry.bytes.max(1);
-                entry.at <= until && (first || bytes <= most_bytes)
-            });
-            old.take(most).map(|(order, entry)| (order, entry.digest)).collect()
+    pub fn waiting_since(
+        &self,
+        until: Time,
+        most: usize,
+        most_bytes: usize,
+        shown: Option<&Shown>,
+    ) -> Waiting {
+        let entry = |order: &u64| {
+            let key = self.order.get(order)?;
+            Some((*order, key.0, &self.entries[key]))
         };
-        Waiting {
-            new: oldest(&mut self.order.keys().filter(|order| !self.again.contains(order))),
-            again: oldest(&mut self.again.iter()),
-        }
+        let old = |orders: &mut dyn Iterator<Item = &u64>, looked_at: usize| {
+            let old = orders.filter_map(entry).take_while(|(_, _, entry)| entry.at <= until);
+            old.take(looked_at).collect::<Vec<_>>()
+        };
+        let room = |passes_over: bool, candidates: Vec<(u64, ClientId, &Entry)>| {
+            let (mut bytes, mut found) = (0, Vec::new());
+            for (order, client, entry) in candidates {
+                let size = entry.bytes.max(1);
+                if found.len() == most || !found.is_empty() && bytes + size > most_bytes {
+                    if passes_over && found.len() < most {
+                        continue;
+                    }
+                    break;
+                }
+                bytes += size;
+                found.push((order, entry.digest, client));
+            }
+            found
+        };
+        let mut new = old(&mut self.order.keys().filter(|order| !self.again.contains(order)), LOOKED_AT);
+        let mut clients = BTreeSet::new();
+        new.sort_by_cached_key(|(order, client, _)| {
+            let first = clients.insert(*client);
+            let rank = match shown {
+                Some(shown) if shown.has(*order) => 0,
+                Some(shown) if first && shown.has_of(*client) => 2,
+                _ if first => 1,
+                _ => 3,
+            };
+            (rank, *order)
+        });
+        Waiting { new: room(true, new), again: room(false, old(&mut self.again.iter(), most)) }
+    }
+
+    /// Which of the requests that were shown still wait, and are not executed.
+    pub fn still_new<'a>(&'a self, shown: &'a Shown) -> impl Iterator<Item = Digest> + 'a {
+        let new = shown.requests.iter().filter(|(order, _)| !self.again.contains(order));
+        new.filter_map(|(order, _)| Some(self.entries[self.order.get(order)?].digest))
+    }
+
+    /// Whether any of the requests that were shown still waits.
+    #[must_use]
+    pub fn still_waits(&self, shown: &Shown) -> bool {
+        shown.requests.iter().any(|(order, _)| self.order.contains_key(order))
     }
 
     /// When the oldest pending signed request came.

@@ -143,9 +143,10 @@ fn many_requests_of_one_kind_keep_none_of_the_other_out_of_sight() {
     }
     [1, 2, 4].into_iter().for_each(|client| pool.is_again(ClientId(client), 1));
     let of = |pool: &RequestPool, until, most, bytes| {
-        let Waiting { new, again } = pool.waiting_since(Time(until), most, bytes);
-        let clients =
-            |list: Vec<(u64, Digest)>| -> Vec<u8> { list.iter().map(|(_, digest)| digest.0[0]).collect() };
+        let Waiting { new, again } = pool.waiting_since(Time(until), most, bytes, None);
+        let clients = |list: Vec<(u64, Digest, ClientId)>| -> Vec<u8> {
+            list.iter().map(|(_, digest, _)| digest.0[0]).collect()
+        };
         (clients(new), clients(again))
     };
     assert_eq!(of(&pool, 9, 9, 2), (vec![3, 5], vec![1, 2]), "in bytes");

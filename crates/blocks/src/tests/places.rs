@@ -1,6 +1,6 @@
 //! Places in the order of arrival, and what moves them.
 
-use crate::RequestPool;
+use crate::{RequestPool, Shown};
 use troth_types::{ClientId, Digest, Time};
 
 const WINDOW: u64 = 8;
@@ -19,7 +19,7 @@ fn pool(came: &[(u64, u64, u64)]) -> RequestPool {
 }
 
 fn since(pool: &RequestPool, until: u64) -> Vec<Digest> {
-    pool.waiting_since(Time(until), 64, 1 << 20).digests().copied().collect()
+    pool.waiting_since(Time(until), 64, 1 << 20, None).digests().copied().collect()
 }
 
 /// MINBFT-P3: a client that shows backups the number that its slot is for after the next, and the primary those before it,
@@ -118,4 +118,40 @@ fn whom_a_new_primary_shows_has_a_say_from_the_beginning() {
     pool.admit(ClientId(9), 1, Digest([9; 32]), 10, Time(1000));
     assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((0, 6)));
     assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((90_000, 1)), "while it shows something");
+}
+
+/// MINBFT-P3: however many and large the requests of one client are that came before, another's oldest is among those by which
+/// the primary is judged.
+#[test]
+fn one_client_keeps_no_other_out_of_what_is_judged() {
+    let mut pool = RequestPool::new(WINDOW, 1 << 30);
+    let large = 200 << 10;
+    for number in 1..=WINDOW {
+        pool.admit(ClientId(1), number, digest(1, number), large, Time(number));
+    }
+    pool.admit(ClientId(2), 1, digest(2, 1), 10, Time(20));
+    pool.admit(ClientId(3), 1, digest(3, 1), large, Time(21));
+    pool.admit(ClientId(2), 2, digest(2, 2), 10, Time(22));
+    let show = |pool: &RequestPool, before: Option<Shown>, now: u64| {
+        let found = pool.waiting_since(Time(now), Shown::MOST, Shown::MOST_BYTES, before.as_ref()).new;
+        let digests: Vec<Digest> = found.iter().map(|(_, digest, _)| *digest).collect();
+        (Shown::after(before, &found, Time(now)).expect("they wait"), digests)
+    };
+    let (first, found) = show(&pool, None, 30);
+    assert_eq!(found, [digest(1, 1), digest(2, 1), digest(2, 2)], "what does not fit is passed over");
+    assert_eq!((first.at, first.again), (Time(30), false));
+    // As long as one of them waits, they are what the primary is judged by, since they were shown first.
+    pool.done(ClientId(1), 1, Time(31), Some(Time(31)));
+    let (second, found) = show(&pool, Some(first.clone()), 40);
+    assert_eq!(found, [digest(2, 1), digest(2, 2), digest(3, 1)], "client 1 had its turn");
+    assert_eq!((second.requests.clone(), second.at, second.again), (first.requests.clone(), Time(30), true));
+    assert_eq!(pool.still_new(&second).collect::<Vec<_>>(), [digest(2, 1), digest(2, 2)]);
+    // When all are ordered the next are those of whom nothing was shown, before who had a turn.
+    pool.done(ClientId(2), 1, Time(41), Some(Time(41)));
+    pool.done(ClientId(2), 2, Time(41), Some(Time(41)));
+    assert!(!pool.still_waits(&second));
+    let (third, found) = show(&pool, Some(second), 50);
+    assert_eq!(found, [digest(3, 1)]);
+    assert_eq!((third.at, third.again), (Time(50), false));
+    assert!(third.has_of(ClientId(3)) && !third.has_of(ClientId(1)));
 }

@@ -30,14 +30,14 @@ impl A2mPbftEa {
         self.timed = oldest;
         self.time_is_over &= gave_way;
         self.bore_once &= gave_way;
-        let Some(order) = oldest else {
+        if oldest.is_none() {
             self.time_is_over = false;
             cx.cancel_timer(Timer::Forward);
             return cx.cancel_timer(Timer::Request);
-        };
+        }
         let patience = self.back_off.of(self.config.request_timeout);
         let came = self.pool.oldest_came().unwrap_or_default();
-        if self.shown.is_some_and(|shown| shown.has(order)) {
+        if self.shown.as_ref().is_some_and(|shown| self.pool.still_waits(shown)) {
             cx.cancel_timer(Timer::Forward);
         } else {
             cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));

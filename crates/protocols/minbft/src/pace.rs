@@ -89,9 +89,9 @@ impl MinBft {
         bears.min(self.request_patience())
     }
 
-    /// Whether a request, by its place in the order of arrival, was shown to the primary of this view.
-    pub(crate) fn is_shown(&self, request: Option<u64>) -> bool {
-        self.shown.is_some_and(|shown| request.is_some_and(|order| shown.has(order)))
+    /// Whether the primary of this view is being judged by what it was shown.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.shown.as_ref().is_some_and(|shown| self.pool.still_waits(shown))
     }
 
     /// Shows the oldest pending frames to the primary: their clients may have sent them to some only. From then on it
@@ -102,8 +102,9 @@ impl MinBft {
         }
         let half = self.overtaking_patience() / 2;
         let until = Time(cx.now().0.saturating_sub(half));
-        let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES).new;
-        let Some(shown) = Shown::after(self.shown, &oldest, cx.now()) else {
+        let before = self.shown.as_ref();
+        let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES, before).new;
+        let Some(shown) = Shown::after(before.cloned(), &oldest, cx.now()) else {
             // What it bears has grown since this was due.
             if let Some(came) = self.pool.oldest_came() {
                 let timer = if self.shown.is_some() { Timer::Overtaken } else { Timer::Forward };
@@ -111,7 +112,7 @@ impl MinBft {
             }
             return;
         };
-        let frames = oldest.iter().filter_map(|(_, digest)| self.frames.get(digest).cloned());
+        let frames = oldest.iter().filter_map(|(_, digest, _)| self.frames.get(digest).cloned());
         cx.show_frames(To::One(self.primary()), frames.collect());
         self.shown = Some(shown);
         cx.set_timer(Timer::Overtaken, self.after(cx, half));
@@ -119,18 +120,13 @@ impl MinBft {
 
     /// The oldest requests were shown to the primary a while ago.
     pub(crate) fn on_overtaken_timer(&mut self, cx: &mut Cx<'_, Self>) {
-        let Some(shown) = self.shown else { return };
-        let Some((order, digest)) = self.pool.oldest() else { return };
-        if !self.active() || self.is_primary() {
+        let Some(shown) = &self.shown else { return };
+        if self.pool.oldest().is_none() || !self.active() || self.is_primary() {
             return;
         }
-        if !shown.has(order) {
-            // All of them were ordered, and others have become the oldest.
-            self.shown = None;
-            return self.show_oldest(cx);
-        }
-        let overtaken =
-            self.pool.newest_proposed() > shown.at && !self.proposed().any(|other| *other == digest);
+        let proposed: BTreeSet<Digest> = self.proposed().copied().collect();
+        let left = self.pool.still_new(shown).any(|digest| !proposed.contains(&digest));
+        let overtaken = left && self.pool.newest_proposed() > shown.at;
         if !overtaken || !shown.again || self.pace.agreement().is_none() {
             return self.show_oldest(cx);
         }

@@ -19,7 +19,7 @@ impl MinBft {
         if oldest.is_some() {
             let patience = self.request_patience();
             let came = self.pool.oldest_came().unwrap_or_default();
-            if self.is_shown(oldest) {
+            if self.is_judged() {
                 cx.cancel_timer(Timer::Forward);
             } else {
                 cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));

@@ -140,10 +140,11 @@ impl Pbft {
             return cx.set_timer(Timer::Forward, self.after(cx, half));
         }
         let until = Time(cx.now().0.saturating_sub(half));
-        let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES);
+        let before = self.shown.as_ref();
+        let oldest = self.pool.waiting_since(until, Shown::MOST, Shown::MOST_BYTES, before);
         // What is executed is shown beside the others and judges nobody: it must not stand for one that does.
         let judged = if oldest.new.is_empty() { &oldest.again } else { &oldest.new };
-        let Some(shown) = Shown::after(self.shown, judged, cx.now()) else {
+        let Some(shown) = Shown::after(before.cloned(), judged, cx.now()) else {
             // What it bears has grown since this was due.
             if let Some(came) = self.pool.oldest_came() {
                 let timer = if self.shown.is_some() { Timer::Overtaken } else { Timer::Forward };
@@ -159,9 +160,8 @@ impl Pbft {
 
     /// The oldest requests were shown to the primary a while ago.
     pub(crate) fn on_overtaken_timer(&mut self, cx: &mut Cx<'_, Self>) {
-        let Some(shown) = self.shown else { return };
-        let Some((order, _)) = self.pool.oldest() else { return };
-        if !self.active || self.is_primary() {
+        let Some(shown) = &self.shown else { return };
+        if self.pool.oldest().is_none() || !self.active || self.is_primary() {
             return;
         }
         if self.lags() {
@@ -170,14 +170,9 @@ impl Pbft {
             // What is left afterwards was shown before.
             return cx.set_timer(Timer::Overtaken, self.after(cx, self.overtaking_patience() / 2));
         }
-        if !shown.has(order) {
-            // All of them were ordered, and others have become the oldest.
-            self.shown = None;
-            return self.show_oldest(cx);
-        }
         // What is executed is ordered again for this replica's sake: others may well come first.
-        let oldest = self.pool.oldest_new().filter(|(order, _)| shown.has(*order));
-        let left = oldest.is_some_and(|(_, digest)| !self.proposed_frames().contains(&digest));
+        let proposed = self.proposed_frames();
+        let left = self.pool.still_new(shown).any(|digest| !proposed.contains(&digest));
         let overtaken = left && self.pool.newest_proposed() > shown.at;
         if overtaken && shown.again && self.pace.agreement().is_some() {
             rule!("PBFT-P3");

@@ -36,7 +36,7 @@ impl Pbft {
         if oldest.is_some() {
             let patience = self.back_off.of(self.config.request_timeout);
             let came = self.pool.oldest_came().unwrap_or_default();
-            if oldest.zip(self.shown).is_some_and(|(oldest, shown)| shown.has(oldest)) {
+            if self.shown.as_ref().is_some_and(|shown| self.pool.still_waits(shown)) {
                 cx.cancel_timer(Timer::Forward);
             } else {
                 cx.set_timer(Timer::Forward, came.after(self.overtaking_patience() / 2).max(cx.now()));

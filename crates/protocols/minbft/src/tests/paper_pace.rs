@@ -214,6 +214,31 @@ fn a_primary_that_leaves_one_client_out_is_suspected() {
     }
 }
 
+// P3 "… one client's large requests keep another's out of sight for no longer than one of them takes."
+#[test]
+fn one_client_s_large_requests_hide_nobody_whom_the_primary_leaves_out() {
+    covers!("MINBFT-P3");
+    let mut backup = Backup::new();
+    backup.paced(600 * MS, MS, MS);
+    let text = "x".repeat(200 << 10);
+    let large: Vec<_> = (1..=16).map(|number| backup.world.frame(7, number, &text)).collect();
+    for frame in &large {
+        backup.world.request(&[2], frame);
+    }
+    backup.request(2);
+    let began = backup.world.now;
+    // The primary orders each of them as late as it may, others at once, and the small one never.
+    for frame in &large {
+        backup.paced(60 * MS, MS, MS);
+        if backup.wants() > 0 {
+            break;
+        }
+        backup.propose(frame, MS);
+    }
+    let waited = (backup.world.now - began) / MS;
+    assert!(backup.wants() == 1 && waited <= 200, "after {waited} ms");
+}
+
 // P3 "… once they have waited half its patience …": which may have grown since the timer was set.
 #[test]
 fn what_was_not_due_to_be_shown_any_more_is_shown_later() {
