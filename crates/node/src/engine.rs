@@ -260,7 +260,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Whether so much waits for the disk or the component that nothing is answered that can wait: what parties ask for must
     /// not keep what the group does from being taken in.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.is_stuck() || self.blocked.is_some() && self.host.backlog_bytes() > ASKED_BYTES
+        let much = || self.host.backlog() > BACKLOG / 4 || self.host.backlog_bytes() > ASKED_BYTES;
+        self.is_stuck() || self.blocked.is_some() && much()
     }
 
     pub(crate) fn input(&mut self, env: Env, input: MachineInput<A, X>) {

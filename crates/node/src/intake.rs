@@ -437,10 +437,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         Some(known) => {
                             // To be asked again is small, and the answer need not be.
                             let kept = match &known {
-                                Asked::Again(_) | Asked::Repeated(_) => {
+                                Asked::Again(_) | Asked::Repeated(_) if wish != Wish::Nothing => {
                                     machine.kept_bytes(client, frame.number())
                                 }
-                                Asked::Request(_) | Asked::Read(_) => 0,
+                                _ => 0,
                             };
                             bytes_left = bytes_left.saturating_sub(kept);
                             expected += kept as u64 / BYTES_PER_MICRO;

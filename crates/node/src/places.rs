@@ -37,10 +37,9 @@ impl Places {
         Rc::new(Self { most, next: Cell::new(0), held: RefCell::default() })
     }
 
-    /// A place for a new caller at this address. Where none is free, the address that holds most loses its
-    /// oldest, the new caller counted.
+    /// A place for a new caller at this address. Where none is free, of the network that holds most the address that does
+    /// loses its oldest, the new caller counted.
     pub(crate) fn take(self: &Rc<Self>, address: IpAddr) -> Place {
-        let address = network(address);
         let mut held = self.held.borrow_mut();
         while held.len() >= self.most {
             let loser = busiest(&held, address);
@@ -65,15 +64,22 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The address with most callers, a new one at `address` among them; of several, that of the oldest caller.
+/// In the network with most callers the address with most, a new one at `address` among them; of several, that of the oldest
+/// caller. Who has one address of a network must not cost its neighbours theirs.
 fn busiest(held: &VecDeque<Held>, address: IpAddr) -> IpAddr {
-    let mut callers: BTreeMap<IpAddr, usize> = BTreeMap::new();
-    for held in held {
-        *callers.entry(held.address).or_default() += 1;
-    }
-    let of = |at: &IpAddr| callers.get(at).copied().unwrap_or(0) + usize::from(*at == address);
-    let most = callers.keys().map(of).max().unwrap_or(0);
-    held.iter().map(|held| held.address).find(|at| of(at) == most).unwrap_or(address)
+    let all = || held.iter().map(|held| held.address);
+    let crowd = most_of(all().map(network), network(address));
+    most_of(all().filter(|at| network(*at) == crowd), address)
+}
+
+/// What is there most often, `more` once more; of several, what is first.
+fn most_of(all: impl Iterator<Item = IpAddr>, more: IpAddr) -> IpAddr {
+    let all: Vec<IpAddr> = all.collect();
+    let mut count: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    all.iter().for_each(|at| *count.entry(*at).or_default() += 1);
+    let of = |at: &IpAddr| count[at] + usize::from(*at == more);
+    let most = all.iter().map(of).max().unwrap_or(0);
+    all.iter().copied().find(|at| of(at) == most).unwrap_or(more)
 }
 
 impl Place {

@@ -2,7 +2,7 @@
 
 use super::{Account, Entry, RequestPool};
 use crate::Shown;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use troth_types::{ClientId, Digest, Time};
 
 /// The oldest pending requests: place in the order of arrival, digest and client.
@@ -123,16 +123,22 @@ impl RequestPool {
         };
         let mut new = old(&mut self.order.keys().filter(|order| !self.again.contains(order)), LOOKED_AT);
         let mut clients = BTreeSet::new();
-        new.sort_by_cached_key(|(order, client, _)| {
-            let first = clients.insert(*client);
-            let rank = match shown {
-                Some(shown) if shown.has(*order) => 0,
-                Some(shown) if first && shown.has_of(*client) => 2,
+        let mut rank = |order: u64, client: ClientId| {
+            let first = clients.insert(client);
+            match shown {
+                Some(shown) if shown.has(order) => 0,
+                Some(shown) if first && shown.has_of(client) => 2,
                 _ if first => 1,
                 _ => 3,
-            };
-            (rank, *order)
-        });
+            }
+        };
+        // Oldest first: of each client the first is ranked before the others.
+        let mut ranked: Vec<_> =
+            new.iter().map(|(order, client, _)| (rank(*order, *client), *order)).collect();
+        ranked.sort_unstable();
+        let place: BTreeMap<u64, usize> =
+            ranked.iter().zip(0..).map(|((_, order), place)| (*order, place)).collect();
+        new.sort_by_key(|(order, ..)| place[order]);
         Waiting { new: room(true, new), again: room(false, old(&mut self.again.iter(), most)) }
     }
 

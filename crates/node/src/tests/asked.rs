@@ -1,6 +1,6 @@
 //! What a turn does for clients that ask again for what is large.
 
-use super::engine::files;
+use super::engine::{files, replica};
 use crate::assembly::{engine, executor};
 use crate::charges::PeerCharges;
 use crate::clock::Clock;
@@ -92,6 +92,23 @@ fn what_clients_ask_for_behind_a_disk_leaves_room_for_what_the_group_does() {
         charges.rests(ClientId(1), now)
     };
     assert!(rests(&mut engine).is_some());
+}
+
+#[test]
+fn small_answers_behind_a_disk_leave_as_much_room() {
+    let mut engine = replica("asked-small", 0);
+    let inbox = Inbox::new();
+    engine.blocked = Some(Blocked::Sync);
+    let lane = inbox.lane(Party::Client(ClientId(1)));
+    for number in (2..).step_by(3).take(4_000) {
+        let read = Read { client: ClientId(1), number, nonce: None, least: None, operation: Bytes::new() };
+        inbox.push(&lane, ToReplica::Read(read).to_wire());
+    }
+    for _ in 0..400 {
+        engine.turn(&inbox).expect("goes on");
+    }
+    assert!(engine.is_crowded() && !engine.is_stuck(), "{} commands wait", engine.host.backlog());
+    assert!(engine.host.backlog() <= 2_500);
 }
 
 /// A backup sends what clients sent to it alone on to the primary, which may have no use for them.

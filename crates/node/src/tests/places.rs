@@ -33,6 +33,20 @@ async fn who_has_a_network_of_addresses_counts_as_one() {
 }
 
 #[tokio::test]
+async fn a_neighbour_in_the_same_network_keeps_its_place() {
+    let places = Places::new(4);
+    let of = |host: u16| IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host));
+    let honest = places.take(of(1));
+    let greedy: Vec<_> = (0..100).map(|_| places.take(of(2))).collect();
+    let slow = async {
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(honest.hold(slow).await, Some(()), "one address asks for all of it");
+    drop(greedy);
+}
+
+#[tokio::test]
 async fn a_place_that_was_given_back_is_free() {
     let places = Places::new(2);
     let oldest = places.take(ANYWHERE);

@@ -213,7 +213,12 @@ impl Agreement for MinBft {
     }
 
     fn waits_here(&self, message: &Message) -> bool {
-        matches!(message, Message::Certified(message) if self.holds_back(message))
+        match message {
+            Message::Certified(message) => self.holds_back(message),
+            // All are asked, and each that answers did as it should.
+            Message::Evidence(message) => self.known_views.was_asked(message),
+            _ => false,
+        }
     }
 
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {

@@ -171,6 +171,22 @@ impl KnownViews {
         self.want(earlier);
     }
 
+    /// What the starts that are here rest on is wanted as long as it is not known: one may have been known, and gone again.
+    pub(crate) fn want_what_is_needed(&mut self) {
+        let needed: Vec<View> = self.asked.values().filter_map(|asked| asked.needs).collect();
+        needed.into_iter().for_each(|view| self.want(view));
+    }
+
+    /// Whether a start, or a commitment to one, is of a view that was asked for: several are asked, and answer alike.
+    pub(crate) fn was_asked(&self, message: &Certified) -> bool {
+        let view = match &message.body {
+            Body::NewView(new_view) => new_view.view,
+            Body::AcceptNewView(accept) => accept.view,
+            _ => return false,
+        };
+        self.asked.contains_key(&view) || self.held.contains_key(&view)
+    }
+
     /// A wanted NEW-VIEW that f+1 replicas committed to: valid without further judgement.
     pub(crate) fn take_accepted(
         &mut self,

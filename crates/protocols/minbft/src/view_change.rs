@@ -179,6 +179,7 @@ impl MinBft {
 
     /// Judges the starts that are asked for, as far as they are here: one that is known may be what the next rests on.
     pub(crate) fn judge_evidence(&mut self, cx: &mut Cx<'_, Self>) {
+        self.known_views.want_what_is_needed();
         let mut learned = false;
         loop {
             let mut news = false;

@@ -13,9 +13,6 @@ use troth_types::Time;
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::{Attachment, Password};
 
-/// Packets of a client that has no session yet, behind its first; none of ZooKeeper's sends one.
-pub(super) const MOST_EARLY: usize = 64;
-
 /// A connection of a client.
 #[derive(Debug)]
 pub(super) struct Connection {

@@ -6,7 +6,10 @@ use troth_types::Time;
 impl Machine {
     /// A client has closed its connection, or lost it.
     pub fn closed(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.gone.is_none())
+        else {
+            return;
+        };
         rule!("ZKG-S6");
         let Some(session) = connection.session() else { return self.forget(id) };
         // It gives no sign of life any more.

@@ -15,6 +15,15 @@ const READS_OVERHEAD: usize = 4;
 /// Reads of one connection on their way together: what comes of those behind the first waits for it.
 const MOST_ASKED: usize = 64;
 
+/// The bytes that what a read shows may have, as far as one knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// Of those that go in one operation: what is wrong of it costs a question more.
+    pub(super) together: usize,
+    /// Of those that go before a write: what is wrong of it may cost the connection.
+    pub(super) before: usize,
+}
+
 /// What a request is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
@@ -133,10 +142,13 @@ impl Line {
         self.waiting.get_mut(at)
     }
 
+    /// Whether something has not been sent yet.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|pending| pending.state == State::Waiting)
+    }
+
     /// Marks what goes now as going.
-    ///
-    /// `expected` are the bytes that what a read shows may have, as far as one knows.
-    pub(super) fn go(&mut self, limits: &Limits, expected: usize) -> Going {
+    pub(super) fn go(&mut self, limits: &Limits, expected: Expected) -> Going {
         rule!("ZKG-O1");
         if self.ordering {
             return Going::Nothing;
@@ -151,13 +163,13 @@ impl Line {
         }
         rule!("ZKG-O3");
         if !self.waiting.range(from..until).any(|pending| waits(pending) && !pending.reads) {
-            return Going::Reads(self.go_reading(from..until, limits, expected));
+            return Going::Reads(self.go_reading(from..until, limits, expected.together));
         }
         rule!("ZKG-O2");
         if self.asked > 0 {
             return Going::Nothing;
         }
-        Going::Together(self.go_together(from..until, limits, expected))
+        Going::Together(self.go_together(from..until, limits, expected.before))
     }
 
     fn go_reading(&mut self, of: Range<usize>, limits: &Limits, expected: usize) -> Vec<Vec<u64>> {

@@ -36,14 +36,14 @@ use crate::Settings;
 use crate::settings::REQUEST;
 use audit::Audited;
 use bytes::Bytes;
-use connection::{Connection, MOST_EARLY, Stage};
+use connection::{Connection, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
 use measures::{Ended, Refused};
 use record::Records;
 use statistics::Statistics;
 use std::collections::{BTreeMap, VecDeque};
-use troth_client::{ClientError, Course};
+use troth_client::{ClientError, Course, Way};
 use troth_types::Time;
 use troth_zookeeper::Attachment;
 
@@ -283,14 +283,9 @@ impl Machine {
         }
         match &mut connection.stage {
             Stage::New => self.enter(now, id, packet),
-            Stage::Entering(entering) if entering.early.len() < MOST_EARLY => {
-                // What was read may be a small part of what the reader had room for.
-                entering.early.push(Bytes::copy_from_slice(&packet));
-            }
-            Stage::Entering(_) => {
-                self.measures.refuse(Refused::Outstanding);
-                self.end(id, false, Ended::Outstanding);
-            }
+            // Java's clients over TLS send all that they have at once. What was read may be a small part of what the reader had
+            // room for.
+            Stage::Entering(entering) => entering.early.push(Bytes::copy_from_slice(&packet)),
             Stage::Attached(_) => self.request(now, id, &packet),
         }
     }
@@ -336,7 +331,7 @@ impl Machine {
             }
             Purpose::Look(id, numbers) => {
                 match numbers[..] {
-                    [number] => self.looked(now, id, number, results),
+                    [number] => self.looked(now, id, number, results, course.way == Way::Fast),
                     _ => self.looked_together(now, id, &numbers, results),
                 }
                 self.count(id);

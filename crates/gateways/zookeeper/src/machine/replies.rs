@@ -9,7 +9,7 @@ use super::{ConnectionId, Machine, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Answer, Code, Replied, opcode};
+use troth_zookeeper::{Answer, Code, MAX_SHOWN, Replied, opcode};
 
 /// What a write may be answered with beside its own bytes, for each of them and in all.
 const ANSWERED_EACH: usize = 8;
@@ -86,6 +86,8 @@ impl Machine {
             session.confirm(sent);
         }
         self.expect(id, numbers, &answers);
+        // Nobody is told, so what could not be shown is no matter.
+        let gone = self.connections.get(&id).is_some_and(|connection| connection.gone.is_some());
         let mut over = false;
         for (at, (number, answer)) in numbers.iter().zip(answers).enumerate() {
             let fresh = self.known == 0;
@@ -94,7 +96,8 @@ impl Machine {
             rule!("ZKG-R5");
             let shown = pending.operation.len().saturating_mul(ANSWERED_EACH).saturating_add(ANSWERED);
             let (alone, fits) = (pending.alone, shown <= limits.result_bytes && numbers.len() == 1);
-            if answer.as_ref().is_some_and(is_mark) && !(alone || fresh && fits && !pending.repeats) {
+            let is_answer = gone || alone || fresh && fits && !pending.repeats;
+            if answer.as_ref().is_some_and(is_mark) && !is_answer {
                 over = !connection.line.repeat(&numbers[at..]);
                 break;
             }
@@ -121,25 +124,30 @@ impl Machine {
         self.dispatch(now, id);
     }
 
-    /// A read was answered, or was not.
+    /// A read was answered, or was not; `fast`: without being ordered.
     pub(super) fn looked(
         &mut self,
         now: Time,
         id: ConnectionId,
         number: u64,
         results: Result<Vec<Bytes>, ClientError>,
+        fast: bool,
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        let is_answer = fast || connection.gone.is_some();
         let Some(pending) = connection.line.get_mut(number) else { return };
         let mut shown = 0;
         let reply = match results {
             Err(ClientError::TooLarge) => Some(too_large()),
             results => match only(results) {
-                // It may have been ordered in one frame with what others asked for.
                 Some(answer) if is_mark(&answer) => {
                     rule!("ZKG-R5");
-                    connection.line.ask_apart(number);
-                    return self.advance(now, id);
+                    // It may have been ordered in one frame with what others asked for. One that was not ordered stood alone.
+                    if !is_answer {
+                        connection.line.ask_apart(number);
+                        return self.advance(now, id);
+                    }
+                    Some(too_large())
                 }
                 Some(Answer::Ahead(agreed)) => {
                     self.behind = Some(agreed);
@@ -193,7 +201,13 @@ impl Machine {
             // Too much together, mostly.
             Some(Answer::Reply { error, .. }) if error != 0 && !ends_session(error) => {
                 rule!("ZKG-R6");
-                connection.line.ask_each(numbers);
+                if connection.gone.is_some() {
+                    numbers.iter().for_each(|number| connection.line.seen(*number, too_large()));
+                } else {
+                    connection.line.ask_each(numbers);
+                }
+                let limits = &self.settings.limits;
+                self.saw(id, limits.result_bytes.min(MAX_SHOWN) / numbers.len().max(1));
             }
             _ => return self.end(id, true, Ended::Unanswered),
         }

@@ -1,6 +1,6 @@
 //! The requests of a session, on their way to the group.
 
-use super::line::{Going, Line, Pending, Reply, State, What, fits};
+use super::line::{Expected, Going, Line, Pending, Reply, State, What, fits};
 use super::measures::{Ended, OK, PING, Refused, Times};
 use super::{ConnectionId, Machine, Output, Purpose, wire};
 use crate::Consistency;
@@ -69,10 +69,15 @@ impl Machine {
     /// Sends what may go now.
     pub(super) fn dispatch(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.gone.is_some() && connection.line.len() == 0 {
+        if connection.gone.is_some() && !connection.line.has_waiting() {
+            // What is under way is done without it.
             return self.forget(id);
         }
-        let expected = connection.expected.max(shared(self.expected, &self.settings.limits));
+        let expected = Expected {
+            together: connection.expected.max(shared(self.expected, &self.settings.limits)),
+            // A connection that has just come knows nothing, and what goes before a write must not be too much.
+            before: connection.expected.max(self.expected),
+        };
         match connection.line.go(&self.settings.limits, expected) {
             Going::Nothing => {}
             Going::Together(numbers) => {

@@ -1,9 +1,11 @@
 //! Answers that are too large for the group together, or each by itself.
 
 use super::marks::covers;
-use super::support::{Client, Packet, World, brief, create, data, get, open_settings, ping, request, set};
+use super::support::{
+    Client, Packet, World, brief, create, data, get, open_settings, ping, record, request, set,
+};
 use crate::Settings;
-use troth_client::ClientError;
+use troth_client::{ClientError, Course, Way};
 use troth_types::{Limits, Wire};
 use troth_zookeeper::{Answer, Code, Tally, opcode};
 
@@ -40,6 +42,12 @@ fn settle(world: &mut World, client_bytes: usize) -> usize {
         assert!(calls < 100, "it goes on without end");
     }
     calls
+}
+
+fn delete(path: &str) -> bytes::Bytes {
+    record(|out| {
+        out.text(path).int(-1);
+    })
 }
 
 fn watches(xids: std::ops::Range<i32>) -> Vec<bytes::Bytes> {
@@ -192,6 +200,69 @@ fn one_clients_large_answers_do_not_have_the_reads_of_others_go_one_by_one() {
     world.burst(client, reads("/b"));
     assert_eq!(world.calls.len(), 64, "its own do not");
     world.settle();
+}
+
+/// What it knew of large answers went with the connection, and its client does the same again.
+#[test]
+fn a_connection_that_has_just_come_sends_no_write_behind_more_than_a_frame_may_show() {
+    covers!("ZKG-O7");
+    let (mut world, client) = world(1 << 19);
+    assert_eq!(world.ask(client, 2, opcode::GET_DATA, &get("/a", false)).0, 0);
+    world.gone(client);
+    let client = world.open(0);
+    let mut burst = watches(1..10);
+    burst.push(request(10, opcode::CREATE, &create("/b", "", 0)));
+    world.burst(client, burst);
+    assert!(world.calls[0].operations.len() <= 2, "{}", world.calls[0].operations.len());
+    settle(&mut world, 1 << 19);
+    assert_eq!(brief(&world.take(client)), (1..11).map(|xid| (xid, 0)).collect::<Vec<_>>());
+    assert_eq!(world.closed(client), None);
+}
+
+#[test]
+fn what_could_not_be_shown_keeps_nothing_of_one_who_is_gone_from_being_done() {
+    covers!("ZKG-S6");
+    let (mut world, owner) = world(10_000);
+    let sessions = world.sessions();
+    world.gone(owner);
+    let client = world.open(0);
+    // Read before anything is known of its size, and with a write behind.
+    let mut burst = watches(1..3);
+    burst.push(request(3, opcode::CREATE, &create("/b", "", 1)));
+    world.burst(client, burst);
+    world.burst(
+        client,
+        vec![
+            request(4, opcode::DELETE, &delete("/a")),
+            request(5, opcode::CLOSE_SESSION, &bytes::Bytes::new()),
+        ],
+    );
+    world.gone(client);
+    let calls = settle(&mut world, 10_000);
+    assert!(calls <= 3, "{calls}: nothing is asked again that nobody is told");
+    assert_eq!((world.sessions(), world.gateways[0].connections()), (sessions, 0));
+    let other = world.open(0);
+    let gone = i64::from(Code::NoNode.number());
+    world.send(other, 1, opcode::EXISTS, &get("/a", false));
+    world.send(other, 2, opcode::EXISTS, &get("/b", false));
+    settle(&mut world, 10_000);
+    assert_eq!(brief(&world.take(other)), [(1, gone), (2, gone)]);
+}
+
+#[test]
+fn what_was_read_by_itself_without_being_ordered_is_not_ordered_for_being_too_large() {
+    covers!("ZKG-R5");
+    let (mut world, client) = world(10_000);
+    world.send(client, 2, opcode::GET_DATA, &get("/a", false));
+    world.execute(0);
+    let error = Code::MarshallingError.number();
+    let mark = Answer::Reply { zxid: 0, error, body: bytes::Bytes::new() }.to_wire();
+    let call = world.calls.pop_front().expect("it was asked").call;
+    let now = world.time();
+    let fast = Course { way: Way::Fast, ..Course::default() };
+    world.gateways[0].answered_on(now, call, Ok(vec![mark]), &fast);
+    world.tick();
+    assert_eq!((brief(&world.take(client)), world.calls.len()), (vec![(2, i64::from(error))], 0));
 }
 
 #[test]

@@ -73,6 +73,24 @@ fn who_only_reads_and_goes_asks_the_group_for_nothing_more() {
     assert_eq!(super::support::data(&body), "new");
 }
 
+/// What is under way is done without it, and its place is free for its client, which comes again.
+#[test]
+fn who_has_nothing_left_to_send_is_forgotten_at_once() {
+    covers!("ZKG-S6");
+    let mut world = World::of(1, &Settings { connections_per_address: 2, ..open_settings() });
+    let client = world.open(0);
+    world.send(client, 1, opcode::CREATE, &create("/a", "", 0));
+    world.gone(client);
+    assert_eq!((world.calls.len(), world.gateways[0].connections()), (1, 0));
+    let others = [world.connect(0), world.connect(0)];
+    assert_eq!(others.map(|client| world.closed(client)), [None, None]);
+    world.settle();
+    world.packet(others[0], hello(0, 10_000, 0, &[]));
+    world.settle();
+    world.take(others[0]);
+    assert_eq!(world.ask(others[0], 1, opcode::EXISTS, &get("/a", false)).0, 0);
+}
+
 /// Its session goes on without what it left.
 #[test]
 fn who_comes_back_before_it_is_done_ends_it() {
