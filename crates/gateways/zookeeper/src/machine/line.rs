@@ -257,6 +257,14 @@ impl Line {
         }
     }
 
+    /// A read has been answered with what its client is told, however old it is.
+    pub(super) fn settled(&mut self, number: u64, reply: Reply) {
+        self.asked -= 1;
+        if let Some(pending) = self.get_mut(number) {
+            pending.state = State::Settled(reply);
+        }
+    }
+
     /// A read has no answer that says anything of it: it is ordered, by itself.
     pub(super) fn ask_apart(&mut self, number: u64) {
         self.asked -= 1;

@@ -143,11 +143,11 @@ impl Machine {
                 Some(answer) if is_mark(&answer) => {
                     rule!("ZKG-R5");
                     // It may have been ordered in one frame with what others asked for. One that was not ordered stood alone.
-                    if !is_answer {
-                        connection.line.ask_apart(number);
-                        return self.advance(now, id);
+                    match is_answer {
+                        true => connection.line.settled(number, too_large()),
+                        false => connection.line.ask_apart(number),
                     }
-                    Some(too_large())
+                    return self.advance(now, id);
                 }
                 Some(Answer::Ahead(agreed)) => {
                     self.behind = Some(agreed);
