@@ -102,6 +102,42 @@ fn one_number_for_all_views_hides_it() {
     );
 }
 
+/// F-A2 with three replicas: it takes no second faulty one, only the backup that hides what it committed to last.
+#[test]
+#[cfg(feature = "literal")]
+fn one_number_for_all_views_hides_it_among_three_replicas_too() {
+    let schedule = |literally: bool| {
+        let mut bench = Bench::new(1);
+        bench.config.literal = literally.then_some(crate::Flaw::OneHighest);
+        let (r0, r1) = (some_batch(1), some_batch(2));
+        // View 0: 2 has r0 prepared by the primary's PREPREPARE and its own PREPARE, commits to it and tells nobody.
+        let old = bench.prepare(0, 1, &r0, &[2]);
+        let old = bench.commit(2, &old);
+        // View 1 starts from 0 and 1, who know of no vote of 2. Without 0, the two others commit to r1: 1 executes it.
+        let changes = [0, 1].map(|from| bench.view_change(from, 0, 1, None, Vec::new()));
+        let start = bench.new_view(changes.to_vec(), None);
+        assert!(start.new_view().expect("a NEWVIEW").chosen.is_empty());
+        for from in [1, 2] {
+            bench.accept(from, &start);
+        }
+        let new = bench.prepare(1, 1, &r1, &[2]);
+        for from in [1, 2] {
+            bench.commit(from, &new);
+        }
+        // View 2 starts from 0, who never entered view 1, and 2, who says the same of itself.
+        let shown =
+            [bench.view_change(0, 0, 2, None, Vec::new()), bench.view_change(2, 0, 2, None, vec![old])];
+        assert_eq!(judged(&bench, &shown[0]), Ok(()));
+        (judged(&bench, &shown[1]).is_ok(), bench.choice(&shown, None), r0.digest())
+    };
+    let (valid, start, r0) = schedule(true);
+    assert!(valid);
+    assert_eq!(start, Some(vec![r0]), "r1 was executed at 1 and is gone");
+    let (valid, start, _) = schedule(false);
+    assert!(!valid, "V6 has it show that it left view 1");
+    assert_eq!(start, None);
+}
+
 fn valid(bench: &mut Bench) -> ViewChange {
     let certificates: Vec<_> = (1..=2).map(|seq| bench.prepare(0, seq, &some_batch(seq), &[1])).collect();
     let committed = certificates.iter().map(|it| bench.commit(1, it)).collect();
