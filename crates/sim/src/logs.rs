@@ -2,6 +2,7 @@
 
 use crate::component::{WireWatch, identity_of, key};
 use std::collections::BTreeMap;
+use troth_auth::HISTORY_LOG;
 use troth_trusted::a2m::{
     A2m, Answer, Attestation, Claim, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Request, Slot,
     chained, jumped,
@@ -67,6 +68,8 @@ pub struct Pretender {
     beliefs: Vec<BTreeMap<LogId, Belief>>,
     /// What the hosts believed when their states were kept.
     saved: Vec<BTreeMap<LogId, Belief>>,
+    /// While nothing is to be forgotten: where each log is to begin afterwards.
+    withheld: Option<BTreeMap<LogId, Slot>>,
     epoch: Epoch,
 }
 
@@ -76,7 +79,7 @@ impl Pretender {
     pub fn new(real: Vec<LogsComponent>, hosts: usize) -> Self {
         let epoch = real.first().map_or(Epoch(0), |real| real.identity().epoch);
         let beliefs = vec![BTreeMap::new(); hosts];
-        Self { real, saved: beliefs.clone(), beliefs, epoch }
+        Self { real, saved: beliefs.clone(), beliefs, withheld: None, epoch }
     }
 
     /// A clone of a host is kept.
@@ -87,6 +90,18 @@ impl Pretender {
     /// The clone takes the host's place: it believes what it did then.
     pub fn restore(&mut self, host: usize) {
         self.beliefs[host] = self.saved[host].clone();
+    }
+
+    /// From now on the real logs forget nothing, whatever their hosts ask for, so that who goes back can show what it held;
+    /// or they do again, and what was put off is done.
+    pub fn forget_nothing(&mut self, whether: bool) {
+        if whether {
+            self.withheld.get_or_insert_default();
+            return;
+        }
+        for (log, slot) in self.withheld.take().unwrap_or_default() {
+            let _ = self.ask(&[Operation::Truncate { log, slot }]);
+        }
     }
 
     /// The operator takes it for lost and admits another one: the hosts have both.
@@ -143,6 +158,10 @@ impl Pretender {
                 let brought = Operation::Advance { log, slot, previous: before, value, nonce: None };
                 let _ = real.call(&[operation]).or_else(|_| real.call(&[brought]));
             }
+            Operation::Truncate { slot, .. } if let Some(withheld) = &mut self.withheld => {
+                let due = withheld.entry(log).or_default();
+                *due = (*due).max(slot);
+            }
             Operation::Advance { .. } | Operation::Truncate { .. } => drop(real.call(&[operation])),
             Operation::Lookup { .. } | Operation::LookupFor { .. } | Operation::End { .. } => {}
         }
@@ -162,12 +181,19 @@ impl Pretender {
 }
 
 /// Whether what the real component says serves a host that believes this: it is the same, or both say that the slot was
-/// passed over. A host that shows so to others can use it, however the log went on in truth.
+/// passed over, or that it holds the same value, where nobody looks at what came before. A host that shows so to others
+/// can use it, however the log went on in truth.
 fn serves(said: &Claim, believed: &Claim) -> bool {
-    let skipped = |claim: &Claim| matches!(claim.content, Content::Skipped { .. });
     let same = (said.request, said.log, said.slot, said.nonce);
     let asked = same == (believed.request, believed.log, believed.slot, believed.nonce);
-    said == believed || (asked && skipped(said) && skipped(believed))
+    let alike = match (said.content, believed.content) {
+        (Content::Skipped { .. }, Content::Skipped { .. }) => true,
+        (Content::Assigned { value: one, .. }, Content::Assigned { value: other, .. }) => {
+            one == other && said.log != HISTORY_LOG
+        }
+        _ => false,
+    };
+    said == believed || (asked && alike)
 }
 
 /// What good attestations said of slots.

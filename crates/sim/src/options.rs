@@ -57,6 +57,8 @@ pub enum FaultyKind {
     Janus,
     /// Forgets: goes back to earlier clones of its state while its component moves on.
     Amnesia,
+    /// Works with one part of the network, and then, as it was before, with the other, together with all other faulty ones.
+    Relapse,
     /// A written strategy of the protocol, by its index.
     Written(usize),
 }
@@ -89,6 +91,8 @@ pub struct Shape {
     pub bridges: bool,
     /// Whether faulty replicas may have a face for each part of the network.
     pub faces: bool,
+    /// Whether faulty replicas may relapse together.
+    pub relapses: bool,
 }
 
 /// What takes something away from a seed's draw: shrinking and the special modes.
@@ -171,6 +175,9 @@ pub struct Options {
     pub bridges: bool,
     /// Faulty replicas have a face for each part of the network, and nothing but parts befalls it, one after the other.
     pub faces: bool,
+    /// Faulty replicas go back together to what they were, from one part of the network to the other, and nothing else
+    /// befalls it.
+    pub relapses: bool,
     pub wire_one_in: u64,
     pub fault_phase: u64,
     pub literal: Option<String>,
@@ -251,6 +258,7 @@ impl Options {
             faulty: Vec::new(),
             bridges: shape.bridges && Rng::stream(seed, "bridges", 0).one_in(3),
             faces: false,
+            relapses: false,
             wire_one_in: 64,
             fault_phase: rng.range(1_000_000, 2_500_000),
             literal: overrides.literal.clone(),
@@ -265,6 +273,7 @@ impl Options {
         options.requests = (300 / options.clients as u64) + 1;
         options.draw_faulty(shape, overrides);
         options.draw_faces(shape, overrides);
+        options.draw_relapses(shape, overrides);
         options.apply(overrides);
         options
     }
@@ -326,6 +335,20 @@ impl Options {
         self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Janus);
         self.fault_length = rng.range(50_000, 500_000);
         self.fault_pause = rng.range(1_000, 100_000);
+    }
+
+    /// In some worlds all faulty replicas relapse together, again and again.
+    fn draw_relapses(&mut self, shape: Shape, overrides: &Overrides) {
+        let general = overrides.literal.is_some();
+        let drawn = Rng::stream(self.seed, "relapses", 0).one_in(if general { 4 } else { 16 });
+        let excluded = overrides.negative || self.faces || self.beyond() || self.faulty.is_empty();
+        if !shape.relapses || excluded || !drawn {
+            return;
+        }
+        (self.relapses, self.bridges) = (true, true);
+        self.classes.insert(FaultClass::Partitions);
+        self.classes.remove(&FaultClass::Cuts);
+        self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Relapse);
     }
 
     /// Whether a replica is a parrot instead. A stream of its own, as above.
@@ -428,9 +451,10 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "  bridges: {} faces: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
+            "  bridges: {} faces: {} relapses: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
             self.bridges,
             self.faces,
+            self.relapses,
             self.request_timeout,
             self.view_timeout,
             self.status_interval,

@@ -56,6 +56,9 @@ pub trait Protocol: Sized + 'static {
     /// Whether in some worlds faulty replicas have a face for each part of the network.
     const FACES: bool = false;
 
+    /// Whether in some worlds faulty replicas go back together to what they were, and work with those who do not know.
+    const RELAPSES: bool = false;
+
     /// What `from` says, as a faulty replica says it in its own name; `None` where it cannot.
     fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
         let _ = (hand, from, message);
@@ -68,7 +71,8 @@ pub trait Protocol: Sized + 'static {
         let strategies = Self::strategies().len() - Self::LATER;
         let replaces = Self::REPLACES || Self::RENEWS_LOGS;
         let (parrots, bridges, faces) = (Self::PARROTS, Self::BRIDGES, Self::FACES);
-        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges, faces }
+        let relapses = Self::RELAPSES;
+        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges, faces, relapses }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

@@ -47,6 +47,7 @@ impl Protocol for A2mPbftEaWorld {
     const LATER: usize = 1;
     const BRIDGES: bool = true;
     const FACES: bool = true;
+    const RELAPSES: bool = true;
 
     fn group(f: u16) -> Group {
         Group::hybrid(GroupId(*b"simulated-a2m-ea"), 2 * f + 1).expect("f is at least 1")

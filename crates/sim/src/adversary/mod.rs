@@ -11,6 +11,7 @@ mod lie;
 mod parrot;
 mod proxy;
 mod puppet;
+mod relapse;
 mod remind;
 mod rewrite;
 mod select;
@@ -23,6 +24,7 @@ pub use lie::Liar;
 pub use parrot::Parrot;
 pub use proxy::Proxy;
 pub use puppet::Puppet;
+pub use relapse::{Relapse, Stage};
 pub use remind::Reminder;
 pub use rewrite::scramble;
 pub use select::Selective;
@@ -51,8 +53,12 @@ pub enum Act<P: Protocol> {
     Client(ToClient, u64),
     /// Keeps a clone of a host's state.
     Save(usize),
+    /// Keeps one if nothing is under way that a clone would wait for without end.
+    SaveAtRest(usize),
     /// Puts a host back to the kept clone.
     Restore(usize),
+    /// Does so as soon as nothing is under way.
+    RestoreAtRest(usize),
 }
 
 /// What colluding replicas agree on: whom they let see their messages now.
@@ -70,6 +76,8 @@ pub struct Pact {
     pub parted: u64,
     /// Until when they have a face for each part.
     pub apart_until: u64,
+    /// How far those are that relapse together.
+    pub stage: Stage,
 }
 
 /// What a strategy holds while it acts.
@@ -166,6 +174,17 @@ impl<P: Protocol> Hand<'_, P> {
     pub fn restore(&mut self, host: usize) {
         self.acted();
         self.acts.push(Act::Restore(host));
+    }
+
+    /// Keeps a clone of a host's state unless something is under way there: then the last one stays.
+    pub fn save_at_rest(&mut self, host: usize) {
+        self.acts.push(Act::SaveAtRest(host));
+    }
+
+    /// Puts a host back to its kept clone as soon as nothing is under way there.
+    pub fn restore_at_rest(&mut self, host: usize) {
+        self.acted();
+        self.acts.push(Act::RestoreAtRest(host));
     }
 
     /// Counts an action that a correct replica would not have taken.

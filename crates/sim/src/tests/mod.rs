@@ -6,6 +6,7 @@ mod histories;
 mod networks;
 mod pbft;
 mod random;
+mod relapses;
 mod reminded;
 mod runs;
 mod storages;

@@ -3,8 +3,16 @@
 use crate::world::Network;
 use crate::{Faulty, FaultyKind, Options, Overrides, Shape};
 
-const SHAPE: Shape =
-    Shape { n: 3, strategies: 0, later: 0, replaces: true, parrots: false, bridges: false, faces: false };
+const SHAPE: Shape = Shape {
+    n: 3,
+    strategies: 0,
+    later: 0,
+    replaces: true,
+    parrots: false,
+    bridges: false,
+    faces: false,
+    relapses: false,
+};
 
 fn network(change: impl FnOnce(&mut Options)) -> Network {
     let mut options = Options::draw(5, 1, SHAPE, &Overrides::default());

@@ -22,6 +22,9 @@ impl<P: Protocol> World<P> {
         let until = now + self.fault_rng.exponential(self.options.fault_length);
         let partitions = self.options.has(FaultClass::Partitions);
         let cuts = self.options.has(FaultClass::Cuts);
+        if self.options.relapses {
+            return self.next_stage();
+        }
         if self.options.faces {
             return self.part(until);
         }
@@ -151,7 +154,10 @@ impl<P: Protocol> World<P> {
     pub(super) fn plan_crash(&mut self, index: usize) {
         let rate = self.options.crash_per_command;
         let possible = self.options.has(FaultClass::Crashes) && !self.healed && rate > 0;
-        self.nodes[index].crash_in = possible.then(|| self.storage_rng.exponential(1_000_000 / rate) + 1);
+        let planned = possible.then(|| self.storage_rng.exponential(1_000_000 / rate) + 1);
+        // Faulty replicas never crash: one that was about to amid a call would wait for the answer without end, and do no more
+        // harm.
+        self.nodes[index].crash_in = planned.filter(|_| self.nodes[index].adversary.is_none());
     }
 
     /// The adversaries look around; the colluders' audience changes now and then.
@@ -174,6 +180,12 @@ impl<P: Protocol> World<P> {
             self.carry_out(index, acts);
         }
         self.agenda.after(TICK, Event::Tick);
+    }
+
+    /// The replicas of which it is decided already when they crash.
+    #[cfg(test)]
+    pub(crate) fn about_to_crash(&self) -> Vec<ReplicaId> {
+        self.nodes.iter().filter(|node| node.crash_in.is_some()).map(|node| node.replica).collect()
     }
 
     /// A Byzantine client acts.
@@ -211,6 +223,7 @@ impl<P: Protocol> World<P> {
             }
         }
         for adversary in &mut self.adversaries {
+            adversary.logs.iter_mut().for_each(|logs| logs.forget_nothing(false));
             if adversary.strategy.goes_on() {
                 continue;
             }

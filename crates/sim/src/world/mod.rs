@@ -12,6 +12,7 @@ mod network;
 mod node;
 mod operator;
 mod pump;
+mod relapses;
 mod setup;
 mod trace;
 mod workload;
@@ -133,6 +134,10 @@ pub struct World<P: Protocol> {
     adversaries: Vec<Adversary<P>>,
     pact: Rc<RefCell<Pact>>,
     pact_until: u64,
+    /// Until when the present stage of those who relapse lasts, as far as that is known.
+    stage_until: u64,
+    /// Whether somebody works in a later view than when those who relapse fell silent.
+    entered: bool,
     messages: MessageVerifier,
     frames: FrameVerifier,
     watch: Arc<WireWatch>,

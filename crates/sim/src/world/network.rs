@@ -52,6 +52,11 @@ impl Network {
         self.deaf_until.fill(0);
     }
 
+    /// No link is deaf any more.
+    pub fn join(&mut self) {
+        self.deaf_until.fill(0);
+    }
+
     fn delay(&mut self) -> u64 {
         let usual = self.delay_min + self.rng.exponential(self.delay_mean);
         if self.rng.chance(self.spike) { usual + self.rng.exponential(self.spike_mean) } else { usual }

@@ -16,7 +16,7 @@ use troth_exec::{Executor, Snapshot};
 use troth_trusted::a2m;
 use troth_trusted::{Refusal, Resumed};
 use troth_trusted_host::{Answer, Call, TrustedComponent, TrustedLogs as _};
-use troth_types::{Configuration, Group, Limits, ReplicaId, Time};
+use troth_types::{Configuration, Group, Limits, ReplicaId, Seq, Time};
 
 use crate::storage::Storage;
 
@@ -50,6 +50,10 @@ pub struct Node<P: Protocol> {
     pub busy: bool,
     /// A clone of an earlier state, for amnesia.
     pub saved: Option<Machine<P>>,
+    /// What it executed or installed last.
+    pub executed: Seq,
+    /// Goes back to it as soon as nothing is under way.
+    pub goes_back: bool,
     /// Commands until it crashes between two of them.
     pub crash_in: Option<u64>,
     /// The epoch of its component.
@@ -151,6 +155,8 @@ impl<P: Protocol> Node<P> {
             timers: BTreeMap::new(),
             busy: false,
             saved: None,
+            executed: Seq(0),
+            goes_back: false,
             crash_in: None,
             epoch: FIRST_EPOCH,
             votes: true,

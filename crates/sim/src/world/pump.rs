@@ -32,7 +32,7 @@ impl<P: Protocol> World<P> {
             }
             let Some(host) = &mut node.host else { return };
             host.allow_segments(node.storage.wants_segment());
-            let Some(command) = host.command() else { return };
+            let Some(command) = host.command() else { return self.at_rest(index) };
             match command {
                 Command::Append(record) => node.storage.append(record),
                 Command::NewSegment { snapshot, needed } => {
@@ -203,6 +203,14 @@ impl<P: Protocol> World<P> {
             let count = count.min(tap.len());
             tap.drain(..count).collect()
         };
+        let last = observations.iter().rev().find_map(|observation| match observation {
+            Observation::Executed { ordered, .. } => Some(ordered.seq),
+            Observation::Installed { seq, .. } => Some(*seq),
+            _ => None,
+        });
+        if let Some(last) = last {
+            self.nodes[index].executed = last;
+        }
         if self.nodes[index].adversary.is_some() {
             return;
         }
@@ -216,6 +224,7 @@ impl<P: Protocol> World<P> {
                         format!("node {index} executes {} {frames:?}", ordered.seq)
                     });
                     self.checks.executed(index, &ordered, &outcome, now);
+                    self.has_executed();
                 }
                 Observation::Undone(batches) => {
                     self.outcome.undone += batches as u64;
@@ -243,6 +252,7 @@ impl<P: Protocol> World<P> {
         }
         if let Note::ViewEntered { view } = note {
             self.outcome.view_changes = self.outcome.view_changes.max(view.0);
+            self.has_entered(self.nodes[index].replica);
             self.over |= self.options.views.is_some_and(|views| view.0 >= views);
         }
         let faulty: Vec<u16> = self.options.faulty.iter().map(|faulty| faulty.replica).collect();
@@ -335,22 +345,49 @@ impl<P: Protocol> World<P> {
                     }
                 }
                 Act::Client(message, after) => self.transmit_client(me, message, after),
-                Act::Save(host) => {
-                    let index = self.adversaries[adversary].nodes[host];
-                    let node = &mut self.nodes[index];
-                    node.saved = node.host.as_ref().map(|host| host.machine().clone());
-                    self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.save(host));
+                Act::Save(host) => self.save(adversary, host),
+                Act::SaveAtRest(host) => {
+                    if !self.nodes[self.adversaries[adversary].nodes[host]].busy {
+                        self.save(adversary, host);
+                    }
                 }
-                Act::Restore(host) => {
+                Act::Restore(host) => self.restore(adversary, host),
+                Act::RestoreAtRest(host) => {
                     let index = self.adversaries[adversary].nodes[host];
-                    let node = &mut self.nodes[index];
-                    // Amid a run the host and the clone would not fit each other.
-                    if let (Some(run), Some(saved), false) = (&mut node.host, &node.saved, node.busy) {
-                        *run.machine_mut() = saved.clone();
-                        self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.restore(host));
+                    if self.nodes[index].busy {
+                        self.nodes[index].goes_back = true;
+                    } else {
+                        self.restore(adversary, host);
                     }
                 }
             }
+        }
+    }
+
+    /// Keeps a clone of what a host of a faulty replica is.
+    fn save(&mut self, adversary: usize, host: usize) {
+        let node = &mut self.nodes[self.adversaries[adversary].nodes[host]];
+        node.saved = node.host.as_ref().map(|host| host.machine().clone());
+        self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.save(host));
+    }
+
+    /// Puts a host of a faulty replica back to what was kept.
+    fn restore(&mut self, adversary: usize, host: usize) {
+        let node = &mut self.nodes[self.adversaries[adversary].nodes[host]];
+        // Amid a run the host and the clone would not fit each other.
+        if let (Some(run), Some(saved), false) = (&mut node.host, &node.saved, node.busy) {
+            *run.machine_mut() = saved.clone();
+            self.adversaries[adversary].logs.iter_mut().for_each(|logs| logs.restore(host));
+        }
+    }
+
+    /// Nothing is under way at a node.
+    fn at_rest(&mut self, index: usize) {
+        if !std::mem::take(&mut self.nodes[index].goes_back) {
+            return;
+        }
+        if let Some((adversary, host)) = self.nodes[index].adversary {
+            self.restore(adversary, host);
         }
     }
 

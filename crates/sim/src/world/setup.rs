@@ -10,7 +10,7 @@ use super::operator::Operator;
 use super::trace::Trace;
 use super::workload::Workload;
 use super::{Outcome, World};
-use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Strategy, Twin};
+use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Relapse, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, link_of};
 use crate::logs::{Pretender, logs_of};
@@ -87,12 +87,13 @@ fn strategy<P: Protocol>(options: &Options, kind: FaultyKind, me: ReplicaId) -> 
             Box::new(Amnesia::at_changes(options.view_timeout / 2))
         }
         FaultyKind::Amnesia => Box::new(Amnesia::new(options.view_timeout * 3)),
+        FaultyKind::Relapse => Box::new(Relapse::default()),
         FaultyKind::Written(index) => (P::strategies()[index].1)(),
     }
 }
 
 impl<P: Protocol> World<P> {
-    pub(super) fn new(options: &Options, traced: usize) -> Self {
+    pub(crate) fn new(options: &Options, traced: usize) -> Self {
         let group = P::group(options.f);
         let limits = limits(options);
         let tagged = P::AUTHENTICATORS && Rng::stream(options.seed, "authenticators", 0).one_in(2);
@@ -185,6 +186,8 @@ impl<P: Protocol> World<P> {
             adversaries: Vec::new(),
             pact: Rc::new(RefCell::new(Pact::default())),
             pact_until: 0,
+            stage_until: 0,
+            entered: false,
             messages: MessageVerifier::new(Arc::clone(&directory), scheme.clone(), watch.clone())
                 .with_attestations(watch.clone()),
             frames: FrameVerifier::new(directory, scheme, limits),
@@ -262,7 +265,7 @@ impl<P: Protocol> World<P> {
     }
 
     /// Everything begins.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         for index in 0..self.nodes.len() {
             let started = self.nodes[index].start(&self.blueprint, 0);
             let result = started.map_err(|why| format!("a fresh start failed: {why}"));
