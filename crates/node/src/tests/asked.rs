@@ -7,12 +7,12 @@ use crate::clock::Clock;
 use crate::config::{ClientSecret, Cluster};
 use crate::delayed::TrustedDelay;
 use crate::durable::Footing;
-use crate::engine::{ASKED_BYTES, Blocked, Engine};
+use crate::engine::{ASKED_BYTES, BACKLOG_BYTES, Blocked, Engine};
 use crate::inbox::{Inbox, Party};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Ed25519, Ed25519Signer, FrameVerifier, Seal, Signer, Ui};
-use troth_core::{Agreement, Execution, Ordered, PeerMessage, To};
+use troth_core::{Agreement, Execution, Input, Ordered, PeerMessage, To};
 use troth_exec::Executor;
 use troth_kv::Null;
 use troth_minbft::{Body, COUNTER, Message, MinBft, StableProof, ViewChange};
@@ -160,6 +160,46 @@ fn what_one_asks_for_is_counted_when_it_is_queued_whenever_it_is_sent() {
     // What is left of the burst would be overdrawn by all of it.
     account.fetched(ReplicaId(1), now, (64 << 20) - queued / 2);
     assert!(account.may_fetch_from(ReplicaId(1), now).is_some());
+}
+
+/// What the group does itself, which nobody may keep waiting, fills the backlog to its bound: then nothing is taken in until
+/// the disk has answered.
+#[test]
+fn behind_a_disk_that_does_not_answer_nothing_more_is_taken_in_at_last() {
+    const LARGE: usize = 900 << 10;
+    let (cluster, secret, client) = files("asked-stuck");
+    let state = executor(&cluster, Null::new(8));
+    let footing = Footing::Volatile(TrustedDelay::default());
+    let mut engine = engine::<MinBft, _>(&cluster, secret, state, Clock::new(), footing).expect("it starts");
+    let inbox = Inbox::new();
+    let lane = inbox.lane(Party::Client(ClientId(1)));
+    let ask = |number| {
+        let frame = signed(&cluster, &client, number, vec![Bytes::from(vec![0; LARGE])]);
+        inbox.push(&lane, ToReplica::Request { frame: Arc::clone(&frame), wish: Wish::Usual }.to_wire());
+        frame.digest()
+    };
+    let digests: Vec<Digest> = (1..=15).map(ask).collect();
+    while !inbox.is_empty() || engine.has_asked() {
+        engine.turn(&inbox).expect("goes on");
+    }
+    engine.blocked = Some(Blocked::Sync);
+    while engine.host.backlog_bytes() <= BACKLOG_BYTES {
+        let (before, env) = (engine.host.backlog_bytes(), engine.clock.env());
+        engine.host.input(env, Input::FetchFrames(ReplicaId(1), digests.clone()));
+        assert!(engine.host.backlog_bytes() > before);
+    }
+    assert!(engine.is_stuck());
+    ask(16);
+    let heard = engine.counters.client_messages_in;
+    for _ in 0..10 {
+        engine.turn(&inbox).expect("goes on");
+    }
+    assert!(!inbox.is_empty() && engine.counters.client_messages_in == heard);
+    engine.blocked = None;
+    while !inbox.is_empty() {
+        engine.turn(&inbox).expect("goes on");
+    }
+    assert!(!engine.is_stuck() && engine.counters.client_messages_in == heard + 1);
 }
 
 /// MINBFT-R14: a message that waits for those before it is no garbage, and no more welcome for being sent again.
