@@ -175,8 +175,8 @@ pub struct Options {
     pub bridges: bool,
     /// Faulty replicas have a face for each part of the network, and nothing but parts befalls it, one after the other.
     pub faces: bool,
-    /// Faulty replicas go back together to what they were, from one part of the network to the other, and nothing else
-    /// befalls it.
+    /// Faulty replicas go back together to what they were, from one part of the network to the other, and no other
+    /// fault befalls its links.
     pub relapses: bool,
     pub wire_one_in: u64,
     pub fault_phase: u64,

@@ -70,7 +70,7 @@ pub struct Pact {
     pub members: u64,
     /// Bits of the replicas in the first of the parts into which the network fell last.
     pub part: u64,
-    /// Bits of the colluders whose second face has that part.
+    /// Bits of the colluders whose second face has that part; what those who relapse together draw from.
     pub turned: u64,
     /// How often the network fell into parts.
     pub parted: u64,

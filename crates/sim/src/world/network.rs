@@ -49,7 +49,7 @@ impl Network {
         self.duplication = 0;
         self.spike = 0;
         self.delay_mean = self.delay_mean.min(200);
-        self.deaf_until.fill(0);
+        self.join();
     }
 
     /// No link is deaf any more.
