@@ -49,7 +49,7 @@ What was measured is written to bench/results, that of gates, open and delays as
         Opt {
             name: "--protocol",
             value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
-            help: "of `null`: how the replicas agree; minbft where not given",
+            help: "of `null`: how the replicas agree; minbft where not given; of `protocols` these alone beside PBFT",
         },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given; of `protocols` 1,2" },
         Opt { name: "--connections", value: "<n>", help: "clients; 16 where not given" },
@@ -77,6 +77,7 @@ What was measured is written to bench/results, that of gates, open and delays as
         },
         Opt { name: "--seed", value: "<n>", help: "of `open`: what arrivals are drawn from; 1 where not given" },
         Opt { name: "--only", value: "<text>", help: "of `zookeeper`: only what has this in its name" },
+        Opt { name: "--cell", value: "<0/0,…>", help: "of `protocols`: these alone; 0/0,4/0,0/4 where not given" },
         Opt { name: "--keys", value: "<n>", help: "of `large`; 10000000 where not given" },
         Opt { name: "--rounds", value: "<n>", help: "rounds of each kind; 3 where not given" },
     ],
@@ -245,9 +246,11 @@ fn protocols(arguments: &Arguments) -> Result<Report, String> {
     if seconds > 0 {
         words.extend(["--millis".to_string(), seconds.saturating_mul(1000).to_string()]);
     }
-    let faults = arguments.all("--f");
-    if !faults.is_empty() {
-        words.extend(["--f".to_string(), faults.join(",")]);
+    for name in ["--f", "--cell", "--protocol"] {
+        let given = arguments.all(name);
+        if !given.is_empty() {
+            words.extend([name.to_string(), given.join(",")]);
+        }
     }
     for name in ["--connections", "--outstanding"] {
         if let Some(given) = arguments.all(name).pop() {
@@ -259,7 +262,10 @@ fn protocols(arguments: &Arguments) -> Result<Report, String> {
     let limit =
         round * u32::try_from(pairs.saturating_add(1).saturating_mul(24)).unwrap_or(u32::MAX) + OVERHEAD * 6;
     let report = heard(words, &HONEST, limit)?;
-    keep(&report, "protocols")?;
+    // A part is no result of the whole.
+    if ["--cell", "--protocol"].iter().all(|name| arguments.all(name).is_empty()) {
+        keep(&report, "protocols")?;
+    }
     Ok(report)
 }
 

@@ -11,7 +11,7 @@ use troth_trusted::{CounterValue, Epoch, Identity, MacVerifier, Proof, Signature
 use troth_trusted_host::{AttestationVerifier, GroupVerifier};
 use troth_types::{
     ComponentKey, Digest, Frame, GroupId, Hasher, HistoryEnd, Malformed, Place, Reader, Renewed, ReplicaId,
-    Reply, Seq, Time, Wire,
+    Seq, Time, Wire,
 };
 
 /// Marks the place that implements a rule of `docs/protocols/a2m-pbft-e.md` or `a2m-pbft-ea.md`, for `cargo xtask paper`.
@@ -86,6 +86,40 @@ pub trait ComponentPairs: Send + Sync {
     /// The key that it shares with a replica's component: the one that the group began with, or the one with this key.
     /// Nothing where it shares none with that.
     fn with(&self, replica: ReplicaId, renewed: Option<&ComponentKey>) -> Option<MacVerifier>;
+}
+
+/// What the slot of a frame's batch must hold, by what a replica said last of the frame's place. Others say the same of it,
+/// and it is hashed once.
+#[derive(Clone, Debug, Default)]
+pub struct Placed(Option<Value>);
+
+/// What frame, at what place, makes what value.
+#[derive(Clone, Debug)]
+struct Value {
+    frame: Digest,
+    time: Time,
+    index: u16,
+    count: u16,
+    path: Vec<Digest>,
+    value: Digest,
+}
+
+impl Placed {
+    fn value(&mut self, group: GroupId, frame: &Frame, place: &Place) -> Option<Digest> {
+        let Place { time, index, count, .. } = *place;
+        let frame = frame.digest();
+        let same = |known: &Value| {
+            (known.frame, known.time, known.index, known.count) == (frame, time, index, count)
+                && known.path == place.path
+        };
+        if let Some(known) = self.0.as_ref().filter(|known| same(known)) {
+            return Some(known.value);
+        }
+        let root = root_over(&among(index, count, &place.path)?, &frame.0)?;
+        let value = entry_value(group, time, count, &Digest(root));
+        self.0 = Some(Value { frame, time, index, count, path: place.path.clone(), value });
+        Some(value)
+    }
 }
 
 /// Checks the places of requests in the replicas' histories, and where these end.
@@ -165,13 +199,15 @@ impl History {
     }
 
     /// What replicas must agree on to be believed about a frame: the reply, the history up to the slot that holds the frame,
-    /// and which components count there. `None` where the place does not prove that the history of `from` holds it.
+    /// and which components count there. `None` where the place does not prove that the history of `from` holds it. `said` is
+    /// the reply's own vote ([`Reply::vote`](troth_types::Reply::vote)), `placed` what was made of the same frame's place
+    /// before.
     #[must_use]
     pub fn vote(
         &self,
         from: ReplicaId,
-        frame: &Frame,
-        reply: &Reply,
+        (frame, placed): (&Frame, &mut Placed),
+        said: &Digest,
         place: &Place,
         renewed: &[Renewed],
     ) -> Option<Digest> {
@@ -182,16 +218,14 @@ impl History {
         if attestation.claim.request != Request::Lookup {
             return None;
         }
-        let proof = among(place.index, place.count, &place.path)?;
-        let root = root_over(&proof, &frame.digest().0)?;
-        let expected = entry_value(self.group, place.time, place.count, &Digest(root));
+        let expected = placed.value(self.group, frame, place)?;
         let content = self.looked_up(from, &attestation, slot, renewed)?;
         let Content::Assigned { value, digest } = content else { return None };
         if value != expected.0 {
             return None;
         }
         let mut hasher = Hasher::new("troth/attested-reply/v1");
-        hasher.digest(&reply.vote()).fixed(&slot.0.to_be_bytes()).fixed(&digest);
+        hasher.digest(said).fixed(&slot.0.to_be_bytes()).fixed(&digest);
         hasher.digest(&named(renewed));
         Some(hasher.finish())
     }

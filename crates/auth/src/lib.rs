@@ -16,7 +16,9 @@ mod verified;
 
 pub use attestation::{Looked, decode_attestation, encode_attestation};
 pub use frames::{FrameError, FrameVerifier};
-pub use history::{ComponentPairs, EndedAt, HISTORY_LOG, History, HistoryEntry, entry_value, history_claim};
+pub use history::{
+    ComponentPairs, EndedAt, HISTORY_LOG, History, HistoryEntry, Placed, entry_value, history_claim,
+};
 pub use keys::Directory;
 #[cfg(feature = "model")]
 pub use model::{ModelPairs, ModelScheme, ModelSigner};

@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Command::Peers(plan) => peers::run(&plan),
         Command::ZooKeeper(plan) => zookeeper::run(&plan),
         Command::Cost(plan) => cost::run(&plan),
-        Command::Protocols(plan) => protocols::run(&plan),
+        Command::Protocols { plan, part } => protocols::run(&plan, &part),
         Command::Delays(plan) => protocols::delays::run(&plan),
         Command::Suite(plan) => suite::run(&plan),
         Command::Echo => yardsticks::echo().map(|()| true),

@@ -15,7 +15,7 @@ use peers::{Peers, lookup_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use troth_auth::HISTORY_LOG;
-use troth_core::{Proven, ReplyProof, Ticket};
+use troth_core::{BatchRun, Proven, ReplyProof, Ticket};
 use troth_trusted::CounterValue;
 use troth_trusted::a2m::{Attestation, Nonce, Operation, Slot, chained, slot_nonce};
 use troth_types::{Batch, ClientId, Configuration, Digest, GroupId, Seq};
@@ -48,7 +48,7 @@ pub struct Held {
 /// A batch that was executed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Executed {
-    batch: Batch,
+    run: BatchRun,
     done: Vec<(ClientId, u64)>,
 }
 
@@ -173,11 +173,16 @@ impl HistoryLog {
     ///
     /// # Errors
     /// Where the batch has more frames than a client can be shown a path through.
-    pub fn executed(&mut self, at: Seq, batch: &Batch, done: &[(ClientId, u64)]) -> Result<(), &'static str> {
-        let value = ReplyProof::value(self.group, batch).ok_or("a batch too large for the history")?;
+    pub fn executed(
+        &mut self,
+        at: Seq,
+        batch: &Batch,
+        done: Vec<(ClientId, u64)>,
+    ) -> Result<(), &'static str> {
+        let run = BatchRun::of(batch).ok_or("a batch too large for the history")?;
         self.reached = self.reached.max(at);
-        self.values.insert(at, value);
-        self.waiting.insert(at, Executed { batch: batch.clone(), done: done.to_vec() });
+        self.values.insert(at, run.value(self.group));
+        self.waiting.insert(at, Executed { run, done });
         // Behind a gap so old that nobody can tell what was there, nothing is ever appended.
         while self.waiting.len() > MOST_WAITING {
             self.waiting.pop_first();
@@ -380,7 +385,10 @@ impl HistoryLog {
         let (mut wanted, mut shown) = (Vec::new(), Vec::new());
         while wanted.len() + shown.len() < MOST_AT_ONCE {
             let at = marks.end.next();
-            let Some(value) = self.values.get(&at).copied().filter(|_| at <= self.reached) else { break };
+            // It is asked in each step, and mostly there is nothing new.
+            let Some(value) = (at <= self.reached).then(|| self.values.get(&at).copied()).flatten() else {
+                break;
+            };
             let mut executed = self.waiting.remove(&at);
             let peers = executed.as_ref().and_then(|executed| self.peers.of_batch(&executed.done));
             let peers = peers.unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::queue::Share;
 use crate::standing::Standings;
 use bytes::Bytes;
 use std::sync::Arc;
+use troth_auth::Placed;
 use troth_types::{
     Digest, Frame, Group, Place, RefusalReason, Renewed, ReplicaId, Reply, ReplyBody, Seq, Time, View,
 };
@@ -92,6 +93,8 @@ pub(crate) struct Flight {
     /// The results that belong to what was agreed.
     pub(crate) results: Option<Vec<Bytes>>,
     words: Ballot<Word>,
+    /// Where the replicas say that it stands, where that is proven.
+    placed: Placed,
     bodies: Vec<Option<Body>>,
     /// Who gave another number of results than there are operations, whatever else it said.
     miscounted: Vec<bool>,
@@ -133,6 +136,7 @@ impl Flight {
             agreed: None,
             results: None,
             words: Ballot::new(group.n()),
+            placed: Placed::default(),
             bodies: vec![None; group.n()],
             miscounted: vec![false; group.n()],
             refusals: Ballot::new(group.n()),
@@ -170,7 +174,7 @@ impl Flight {
             (None, Backing::Tentative) => (said, Some(reply.view)),
             (Some(_), Backing::Proven(..)) if !self.follows_what_was_told(&reply) => return,
             (Some(proven), Backing::Proven(place, renewed)) => {
-                match proven.history.vote(from, &self.frame, &reply, place, renewed) {
+                match proven.history.vote(from, (&self.frame, &mut self.placed), &said, place, renewed) {
                     Some(vote) => (vote, None),
                     None => return,
                 }

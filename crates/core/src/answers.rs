@@ -83,10 +83,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         // Proofs come in the order of batches: what was passed over gets none.
         self.held = self.held.split_off(&seq);
         let proven = self.held.remove(&seq).unwrap_or_default();
-        let places = proof.places();
         let renewed = self.execution.configuration().renewed_at(seq);
         for reply in proven {
-            if let Some(place) = places.of(reply.client, reply.number) {
+            if let Some(place) = proof.place_of(reply.client, reply.number) {
                 let unasked = self.unasked.take(reply.client, reply.number);
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);
                 if unasked && wants_all.is_none() {
@@ -198,7 +197,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     let events = self.execution.events_after(client, events_seen);
                     out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
                 }
-                if let Some(place) = proof.places().of(client, number) {
+                if let Some(place) = proof.place_of(client, number) {
                     let reply = self.cut(reply, full);
                     let renewed = self.execution.configuration().renewed_at(at);
                     out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));

@@ -36,7 +36,7 @@ pub use log::{LogRecord, RecoveryError, Unsettled, settle_slots};
 pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};
 pub use meter::Meter;
 pub use note::Note;
-pub use proof::{Proven, ReplyProof};
+pub use proof::{BatchRun, Proven, ReplyProof};
 pub use replica::{Replica, ReplicaTimer};
 pub use room::HELD_READS;
 pub use rule::marks;

@@ -115,45 +115,55 @@ pub fn root_over(proof: &RunProof, digest: &Digest) -> Option<Digest> {
     siblings.next().is_none().then(|| root(proof.count, &top))
 }
 
-/// The tree of one run at a time, reusable so that nothing is cleared or allocated per run.
-#[derive(Clone, Debug)]
-pub struct Tree {
-    nodes: [Digest; 2 * MAX_RUN],
+/// Digests that a tree needs room for where no run is longer than this.
+pub const fn room(longest: usize) -> usize {
+    2 * longest + MAX_PATH
+}
+
+/// The tree of one run at a time, reusable so that nothing is cleared or allocated per run; in room for the longest, or in
+/// what it is given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tree<N = [Digest; room(MAX_RUN)]> {
+    nodes: N,
     count: u16,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { nodes: [[0; 32]; 2 * MAX_RUN], count: 0 }
+        Self::within([[0; 32]; room(MAX_RUN)])
     }
 }
 
-impl Tree {
+impl<N: AsRef<[Digest]> + AsMut<[Digest]>> Tree<N> {
+    /// A tree in this room.
+    pub fn within(nodes: N) -> Self {
+        Self { nodes, count: 0 }
+    }
+
     /// Builds the tree over the digests of a run and returns the digest to certify; `None` unless
-    /// there are 1 to [`MAX_RUN`]. For one it is the digest itself.
+    /// there are 1 to [`MAX_RUN`] and [`room`] for so many. For one it is the digest itself.
     pub fn build(&mut self, digests: &[Digest]) -> Option<Digest> {
-        if digests.is_empty() || digests.len() > MAX_RUN {
+        let nodes = self.nodes.as_mut();
+        if digests.is_empty() || digests.len() > MAX_RUN || nodes.len() < room(digests.len()) {
             return None;
         }
         self.count = digests.len() as u16;
         if let [only] = digests {
             return Some(*only);
         }
-        for (index, (slot, digest)) in (0..).zip(self.nodes.iter_mut().zip(digests)) {
+        for (index, (slot, digest)) in (0..).zip(nodes.iter_mut().zip(digests)) {
             *slot = leaf(index, digest);
         }
         let (mut start, mut width) = (0, digests.len());
         while width > 1 {
             let above = start + width;
             for pair in 0..width.div_ceil(2) {
-                let left = self.nodes[start + 2 * pair];
-                let right = start + 2 * pair + 1;
-                self.nodes[above + pair] = if right < above { node(&left, &self.nodes[right]) } else { left };
+                let (at, next) = (start + 2 * pair, start + 2 * pair + 1);
+                nodes[above + pair] = if next < above { node(&nodes[at], &nodes[next]) } else { nodes[at] };
             }
-            start = above;
-            width = width.div_ceil(2);
+            (start, width) = (above, width.div_ceil(2));
         }
-        Some(root(self.count, &self.nodes[start]))
+        Some(root(self.count, &nodes[start]))
     }
 
     /// The proof of the message at `index` of the run built last, or `None` outside it.
@@ -165,7 +175,7 @@ impl Tree {
         let (mut start, mut at, mut width) = (0, usize::from(index), usize::from(self.count));
         while width > 1 {
             if has_sibling(at, width) {
-                path.siblings[path.len] = self.nodes[start + (at ^ 1)];
+                path.siblings[path.len] = self.nodes.as_ref()[start + (at ^ 1)];
                 path.len += 1;
             }
             start += width;

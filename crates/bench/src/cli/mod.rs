@@ -31,7 +31,14 @@ pub(crate) enum Command {
     /// Measure latencies of requests that arrive whether or not others are answered, at several rates.
     Open(OpenPlan),
     /// Measure every protocol beside PBFT.
-    Protocols(ProtocolsPlan),
+    Protocols {
+        /// How much, and for how long.
+        #[command(flatten)]
+        plan: ProtocolsPlan,
+        /// Which part of it.
+        #[command(flatten)]
+        part: ProtocolsPart,
+    },
     /// Measure what slower trusted components cost the protocols of the A2M paper (its table 2).
     Delays(ProtocolsPlan),
     /// Measure a state of millions of keys.
@@ -142,6 +149,17 @@ pub(crate) struct ProtocolsPlan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which of the protocols and of their work is measured.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProtocolsPart {
+    /// Kilobytes of requests and replies; all three where not given.
+    #[arg(long, value_delimiter = ',', value_parser = ["0/0", "4/0", "0/4"])]
+    pub(crate) cell: Vec<String>,
+    /// What is measured beside PBFT; everything that is served where not given.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) protocol: Vec<Protocol>,
 }
 
 /// How large a state is measured.

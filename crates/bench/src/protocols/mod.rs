@@ -17,7 +17,7 @@ mod side;
 mod table;
 
 use crate::Failure;
-use crate::cli::ProtocolsPlan;
+use crate::cli::{ProtocolsPart, ProtocolsPlan};
 use crate::null::OVERHEAD;
 use crate::yardsticks::Yardsticks;
 use entry::{ENTRIES, Entry};
@@ -48,17 +48,18 @@ pub(crate) struct Shown {
 }
 
 /// Measures, prints, and tells whether every gate holds.
-pub(crate) fn run(plan: &ProtocolsPlan) -> Result<bool, Failure> {
+pub(crate) fn run(plan: &ProtocolsPlan, part: &ProtocolsPart) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cells = Vec::new();
     let mut machine = Yardsticks::default();
+    let entries = part.entries();
     for faults in plan.faults() {
-        for (name, request, reply) in SHAPES {
+        for (name, request, reply) in part.shapes() {
             machine.look()?;
             let cell = Cell { faults, name, request, reply };
-            let limit = plan.round() * (plan.pairs + 1) * u32::try_from(ENTRIES.len())? + OVERHEAD * 2;
+            let limit = plan.round() * (plan.pairs + 1) * u32::try_from(entries.len())? + OVERHEAD * 2;
             let shown = LocalSet::new().block_on(&runtime, async {
-                tokio::time::timeout(limit, measure(plan, cell)).await.unwrap_or_else(|_| {
+                tokio::time::timeout(limit, measure(plan, &entries, cell)).await.unwrap_or_else(|_| {
                     Err(format!("f = {faults}, {name}: not done after {} s", limit.as_secs()).into())
                 })
             })?;
@@ -70,16 +71,20 @@ pub(crate) fn run(plan: &ProtocolsPlan) -> Result<bool, Failure> {
     Ok(table::verdict(plan, &cells, &machine))
 }
 
-async fn measure(plan: &ProtocolsPlan, cell: Cell) -> Result<Vec<Shown>, Failure> {
+async fn measure(
+    plan: &ProtocolsPlan,
+    entries: &[&'static Entry],
+    cell: Cell,
+) -> Result<Vec<Shown>, Failure> {
     let mut sides = Vec::new();
-    for entry in &ENTRIES {
+    for entry in entries {
         sides.push(Side::start(plan, cell, entry.protocol, &[]).await?);
     }
     // The first one is not counted: everybody has seen the work then.
     for side in &mut sides {
         side.round(plan).await?;
     }
-    let mut shown: Vec<Shown> = ENTRIES.iter().map(|entry| Shown { entry, rounds: Vec::new() }).collect();
+    let mut shown: Vec<Shown> = entries.iter().map(|entry| Shown { entry, rounds: Vec::new() }).collect();
     for number in 0..plan.pairs as usize {
         for turn in 0..sides.len() {
             // Who goes first in one round goes later in the next.
@@ -111,5 +116,22 @@ impl ProtocolsPlan {
     /// Faulty replicas to bear, each by itself.
     fn faults(&self) -> Vec<u16> {
         if self.f.is_empty() { vec![1, 2] } else { self.f.clone() }
+    }
+}
+
+impl ProtocolsPart {
+    /// PBFT, and what is measured beside it.
+    fn entries(&self) -> Vec<&'static Entry> {
+        let (first, others) = ENTRIES.split_at(1);
+        let wanted = |entry: &&Entry| self.protocol.is_empty() || self.protocol.contains(&entry.protocol);
+        first.iter().chain(others.iter().filter(wanted)).collect()
+    }
+
+    /// The work that is asked for.
+    fn shapes(&self) -> Vec<(&'static str, usize, usize)> {
+        let wanted = |(name, ..): &(&str, usize, usize)| {
+            self.cell.is_empty() || self.cell.iter().any(|cell| cell == name)
+        };
+        SHAPES.into_iter().filter(wanted).collect()
     }
 }

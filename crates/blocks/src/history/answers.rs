@@ -67,8 +67,7 @@ impl HistoryLog {
         attestation: Attestation,
     ) -> Result<Option<Attested>, &'static str> {
         let Some(entry) = self.entry(at, &attestation)? else { return Ok(None) };
-        let proof =
-            executed.map(|Executed { batch, done }| Arc::new(ReplyProof::new(&attestation, batch, done)));
+        let proof = executed.map(|Executed { run, done }| Arc::new(ReplyProof::new(&attestation, run, done)));
         Ok(Some(self.hold(at, entry, Some(attestation), proof)))
     }
 
@@ -76,7 +75,7 @@ impl HistoryLog {
     fn shown_to_each(
         &mut self,
         at: Seq,
-        Executed { batch, done }: Executed,
+        Executed { run, done }: Executed,
         each: Vec<(ClientId, Attestation)>,
     ) -> Result<Option<Attested>, &'static str> {
         let mut entry = None;
@@ -84,7 +83,7 @@ impl HistoryLog {
             entry = self.entry(at, attestation)?;
         }
         let Some(entry) = entry else { return Ok(None) };
-        let proof = Arc::new(ReplyProof::for_each(&each, batch, done));
+        let proof = Arc::new(ReplyProof::for_each(&each, run, done));
         Ok(Some(self.hold(at, entry, None, Some(proof))))
     }
 

@@ -3,7 +3,7 @@
 use super::at;
 use crate::{HistoryLog, MOST_VALUES};
 use troth_auth::HISTORY_LOG;
-use troth_core::ReplyProof;
+use troth_core::BatchRun;
 use troth_trusted::a2m::{
     A2m, Answer, Attestation, Claim, Content, LOGS, Operation, Request, Slot, chained, slot_nonce,
 };
@@ -37,7 +37,7 @@ fn a_gap_that_nobody_fills_makes_nobody_keep_everything() {
     let mut log = fresh();
     log.installed(Seq(100));
     for number in 101..=140_000 {
-        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+        log.executed(Seq(number), &batch(number), Vec::new()).expect("a small batch");
     }
     assert_eq!(log.lacks(), Some(Seq(1)));
     assert_eq!(log.calls(), None, "nothing is appended over a gap");
@@ -58,15 +58,15 @@ fn what_is_behind_a_gap_is_kept_and_leads_from_what_is_shown_to_a_certificate() 
     let group = GroupId(*b"tests-of-blocks-");
     let batches: Vec<Batch> = (1..=9).map(batch).collect();
     let values: Vec<Digest> =
-        batches.iter().map(|batch| ReplyProof::value(group, batch).expect("a small batch")).collect();
+        batches.iter().map(|batch| BatchRun::of(batch).expect("a small batch").value(group)).collect();
     let mut log = fresh();
     for number in [1, 2] {
-        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+        log.executed(Seq(number), &batches[number as usize - 1], Vec::new()).expect("a small batch");
     }
     while log.calls().is_some() {}
     log.installed(Seq(6));
     for number in 7..=9 {
-        log.executed(Seq(number), &batches[number as usize - 1], &[]).expect("a small batch");
+        log.executed(Seq(number), &batches[number as usize - 1], Vec::new()).expect("a small batch");
     }
     assert_eq!(log.kept(), [(Seq(1), values[..2].to_vec()), (Seq(7), values[6..].to_vec())]);
     // All that anybody shows is the gap, and the certificate is of a later number.
@@ -83,10 +83,10 @@ fn what_is_behind_a_gap_is_kept_and_leads_from_what_is_shown_to_a_certificate() 
 #[test]
 fn batches_are_appended_and_their_answers_belong_to_their_own_questions() {
     let mut log = fresh();
-    log.executed(Seq(1), &batch(1), &[]).expect("a small batch");
+    log.executed(Seq(1), &batch(1), Vec::new()).expect("a small batch");
     let (ticket, operations) = log.calls().expect("it appends");
     assert_eq!(operations.len(), 1);
-    log.executed(Seq(2), &batch(2), &[]).expect("a small batch");
+    log.executed(Seq(2), &batch(2), Vec::new()).expect("a small batch");
     let (later, _) = log.calls().expect("it appends the next");
     assert_ne!(ticket, later);
     // What somebody else asked for is none of it.
@@ -103,7 +103,7 @@ fn no_call_asks_before_it_changes_or_forgets_what_it_fills() {
     let (start, operations) = log.start(Seq(100), Seq(150));
     assert!(can_be_answered_later(&operations));
     for number in 101..=300 {
-        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+        log.executed(Seq(number), &batch(number), Vec::new()).expect("a small batch");
     }
     let last = Content::Assigned { value: [0; 32], digest: [0; 32] };
     let nothing = Content::Forgotten { low: at(1) };
@@ -149,7 +149,7 @@ fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
     assert!(unknown.asked(ticket));
     let mut log = fresh();
     assert_eq!(log.attest_end(Seq(0), nonce), None, "it holds nothing");
-    log.executed(Seq(1), &batch(1), &[]).expect("a small batch");
+    log.executed(Seq(1), &batch(1), Vec::new()).expect("a small batch");
     assert_eq!(log.attest_end(Seq(1), nonce), None, "its append was not asked for");
     log.calls().expect("an append");
     let (ticket, operations) = log.attest_end(Seq(1), nonce).expect("that comes before");
@@ -189,7 +189,7 @@ fn restarted(executed: u64, component: &mut A2m<LogRoom, VolatileStore>) -> Hist
     component.call(&operations, |answer| answers.push(answer)).expect("it only asks");
     log.answered(ticket, answers).expect("the history of this replica");
     for number in 1..=executed {
-        log.executed(Seq(number), &batch(number), &[]).expect("a small batch");
+        log.executed(Seq(number), &batch(number), Vec::new()).expect("a small batch");
     }
     obey(&mut log, component);
     log

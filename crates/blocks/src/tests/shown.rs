@@ -47,7 +47,7 @@ fn scene(count: u64) -> (HistoryLog, impl FnMut(&mut HistoryLog) -> Vec<Seq>) {
 
 fn execute(log: &mut HistoryLog, at: u64, of: &[u64]) {
     let done: Vec<_> = of.iter().map(|client| (ClientId(*client), at)).collect();
-    log.executed(Seq(at), &batch(at, of.len()), &done).expect("a small batch");
+    log.executed(Seq(at), &batch(at, of.len()), done).expect("a small batch");
 }
 
 fn proof(log: &HistoryLog, at: u64) -> Arc<ReplyProof> {
@@ -57,7 +57,7 @@ fn proof(log: &HistoryLog, at: u64) -> Arc<ReplyProof> {
 
 /// Whether the attestation of a client's place in this batch convinces everybody, and whether it does this client.
 fn convinces(log: &HistoryLog, at: u64, client: u64) -> (bool, bool) {
-    let place = proof(log, at).places().of(ClientId(client), at).expect("its place");
+    let place = proof(log, at).place_of(ClientId(client), at).expect("its place");
     let made = decode_attestation(&mut Reader::new(&place.attestation)).expect("an attestation");
     let key = MacKey::new(&[3; 32]).verifier();
     let identity = Identity { group: GROUP.0, replica: 1, epoch: Epoch(1) };
@@ -81,7 +81,7 @@ fn each_client_of_a_batch_is_shown_its_slot_by_a_mac_of_its_own() {
     for (at, client) in [(1, 1), (1, 2), (2, 3)] {
         assert_eq!(convinces(&log, at, client), (false, true), "client {client} of batch {at}");
     }
-    assert!(proof(&log, 1).places().of(ClientId(3), 1).is_none(), "it has nothing in that batch");
+    assert!(proof(&log, 1).place_of(ClientId(3), 1).is_none(), "it has nothing in that batch");
     assert!(log.held(Seq(1)).expect("attested").attestation.is_none());
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_auth::{Seal, Verified, decode_attestation};
 use troth_core::{
-    Agreement, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome, Output, Proven,
-    Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
+    Agreement, BatchRun, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome,
+    Output, Proven, Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
 };
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Request, slot_nonce};
 use troth_trusted::run::{Path, root_over};
@@ -68,7 +68,8 @@ pub(crate) fn proof(number: u64) -> Arc<ReplyProof> {
     let claim = Claim { request: Request::Lookup, log: LogId(0), slot, nonce: slot_nonce(slot), content };
     let attestation = Attestation { epoch: Epoch(1), claim, proof: Proof::Mac([0; 32]) };
     let batch = Batch { time: Time(number), frames: vec![frame(number).digest()] };
-    Arc::new(ReplyProof::new(&attestation, batch, vec![(CLIENT, number)]))
+    let run = BatchRun::of(&batch).expect("a small batch");
+    Arc::new(ReplyProof::new(&attestation, run, vec![(CLIENT, number)]))
 }
 
 impl Agreement for Proving {

@@ -10,8 +10,8 @@ impl A2mPbftE {
     /// A batch was executed: append(q, H(batch)) follows, in the order of execution.
     pub(crate) fn append(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         rule!("A2MPBFTE-H1");
-        if let Some(batch) = self.pbft.executed_batch(reached.seq).cloned()
-            && let Err(why) = self.history.log.executed(reached.seq, &batch, &outcome.names())
+        if let Some(batch) = self.pbft.executed_batch(reached.seq)
+            && let Err(why) = self.history.log.executed(reached.seq, batch, outcome.names())
         {
             cx.halt(why);
         }

@@ -13,7 +13,7 @@ impl A2mPbftEa {
     pub(crate) fn append(&mut self, cx: &mut Cx<'_, Self>, reached: Reached, outcome: &Outcome) {
         rule!("A2MPBFTEA-H1");
         if let Some(batch) = self.decided.get(&reached.seq)
-            && let Err(why) = self.history.log.executed(reached.seq, batch, &outcome.names())
+            && let Err(why) = self.history.log.executed(reached.seq, batch, outcome.names())
         {
             cx.halt(why);
         }

@@ -2,8 +2,9 @@
 
 use super::harness::{Net, covers, frame, group, mac_key, r, renewed_logs, verifier};
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::sync::Arc;
-use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, encode_attestation};
+use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, Placed, encode_attestation};
 use troth_client::{ClientCore, Config, Output, Proven};
 use troth_trusted::a2m::{Answer, Operation, slot_nonce};
 use troth_trusted::{CounterValue, Epoch, MacVerifier};
@@ -69,7 +70,7 @@ fn tell(client: &mut ClientCore, seq: u64) {
 }
 
 fn place(net: &Net, replica: u16) -> Place {
-    net.node(replica).released[&Seq(2)].places().of(ClientId(1), 1).expect("its place")
+    net.node(replica).released[&Seq(2)].place_of(ClientId(1), 1).expect("its place")
 }
 
 fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
@@ -120,7 +121,9 @@ fn places_that_components_show_to_a_client_alone_convince_this_client_alone() {
     net.order(&frame(2, 1));
     net.order(&frame(1, 1));
     let (frame, reply) = (frame(1, 1), reply(2, b"right"));
-    let voted = |history: &History, from, place: &Place| history.vote(r(from), &frame, &reply, place, &[]);
+    let voted = |history: &History, from, place: &Place| {
+        history.vote(r(from), (&frame, &mut Placed::default()), &reply.vote(), place, &[])
+    };
     let own = history().of_client(Arc::new(Links([1; 32])));
     let other = history().of_client(Arc::new(Links([2; 32])));
     let votes: Vec<_> = (0..4).map(|from| voted(&own, from, &place(&net, from))).collect();
@@ -186,12 +189,18 @@ fn a_place_proves_one_frame_of_one_replicas_history() {
     let (_, net) = scene();
     let (history, good) = (history(), place(&net, 1));
     let own = net.node(1).executed[1].frames[0].clone();
-    let vote =
-        |from: u16, place: &Place| history.vote(ReplicaId(from), &own, &reply(2, b"right"), place, &[]);
+    // What was made of one place must not be taken for another.
+    let placed = RefCell::new(Placed::default());
+    let said = reply(2, b"right").vote();
+    let vote = |from: u16, place: &Place| {
+        history.vote(ReplicaId(from), (&own, &mut placed.borrow_mut()), &said, place, &[])
+    };
     assert!(vote(1, &good).is_some());
     assert_eq!(vote(1, &good), vote(2, &place(&net, 2)), "the same history, the same vote");
     assert_eq!(vote(2, &good), None, "another replica's component");
-    assert_eq!(history.vote(r(1), &frame(1, 9), &reply(2, b"right"), &good, &[]), None, "another frame");
+    let other = history.vote(r(1), (&frame(1, 9), &mut placed.borrow_mut()), &said, &good, &[]);
+    assert_eq!(other, None, "another frame");
+    assert!(vote(1, &good).is_some(), "the same place as before");
     let other_time = Place { time: Time(good.time.0 + 1), ..good.clone() };
     let elsewhere = Place { index: good.index ^ 1, count: 2, path: vec![Digest([1; 32])], ..good.clone() };
     let mut bytes = good.attestation.to_vec();

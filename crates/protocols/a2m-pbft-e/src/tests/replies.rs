@@ -29,8 +29,8 @@ fn replies_wait_for_the_attestation() {
     net.unstall(2);
     let proof = &net.node(2).released[&Seq(1)];
     let first = frame(1, 1);
-    assert!(proof.places().of(first.client(), first.number()).is_some());
-    assert!(proof.places().of(first.client(), 2).is_none());
+    assert!(proof.place_of(first.client(), first.number()).is_some());
+    assert!(proof.place_of(first.client(), 2).is_none());
 }
 
 #[test]
@@ -72,6 +72,6 @@ fn a_frame_that_is_executed_is_ordered_again_and_proven_under_its_new_place() {
     for replica in 0..4 {
         let released = &net.node(replica).released;
         assert_eq!(released.len(), 2);
-        assert!(released[&Seq(2)].places().of(first.client(), 1).is_some(), "{:?}", r(replica));
+        assert!(released[&Seq(2)].place_of(first.client(), 1).is_some(), "{:?}", r(replica));
     }
 }

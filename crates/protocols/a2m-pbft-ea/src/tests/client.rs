@@ -4,7 +4,7 @@ use super::harness::{Net, covers, frame, group, key, r, verifier};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, Verified};
+use troth_auth::{ComponentPairs, HISTORY_LOG, History, ModelSigner, Placed, Verified};
 use troth_client::{ClientCore, Config, Output, Proven};
 use troth_core::Agreement;
 use troth_trusted::{Epoch, MacVerifier};
@@ -56,7 +56,7 @@ fn scene() -> (ClientCore, Net, Net) {
 }
 
 fn place(net: &Net, replica: u16) -> Place {
-    net.node(replica).released[&Seq(2)].places().of(ClientId(1), 1).expect("its place")
+    net.node(replica).released[&Seq(2)].place_of(ClientId(1), 1).expect("its place")
 }
 
 fn done(client: &mut ClientCore) -> Option<Vec<Bytes>> {
@@ -102,7 +102,13 @@ fn places_that_components_show_to_a_client_alone_convince_this_client_alone() {
     let all =
         || History::new(group.id(), HISTORY_LOG, Arc::new(verifier(&group)), group.all().map(|_| Epoch(1)));
     let voted = |history: &History, from| {
-        history.vote(r(from), &frame(1, 1), &reply(b"right"), &place(&net, from), &[])
+        history.vote(
+            r(from),
+            (&frame(1, 1), &mut Placed::default()),
+            &reply(b"right").vote(),
+            &place(&net, from),
+            &[],
+        )
     };
     let (own, other) = (all().of_client(Arc::new(Links([1; 32]))), all().of_client(Arc::new(Links([2; 32]))));
     for from in 0..3 {
