@@ -27,11 +27,13 @@ pub enum FaultClass {
     Clients,
     /// Machines are lost with all they hold, and faulty replicas are replaced.
     Losses,
+    /// Links lose one kind of message for a while, and pass all others.
+    Kinds,
 }
 
 impl FaultClass {
     /// All classes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Loss,
         Self::Duplication,
         Self::Delays,
@@ -41,6 +43,7 @@ impl FaultClass {
         Self::Skew,
         Self::Clients,
         Self::Losses,
+        Self::Kinds,
     ];
 }
 
@@ -173,7 +176,7 @@ pub struct Options {
     pub faulty: Vec<Faulty>,
     /// Links of faulty replicas pass messages whatever befalls the others: who has the parts of a group to itself.
     pub bridges: bool,
-    /// Faulty replicas have a face for each part of the network, and nothing but parts befalls it, one after the other.
+    /// Faulty replicas have a face for each part of the network, and nothing silences whole links but parts, one after the other.
     pub faces: bool,
     /// Faulty replicas go back together to what they were, from one part of the network to the other, and no other
     /// fault befalls its links.
@@ -209,8 +212,12 @@ impl Options {
         if replaces && Rng::stream(seed, "losses", 0).below(100) < 60 {
             classes.insert(FaultClass::Losses);
         }
-        // Drawn from a stream of its own: what other seeds are stays what it was.
-        for class in FaultClass::ALL.into_iter().filter(|class| *class != FaultClass::Losses) {
+        if Rng::stream(seed, "kinds", 0).one_in(3) {
+            classes.insert(FaultClass::Kinds);
+        }
+        // Those two are drawn from streams of their own: what other seeds are stays what it was.
+        let apart = [FaultClass::Losses, FaultClass::Kinds];
+        for class in FaultClass::ALL.into_iter().filter(|class| !apart.contains(class)) {
             let likely = matches!(class, FaultClass::Cuts | FaultClass::Crashes | FaultClass::Skew);
             if rng.below(100) < if likely { 65 } else { 45 } {
                 classes.insert(class);
@@ -348,6 +355,7 @@ impl Options {
         (self.relapses, self.bridges) = (true, true);
         self.classes.insert(FaultClass::Partitions);
         self.classes.remove(&FaultClass::Cuts);
+        self.classes.remove(&FaultClass::Kinds);
         self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Relapse);
     }
 

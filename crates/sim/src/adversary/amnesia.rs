@@ -51,10 +51,10 @@ impl<P: Protocol> Strategy<P> for Amnesia {
             let begins = hand.now >= self.changing_until;
             self.changing_until = hand.now + self.pace;
             if begins && self.kept && hand.rng.below(3) < 2 {
-                hand.restore(0);
+                hand.restore_at_rest(0);
             } else if begins {
                 self.kept = true;
-                hand.save(0);
+                hand.save_at_rest(0);
             }
         }
         true
@@ -66,10 +66,10 @@ impl<P: Protocol> Strategy<P> for Amnesia {
         }
         if hand.now >= self.restore_at {
             self.restore_at = hand.now + hand.rng.exponential(self.pace).max(5_000);
-            hand.restore(0);
+            hand.restore_at_rest(0);
         } else if hand.now >= self.save_at {
             self.save_at = hand.now + hand.rng.exponential(self.pace).max(5_000);
-            hand.save(0);
+            hand.save_at_rest(0);
         }
     }
 }

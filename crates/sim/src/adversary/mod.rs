@@ -51,13 +51,9 @@ pub enum Act<P: Protocol> {
     Face(ReplicaId, usize, PeerMessage<Message<P>>),
     /// Sends to a client, after a while.
     Client(ToClient, u64),
-    /// Keeps a clone of a host's state.
-    Save(usize),
-    /// Keeps one if nothing is under way that a clone would wait for without end.
+    /// Keeps a clone of a host's state if nothing is under way there that a clone would wait for without end.
     SaveAtRest(usize),
-    /// Puts a host back to the kept clone.
-    Restore(usize),
-    /// Does so as soon as nothing is under way.
+    /// Puts a host back to the kept clone as soon as nothing is under way there.
     RestoreAtRest(usize),
 }
 
@@ -163,17 +159,6 @@ impl<P: Protocol> Hand<'_, P> {
     pub fn client_evil(&mut self, message: ToClient) {
         self.acted();
         self.acts.push(Act::Client(message, 0));
-    }
-
-    /// Keeps a clone of a host's state.
-    pub fn save(&mut self, host: usize) {
-        self.acts.push(Act::Save(host));
-    }
-
-    /// Puts a host back to its kept clone.
-    pub fn restore(&mut self, host: usize) {
-        self.acted();
-        self.acts.push(Act::Restore(host));
     }
 
     /// Keeps a clone of a host's state unless something is under way there: then the last one stays.

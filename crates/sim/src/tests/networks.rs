@@ -1,7 +1,7 @@
 //! The network does what its options say.
 
-use crate::world::Network;
-use crate::{Faulty, FaultyKind, Options, Overrides, Shape};
+use crate::world::{Network, Selective};
+use crate::{FaultClass, Faulty, FaultyKind, Options, Overrides, Shape};
 
 const SHAPE: Shape = Shape {
     n: 3,
@@ -75,4 +75,32 @@ fn nothing_silences_the_links_of_a_bridge() {
     network.isolate(2, 1000);
     assert!(!network.hears(0, 0, 1) && !network.hears(0, 1, 0), "the correct ones do not hear each other");
     assert!([(0, 2), (2, 0), (1, 2), (2, 1)].iter().all(|(from, to)| network.hears(0, *from, *to)));
+}
+
+#[test]
+fn one_kind_of_message_is_lost_at_a_time_and_healing_ends_it() {
+    let kinds = ["A", "B", "C"];
+    let mut lost = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let mut options = Options::draw(seed, 1, SHAPE, &Overrides::default());
+        options.classes.insert(FaultClass::Kinds);
+        (options.faulty, options.bridges) =
+            (vec![Faulty { replica: 2, kind: FaultyKind::Proxy, reforms: true }], true);
+        let mut links = Selective::new(&options);
+        for now in (0..2_000_000).step_by(1_000) {
+            let now_lost: Vec<_> = kinds.into_iter().filter(|kind| !links.passes(now, 0, 1, kind)).collect();
+            assert!(now_lost.len() <= 1, "{now_lost:?} at {now}");
+            lost.extend(now_lost);
+            let bridged =
+                |links: &mut Selective, kind| links.passes(now, 2, 0, kind) && links.passes(now, 1, 2, kind);
+            assert!(kinds.into_iter().all(|kind| bridged(&mut links, kind)), "nothing silences a bridge");
+        }
+        links.heal();
+        assert!((0..2_000_000).step_by(1_000).all(|now| links.passes(now, 0, 1, "A")));
+    }
+    assert_eq!(lost.len(), 3, "each kind is lost now and then");
+    let mut options = Options::draw(1, 1, SHAPE, &Overrides::default());
+    options.classes.remove(&FaultClass::Kinds);
+    let mut links = Selective::new(&options);
+    assert!((0..2_000_000).step_by(1_000).all(|now| links.passes(now, 0, 1, "A")), "not without that fault");
 }

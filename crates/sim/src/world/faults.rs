@@ -215,6 +215,7 @@ impl<P: Protocol> World<P> {
         self.checks.liveness.healed_at = now;
         self.trace.note(now, || "the faults stop".to_owned());
         self.network.heal();
+        self.selective.heal();
         for index in 0..self.nodes.len() {
             self.nodes[index].crash_in = None;
             if self.nodes[index].host.is_none() && self.nodes[index].adversary.is_none() {

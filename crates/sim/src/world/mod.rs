@@ -13,6 +13,7 @@ mod node;
 mod operator;
 mod pump;
 mod relapses;
+mod selective;
 mod setup;
 mod trace;
 mod workload;
@@ -23,6 +24,7 @@ pub(crate) use losses::MOST_EPOCHS;
 pub use network::Network;
 pub use node::Machine;
 pub(crate) use node::WALL_START;
+pub use selective::Selective;
 pub(crate) use setup::limits;
 pub(crate) use workload::{Called, Workload};
 
@@ -30,7 +32,7 @@ use crate::adversary::{Adversary, Pact};
 use crate::checks::{Checks, ClientState, Violation};
 use crate::component::WireWatch;
 use crate::zookeeper::audit;
-use crate::{Options, Protocol, Rng};
+use crate::{Message, Options, Protocol, Rng};
 use byzantine::ByzantineClient;
 use client::Client;
 use event::{Envelope, Event};
@@ -43,7 +45,7 @@ use std::sync::Arc;
 use trace::Trace;
 pub use trace::take as last_lines;
 use troth_auth::{FrameVerifier, MessageVerifier};
-use troth_core::{Agreement as _, Execution as _};
+use troth_core::{Agreement as _, Execution as _, PeerMessage};
 use troth_types::ReplicaId;
 
 /// Virtual microseconds between two looks at the whole.
@@ -122,6 +124,7 @@ pub struct World<P: Protocol> {
     blueprint: Blueprint,
     agenda: Agenda<P>,
     network: Network,
+    selective: Selective,
     nodes: Vec<Node<P>>,
     /// The nodes that play each replica.
     hosts: Vec<Vec<usize>>,
@@ -428,11 +431,25 @@ impl<P: Protocol> World<P> {
     fn send_envelope(&mut self, to: usize, envelope: &Rc<Envelope<P>>, extra: u64) {
         let receiver = self.nodes[to].replica;
         let now = self.agenda.now;
-        if !self.network.hears(now, envelope.from.0, receiver.0) {
+        let kind = kind::<P>(&envelope.message);
+        if !self.network.hears(now, envelope.from.0, receiver.0)
+            || !self.selective.passes(now, envelope.from.0, receiver.0, kind)
+        {
             return;
         }
         for delay in self.network.copies().into_iter().flatten() {
             self.agenda.after(delay + extra, Event::Peer(to, Rc::clone(envelope)));
         }
+    }
+}
+
+/// A short name of what replicas send each other.
+fn kind<P: Protocol>(message: &PeerMessage<Message<P>>) -> &'static str {
+    match message {
+        PeerMessage::Protocol(message) => P::kind(message),
+        PeerMessage::FetchFrames(_) => "FETCH-FRAMES",
+        PeerMessage::Frames(_) => "FRAMES",
+        PeerMessage::FetchState(_) => "FETCH-STATE",
+        PeerMessage::StatePiece(_) => "STATE-PIECE",
     }
 }

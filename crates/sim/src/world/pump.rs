@@ -345,13 +345,11 @@ impl<P: Protocol> World<P> {
                     }
                 }
                 Act::Client(message, after) => self.transmit_client(me, message, after),
-                Act::Save(host) => self.save(adversary, host),
                 Act::SaveAtRest(host) => {
                     if !self.nodes[self.adversaries[adversary].nodes[host]].busy {
                         self.save(adversary, host);
                     }
                 }
-                Act::Restore(host) => self.restore(adversary, host),
                 Act::RestoreAtRest(host) => {
                     let index = self.adversaries[adversary].nodes[host];
                     if self.nodes[index].busy {

@@ -9,7 +9,7 @@ use super::node::{Blueprint, Node, OwnClock};
 use super::operator::Operator;
 use super::trace::Trace;
 use super::workload::Workload;
-use super::{Outcome, World};
+use super::{Outcome, Selective, World};
 use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Relapse, Strategy, Twin};
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, link_of};
@@ -176,6 +176,7 @@ impl<P: Protocol> World<P> {
             blueprint: Blueprint { options: options.clone(), group, limits, signers, configuration },
             agenda: Agenda::default(),
             network: Network::new(options),
+            selective: Selective::new(options),
             nodes: Vec::new(),
             hosts: vec![Vec::new(); group.n()],
             clients,
