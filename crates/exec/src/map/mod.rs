@@ -307,6 +307,12 @@ impl MerkleMap {
         id
     }
 
+    /// Keys that were written since the last seal.
+    #[must_use]
+    pub fn written(&self) -> usize {
+        self.current.writes().len()
+    }
+
     /// Seals whose trees have not been handed out.
     #[must_use]
     pub fn pending(&self) -> usize {

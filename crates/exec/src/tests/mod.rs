@@ -8,6 +8,7 @@ mod map_history;
 mod moving;
 mod order;
 mod outbox;
+mod pace;
 mod pages;
 mod restore;
 mod salvage;
