@@ -9,7 +9,7 @@ pub use format::{Cut, Identity, MAX_RECORD, Recovered};
 
 use crate::{Disk, LogError};
 use bytes::Bytes;
-use format::{Header, Kind, Origin};
+use format::{Header, Origin, RECORD_HEADER};
 use segment::{Segment, begin};
 
 /// More bytes than this are not held back: the next append writes them first.
@@ -37,8 +37,10 @@ impl LogOptions {
 /// A base that no sync has put in force.
 struct Fresh {
     header: Header,
-    bytes: Vec<u8>,
-    count: u64,
+    /// Shared with whoever appended them, as there may be hundreds of megabytes; they are put together as they are written.
+    records: Vec<Bytes>,
+    /// Bytes that they take in the file.
+    bytes: usize,
 }
 
 /// A log that can be appended to.
@@ -79,7 +81,7 @@ impl<D: Disk> Log<D> {
                 log.roll()?;
             }
             match &mut log.fresh {
-                Some(fresh) => fresh.append(record),
+                Some(fresh) => fresh.append(Bytes::copy_from_slice(record)),
                 None => log.active.append(record),
             }
             Ok(())
@@ -98,8 +100,8 @@ impl<D: Disk> Log<D> {
         }
         self.guard(|log| {
             let header = log.next_header(Origin::Base(base));
-            let mut fresh = Fresh { header, bytes: Vec::new(), count: 0 };
-            records.iter().for_each(|record| fresh.append(record));
+            let mut fresh = Fresh { header, records: Vec::with_capacity(records.len()), bytes: 0 };
+            records.iter().for_each(|record| fresh.append(record.clone()));
             log.fresh = Some(fresh);
             Ok(())
         })
@@ -147,7 +149,7 @@ impl<D: Disk> Log<D> {
     /// Bytes that are only in memory.
     #[must_use]
     pub fn unwritten(&self) -> usize {
-        self.fresh.as_ref().map_or(self.active.unwritten(), |fresh| fresh.bytes.len())
+        self.fresh.as_ref().map_or(self.active.unwritten(), |fresh| fresh.bytes)
     }
 
     /// Runs a step, and closes the log where it fails for another reason than space.
@@ -177,7 +179,7 @@ impl<D: Disk> Log<D> {
         // What an earlier base replaced is removed first, so that few files ever wait for it.
         self.remove_old()?;
         let fresh = self.fresh.as_ref().expect("looked at just now");
-        let active = begin(&self.disk, fresh.header, &fresh.bytes, fresh.count)?;
+        let active = begin(&self.disk, fresh.header, &fresh.records)?;
         let first = active.header.segment;
         self.active = active;
         self.old.extend(self.first..first);
@@ -201,7 +203,7 @@ impl<D: Disk> Log<D> {
     fn roll(&mut self) -> Result<(), LogError> {
         self.active.sync()?;
         let header = self.next_header(Origin::Continues(self.active.end()));
-        match begin(&self.disk, header, &[], 0) {
+        match begin(&self.disk, header, &[]) {
             Ok(next) => Ok(std::mem::replace(&mut self.active, next).trim()?),
             Err(why) if why.is_full() => Ok(()),
             Err(why) => Err(why.into()),
@@ -210,8 +212,8 @@ impl<D: Disk> Log<D> {
 }
 
 impl Fresh {
-    fn append(&mut self, record: &[u8]) {
-        self.header.put_record(&mut self.bytes, self.count, Kind::Record, record);
-        self.count += 1;
+    fn append(&mut self, record: Bytes) {
+        self.bytes += RECORD_HEADER + record.len();
+        self.records.push(record);
     }
 }

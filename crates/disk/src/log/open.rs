@@ -44,7 +44,7 @@ impl<D: Disk> Log<D> {
         if chain.is_empty() {
             remove(&disk, &leftovers)?;
             let header = Header { identity, segment: 1, origin: Origin::Start, whole: 0, salt: options.salt };
-            let active = begin(&disk, header, &[], 0)?;
+            let active = begin(&disk, header, &[])?;
             let nothing = Recovered { base: None, records: Vec::new(), cut: None };
             return Ok((Self::new(disk, identity, options, active, 1), nothing));
         }
