@@ -27,6 +27,10 @@ const MAX_PENDING: usize = 8;
 /// up, a batch costs itself alone.
 const PENDING_BESIDE: usize = 1;
 
+/// A seal of more keys is worked on by batches at once: until it is done everything since the one before it is kept, and
+/// batches that write so much leave no time anyway.
+const LARGE_SEAL: usize = 1 << 16;
+
 /// Units of work on sealed writes (about a microsecond) that a batch does for each key that it wrote, and for each seal
 /// beyond [`PENDING_BESIDE`]: what merging and hashing a write takes, so that a seal is done before the next one follows.
 const WORK_PER_WRITE: usize = 8;
@@ -224,9 +228,10 @@ impl<A: Application> Executor<A> {
     /// seals would pile up, with all that was written since, until one of them had to be finished at once: with ten
     /// million keys that was a second and a half.
     fn keep_pace(&mut self, writes: usize) {
-        let beyond = self.map.pending().saturating_sub(PENDING_BESIDE);
+        let beside = if self.map.sealed_writes() > LARGE_SEAL { 0 } else { PENDING_BESIDE };
+        let beyond = self.map.pending().saturating_sub(beside);
         let mut budget = writes.saturating_mul(WORK_PER_WRITE).saturating_mul(beyond);
-        while budget > 0 && self.map.pending() > PENDING_BESIDE && self.work(&mut budget) {}
+        while budget > 0 && self.map.pending() > beside && self.work(&mut budget) {}
     }
 
     fn run_deadline(&mut self, seed: Digest, outcome: &mut Outcome) {

@@ -313,6 +313,12 @@ impl MerkleMap {
         self.current.writes().len()
     }
 
+    /// Keys that the oldest seal whose tree has not been handed out says something of; none where there is no such seal.
+    #[must_use]
+    pub fn sealed_writes(&self) -> usize {
+        self.sealed.front().map_or(0, |layer| layer.overlay.writes().len())
+    }
+
     /// Seals whose trees have not been handed out.
     #[must_use]
     pub fn pending(&self) -> usize {

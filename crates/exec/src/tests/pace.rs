@@ -5,35 +5,37 @@ use crate::Executor;
 use troth_core::{Execution, Ordered, VerifiedFrame};
 use troth_types::{Digest, Limits, Time};
 
-const OPERATIONS: usize = 64;
-const FRAMES: u64 = 4;
 /// Batches from one seal to the next.
 const INTERVAL: u64 = 4;
-const SEALS: u64 = 24;
 
-/// Each writes keys of its own.
-fn batch(number: u64) -> Vec<VerifiedFrame> {
+/// A batch that writes so many keys of its own.
+fn batch(number: u64, keys: u64) -> Vec<VerifiedFrame> {
+    let clients = keys.div_ceil(1024);
+    let share = keys / clients;
     let one = |client: u64| {
-        let first = (number * FRAMES + client) * OPERATIONS as u64;
-        let operations: Vec<String> =
-            (first..first + OPERATIONS as u64).map(|key| format!("set {} v", key ^ 0x5a5a)).collect();
+        let first = number * keys + client * share;
+        let operations: Vec<String> = (first..first + share).map(|key| format!("set {key} v")).collect();
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
-        frame(client, number + 1, &operations)
+        frame(client + 1, number + 1, &operations)
     };
-    (1..=FRAMES).map(one).collect()
+    (0..clients).map(one).collect()
 }
 
-/// Nobody polls, as no input comes between the batches.
-#[test]
-fn seals_do_not_pile_up_where_batches_leave_no_time() {
-    let mut executor = Executor::new(Script::default(), Limits::DEFAULT);
+/// Executes batches and seals, and nobody polls, as no input comes between them; the most seals that waited where another
+/// one came.
+fn most_pending(
+    executor: &mut Executor<Script>,
+    seals: u64,
+    batch: impl Fn(u64) -> Vec<VerifiedFrame>,
+) -> usize {
+    let mut most = 0;
     let mut expected = Vec::new();
-    for number in 0..SEALS * INTERVAL {
+    for number in 0..seals * INTERVAL {
         let seq = executor.executed().next();
         let time = Time(1000 * (number + 1));
         executor.execute(&Ordered { seq, time, seed: Digest([9; 32]), frames: batch(number) });
         if (number + 1) % INTERVAL == 0 {
-            assert!(executor.pending() <= 2, "{} seals wait at batch {number}", executor.pending());
+            most = most.max(executor.pending());
             expected.push((seq, executor.digest_now()));
             executor.checkpoint();
         }
@@ -43,4 +45,19 @@ fn seals_do_not_pile_up_where_batches_leave_no_time() {
         done.extend(executor.poll_checkpoint(50));
     }
     assert_eq!(done, expected, "in their order, each with the digest of what was sealed");
+    most
+}
+
+#[test]
+fn seals_do_not_pile_up_where_batches_leave_no_time() {
+    let mut executor = Executor::new(Script::default(), Limits::DEFAULT);
+    let most = most_pending(&mut executor, 24, |number| batch(number, 64));
+    assert!(most <= 2, "{most} seals waited");
+}
+
+#[test]
+fn a_seal_of_many_keys_is_done_before_the_next() {
+    let mut executor = Executor::new(Script::default(), Limits::DEFAULT);
+    let most = most_pending(&mut executor, 4, |number| batch(number, 17 << 10));
+    assert_eq!(most, 0);
 }
