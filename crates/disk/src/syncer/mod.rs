@@ -40,10 +40,9 @@ impl Job {
     fn bytes(&self) -> usize {
         let records = self.steps.iter().map(|step| match step {
             Step::Append(record) => record.len() + size_of::<Step>(),
-            Step::Base { records, .. } => {
-                records.iter().map(|record| record.len() + size_of::<Bytes>()).sum::<usize>()
-                    + size_of::<Step>()
-            }
+            // Its records were held before it, however long that was: who had to wait until there is room for a hundred
+            // megabytes of them would wait for a sync.
+            Step::Base { records, .. } => records.len() * size_of::<Bytes>() + size_of::<Step>(),
         });
         records.sum::<usize>() + size_of::<Self>()
     }
@@ -82,7 +81,7 @@ pub enum Refused {
 pub struct SyncerOptions {
     /// Jobs that may wait.
     pub most_jobs: usize,
-    /// Bytes that may wait; a job of more is taken when no other waits.
+    /// Bytes that may wait, those of a base's records not counted; a job of more is taken when no other waits.
     pub most_bytes: usize,
     /// How long to wait on a full disk before trying again.
     pub retry: Duration,

@@ -191,6 +191,23 @@ fn the_bound_on_bytes_holds_and_a_larger_job_goes_alone() {
 }
 
 #[test]
+fn a_base_of_many_bytes_waits_for_nobody() {
+    let (disk, arrivals, go) = gated();
+    let options = SyncerOptions { most_bytes: 300, ..OPTIONS };
+    let (syncer, reports) = reports(gated_log(&disk), options);
+    syncer.try_submit(append(0)).unwrap();
+    arrivals.recv_timeout(HANG).unwrap();
+    syncer.try_submit(append(1)).unwrap();
+    let base = Step::Base { base: 5, records: vec![vec![1; 5000].into()] };
+    syncer.try_submit(Job { steps: vec![base], sync: true }).unwrap();
+    for _ in 0..2 {
+        go.send(()).unwrap();
+    }
+    assert_eq!(done(&reports), Ticket(1));
+    assert_eq!(done(&reports), Ticket(3));
+}
+
+#[test]
 fn a_done_job_survives_a_crash_and_jobs_without_sync_are_only_written() {
     let below = MemoryDisk::default();
     let disk = FaultyDisk::new(below.clone()).unwrap();
