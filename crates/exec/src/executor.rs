@@ -35,6 +35,9 @@ const LARGE_SEAL: usize = 1 << 16;
 /// beyond [`PENDING_BESIDE`]: what merging and hashing a write takes, so that a seal is done before the next one follows.
 const WORK_PER_WRITE: usize = 8;
 
+/// Bytes of a batch's operations for which it does one more: merging a large value hashes and copies it.
+const BYTES_PER_WORK: usize = 1 << 10;
+
 /// Nodes of discarded checkpoints that are freed with each batch, and for each of its operations.
 const FREED_PER_BATCH: usize = 32;
 const FREED_PER_OPERATION: usize = 64;
@@ -213,24 +216,27 @@ impl<A: Application> Executor<A> {
         self.time = self.time.max(ordered.time);
         let mut outcome = Outcome::default();
         // What a batch wrote an earlier version has alone, so this keeps up with what is discarded.
-        let operations: usize = ordered.frames.iter().map(|frame| frame.operations().len()).sum();
-        self.discarded.go_on(&mut (FREED_PER_BATCH + FREED_PER_OPERATION * operations));
+        let operations = ordered.frames.iter().flat_map(|frame| frame.operations());
+        let (count, bytes) =
+            operations.fold((0, 0), |(count, bytes), operation| (count + 1, bytes + operation.len()));
+        self.discarded.go_on(&mut (FREED_PER_BATCH + FREED_PER_OPERATION * count));
         let before = self.map.written();
         self.run_deadline(ordered.seed, &mut outcome);
         for frame in &ordered.frames {
             self.run_frame(frame, ordered.seed, &mut outcome);
         }
-        self.keep_pace(self.map.written() - before);
+        self.keep_pace(self.map.written() - before, bytes);
         outcome
     }
 
-    /// Works on what is sealed in proportion to what a batch wrote. Under a load that leaves no time between batches
-    /// seals would pile up, with all that was written since, until one of them had to be finished at once: with ten
-    /// million keys that was a second and a half.
-    fn keep_pace(&mut self, writes: usize) {
+    /// Works on what is sealed in proportion to what a batch wrote: so many keys and, at most, so many bytes. Under a load
+    /// that leaves no time between batches seals would pile up, with all that was written since, until one of them had to
+    /// be finished at once: with ten million keys that was a second and a half.
+    fn keep_pace(&mut self, writes: usize, bytes: usize) {
         let beside = if self.map.sealed_writes() > LARGE_SEAL { 0 } else { PENDING_BESIDE };
         let beyond = self.map.pending().saturating_sub(beside);
-        let mut budget = writes.saturating_mul(WORK_PER_WRITE).saturating_mul(beyond);
+        let work = writes.saturating_mul(WORK_PER_WRITE).saturating_add(bytes / BYTES_PER_WORK);
+        let mut budget = work.saturating_mul(beyond);
         while budget > 0 && self.map.pending() > beside && self.work(&mut budget) {}
     }
 
