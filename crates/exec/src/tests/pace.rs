@@ -70,3 +70,22 @@ fn a_seal_of_many_keys_is_done_before_the_next() {
     let most = most_pending(&mut executor, 4, |number| batch(number, 17 << 10, 1));
     assert_eq!(most, 0);
 }
+
+/// A batch may finish a checkpoint before the protocol knows its digest.
+#[test]
+fn nothing_begins_with_a_checkpoint_that_nobody_was_told_of() {
+    let mut executor = Executor::new(Script::default(), Limits::DEFAULT);
+    let next = |executor: &mut Executor<Script>, number: u64| {
+        let seq = executor.executed().next();
+        let time = Time(1000 * (number + 1));
+        executor.execute(&Ordered { seq, time, seed: Digest([9; 32]), frames: batch(number, 70 << 10, 1) });
+        seq
+    };
+    let sealed = next(&mut executor, 0);
+    executor.checkpoint();
+    next(&mut executor, 1);
+    assert_eq!(executor.pending(), 0, "the second batch finished it");
+    assert!(executor.snapshot(sealed).is_none());
+    assert_eq!(executor.poll_checkpoint(1).map(|(seq, _)| seq), Some(sealed));
+    assert!(executor.snapshot(sealed).is_some());
+}
