@@ -2,6 +2,7 @@
 
 mod favours;
 mod history;
+mod lag;
 mod places;
 mod shown;
 

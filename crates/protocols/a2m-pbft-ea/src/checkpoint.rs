@@ -4,7 +4,7 @@ use crate::message::{Attested, Body, Checkpoint, Record, StableProof};
 use crate::place::{CHECKPOINT, COMMIT, NEW_VIEW, PREPARE, VIEW_CHANGE, flattened};
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
-use troth_blocks::Voters;
+use troth_blocks::{Behind, Voters};
 use troth_core::{Cx, Note, Reached, rule};
 use troth_trusted::a2m::Operation;
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
@@ -162,19 +162,21 @@ impl A2mPbftEa {
     }
 
     /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a whole window behind
-    /// cannot catch up by them.
+    /// cannot catch up by them,
+    /// nor does the state come any more of an earlier stable one.
     pub(crate) fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
         let stable = self.stable.0;
         if self.delivered >= stable || self.repairing {
             return;
         }
         self.lagged = true;
-        if self.delivered.0 + self.config.window <= stable.0 {
-            self.fetch_stable_state(cx);
-        } else if !self.behind {
-            self.behind = true;
-            let at = self.after(cx, 4 * self.config.status_interval);
-            cx.set_timer(Timer::Behind, at);
+        match self.lag.noticed(self.delivered, stable, self.config.window) {
+            Behind::Waits => {
+                let at = self.after(cx, 4 * self.config.status_interval);
+                cx.set_timer(Timer::Behind, at);
+            }
+            Behind::WaitsAlready => {}
+            Behind::Fetches => self.fetch_stable_state(cx),
         }
     }
 
@@ -183,15 +185,15 @@ impl A2mPbftEa {
         if !self.lags() && std::mem::take(&mut self.advanced) {
             self.back_off.progressed();
         }
-        if self.behind && !self.lags() {
-            self.behind = false;
+        if self.lag.is_watched() && !self.lags() {
+            self.lag.is_over();
             cx.cancel_timer(Timer::Behind);
         }
     }
 
     /// Still behind after the ordinary messages had their time.
     pub(crate) fn on_behind(&mut self, cx: &mut Cx<'_, Self>) {
-        self.behind = false;
+        self.lag.is_over();
         if self.delivered < self.stable.0 && !self.repairing {
             self.fetch_stable_state(cx);
         }
@@ -202,7 +204,7 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-T1");
         let (seq, digest) = self.stable;
         cx.fetch_state(seq, digest, self.sources());
-        self.behind = true;
+        self.lag.fetches(seq);
         let at = self.after(cx, 16 * self.config.status_interval);
         cx.set_timer(Timer::Behind, at);
     }

@@ -7,7 +7,7 @@ use crate::place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::{
-    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, Lateness, OrderedAt, Pace,
+    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, Lag, Lateness, OrderedAt, Pace,
     RequestPool, Shown, Voters,
 };
 use troth_core::{Cx, Reached, Ticket, To, rule};
@@ -253,7 +253,7 @@ pub struct A2mPbftEa {
     /// The last number of each log that a vote of its replica was for.
     pub(crate) heard: BTreeMap<(ReplicaId, LogId), Seq>,
     pub(crate) round: u64,
-    pub(crate) behind: bool,
+    pub(crate) lag: Lag,
     /// Its own state was found to differ from a stable one, which is on its way.
     pub(crate) repairing: bool,
 }
@@ -333,7 +333,7 @@ impl A2mPbftEa {
             useful: 0,
             heard: BTreeMap::new(),
             round: 0,
-            behind: false,
+            lag: Lag::default(),
             repairing: false,
         }
     }

@@ -11,7 +11,7 @@ impl A2mPbftEa {
     pub(crate) fn brought_further(&self) -> Option<u128> {
         rule!("A2MPBFTEA-R17");
         let present = self.active && self.knows_logs && !self.repairing;
-        let lags = self.behind || self.delivered < self.stable.0;
+        let lags = self.lag.is_watched() || self.delivered < self.stable.0;
         (present && !lags).then(|| u128::from(self.useful))
     }
 

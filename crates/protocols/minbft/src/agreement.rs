@@ -260,7 +260,7 @@ impl Agreement for MinBft {
     }
 
     fn progress(&self) -> Option<u128> {
-        if self.behind || self.repairing || !self.active() {
+        if self.lag.is_watched() || self.repairing || !self.active() {
             return None;
         }
         let processed = self.peers.iter().flat_map(|peer| [peer.gate.processed().0, peer.repeated.0]);

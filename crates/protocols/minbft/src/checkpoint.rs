@@ -5,6 +5,7 @@ use crate::message::{Body, Certified, Checkpoint, Record, StableProof};
 use crate::place::Place;
 use crate::state::{MinBft, Timer, Verdict};
 use std::sync::Arc;
+use troth_blocks::Behind;
 use troth_core::{Cx, Note, rule};
 use troth_types::{Digest, ReplicaId, Seq, View};
 
@@ -203,26 +204,31 @@ impl MinBft {
     }
 
     /// A replica that is behind what is stable first lets the ordinary messages arrive; one that is a
-    /// whole window behind cannot catch up by them.
+    /// whole window behind cannot catch up by them, nor does the state come any more of an earlier stable one.
     pub(crate) fn notice_lag(&mut self, cx: &mut Cx<'_, Self>) {
         let (stable, _) = self.stable;
         if self.delivered >= stable || self.repairing {
             return;
         }
-        if self.delivered.0 + self.config.window <= stable.0 {
-            // What the transferred state contains is not waited for any more.
-            self.slots = self.slots.split_off(&stable.next());
-            self.fetch_stable_state(cx);
-        } else if !self.behind {
-            self.behind = true;
-            let at = self.after(cx, 4 * self.config.status_interval);
-            cx.set_timer(Timer::Behind, at);
+        match self.lag.noticed(self.delivered, stable, self.config.window) {
+            Behind::Waits => {
+                let at = self.after(cx, 4 * self.config.status_interval);
+                cx.set_timer(Timer::Behind, at);
+            }
+            Behind::WaitsAlready => {}
+            Behind::Fetches => {
+                if self.delivered.0 + self.config.window <= stable.0 {
+                    // What the transferred state contains is not waited for any more.
+                    self.slots = self.slots.split_off(&stable.next());
+                }
+                self.fetch_stable_state(cx);
+            }
         }
     }
 
     /// Still behind after the ordinary messages had their time.
     pub(crate) fn on_behind(&mut self, cx: &mut Cx<'_, Self>) {
-        self.behind = false;
+        self.lag.is_over();
         if self.delivered < self.stable.0 && !self.repairing {
             self.fetch_stable_state(cx);
         }
@@ -233,7 +239,7 @@ impl MinBft {
         rule!("MINBFT-T1");
         let (seq, digest) = self.stable;
         cx.fetch_state(seq, digest, self.sources());
-        self.behind = true;
+        self.lag.fetches(seq);
         let at = self.after(cx, 16 * self.config.status_interval);
         cx.set_timer(Timer::Behind, at);
     }

@@ -44,7 +44,12 @@ impl MinBft {
     pub(crate) fn on_pace_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.looking = false;
         // One that is behind or repairs itself waits for itself.
-        if !self.active() || self.is_primary() || self.behind || self.repairing || self.awaited.is_some() {
+        if !self.active()
+            || self.is_primary()
+            || self.lag.is_watched()
+            || self.repairing
+            || self.awaited.is_some()
+        {
             self.pool.forget_waits();
             return self.watch_pace(cx);
         }

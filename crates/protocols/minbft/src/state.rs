@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::{Config, evidence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, Offered, OrderedAt, Pace, RequestPool, Shown, Voters};
+use troth_blocks::{BackOff, FrameStore, Lag, Offered, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, Time, View};
@@ -173,7 +173,7 @@ pub struct MinBft {
     pub(crate) read_barrier: Seq,
     pub(crate) suspicions: u64,
     pub(crate) round: u64,
-    pub(crate) behind: bool,
+    pub(crate) lag: Lag,
     /// Its own state was found to differ from a stable one, which is on its way.
     pub(crate) repairing: bool,
     /// Messages of others may have become processable.
@@ -248,7 +248,7 @@ impl MinBft {
             read_barrier: Seq(0),
             suspicions: 0,
             round: 0,
-            behind: false,
+            lag: Lag::default(),
             repairing: false,
             recheck: false,
         }

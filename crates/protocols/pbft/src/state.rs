@@ -7,7 +7,7 @@ use crate::message::{Entry, Signed, StableProof, Vote};
 use crate::tentative::Tentative;
 use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
+use troth_blocks::{BackOff, FrameStore, Lag, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
 use troth_core::{Cx, Reached, rule};
 use troth_types::{Batch, Digest, Frame, Group, ReplicaId, Seq, Time, View};
 
@@ -251,7 +251,7 @@ pub struct Pbft {
     /// How many messages of others have brought this replica further.
     pub(crate) useful: u64,
     pub(crate) round: u64,
-    pub(crate) behind: bool,
+    pub(crate) lag: Lag,
     /// The time of the request waited for ended while this replica was behind.
     pub(crate) time_is_over: bool,
     /// Whether it has been behind since it looked at the primary last, and whether it passed over that look for this.
@@ -337,7 +337,7 @@ impl Pbft {
             suspicions: 0,
             useful: 0,
             round: 0,
-            behind: false,
+            lag: Lag::default(),
             time_is_over: false,
             lagged: false,
             spared: false,

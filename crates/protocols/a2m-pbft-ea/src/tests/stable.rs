@@ -1,10 +1,10 @@
 //! §4.3.1: checkpoints, garbage collection and state transfer.
 
 use super::craft::Bench;
-use super::harness::{Net, covers, frame, r};
+use super::harness::{Net, SMALL, covers, frame, r};
 use super::normal::is_prepare;
 use crate::message::{Body, Message, StableProof};
-use crate::{place, proven};
+use crate::{Config, Timer, place, proven};
 use std::sync::Arc;
 use troth_trusted::a2m::{Answer, Content, Operation};
 use troth_trusted_host::TrustedLogs as _;
@@ -121,6 +121,33 @@ fn a_replica_far_behind_has_the_state_transferred() {
     net.run();
     net.order(&frame(20, 1));
     assert_eq!(net.node(2).executed_up_to(), Seq(9));
+}
+
+#[test]
+fn one_whose_state_is_on_its_way_goes_on_with_a_later_one_at_once() {
+    covers!("A2MPBFTEA-T1");
+    let mut net = Net::with(1, Config { window: 16, ..SMALL });
+    net.node_mut(2).down = true;
+    let told = |net: &mut Net, numbers: std::ops::RangeInclusive<u64>| {
+        for number in numbers {
+            net.request(&frame(number, 1), 0..2);
+            net.run();
+        }
+        let proof = net.node(0).replica.stable_proof().clone();
+        net.node_mut(2).down = false;
+        net.tell(0, 2, Message::Stable(proof));
+        net.node_mut(2).down = true;
+        net.node(2).transfers.iter().map(|(seq, ..)| seq.0).collect::<Vec<u64>>()
+    };
+    assert_eq!(told(&mut net, 1..=4), [0; 0]);
+    net.node_mut(2).down = false;
+    net.fire(2, Timer::Behind);
+    // The others let go of the state at 4 as they made 8 stable.
+    assert_eq!(told(&mut net, 5..=8), [4, 8]);
+    net.node_mut(2).down = false;
+    let digest = net.node(0).replica.stable.1;
+    net.install(2, Seq(8), digest);
+    assert_eq!(told(&mut net, 9..=12), [4, 8], "it lets the ordinary messages arrive again");
 }
 
 #[test]

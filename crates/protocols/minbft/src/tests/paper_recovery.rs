@@ -72,6 +72,28 @@ fn one_who_does_not_catch_up_fetches_the_state() {
     assert!(!asked.is_empty() && asked.iter().all(|to| vouching.contains(to)));
 }
 
+// "One whose state is on its way goes on with that of a later stable checkpoint as soon as it knows one …"
+#[test]
+fn one_whose_state_is_on_its_way_goes_on_with_a_later_one_at_once() {
+    covers!("MINBFT-T1");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frames = world.frames_held(2, &[2]);
+    world.ordered_by_puppet(&[2], &frames);
+    let told = |world: &mut World, seq| {
+        let proof = world.stable_proof(&[0, 1], seq, Digest([1; 32]));
+        world.inject(0, 2, Message::Stable(Arc::new(proof)));
+        let asked = world.sent.iter().filter_map(|flight| match &flight.message {
+            troth_core::PeerMessage::FetchState(fetch) => Some(fetch.seq.0),
+            _ => None,
+        });
+        asked.collect::<std::collections::BTreeSet<u64>>().into_iter().collect::<Vec<u64>>()
+    };
+    assert_eq!(told(&mut world, 4), [0; 0], "it lets the ordinary messages arrive");
+    world.pass(4 * SMALL.status_interval + 10_000);
+    // The others let go of the state at 4 as they made 8 stable, which is not a window ahead of 2.
+    assert_eq!((world.executed(2), told(&mut world, 8)), (2, vec![4, 8]));
+}
+
 // MINBFT-T2 (guard) "It goes on with each sender at an own CHECKPOINT(p) of that sender with p + L ≤ h,
 // and only there may it pass over a gap."
 #[test]

@@ -133,6 +133,25 @@ fn one_that_is_behind_lets_messages_arrive_and_then_fetches_the_state() {
 }
 
 #[test]
+fn one_whose_state_is_on_its_way_goes_on_with_a_later_one_at_once() {
+    covers!("PBFT-T1");
+    let mut net = Net::with(1, Config { window: 16, ..SMALL });
+    let told = |net: &mut Net, seq, byte| {
+        let stable = proof(net, seq, Digest([byte; 32]), &[0, 2, 3]);
+        net.tell(0, 1, Message::Stable(stable));
+        net.node(1).transfers.iter().map(|(seq, ..)| seq.0).collect::<Vec<u64>>()
+    };
+    assert_eq!(told(&mut net, 4, 4), [0; 0]);
+    net.fire(1, Timer::Behind);
+    // The others let go of the state at 4 as they made 8 stable.
+    assert_eq!(told(&mut net, 8, 8), [4, 8]);
+    net.install(1, Seq(8), Digest([8; 32]));
+    assert_eq!(told(&mut net, 12, 12), [4, 8], "it lets the ordinary messages arrive again");
+    net.fire(1, Timer::Behind);
+    assert_eq!(net.node(1).transfers.len(), 3);
+}
+
+#[test]
 fn one_that_is_a_window_behind_fetches_the_state_at_once() {
     covers!("PBFT-T1");
     let mut net = Net::new(1);
