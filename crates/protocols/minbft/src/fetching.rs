@@ -44,11 +44,18 @@ impl MinBft {
         }
     }
 
+    /// What a view cannot begin without is asked for as soon, and more of it as answers come.
+    pub(crate) fn fetch_for_next_view(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.active() && self.frames.lacks_any() {
+            self.fetch_further(cx);
+        }
+    }
+
     /// Asks the primary for what has not come meanwhile, and everybody for what it was asked for and did not send: it may have
     /// shown that to f others, with whom it goes on. What does not come is asked of all with the next STATUS.
     pub(crate) fn on_fetch_timer(&mut self, cx: &mut Cx<'_, Self>) {
         self.fetching = false;
-        if !self.active() || self.is_primary() {
+        if self.active() && self.is_primary() {
             return;
         }
         // What was asked for just now is on its way, or waits in the queue of a replica that has much to do: to ask
@@ -56,6 +63,15 @@ impl MinBft {
         let (now, up_to) = (cx.now(), self.wants_up_to());
         let asked_before = Time(now.0.saturating_sub(self.config.status_interval));
         let soon = Time(now.0.saturating_sub(self.config.status_interval / SOON));
+        if !self.active() {
+            rule!("MINBFT-R2");
+            let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
+            self.asked_up_to = up_to;
+            if !missing.is_empty() {
+                cx.fetch_frames(To::Others, missing);
+            }
+            return;
+        }
         let kept_back = self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before);
         if !kept_back.is_empty() {
             // One question at a time: a second would take the place of the first.

@@ -81,6 +81,13 @@ impl MinBft {
         Verdict::Done
     }
 
+    /// Begins the view that this replica moved to, where everything for it is here.
+    pub(crate) fn try_begin_view(&mut self, cx: &mut Cx<'_, Self>) {
+        self.try_new_view(cx);
+        self.try_enter_known(cx);
+        self.fetch_for_next_view(cx);
+    }
+
     /// Enters the view that this replica moved to by its NEW-VIEW as evidence: where it passed over a gap in
     /// the primary's messages, the NEW-VIEW itself was among what others have dropped.
     pub(crate) fn try_enter_known(&mut self, cx: &mut Cx<'_, Self>) {

@@ -483,8 +483,7 @@ impl MinBft {
     /// Whatever this replica may do now on its own.
     pub(crate) fn progress(&mut self, cx: &mut Cx<'_, Self>) {
         self.try_view_change(cx);
-        self.try_new_view(cx);
-        self.try_enter_known(cx);
+        self.try_begin_view(cx);
         // After a state transfer the own checkpoint is what lets the next commitment skip numbers.
         self.try_checkpoint(cx);
         self.try_commit(cx);

@@ -369,6 +369,43 @@ fn missing_frames_are_asked_for_until_they_come() {
     assert_eq!(asked(&world), now, "and no longer than needed");
 }
 
+// "Where no view is agreed they are asked for soon after they are named, and further ones as answers come …"
+#[test]
+fn a_new_primary_waits_for_no_status_to_ask_for_the_frames_that_its_view_needs() {
+    covers!("MINBFT-R2");
+    let mut world = World::with(3, SMALL, &[1]);
+    let frames: Vec<_> = (1..=180).map(|number| world.frame(1, number, "a")).collect();
+    world.wishes(&[0, 2], 1, 1);
+    for (seq, of) in (1..).zip(frames.chunks(90)) {
+        let prepare = world.prepare(0, seq, &of.iter().collect::<Vec<_>>());
+        world.say(1, &prepare);
+    }
+    let change = world.view_change(0, 1);
+    let before = world.sent.len();
+    world.say(1, &change);
+    let mut asked = Vec::new();
+    for most in [128, 52, 0] {
+        world.pass(SMALL.status_interval / 16);
+        let digests: std::collections::BTreeSet<Digest> = world.sent[before..]
+            .iter()
+            .filter(|flight| flight.from == r(1) && flight.to == r(0))
+            .flat_map(|flight| match &flight.message {
+                troth_core::PeerMessage::FetchFrames(digests) => digests.clone(),
+                _ => Vec::new(),
+            })
+            .filter(|digest| !asked.contains(digest))
+            .collect();
+        assert_eq!(digests.len(), most);
+        let shown = frames.iter().filter(|frame| digests.contains(&frame.digest())).cloned().collect();
+        asked.extend(digests);
+        if most > 0 {
+            world.arrive(0, 1, troth_core::PeerMessage::Frames(shown));
+        }
+    }
+    assert!(world.minbft(1).active(), "view 1 begins");
+    assert!(!world.sent[before..].iter().any(|flight| flight.kind() == Kind::Status && flight.from == r(1)));
+}
+
 #[test]
 fn frames_that_nobody_has_do_not_hide_those_that_somebody_has() {
     covers!("MINBFT-R2");
