@@ -21,6 +21,8 @@ pub struct FrameStore {
     frames: BTreeMap<Digest, Held>,
     /// Digests that a batch names and whose frames are missing.
     wanted: BTreeMap<Digest, Wanted>,
+    /// Whether some of them may not have been asked for.
+    anew: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +96,10 @@ impl FrameStore {
             match self.frames.get_mut(digest) {
                 Some(held) => held.used = held.used.max(seq),
                 None => {
-                    let wanted = Wanted { first: seq, last: seq, asked: None, asked_others: None };
-                    let wanted = self.wanted.entry(*digest).or_insert(wanted);
+                    let wanted = self.wanted.entry(*digest).or_insert_with(|| {
+                        self.anew = true;
+                        Wanted { first: seq, last: seq, asked: None, asked_others: None }
+                    });
                     (wanted.first, wanted.last) = (wanted.first.min(seq), wanted.last.max(seq));
                     complete = false;
                 }
@@ -165,6 +169,12 @@ impl FrameStore {
         !self.wanted.is_empty()
     }
 
+    /// Whether frames may be missing that [`FrameStore::ask_first`] has not had asked for since they were named.
+    #[must_use]
+    pub fn lacks_anew(&self) -> bool {
+        self.anew && self.lacks_any()
+    }
+
     /// The frames that are missing of batches up to this one, at most `most`, in each round others: a faulty
     /// primary may have named any number that nobody has.
     #[must_use]
@@ -180,6 +190,7 @@ impl FrameStore {
     pub fn ask_first(&mut self, most: usize, up_to: Seq, now: Time, asked_before: Time) -> Vec<Digest> {
         let due = |wanted: &Wanted| wanted.asked.is_none_or(|asked| asked < asked_before);
         let due = self.due(most, up_to, due);
+        self.anew &= due.len() == most;
         for digest in &due {
             self.wanted.entry(*digest).and_modify(|wanted| wanted.asked = Some(now));
         }

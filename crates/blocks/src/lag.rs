@@ -24,7 +24,7 @@ impl Lag {
     /// This replica executed up to `delivered`, which is less than what is `stable`.
     ///
     /// One that is a whole window behind cannot catch up by messages. Nor can one wait for a state that is on its way
-    /// when a later one is stable: the others let go of the earlier, so it goes on with the later at once.
+    /// when a later one is stable: whoever has that lets go of the earlier, so it goes on with the later at once.
     pub fn noticed(&mut self, delivered: Seq, stable: Seq, window: u64) -> Behind {
         if self.fetched > delivered || delivered.0.saturating_add(window) <= stable.0 {
             Behind::Fetches

@@ -285,6 +285,11 @@ impl MinBft {
         if self.stable.0 == reached.seq {
             cx.stable(reached.seq, digest);
         }
+        if self.lag.is_watched() {
+            // What is missing now has the time that messages take, not what a transfer was given.
+            let at = self.after(cx, 4 * self.config.status_interval);
+            cx.set_timer(Timer::Behind, at);
+        }
         self.recheck = true;
         self.settle(cx);
     }

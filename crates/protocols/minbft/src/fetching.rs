@@ -1,7 +1,8 @@
-//! Frames that a batch names and that have not come: which are asked for, of whom, and when.
+//! Frames that a batch or a VIEW-CHANGE names and that have not come: which are asked for, of whom, and when.
 //!
 //! A client that shows its frames to the primary alone, or to the others late, would hold up every batch that
-//! names them until the replicas compare notes again. Their primary holds them, so it is asked soon.
+//! names them until the replicas compare notes again. Their primary holds them, so it is asked soon. Where no view is
+//! agreed everybody is: those who committed to a batch hold its frames.
 
 use crate::state::{MinBft, Timer};
 use troth_core::{Cx, To, rule};
@@ -14,6 +15,8 @@ const LEAST_AHEAD: u64 = 4;
 /// The part of the interval between two status messages after which the primary is asked: a frame that was sent
 /// when the PREPARE was has come by then.
 pub(crate) const SOON: u64 = 32;
+/// The same between two questions for what a view may not begin without: a second one takes the place of one that waits.
+const NEXT: u64 = 16;
 
 impl MinBft {
     /// The last batch whose frames are wanted. Far ahead only a primary that does not wait for its own batches
@@ -27,7 +30,7 @@ impl MinBft {
         Seq(under_way.0.saturating_add(self.config.pipeline.max(LEAST_AHEAD)))
     }
 
-    /// A PREPARE names frames that are not here.
+    /// Frames are named that are not here.
     pub(crate) fn fetch_soon(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.fetching {
             self.fetching = true;
@@ -44,10 +47,24 @@ impl MinBft {
         }
     }
 
-    /// What a view cannot begin without is asked for as soon, and more of it as answers come.
+    /// What a view may not begin without is asked for as soon as it is named.
     pub(crate) fn fetch_for_next_view(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active() && self.frames.lacks_any() {
-            self.fetch_further(cx);
+        if !self.active() && self.frames.lacks_anew() {
+            self.fetch_soon(cx);
+        }
+    }
+
+    /// Asks everybody for what VIEW-CHANGEs and NEW-VIEWs name, a part at a time and each frame once: whoever named it
+    /// first may have invented it. What does not come is asked for with the next STATUS.
+    fn ask_for_next_view(&mut self, cx: &mut Cx<'_, Self>, asked_before: Time) {
+        rule!("MINBFT-R2");
+        let missing = self.frames.ask_first(MOST_FRAMES, self.wants_up_to(), cx.now(), asked_before);
+        if !missing.is_empty() {
+            cx.fetch_frames(To::Others, missing);
+        }
+        if self.frames.lacks_anew() {
+            self.fetching = true;
+            cx.set_timer(Timer::Fetch, self.after(cx, self.config.status_interval / NEXT));
         }
     }
 
@@ -64,13 +81,7 @@ impl MinBft {
         let asked_before = Time(now.0.saturating_sub(self.config.status_interval));
         let soon = Time(now.0.saturating_sub(self.config.status_interval / SOON));
         if !self.active() {
-            rule!("MINBFT-R2");
-            let missing = self.frames.ask_first(MOST_FRAMES, up_to, now, asked_before);
-            self.asked_up_to = up_to;
-            if !missing.is_empty() {
-                cx.fetch_frames(To::Others, missing);
-            }
-            return;
+            return self.ask_for_next_view(cx, asked_before);
         }
         let kept_back = self.frames.ask_next(MOST_FRAMES, up_to, now, soon, asked_before);
         if !kept_back.is_empty() {

@@ -139,7 +139,7 @@ pub struct MinBft {
     pub(crate) decided: BTreeMap<Seq, Batch>,
     pub(crate) pool: RequestPool,
     pub(crate) frames: FrameStore,
-    /// The primary is about to be asked for missing frames.
+    /// Missing frames are about to be asked for.
     pub(crate) fetching: bool,
     /// Frames of batches up to this one the primary of the view was asked for.
     pub(crate) asked_up_to: Seq,

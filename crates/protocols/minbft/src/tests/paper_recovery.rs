@@ -94,6 +94,27 @@ fn one_whose_state_is_on_its_way_goes_on_with_a_later_one_at_once() {
     assert_eq!((world.executed(2), told(&mut world, 8)), (2, vec![4, 8]));
 }
 
+#[test]
+fn one_that_has_the_state_is_given_no_more_time_than_messages_take() {
+    covers!("MINBFT-T1");
+    let mut world = one_missed_them(3, 2, 20);
+    world.open();
+    while !world.node(2).notes.iter().any(|note| matches!(note, Note::TransferDone { .. })) {
+        world.pass(SMALL.status_interval / 4);
+    }
+    assert_eq!(world.executed(2), 20);
+    world.links(|flight| match flight.kind() {
+        Kind::Frames if flight.to == r(2) => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    for number in 21..=25 {
+        let frame = world.frame(1, number, "more");
+        world.request(&[0, 1], &frame);
+    }
+    world.pass(5 * SMALL.status_interval);
+    assert_eq!(world.executed(2), 24, "by transfer, for it never got the frames");
+}
+
 // MINBFT-T2 (guard) "It goes on with each sender at an own CHECKPOINT(p) of that sender with p + L ≤ h,
 // and only there may it pass over a gap."
 #[test]
@@ -369,7 +390,7 @@ fn missing_frames_are_asked_for_until_they_come() {
     assert_eq!(asked(&world), now, "and no longer than needed");
 }
 
-// "Where no view is agreed they are asked for soon after they are named, and further ones as answers come …"
+// "Where no view is agreed everybody is asked soon after VIEW-CHANGEs and NEW-VIEWs name them …"
 #[test]
 fn a_new_primary_waits_for_no_status_to_ask_for_the_frames_that_its_view_needs() {
     covers!("MINBFT-R2");
@@ -385,7 +406,7 @@ fn a_new_primary_waits_for_no_status_to_ask_for_the_frames_that_its_view_needs()
     world.say(1, &change);
     let mut asked = Vec::new();
     for most in [128, 52, 0] {
-        world.pass(SMALL.status_interval / 16);
+        world.pass(SMALL.status_interval / 12);
         let digests: std::collections::BTreeSet<Digest> = world.sent[before..]
             .iter()
             .filter(|flight| flight.from == r(1) && flight.to == r(0))
@@ -403,6 +424,31 @@ fn a_new_primary_waits_for_no_status_to_ask_for_the_frames_that_its_view_needs()
         }
     }
     assert!(world.minbft(1).active(), "view 1 begins");
+    assert!(!world.sent[before..].iter().any(|flight| flight.kind() == Kind::Status && flight.from == r(1)));
+}
+
+#[test]
+fn what_was_to_be_asked_of_a_primary_that_was_left_holds_up_no_later_question() {
+    covers!("MINBFT-R2");
+    let mut world = World::with(3, SMALL, &[1]);
+    let frames = [world.frame(1, 1, "a"), world.frame(2, 1, "b")];
+    let prepare = world.prepare(0, 1, &[&frames[0]]);
+    world.say(1, &prepare);
+    assert!(world.minbft(1).fetching, "its primary is about to be asked");
+    let before = world.sent.len();
+    world.wishes(&[0, 2], 1, 1);
+    // It is due where nothing is wanted any more.
+    world.pass(SMALL.status_interval / 16);
+    let prepare = world.prepare(0, 2, &[&frames[1]]);
+    world.say(1, &prepare);
+    let change = world.view_change(0, 1);
+    world.say(1, &change);
+    world.pass(SMALL.status_interval / 16);
+    let asked = world.sent[before..].iter().any(|flight| match &flight.message {
+        troth_core::PeerMessage::FetchFrames(digests) => digests.contains(&frames[1].digest()),
+        _ => false,
+    });
+    assert!(asked);
     assert!(!world.sent[before..].iter().any(|flight| flight.kind() == Kind::Status && flight.from == r(1)));
 }
 
