@@ -46,7 +46,7 @@ impl Lag {
         self.watched
     }
 
-    /// The timer is due, is not needed any more, or is to begin anew.
+    /// The timer is due, or is not needed any more.
     pub fn is_over(&mut self) {
         self.watched = false;
     }

@@ -770,3 +770,15 @@ impl World {
         self.minbft(replica).stable.0
     }
 }
+
+/// All of a small group's replicas but `late` order this many requests; nothing reaches `late`.
+pub fn one_missed_them(n: u16, late: u16, count: u64) -> World {
+    let mut world = World::all(n, SMALL);
+    world.links(move |flight| if flight.to == r(late) { Fate::Lose } else { Fate::Pass });
+    let others: Vec<u16> = (0..n).filter(|other| *other != late).collect();
+    for number in 1..=count {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request(&others, &frame);
+    }
+    world
+}

@@ -16,6 +16,7 @@ mod paper_normal;
 mod paper_pace;
 mod paper_recovery;
 mod paper_repair;
+mod paper_transfer;
 mod paper_view_change;
 mod replaced;
 mod requests;
