@@ -4,11 +4,18 @@ use crate::config::{Cluster, Layout, TrustedHome};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use troth_disk::{DiskError, Log, RealDisk};
 use troth_trusted::Epoch;
 use troth_types::ReplicaId;
+
+/// How long a trusted process that was started from its replica may outlive it.
+const ENDS_WITH_ITS_REPLICA: Duration = Duration::from_secs(2);
+/// Between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Why it stays where it is.
 #[derive(Debug, Error)]
@@ -18,6 +25,12 @@ pub enum AsideError {
         "replica {0} runs from {1}\n  mend: stop it first (SIGTERM), and its `troth trusted` where it has one"
     )]
     Running(u16, PathBuf),
+    /// Its trusted component runs in a process of its own.
+    #[error(
+        "the trusted component of replica {0} still answers at {1}: one that goes on with the keys of before would be of \
+         no use to the replica\n  mend: stop its `troth trusted` first (SIGTERM)"
+    )]
+    ComponentRuns(u16, PathBuf),
     /// Something stands where it would go.
     #[error("cannot put {0} aside: {1} exists\n  mend: move that elsewhere")]
     Exists(PathBuf, PathBuf),
@@ -63,16 +76,22 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// Makes sure that a replica does not run.
+    /// Makes sure that neither a replica nor its trusted process runs.
     ///
     /// # Errors
-    /// [`AsideError::Running`].
+    /// [`AsideError::Running`], [`AsideError::ComponentRuns`].
     pub fn hold(layout: &Layout, replica: ReplicaId) -> Result<Self, AsideError> {
         let data = layout.data(replica);
         match data.exists().then(|| RealDisk::open(&data)) {
             Some(Err(DiskError::Locked(_))) => Err(AsideError::Running(replica.0, data)),
             // Damaged or not, it goes.
-            other => Ok(Self { replica, disk: other.and_then(Result::ok) }),
+            other => {
+                let socket = layout.trusted_socket(replica);
+                if still_answers(&socket) {
+                    return Err(AsideError::ComponentRuns(replica.0, socket));
+                }
+                Ok(Self { replica, disk: other.and_then(Result::ok) })
+            }
         }
     }
 
@@ -81,6 +100,18 @@ impl Stopped {
     pub fn has_log(&self) -> bool {
         self.disk.as_ref().is_some_and(|disk| Log::is_there(disk).unwrap_or(false))
     }
+}
+
+/// Whether somebody serves a socket for longer than a process takes that ends with its replica.
+fn still_answers(socket: &Path) -> bool {
+    let give_up = Instant::now() + ENDS_WITH_ITS_REPLICA;
+    while UnixStream::connect(socket).is_ok() {
+        if Instant::now() >= give_up {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
 }
 
 /// Renames what the replica kept until the end of this epoch: `data` becomes `data.old-1`. Its secret file

@@ -25,10 +25,7 @@ pub enum RunError {
     #[error(transparent)]
     Genesis(#[from] GenesisError),
     /// An address cannot be listened on.
-    #[error(
-        "cannot listen on {0}: {1}\n  mend: see whether this replica runs already (`troth status`); else stop what listens there, or change the address in cluster.toml \
-         (everywhere: the file is the same for all)"
-    )]
+    #[error("cannot listen on {0}: {1}\n  mend: {mend}", mend = cannot_listen(.1))]
     Listen(String, io::Error),
     /// The operating system refused something else.
     #[error("the operating system refused: {0}")]
@@ -100,4 +97,15 @@ impl From<Stopped> for RunError {
             Stopped::Panicked(thread) => Self::Panicked(thread),
         }
     }
+}
+
+/// What is to be done where an address cannot be listened on.
+fn cannot_listen(why: &io::Error) -> &'static str {
+    if why.kind() == io::ErrorKind::AddrNotAvailable {
+        return "this machine does not have that address: see that --id is this machine's replica. Where the others reach it by an \
+                address that its machine does not have (NAT), put 0.0.0.0 and the same ports into `address` and `http` of \
+                its own table in this machine's cluster.toml, and there alone";
+    }
+    "see whether this replica runs already (`troth status`); else stop what listens there, or change the address in cluster.toml \
+     (everywhere: the file is the same for all)"
 }

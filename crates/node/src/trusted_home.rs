@@ -16,7 +16,7 @@ use thiserror::Error;
 use troth_core::LogRecord;
 use troth_minbft::COUNTER;
 use troth_trusted::a2m::{A2m, Answer as LogAnswer, Attestation, LOGS, LogId, Operation, Slot};
-use troth_trusted::{Certifier, CounterValue, Identity, Resumed, TrustedCore};
+use troth_trusted::{Certifier, CounterValue, Epoch, Identity, Resumed, TrustedCore};
 use troth_trusted_host::store::directory::Directory;
 use troth_trusted_host::store::{Both, DiskLogs, DiskStore, OpenedLogs, SLOTS};
 use troth_trusted_host::{Answer, Call, InProcess, InProcessLogs, LogRoom, TrustedComponent, TrustedLogs};
@@ -50,6 +50,19 @@ pub enum HomeError {
         path: PathBuf,
         /// Who answers.
         found: Identity,
+    },
+    /// The component that this replica had before it was readmitted still runs.
+    #[error(
+        "{path} answers for this replica in epoch {}, and its secret file is of epoch {}: `troth trusted` runs since before \
+         the replica was readmitted; mend: stop `troth trusted` and start it again, then the replica", .found.0, .wanted.0
+    )]
+    EarlierEpoch {
+        /// The socket.
+        path: PathBuf,
+        /// Whose time it is of.
+        found: Epoch,
+        /// The epoch of the replica's secret file.
+        wanted: Epoch,
     },
     /// It was started from here, and ended.
     #[error(transparent)]
@@ -252,7 +265,12 @@ fn process(
     };
     let found = TrustedComponent::identity(&remote);
     if found != wanted {
-        return Err(HomeError::OtherComponent { path, found });
+        let earlier = Identity { epoch: wanted.epoch, ..found } == wanted && found.epoch < wanted.epoch;
+        return Err(if earlier {
+            HomeError::EarlierEpoch { path, found: found.epoch, wanted: wanted.epoch }
+        } else {
+            HomeError::OtherComponent { path, found }
+        });
     }
     Ok(Box::new(Remote { remote, mourned: false }))
 }

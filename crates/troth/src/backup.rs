@@ -1,9 +1,9 @@
 //! `troth backup`: a certified state of the running group, from a replica of this machine.
 
 use crate::cli::Dir;
-use crate::failure::{Failure, NOT_DONE, USAGE};
+use crate::failure::{Failure, NOT_DONE};
 use crate::print::{self, note, say};
-use crate::session::{Patience, Session};
+use crate::session::{Patience, Session, has_keys};
 use crate::words::{count, count_of};
 use clap::Args;
 use std::os::unix::net::UnixStream;
@@ -191,6 +191,15 @@ fn current(
     give_up: Instant,
     ask: &dyn Fn() -> Result<Source, BackupError>,
 ) -> Result<Source, Failure> {
+    // A replica's machine need not have a client's keys. Where it has, and they are of no use, that is to be mended: a
+    // backup that lacks what they are there for would not be noticed.
+    if arguments.client.is_none() && !has_keys(layout, cluster) {
+        note!(
+            "no client's keys are here: takes the last stable checkpoint, which may lack the last {} batches",
+            2 * cluster.timing.checkpoint_interval
+        );
+        return last(give_up, ask);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -198,19 +207,7 @@ fn current(
     runtime.block_on(async {
         let wait = give_up.saturating_duration_since(Instant::now());
         let patience = Patience::for_answers(wait);
-        let session = Session::open(layout, cluster, arguments.client.map(ClientId), patience).await;
-        let client = match session {
-            Ok(session) => session,
-            // A replica's machine need not have a client's keys.
-            Err(why) if why.code == USAGE && arguments.client.is_none() => {
-                note!(
-                    "no client's keys are here: takes the last stable checkpoint, which may lack the last {} batches",
-                    2 * cluster.timing.checkpoint_interval
-                );
-                return last(give_up, ask);
-            }
-            Err(why) => return Err(why),
-        };
+        let client = Session::open(layout, cluster, arguments.client.map(ClientId), patience).await?;
         let nothing = Operation::Get { key: bytes::Bytes::new() }.to_wire();
         client.client.execute(nothing.clone()).await?;
         // Whatever was acknowledged to anybody before has a lower number.

@@ -1,7 +1,7 @@
 //! What can be said on the command line.
 
 use crate::admin::Admin;
-use crate::gateway::{Gateway, USUAL as GATEWAY};
+use crate::gateway::{Gateway, USUAL as GATEWAY, address};
 use crate::import::Import;
 use crate::init::ZooKeeperSettings;
 use crate::suggest::USUAL_DIR;
@@ -393,7 +393,7 @@ pub(crate) struct Up {
     pub(crate) f: Option<u16>,
     /// Serve a coordination service, with a gateway that ZooKeeper's clients connect to; on 127.0.0.1:2181 where no
     /// address is given.
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, default_missing_value = GATEWAY)]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, default_missing_value = GATEWAY, value_parser = address)]
     pub(crate) zookeeper: Option<SocketAddr>,
 }
 

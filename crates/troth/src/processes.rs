@@ -23,6 +23,13 @@ pub(crate) struct Processes {
 
 /// Starts one replica; its output goes to `replica.log` in its directory.
 fn spawn(layout: &Layout, replica: ReplicaId, extra: Vec<String>) -> Result<Child, Failure> {
+    if !layout.replica(replica).is_dir() {
+        return Err(Failure::usage(format!(
+            "{} is not here: this directory does not have the files of all replicas\n  mend: start those whose files are here, each \
+             with `troth replica --id N`",
+            layout.replica(replica).display()
+        )));
+    }
     let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
     let log = layout.replica(replica).join("replica.log");
     let open = || File::options().create(true).append(true).open(&log);

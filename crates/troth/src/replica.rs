@@ -21,8 +21,13 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let secret_file = layout.replica_secret(id);
     let secret = ReplicaSecret::load(&secret_file, &cluster)?;
     if secret.replica != id {
-        let problem =
-            format!("{} is replica {}'s, not replica {}'s", secret_file.display(), secret.replica.0, id.0);
+        let problem = format!(
+            "{} is replica {}'s, not replica {}'s\n  mend: give this machine the directory of its own replica, or the --id of the \
+                 one whose directory it has",
+            secret_file.display(),
+            secret.replica.0,
+            id.0
+        );
         return Err(Failure::usage(problem));
     }
     let of_component = replica.trusted_socket.is_some() || replica.trusted_delay > 0;

@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{Auth, Layout, hex, make_restored};
+use troth_node::config::{Auth, Cluster, Durability, Layout, TrustedHome, hex, make_restored};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -71,6 +71,43 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     say!(
         "Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there."
     );
+    let other = differences(&backup.cluster, &Cluster::load(&layout.cluster())?);
+    if !other.is_empty() {
+        say!("Not as in the backup's group, unless options say so: {}.", other.join(", "));
+    }
     say!("content digest {digest}");
     Ok(())
+}
+
+/// What options choose and the new group has otherwise than the backup's: who forgot one must see it before the directories
+/// are on their machines.
+pub(crate) fn differences(before: &Cluster, now: &Cluster) -> Vec<String> {
+    let mut other = Vec::new();
+    if before.group.f() != now.group.f() {
+        other.push(format!("it bears {} faulty (before: {})", now.group.f(), before.group.f()));
+    }
+    if now.protocol != before.protocol {
+        other.push(format!("protocol {} (before: {})", now.protocol.name(), before.protocol.name()));
+    }
+    if now.trusted_home != before.trusted_home {
+        let home = |home| match home {
+            TrustedHome::InProcess => "in-process",
+            TrustedHome::Process => "process",
+            TrustedHome::Nowhere => "none",
+        };
+        other.push(format!(
+            "--trusted-home {} (before: {})",
+            home(now.trusted_home),
+            home(before.trusted_home)
+        ));
+    }
+    let durability = |cluster: &Cluster| match cluster.durability {
+        Durability::Always => "always",
+        Durability::Interval(_) => "interval",
+        Durability::Memory => "memory",
+    };
+    if durability(now) != durability(before) {
+        other.push(format!("--durability {} (before: {})", durability(now), durability(before)));
+    }
+    other
 }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, NOT_DONE, USAGE};
 use crate::words::replicas;
 use std::fs::File;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
@@ -110,6 +110,11 @@ pub(crate) fn present(layout: &Layout) -> Result<Cluster, Failure> {
     Ok(Known::load(layout, &cluster)?.present(&cluster))
 }
 
+/// Whether a client of the group has its keys here, of whatever use they are: what cannot be looked at may be there.
+pub(crate) fn has_keys(layout: &Layout, cluster: &Cluster) -> bool {
+    cluster.clients.keys().any(|id| layout.client_secret(*id).try_exists().unwrap_or(true))
+}
+
 /// The secret file of a client, locked: two sessions of one client would overtake each other's
 /// request numbers.
 fn claim(
@@ -121,7 +126,10 @@ fn claim(
     let candidates: Vec<ClientId> = match wanted {
         Some(client) if known.configuration.is_removed(client) => return Err(removed(layout, client)),
         Some(client) => vec![client],
-        None => cluster.clients.keys().copied().filter(|id| layout.client_secret(*id).exists()).collect(),
+        None => {
+            let here = |id: &ClientId| layout.client_secret(*id).try_exists().unwrap_or(true);
+            cluster.clients.keys().copied().filter(here).collect()
+        }
     };
     for id in &candidates {
         let path = layout.client_secret(*id);
@@ -147,7 +155,11 @@ fn claim(
         ),
         None => Failure::new(
             NOT_DONE,
-            format!("all {} clients in {} are in use; end one of them", candidates.len(), place.display()),
+            format!(
+                "all clients with keys in {} are in use ({}); end one of them, or copy another client's file there",
+                place.display(),
+                candidates.len()
+            ),
         ),
     })
 }
@@ -214,18 +226,37 @@ pub(crate) fn too_few(
         replicas(unreachable)
     );
     if open.is_empty() || connected + open.len() < needed {
+        let start = if is_all_here(cluster) {
+            "`troth up` starts a whole group on this machine (end one that still runs with Ctrl-C first)"
+        } else {
+            "start those that do not answer, each on its machine: `troth trusted`, where it is a process of its own, and \
+             `troth replica`"
+        };
+        return format!("{said}\n  mend: look with `troth status`; {start}");
+    }
+    let here = replicas(open);
+    if client == OPERATOR {
         return format!(
-            "{said}\n  mend: look with `troth status`; `troth up` starts a whole group on this machine (end one that still \
-             runs with Ctrl-C first)"
+            "{said}, although somebody listens where {here} should: either that is not of this group or not ready yet, or it \
+             refuses the operator, who has other keys there\n  mend: look with `troth status`; where they serve, take \
+             operator.toml and cluster.toml from one group"
         );
     }
-    let who = if client == OPERATOR { "the operator".to_owned() } else { format!("client {}", client.0) };
     format!(
-        "{said}, although somebody listens where {} should: either that is not of this group or not ready yet, or it refuses \
-         {who}, who has other keys there or was removed by the operator\n  mend: look with `troth status`; where they serve, \
-         ask the operator (`troth admin show` lists who was removed)",
-        replicas(open)
+        "{said}, although somebody listens where {here} should: either that is not of this group or not ready yet, or it refuses \
+         client {}, who has other keys there or was removed by the operator\n  mend: look with `troth status`; where they \
+         serve, ask the operator (`troth admin show` lists who was removed)",
+        client.0
     )
+}
+
+/// Whether the group is one that `troth up` runs: all of it on this machine.
+fn is_all_here(cluster: &Cluster) -> bool {
+    let is_here = |address: &str| match address.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_loopback(),
+        Err(_) => address.starts_with("localhost:"),
+    };
+    cluster.replicas.iter().all(|replica| is_here(&replica.address))
 }
 
 /// Whether somebody listens at an address, or why it seems that nobody does.

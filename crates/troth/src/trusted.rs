@@ -41,7 +41,11 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     check(&cluster, &layout, me)?;
     let client_uid = match trusted.allow_uid {
         Some(uid) => uid,
-        None => owner(&layout.replica(me), "give the replica's user with --allow-uid")?.uid,
+        None => {
+            let mend = "its owner is who may ask the component: see that --dir and --id are this machine's, or give the replica's \
+                        user with --allow-uid";
+            owner(&layout.replica(me), mend)?.uid
+        }
     };
     let user = match &trusted.user {
         Some(name) => Some(users::find(name)?),
@@ -73,7 +77,13 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     let secret = TrustedSecret::load(&layout.trusted_secret(me), &cluster)?;
     if secret.replica != me {
         let file = layout.trusted_secret(me);
-        let problem = format!("{} is replica {}'s, not replica {}'s", file.display(), secret.replica.0, me.0);
+        let problem = format!(
+            "{} is replica {}'s, not replica {}'s\n  mend: give this machine the directory of its own replica, or the --id of the \
+             one whose directory it has",
+            file.display(),
+            secret.replica.0,
+            me.0
+        );
         return Err(Failure::usage(problem));
     }
     #[cfg(not(feature = "faults"))]

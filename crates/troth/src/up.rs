@@ -199,6 +199,9 @@ fn greet(layout: &Layout, cluster: &Cluster, gateway: Option<&str>) {
     say!("  troth status{dir}");
     say!("  kill -9 <a replica>: the service goes on; the pids are in `troth status{dir}`\n");
     say!("Logs: {}/replica-N/replica.log", layout.root().display());
+    if gateway.is_some() {
+        say!("      {}", layout.root().join(LOG).display());
+    }
 }
 
 /// What is left when they have been stopped.
@@ -235,7 +238,7 @@ pub(crate) fn mourned(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ru
          needs {quorum}",
         replica.0,
         log.display(),
-        again(cluster, replica)
+        again(cluster, replica, running >= quorum)
     );
     if running < quorum {
         said += &format!(
@@ -248,7 +251,7 @@ pub(crate) fn mourned(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ru
 }
 
 /// Whether a replica that has ended can be started again, and how.
-fn again(cluster: &Cluster, replica: ReplicaId) -> String {
+fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> String {
     let command = format!("`troth replica --id {}`", replica.0);
     match cluster.durability {
         Durability::Memory if cluster.trusted_home == TrustedHome::Process => {
@@ -256,6 +259,10 @@ fn again(cluster: &Cluster, replica: ReplicaId) -> String {
         }
         Durability::Memory if cluster.protocol.has_components() && cluster.protocol != Protocol::MinBft => {
             "It kept everything in its process and cannot be started again.".to_owned()
+        }
+        // Admitting it is ordered as everything else is.
+        Durability::Memory if cluster.protocol.has_components() && !is_served => {
+            "It kept everything in its process, and too few are left to admit it again.".to_owned()
         }
         Durability::Memory if cluster.protocol.has_components() => {
             format!(

@@ -30,15 +30,26 @@ pub enum ListenError {
         mode: u32,
     },
     /// The system refused.
-    #[error(
-        "cannot listen on {path}: {error}; mend: the directory must exist and be writable for this user, and a socket's path has less than 108 bytes"
-    )]
+    #[error("cannot listen on {path}: {error}; mend: {mend}", mend = mend_of(error))]
     System {
         /// The path.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
     },
+}
+
+fn mend_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        // Where it is root's, that is the isolation: a replica that may write there can put a component of its own there.
+        io::ErrorKind::PermissionDenied => {
+            "start `troth trusted` as root with --user, and give the replica --trusted-socket; leave the directory as it is"
+        }
+        io::ErrorKind::NotFound => "the directory must exist: make it, or name another path",
+        _ => {
+            "the directory must exist and be writable for this user, and a socket's path has less than 108 bytes"
+        }
+    }
 }
 
 /// Makes the socket at `path`, which only the user `client_uid` can connect to where this process may

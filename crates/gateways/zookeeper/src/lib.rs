@@ -32,7 +32,9 @@ mod metrics;
 mod settings;
 mod shell;
 
-pub use machine::{CallId, ConnectionId, Frame, Frames, Machine, Output, Peer, Record, TooLong, is_word};
+pub use machine::{
+    CallId, ConnectionId, FOUR_LETTER_WORDS, Frame, Frames, Machine, Output, Peer, Record, TooLong, is_word,
+};
 pub use settings::{Consistency, Log, Place, Settings, TlsClients, TlsFiles};
 pub use shell::{Gateway, Group, StartError};
 

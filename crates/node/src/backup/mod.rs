@@ -39,7 +39,10 @@ pub enum BackupError {
     )]
     Unreachable(PathBuf, io::Error),
     /// The replica will not.
-    #[error("the replica serves no backup now: {0}")]
+    #[error(
+        "the replica serves no backup now: {0}\n  mend: wait and begin again; where it has no stable checkpoint yet, give the \
+         command a client's keys (clients/client-N.toml in --dir): it orders what a checkpoint needs, and writes nothing"
+    )]
     Refused(String),
     /// The connection ended or took too long.
     #[error("the replica stopped answering: {0}\n  mend: begin again, or ask another replica")]

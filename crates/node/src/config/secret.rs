@@ -328,8 +328,8 @@ pub(super) fn same_group(
     Err(source.error(
         group.span(),
         format!("these keys belong to another group than cluster.toml, which defines {expected}"),
-        "put the cluster.toml back that was made with these keys: services, keys, epochs, clients and limits \
-         define the group and cannot change in a running one",
+        "put the cluster.toml back that was made with these keys: services and what is set for them ([zookeeper]), \
+         keys, epochs, clients, limits, checkpoint_interval and window define the group and cannot change in a running one",
     ))
 }
 

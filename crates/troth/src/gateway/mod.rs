@@ -19,7 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use troth_node::config::{Cluster, Layout, Service};
 use troth_types::ClientId;
-use troth_zookeeper_gateway::{Consistency, Log, Place, Settings, StartError, TlsClients, TlsFiles};
+use troth_zookeeper_gateway::{
+    Consistency, FOUR_LETTER_WORDS, Log, Place, Settings, StartError, TlsClients, TlsFiles,
+};
 
 /// Where ZooKeeper's clients look for a server.
 pub(crate) const USUAL: &str = "127.0.0.1:2181";
@@ -57,10 +59,10 @@ client that loses its gateway goes on with its session through another one.")]
 #[derive(Args, Debug)]
 struct ZooKeeper {
     /// Where clients connect.
-    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', default_value = USUAL)]
+    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', default_value = USUAL, value_parser = address)]
     listen: Vec<SocketAddr>,
     /// Where clients connect with TLS; nowhere where absent.
-    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', requires_all = ["tls_certificates", "tls_key"])]
+    #[arg(long, value_name = "ADDRESS:PORT,…", value_delimiter = ',', requires_all = ["tls_certificates", "tls_key"], value_parser = address)]
     tls_listen: Vec<SocketAddr>,
     /// The gateway's certificate and those between it and an authority, as PEM. Read again when it changes, like the others.
     #[arg(long, value_name = "FILE", requires = "tls_listen")]
@@ -75,7 +77,7 @@ struct ZooKeeper {
     #[arg(long, requires = "tls_clients")]
     tls_clients_optional: bool,
     /// Where the admin pages and metrics are (http://ADDRESS:PORT/commands and /metrics), neither encrypted nor authenticated; nowhere where absent.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     admin: Option<SocketAddr>,
     /// The group's client to be; a free one where absent. One process at a time may be a client.
     #[arg(long)]
@@ -97,7 +99,7 @@ struct ZooKeeper {
     #[arg(long, value_enum, default_value_t = Reads::Linearizable)]
     consistency: Reads,
     /// The four-letter words that are answered; * for all.
-    #[arg(long, value_name = "WORD,…", value_delimiter = ',', default_value = "srvr")]
+    #[arg(long, value_name = "WORD,…", value_delimiter = ',', default_value = "srvr", value_parser = word)]
     words: Vec<String>,
     /// A file of those who may authenticate with SASL (DIGEST-MD5): a line name:password each, readable by its user only.
     #[arg(long, value_name = "FILE")]
@@ -121,6 +123,30 @@ struct ZooKeeper {
     /// Stop when standard input ends; `troth up` starts it so.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
+}
+
+/// An address to listen on, as it is given on the command line.
+///
+/// # Errors
+/// What to write instead.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim();
+    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    if let Some(port) = local {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse().map_err(|_| {
+        "write an IP address and a port: 127.0.0.1:2181, [::1]:2181, or 0.0.0.0:2181 for all addresses of this machine".to_owned()
+    })
+}
+
+/// One of the four-letter words, or `*`.
+fn word(text: &str) -> Result<String, String> {
+    let word = text.trim();
+    if word == "*" || FOUR_LETTER_WORDS.contains(&word) {
+        return Ok(word.to_owned());
+    }
+    Err(format!("the words are {}, and * for all of them", FOUR_LETTER_WORDS.join(", ")))
 }
 
 /// What reads show.
@@ -230,7 +256,7 @@ fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
         audit: asked.audit_log.as_deref().map(|path| asked.log(path)),
         slow: asked.slow.map(|millis| (Duration::from_millis(millis), asked.log(&asked.slow_log))),
         consistency: asked.consistency.into(),
-        words: asked.words.iter().map(|word| word.trim().to_owned()).collect::<BTreeSet<_>>(),
+        words: asked.words.iter().cloned().collect::<BTreeSet<_>>(),
         users: asked.users.as_deref().map(passwords::read).transpose()?.unwrap_or_default(),
         ..Settings::default()
     })
@@ -256,6 +282,8 @@ async fn serve(
     };
     tokio::pin!(told);
 
+    // While the group is away nothing else would tell, and its unit would end when the group comes.
+    troth_zookeeper_gateway::Gateway::check(&settings).await.map_err(|why| not_started(&why))?;
     let session = tokio::select! {
         session = Session::open_at_last(layout, cluster, asked.client.map(ClientId), Patience::for_answers(ANSWER)) => session?,
         () = &mut told => return Ok(()),
@@ -283,12 +311,17 @@ async fn serve(
 
 fn not_started(why: &StartError) -> Failure {
     let mend = match why {
+        StartError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrNotAvailable => {
+            "\n  mend: this machine does not have that address: give one of its own (--listen, --tls-listen or --admin, whichever \
+             names this one; with `troth up` --zookeeper=ADDRESS:PORT), or 0.0.0.0 for all of them"
+        }
         StartError::Listen { .. } => {
             "\n  mend: give another address (--listen, --tls-listen or --admin, whichever names this one; with `troth up` \
              --zookeeper=ADDRESS:PORT), or end what listens there (another gateway, a ZooKeeper server)"
         }
         StartError::Tls(_) => {
-            "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read"
+            "\n  mend: see --tls-certificates, --tls-key and --tls-clients: PEM files that this user may read. A keystore \
+             becomes one with `openssl pkcs12 -in keystore.p12 -nodes -out own.pem`, which may be both certificates and key"
         }
         StartError::Log { .. } => {
             "\n  mend: see --audit-log and --slow-log: files that this user may write, or - for standard output"

@@ -1,6 +1,6 @@
 //! The file of those who may authenticate.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ const MOST: u64 = 1 << 20;
 /// Passwords by user.
 pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
     let failed = |why| Failure::system(&format!("cannot read {}", path.display()), &why);
-    let file = File::open(path).map_err(failed)?;
+    let file = File::open(path).map_err(|why| Failure { code: USAGE, ..failed(why) })?;
     let mode = file.metadata().map_err(failed)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         let shown = path.display();

@@ -2,6 +2,7 @@
 
 mod backup;
 mod doctor;
+mod gateway;
 mod help;
 mod how_to_start;
 mod import;
@@ -9,6 +10,7 @@ mod mistakes;
 mod print;
 mod reach;
 mod renewal;
+mod restore;
 mod room;
 mod suggest;
 mod units;

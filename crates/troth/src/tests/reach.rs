@@ -39,6 +39,18 @@ fn a_client_needs_as_many_replicas_as_it_believes() {
 }
 
 #[test]
+fn who_starts_replicas_elsewhere_is_not_sent_to_troth_up() {
+    let mut cluster = cluster("elsewhere", Protocol::MinBft);
+    let here = too_few(&cluster, ClientId(1), &down(3), &[]);
+    assert!(here.contains("`troth up`"), "{here}");
+    cluster.replicas[2].address = "10.0.0.3:4700".to_owned();
+    let there = too_few(&cluster, ClientId(1), &down(3), &[]);
+    assert!(!there.contains("`troth up`") && there.contains("each on its machine"), "{there}");
+    let operator = too_few(&cluster, OPERATOR, &down(3), &down(2));
+    assert!(operator.contains("the operator") && !operator.contains("removed"), "{operator}");
+}
+
+#[test]
 fn replicas_refuse_a_client_only_where_somebody_listens() {
     let client = ClientId(7);
     for protocol in Protocol::ALL {

@@ -45,4 +45,8 @@ fn it_says_who_can_be_started_again() {
     assert!(attested.contains("cannot be started again") && !attested.contains(starts), "{attested}");
     let memory = again(Protocol::MinBft, Durability::Memory, here);
     assert!(memory.contains("`troth admin readmit --replica 1` and then `troth replica --id 1`"), "{memory}");
+    // Admitting it is ordered, too, by as many as anything.
+    let memory = Cluster { durability: Durability::Memory, ..cluster("again", Protocol::MinBft) };
+    let too_few = said(&memory, 1);
+    assert!(!too_few.contains("readmit") && too_few.contains("too few are left to admit it"), "{too_few}");
 }

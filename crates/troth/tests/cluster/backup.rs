@@ -7,6 +7,7 @@ use crate::support::{
 };
 use crate::trusted::is_root;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -296,6 +297,16 @@ fn a_replica_that_does_not_run_here_is_named_as_the_reason() {
     let early = run(dir, &["backup", "--last", "--wait", "1", "--to", to]);
     assert_eq!(early.status.code(), Some(5), "{}", text(&early));
     assert!(text(&early).contains("no stable checkpoint yet"), "{}", text(&early));
+    // Keys that are there and of no use are no reason for a backup that lacks what they are for.
+    let key = dir.join("clients/client-1.toml");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("our own");
+    let useless = run(dir, &["backup", "--wait", "1", "--to", to]);
+    assert_eq!(useless.status.code(), Some(2), "{}", text(&useless));
+    assert!(text(&useless).contains("client-1.toml") && text(&useless).contains("644"), "{}", text(&useless));
+    std::fs::rename(dir.join("clients"), dir.join("elsewhere")).expect("our own");
+    let without = run(dir, &["backup", "--wait", "1", "--to", to]);
+    assert_eq!(without.status.code(), Some(5), "{}", text(&without));
+    assert!(text(&without).contains("no client's keys are here"), "{}", text(&without));
     drop(alone);
 }
 

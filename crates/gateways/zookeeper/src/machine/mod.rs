@@ -27,7 +27,7 @@ pub(crate) use measures::{
 };
 pub use record::Record;
 pub(crate) use reports::reports;
-pub use words::is_word;
+pub use words::{FOUR_LETTER_WORDS, is_word};
 
 #[cfg(test)]
 pub(crate) use sasl::read_fields;

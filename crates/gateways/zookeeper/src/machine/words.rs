@@ -15,7 +15,8 @@ pub(crate) const VERSION: &str =
     concat!("3.9.5-troth-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-23 00:00 UTC");
 
 /// The words that are answered where the settings allow it.
-const ANSWERED: &[&str] = &["conf", "cons", "crst", "envi", "isro", "mntr", "ruok", "srst", "srvr", "stat"];
+pub const FOUR_LETTER_WORDS: &[&str] =
+    &["conf", "cons", "crst", "envi", "isro", "mntr", "ruok", "srst", "srvr", "stat"];
 /// Those that say nothing of the group, and are answered as ever where it does not answer.
 const ITS_OWN: &[&str] = &["envi", "ruok"];
 /// What the others say then, in ZooKeeper's words.
@@ -31,7 +32,7 @@ pub fn is_word(bytes: [u8; 4]) -> bool {
 }
 
 fn name(bytes: [u8; 4]) -> Option<&'static str> {
-    ANSWERED.iter().chain(OTHERS).find(|word| word.as_bytes() == bytes).copied()
+    FOUR_LETTER_WORDS.iter().chain(OTHERS).find(|word| word.as_bytes() == bytes).copied()
 }
 
 impl Machine {
@@ -45,7 +46,7 @@ impl Machine {
         };
         rule!("ZKG-W1");
         let allowed = self.settings.words.contains("*") || self.settings.words.contains(word);
-        let answer = match allowed && ANSWERED.contains(&word) {
+        let answer = match allowed && FOUR_LETTER_WORDS.contains(&word) {
             true if ITS_OWN.contains(&word) || !self.is_cut_off(now) => self.say(word),
             true if word == "isro" => "null".to_owned(),
             true => format!("{NOT_SERVING}\n"),

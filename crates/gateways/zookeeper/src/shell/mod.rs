@@ -84,6 +84,27 @@ impl Gateway {
         Self::over(settings, client, events).await
     }
 
+    /// Looks whether these settings can be served with on this machine: addresses, certificates and logs. Nobody is listened to
+    /// afterwards, so that clients go elsewhere until the gateway starts.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn check(settings: &Settings) -> Result<(), StartError> {
+        let secure = settings.secure.iter().flat_map(|(addresses, _)| addresses);
+        let mut taken = Vec::new();
+        for address in settings.listen.iter().chain(secure).chain(&settings.admin) {
+            taken.push(listen::bind(*address).await?);
+        }
+        if let Some((_, files)) = &settings.secure {
+            Tls::load(files.clone(), Arc::new(Counts::default())).map_err(StartError::Tls)?;
+        }
+        let logs = settings.audit.iter().chain(settings.slow.iter().map(|(_, log)| log));
+        for log in logs.filter(|log| log.place != Place::Stdout) {
+            start_log(log)?.end().await;
+        }
+        Ok(())
+    }
+
     /// The same with anything that answers like a group, and tells its events before the answers that reveal them.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::counts::Counts;
 use crate::TlsFiles;
 use core::time::Duration;
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -32,6 +32,8 @@ pub(crate) struct Tls {
     files: TlsFiles,
     config: Arc<ServerConfig>,
     marks: Vec<Mark>,
+    /// What could not be used, as it was said last.
+    refused: Option<Vec<Mark>>,
     looked: Instant,
     counts: Arc<Counts>,
 }
@@ -51,7 +53,7 @@ fn contents(path: &Path) -> io::Result<Vec<u8>> {
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&contents(path)?).collect();
     let all = all.map_err(|error| invalid(path, error))?;
-    if all.is_empty() { Err(invalid(path, "no certificate")) } else { Ok(all) }
+    if all.is_empty() { Err(invalid(path, "no certificate in PEM form")) } else { Ok(all) }
 }
 
 fn configure(files: &TlsFiles) -> io::Result<ServerConfig> {
@@ -72,9 +74,18 @@ fn configure(files: &TlsFiles) -> io::Result<ServerConfig> {
         }
     };
     let key = PrivateKeyDer::from_pem_slice(&contents(&files.key)?);
-    let key = key.map_err(|error| invalid(&files.key, error))?;
+    let key = key.map_err(|error| match error {
+        pem::Error::NoItemsFound => invalid(&files.key, "no private key in PEM form"),
+        error => invalid(&files.key, error),
+    })?;
     let chain = certificates(&files.certificates)?;
-    builder.with_single_cert(chain, key).map_err(|error| invalid(&files.certificates, error))
+    builder.with_single_cert(chain, key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => invalid(
+            &files.certificates,
+            format_args!("not the certificate of the key in {}", files.key.display()),
+        ),
+        error => invalid(&files.certificates, error),
+    })
 }
 
 fn marks(files: &TlsFiles) -> Vec<Mark> {
@@ -91,7 +102,7 @@ impl Tls {
     pub(crate) fn load(files: TlsFiles, counts: Arc<Counts>) -> io::Result<Self> {
         let marks = marks(&files);
         let config = Arc::new(configure(&files)?);
-        Ok(Self { files, config, marks, looked: Instant::now(), counts })
+        Ok(Self { files, config, marks, refused: None, looked: Instant::now(), counts })
     }
 
     /// What a new connection is served with. Files that have changed and cannot be read leave it as it was: they may be half
@@ -122,7 +133,16 @@ impl Tls {
                 self.marks = marks;
                 self.counts.reloads.add(1);
             }
-            Err(_) => self.counts.reloads_failed.add(1),
+            Err(why) => {
+                self.counts.reloads_failed.add(1);
+                // A file that stays so is looked at with each connection.
+                if self.refused.as_ref() != Some(&marks) {
+                    tracing::warn!(
+                        "the new certificates cannot be used, the gateway goes on with those before: {why}"
+                    );
+                    self.refused = Some(marks);
+                }
+            }
         }
     }
 }

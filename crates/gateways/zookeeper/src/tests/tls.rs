@@ -4,7 +4,7 @@ use super::marks::covers;
 use super::shell::{Raw, gateway};
 use super::support::{open_settings, request};
 use crate::shell::{Counts, Tls};
-use crate::{Settings, TlsClients, TlsFiles};
+use crate::{Gateway, Log, Place, Settings, StartError, TlsClients, TlsFiles};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -181,6 +181,50 @@ async fn silent_connections_do_not_shut_the_port() {
     let _silent = silent(address, 3).await;
     let more = TcpStream::connect(address).await.expect("somebody listens");
     assert!(Raw(more).rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_with_is_found_before_the_group_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = Authority::new().write(directory.path(), Some(true));
+    let good = Settings { audit: Some(log(directory.path())), ..secure(files.clone()) };
+    Gateway::check(&good).await.expect("all of it is there");
+    assert!(directory.path().join("audit.log").exists());
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it has one");
+    for settings in [
+        Settings { listen: vec![address], ..good.clone() },
+        Settings { admin: Some(address), ..good.clone() },
+        Settings { secure: Some((vec![address], files.clone())), ..good.clone() },
+    ] {
+        let why = Gateway::check(&settings).await;
+        assert!(matches!(why, Err(StartError::Listen { address: of, .. }) if of == address), "{why:?}");
+    }
+    let nowhere = Settings { audit: Some(log(&directory.path().join("nowhere"))), ..good.clone() };
+    assert!(matches!(Gateway::check(&nowhere).await, Err(StartError::Log { .. })));
+
+    // The key's name says what to look at, whatever is wrong with it.
+    let said = async |files: TlsFiles| match Gateway::check(&secure(files)).await {
+        Err(StartError::Tls(why)) => why.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let no_key = TlsFiles { key: files.certificates.clone(), ..files.clone() };
+    assert!(said(no_key).await.ends_with("chain.pem: no private key in PEM form"));
+    let no_certificate = TlsFiles { certificates: files.key.clone(), ..files.clone() };
+    assert!(said(no_certificate).await.ends_with("key.pem: no certificate in PEM form"));
+    let other = KeyPair::generate().expect("a key").serialize_pem();
+    std::fs::write(directory.path().join("other.pem"), other).expect("it is written");
+    let of_another = TlsFiles { key: directory.path().join("other.pem"), ..files.clone() };
+    let said = said(of_another).await;
+    assert!(
+        said.contains("chain.pem: not the certificate of the key in") && said.ends_with("other.pem"),
+        "{said}"
+    );
+}
+
+fn log(directory: &Path) -> Log {
+    Log { place: Place::File(directory.join("audit.log")), file_bytes: 1 << 20, files: 2 }
 }
 
 #[test]

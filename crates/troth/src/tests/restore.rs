@@ -1,0 +1,18 @@
+//! What `troth restore` says is not as it was.
+
+use crate::restore::differences;
+use crate::tests::cluster;
+use troth_node::config::{Cluster, Durability, Protocol, TrustedHome};
+
+#[test]
+fn what_the_new_group_has_otherwise_is_said() {
+    let before = cluster("differences", Protocol::MinBft);
+    assert!(differences(&before, &before.clone()).is_empty());
+    let apart = Cluster { trusted_home: TrustedHome::Process, ..before.clone() };
+    assert_eq!(differences(&apart, &before), ["--trusted-home in-process (before: process)"]);
+    let memory = Cluster { durability: Durability::Memory, ..before.clone() };
+    assert_eq!(differences(&memory, &before), ["--durability always (before: memory)"]);
+    let pbft = cluster("differences", Protocol::Pbft);
+    let said = differences(&pbft, &before);
+    assert!(said.contains(&"protocol minbft (before: pbft)".to_owned()), "{said:?}");
+}
