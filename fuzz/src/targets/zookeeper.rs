@@ -6,11 +6,12 @@ use crate::wire::{Decoder, hidden, of, one_of, seed};
 use crate::{Bound, Target};
 use bytes::Bytes;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Seq, Time, Wire};
+use troth_types::{ClientId, Digest, GroupId, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Output;
 use troth_zookeeper::{
-    Answer, Asked, Attachment, Notice, Operation, Replied, Said, Tally, ZooKeeper, fuzzing, opcode, sealed,
+    Answer, Asked, Attachment, Carrier, Notice, Operation, Replied, Said, Tally, ZooKeeper, fuzzing, key_of,
+    opcode, prove,
 };
 
 pub(super) const WIRE: Target = Target {
@@ -48,6 +49,7 @@ pub(super) const TARGET: Target = Target {
 
 const AT: Attachment = Attachment { session: 7, number: 1 };
 const PASSWORD: [u8; 16] = [5; 16];
+const CARRIER: Carrier = Carrier { group: GroupId([0; 16]), gateway: ClientId(1) };
 
 /// Requests that there are, each with a record.
 fn requests() -> Vec<(i32, Bytes)> {
@@ -154,8 +156,11 @@ fn wire_seeds() -> Vec<Vec<u8>> {
         .map(|(code, body)| seed(GROUP, &said(Operation::Request { at: AT, code, body })))
         .collect();
     seeds.extend([
-        seed(GROUP, &said(Operation::Open { timeout: 9, password: sealed(&PASSWORD), who: who.clone() })),
-        seed(GROUP, &said(Operation::Attach { session: 7, password: PASSWORD, timeout: 9, who })),
+        seed(GROUP, &said(Operation::Open { timeout: 9, key: key_of(&PASSWORD), who: who.clone() })),
+        seed(
+            GROUP,
+            &said(Operation::Attach { session: 7, proof: prove(&PASSWORD, CARRIER, 7), timeout: 9, who }),
+        ),
         seed(GROUP, &said(Operation::Identify { at: AT, id: Id::new("sasl", "me") })),
         seed(GROUP, &said(Operation::Touch(vec![AT]))),
         seed(
@@ -227,8 +232,7 @@ fn run(input: &[u8]) {
         other.due(at, now);
         let operation = match what % 4 {
             0 => Bytes::copy_from_slice(steps.chunk()),
-            1 => said(Operation::Open { timeout: 4_000, password: sealed(&PASSWORD), who: Vec::new() })
-                .to_wire(),
+            1 => said(Operation::Open { timeout: 4_000, key: key_of(&PASSWORD), who: Vec::new() }).to_wire(),
             _ => {
                 let at = steps.one_of(&one.open).copied().unwrap_or(AT);
                 let codes = requests();

@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes};
 use std::collections::BTreeSet;
 use troth_client::ClientError;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Seq, Time};
+use troth_types::{ClientId, Digest, GroupId, Seq, Time};
 use troth_zookeeper::jute::Output as Record;
 use troth_zookeeper::{ZooKeeper, opcode};
 use troth_zookeeper_gateway::{
@@ -59,8 +59,9 @@ impl World {
             slow: Some((core::time::Duration::ZERO, Log::at(Place::Stdout))),
             ..Settings::default()
         };
+        let carrier = troth_zookeeper::Carrier { group: GroupId::default(), gateway: GATEWAY };
         Self {
-            machine: Machine::new(settings),
+            machine: Machine::new(settings, carrier),
             service: ZooKeeper::default(),
             map: MerkleMap::with_order(b""),
             now: 1_700_000_000_000_000,

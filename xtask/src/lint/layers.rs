@@ -63,7 +63,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         place: "crates/services/",
-        ours: &["troth-types", "troth-exec"],
+        // A session is somebody's whose signature says so.
+        ours: &["troth-types", "troth-auth", "troth-exec"],
         others: &["bytes", "sha1", "thiserror"],
     },
     // The front may sit on the runtime's libraries, which must be optional: the machine below it is pure.

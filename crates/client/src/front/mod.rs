@@ -12,7 +12,7 @@ use crate::{ClientError, Course, Standing, SubmitError};
 use bytes::Bytes;
 use engine::{Command, Engine};
 use tokio::sync::{mpsc, oneshot};
-use troth_types::{Event, ReplicaId, Seq, View};
+use troth_types::{ClientId, Event, GroupId, ReplicaId, Seq, View};
 
 /// Commands on their way to the task; callers beyond wait.
 const COMMANDS: usize = 4096;
@@ -44,6 +44,8 @@ pub struct Status {
 /// of a call does not take its operations back.
 #[derive(Clone, Debug)]
 pub struct Client {
+    id: ClientId,
+    group: GroupId,
     commands: mpsc::Sender<Command>,
 }
 
@@ -69,7 +71,19 @@ impl Client {
         tokio::spawn(Engine::new(&config, receiver, ready)?.run());
         let unreachable = config.group.all().collect();
         is_ready.await.unwrap_or(Err(ConnectError::Unavailable { unreachable }))?;
-        Ok(Self { commands })
+        Ok(Self { id: config.client, group: config.group.id(), commands })
+    }
+
+    /// Its number in the group.
+    #[must_use]
+    pub fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> GroupId {
+        self.group
     }
 
     /// Has one operation ordered and executed.

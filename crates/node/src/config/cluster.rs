@@ -295,6 +295,7 @@ impl Cluster {
             source.error(span, why.to_string(), mend)
         })?;
         if service == Service::ZooKeeper {
+            zookeeper.group = id;
             zookeeper.config = zookeeper::text(id, protocol.name(), &replicas);
         }
         let cluster = Self {

@@ -142,12 +142,12 @@ fn user(checks: &Checks<'_>, value: &Spanned<String>) -> Result<String, ConfigEr
 }
 
 /// What operations and state of the service look like, and mean: groups of builds in which that differs are none.
-const FORM: u64 = 7;
+const FORM: u64 = 8;
 
 /// What of it names the group: all that its replicas must have alike.
 pub(super) fn name(settings: &ZooKeeper, hasher: &mut Hasher) {
-    // Taken apart, so that what is added is not forgotten here. The text follows from the rest of the group.
-    let ZooKeeper { superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
+    // Taken apart, so that what is added is not forgotten here. The group's name and the text follow from the rest of it.
+    let ZooKeeper { group: _, superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
     hasher.bytes(b"zookeeper").number(FORM).bytes(superuser.as_deref().unwrap_or_default().as_bytes());
     hasher.number(timeouts.0.into()).number(timeouts.1.into()).number((*grace).into());
     hasher.number(*sessions).number(u64::from(*enforces_quotas));
@@ -171,7 +171,7 @@ pub(super) fn text(group: GroupId, protocol: &str, replicas: &[ReplicaEntry]) ->
 /// The lines of the configuration that say what is not as usual.
 pub(super) fn lines(settings: &ZooKeeper) -> String {
     let (usual, mut lines) = (ZooKeeper::default(), String::new());
-    let ZooKeeper { superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
+    let ZooKeeper { group: _, superuser, config: _, timeouts, grace, sessions, enforces_quotas } = settings;
     if let Some(superuser) = superuser {
         writeln!(lines, "superuser = \"{superuser}\"").expect("a string takes all");
     }

@@ -40,6 +40,12 @@ fn with_table(layout: &Layout, table: &str) -> Result<Cluster, ConfigError> {
     loaded
 }
 
+/// What was set, without what follows from the rest of the group.
+fn set(cluster: &Cluster) -> ZooKeeper {
+    let usual = ZooKeeper::default();
+    ZooKeeper { group: usual.group, config: usual.config, ..cluster.zookeeper.clone() }
+}
+
 #[test]
 fn what_was_asked_for_is_what_the_replicas_serve() {
     let scratch = Scratch::new("zookeeper");
@@ -48,7 +54,8 @@ fn what_was_asked_for_is_what_the_replicas_serve() {
     let cluster = Cluster::load(&layout.cluster()).expect("just made");
     assert_eq!(cluster.service, Service::ZooKeeper);
     let config = String::from_utf8(cluster.zookeeper.config.to_vec()).expect("text");
-    assert_eq!(ZooKeeper { config: Default::default(), ..cluster.zookeeper.clone() }, settings());
+    assert_eq!(set(&cluster), settings());
+    assert_eq!(cluster.zookeeper.group, cluster.group.id());
     // All replicas are named, and no address is, to which a client would connect.
     for number in 0..3 {
         let key = crate::config::hex::encode(&cluster.replicas[number].host_key.0);
@@ -150,7 +157,7 @@ fn a_restored_group_has_the_settings_of_the_old_one() {
     let content = Snapshot::of(Seq(1), Time(5), MerkleMap::new().tree_now());
     make_restored(&layout, &of(ZooKeeper::default()), &content, &before).expect("a fresh directory");
     let after = Cluster::load(&layout.cluster()).expect("just made");
-    let of = |cluster: &Cluster| ZooKeeper { config: Default::default(), ..cluster.zookeeper.clone() };
-    assert_eq!(of(&after), of(&before));
+    assert_eq!(set(&after), set(&before));
+    assert_ne!(after.zookeeper.group, before.zookeeper.group, "proofs of sessions hold in one of them alone");
     assert_eq!(after.limits, before.limits);
 }

@@ -21,6 +21,7 @@ mod message;
 mod node;
 pub mod opcode;
 mod path;
+mod proof;
 mod quota;
 mod reads;
 mod request;
@@ -33,10 +34,11 @@ mod watches;
 pub use changes::{Change, changes, may_change, path_of, without_secret};
 pub use code::Code;
 pub use message::{
-    Answer, Asked, Attachment, MAX_BODY, MAX_READS, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Password,
-    Replied, Said, Tally, sealed,
+    Answer, Asked, Attachment, MAX_BODY, MAX_READS, MAX_SHOWN, MAX_TOUCHED, Notice, Operation, Replied, Said,
+    Tally,
 };
 pub use path::{MAX_PATH, MAX_STEPS};
+pub use proof::{Carrier, Password, is_proved, key_of, prove};
 pub use request::{looks_at_one, may_be_long, only_reads};
 pub use service::ZooKeeper;
 pub use sessions::{MAX_GOES, MAX_WHO, MAX_WHO_BYTES};

@@ -3,7 +3,8 @@
 use crate::acl::{Id, MAX_ID};
 use crate::path::MAX_PATH;
 use bytes::Bytes;
-use troth_types::{Digest, Hasher, Malformed, Reader, Time, Wire, put_bytes, put_list};
+use troth_auth::PublicKey;
+use troth_types::{Malformed, Reader, Signature, Time, Wire, put_bytes, put_list};
 
 /// The longest body of a request or a reply, in bytes: ZooKeeper's own packet limit is half of it.
 pub const MAX_BODY: usize = 2 << 20;
@@ -37,17 +38,6 @@ impl Wire for Attachment {
     }
 }
 
-/// A session's password, as the client has it.
-pub type Password = [u8; 16];
-
-/// What the service keeps of a password.
-#[must_use]
-pub fn sealed(password: &Password) -> Digest {
-    let mut hasher = Hasher::new("troth/zookeeper/password/v1");
-    hasher.fixed(password);
-    hasher.finish()
-}
-
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -73,8 +63,8 @@ pub enum Operation {
     Open {
         /// Milliseconds without a sign of life after which it ends, as the client would like it.
         timeout: u32,
-        /// Its password, [`sealed`]: the password itself is shown when somebody attaches to it.
-        password: Digest,
+        /// The key that checks proofs of its password ([`key_of`](crate::key_of)).
+        key: PublicKey,
         /// Who the client is, as far as the gateway sees it (`ip`, `x509`, `sasl`).
         who: Vec<Id>,
     },
@@ -82,8 +72,8 @@ pub enum Operation {
     Attach {
         /// The session.
         session: i64,
-        /// Its password.
-        password: Password,
+        /// That the client knows its password ([`prove`](crate::prove)).
+        proof: Signature,
         /// As for [`Operation::Open`].
         timeout: u32,
         /// As for [`Operation::Open`]; what the session proved before is forgotten.
@@ -282,16 +272,16 @@ const READS: u8 = 5;
 impl Wire for Operation {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Open { timeout, password, who } => {
+            Self::Open { timeout, key, who } => {
                 out.push(0);
                 timeout.encode(out);
-                password.encode(out);
+                out.extend_from_slice(&key.0);
                 put_list(out, who);
             }
-            Self::Attach { session, password, timeout, who } => {
+            Self::Attach { session, proof, timeout, who } => {
                 out.push(1);
                 session.cast_unsigned().encode(out);
-                out.extend_from_slice(password);
+                proof.encode(out);
                 timeout.encode(out);
                 put_list(out, who);
             }
@@ -322,12 +312,12 @@ impl Wire for Operation {
         Ok(match u8::decode(reader)? {
             0 => Self::Open {
                 timeout: Wire::decode(reader)?,
-                password: Wire::decode(reader)?,
+                key: PublicKey(reader.array()?),
                 who: reader.list("attested identities", MAX_ATTESTED)?,
             },
             1 => Self::Attach {
                 session: u64::decode(reader)?.cast_signed(),
-                password: reader.array()?,
+                proof: Wire::decode(reader)?,
                 timeout: Wire::decode(reader)?,
                 who: reader.list("attested identities", MAX_ATTESTED)?,
             },

@@ -140,6 +140,25 @@ impl Node {
     }
 }
 
+/// The transactions that changed a node last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastChanged {
+    /// Its data.
+    pub(crate) data: i64,
+    /// Its children.
+    pub(crate) children: i64,
+}
+
+impl LastChanged {
+    /// Of a node's entry, of which the rest, which may be long, is not read.
+    pub(crate) fn of(entry: &Bytes) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(entry);
+        let mut long = || u64::decode(&mut reader).map(u64::cast_signed);
+        let [_created, data, _, _, _owner, children] = [long()?, long()?, long()?, long()?, long()?, long()?];
+        Ok(Self { data, children })
+    }
+}
+
 impl Wire for Node {
     fn encode(&self, out: &mut Vec<u8>) {
         for number in [

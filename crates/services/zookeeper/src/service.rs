@@ -6,8 +6,8 @@ use crate::counters::Counters;
 use crate::events::{Events, MAX_MISSED};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Notice, Operation, Said};
-use crate::request::{self, Look as Reading, Request, Write};
-use crate::sessions::{self, Lives, Opening, Session};
+use crate::request::{self, Look as Reading, Request, Rewatch, Write};
+use crate::sessions::{self, Claim, Lives, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
@@ -15,7 +15,7 @@ use crate::{Code, acl, opcode, path, reads};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use troth_exec::{OpContext, State};
-use troth_types::{Time, Wire};
+use troth_types::{GroupId, Time, Wire};
 
 mod due;
 mod frame;
@@ -27,6 +27,8 @@ pub use frame::{MAX_COUNTED, MAX_GIVEN_UP};
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZooKeeper {
+    /// The group, which proofs of sessions name.
+    pub group: GroupId,
     /// The digest identity (`super:` and more) that may do everything; nobody where there is none.
     pub superuser: Option<String>,
     /// What `/zookeeper/config` says in the beginning.
@@ -47,6 +49,7 @@ pub struct ZooKeeper {
 impl Default for ZooKeeper {
     fn default() -> Self {
         Self {
+            group: GroupId::default(),
             superuser: None,
             config: Bytes::new(),
             timeouts: (4_000, 40_000),
@@ -199,18 +202,19 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             lives: work.lives(),
         };
         let answer = match operation {
-            Operation::Open { timeout, password, who } => {
+            Operation::Open { timeout, key, who } => {
                 let (opening, unique) = (opening(self, timeout, who), self.cx.unique());
                 let most = self.service.sessions;
                 let opened =
-                    sessions::open(&mut self.changes, &mut self.counters, opening, &unique, password, most);
+                    sessions::open(&mut self.changes, &mut self.counters, opening, &unique, key, most);
                 self.attached(opened)
             }
-            Operation::Attach { session, password, timeout, who } => {
+            Operation::Attach { session, proof, timeout, who } => {
                 let opening = opening(self, timeout, who);
+                let claim = Claim { group: self.service.group, session, proof };
                 let most = self.service.sessions;
                 let (changes, counters) = (&mut self.changes, &mut self.counters);
-                let attached = sessions::attach(changes, counters, opening, session, &password, most);
+                let attached = sessions::attach(changes, counters, opening, &claim, most);
                 let attached = attached.map(|(session, (gateway, before))| {
                     self.cx.emit(gateway, Notice::Over(before).to_wire());
                     session
@@ -332,23 +336,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Request::Auth { scheme, credentials } => self.authenticate(session, &scheme, &credentials),
             Request::Rewatch(wanted) => {
-                let mut session = session;
-                // Where one of them is too many, none counts.
-                let mut counters = self.counters;
-                let told = watches::again(&mut self.changes, &mut counters, &mut session, &wanted)?;
-                self.counters = counters;
-                session.keep(&mut self.changes);
-                let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
-                let mut events = Events::default();
-                if told.len() > MAX_MISSED - self.spent.missed {
-                    watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
-                } else {
-                    self.spent.missed += told.len();
-                    for (kind, path) in told {
-                        events.tell(gateway, at, Notice::Fired { at, kind: kind as i32, path, zxid });
-                    }
-                }
-                self.emit(events);
+                self.watch_again(session, &wanted);
                 Ok(Bytes::new())
             }
             Request::AddWatch { path, recursive } => {
@@ -393,6 +381,29 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         watches::add(&mut self.changes, &mut self.counters, &mut session, path, bits)?;
         session.keep(&mut self.changes);
         Ok(())
+    }
+
+    /// A client that connected anew says what it watches. Where it cannot watch all of that, or be told all that it missed, its
+    /// attachment is over: clients of ZooKeeper pass over an error here, and would believe that they watch.
+    fn watch_again(&mut self, session: Session, wanted: &Rewatch) {
+        let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
+        let (mut events, mut counters, mut watching) = (Events::default(), self.counters, session.clone());
+        match watches::again(&mut self.changes, &mut counters, &mut watching, wanted) {
+            Ok(told) if told.len() <= MAX_MISSED - self.spent.missed => {
+                self.counters = counters;
+                watching.keep(&mut self.changes);
+                self.spent.missed += told.len();
+                for (kind, path) in told {
+                    events.tell(gateway, at, Notice::Fired { at, kind: kind as i32, path, zxid });
+                }
+            }
+            _ => {
+                // Where one of them is too many, none counts.
+                self.changes.forget();
+                watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
+            }
+        }
+        self.emit(events);
     }
 
     fn look(&mut self, session: Session, look: &Reading, watch: bool) -> Result<Bytes, Code> {

@@ -2,13 +2,15 @@
 
 use crate::acl::Id;
 use crate::counters::Counters;
-use crate::message::{Attachment, Password, sealed};
+use crate::message::Attachment;
+use crate::proof::{Carrier, is_proved};
 use crate::store::{Changes, Look, beginning};
 use crate::tree::{Transaction, find};
 use crate::{Code, keys, watches};
 use bytes::Bytes;
+use troth_auth::PublicKey;
 use troth_exec::StateView;
-use troth_types::{ClientId, Digest, Malformed, Reader, Wire};
+use troth_types::{ClientId, Digest, GroupId, Malformed, Reader, Signature, Wire};
 
 /// The most identities that a session proves.
 pub const MAX_WHO: usize = 64;
@@ -28,7 +30,8 @@ pub(crate) struct Session {
     pub(crate) id: i64,
     /// Milliseconds without a sign of life after which it ends.
     pub(crate) timeout: u32,
-    password: Digest,
+    /// What checks proofs of its password.
+    key: PublicKey,
     /// Through whom the client is there.
     pub(crate) gateway: ClientId,
     /// Which of its attachments counts.
@@ -137,7 +140,7 @@ pub(crate) fn open(
     counters: &mut Counters,
     opening: Opening,
     unique: &Digest,
-    password: Digest,
+    key: PublicKey,
     most: u64,
 ) -> Result<Session, Code> {
     if !fit(&opening.who) {
@@ -156,10 +159,17 @@ pub(crate) fn open(
         counters.ticked = lives.now;
     }
     let number = counters.attachments;
-    let mut session =
-        Session { id, timeout, password, gateway, number, ends: 0, watches: 0, watched: 0, who };
+    let mut session = Session { id, timeout, key, gateway, number, ends: 0, watches: 0, watched: 0, who };
     session.touch(changes, counters, lives);
     Ok(session)
+}
+
+/// What a session is to be attached with.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) group: GroupId,
+    pub(crate) session: i64,
+    pub(crate) proof: Signature,
 }
 
 /// Attaches a session to a new connection; and says how it was attached before.
@@ -167,13 +177,13 @@ pub(crate) fn attach(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
     opening: Opening,
-    id: i64,
-    password: &Password,
+    claim: &Claim,
     most: u64,
 ) -> Result<(Session, (ClientId, Attachment)), Code> {
+    let carrier = Carrier { group: claim.group, gateway: opening.gateway };
+    let own = |session: &Session| is_proved(session.key, carrier, session.id, &claim.proof);
     // Who guesses must not learn whether there is such a session.
-    let known = Session::find(changes, id).filter(|session| session.password == sealed(password));
-    let mut session = known.ok_or(Code::SessionExpired)?;
+    let mut session = Session::find(changes, claim.session).filter(own).ok_or(Code::SessionExpired)?;
     let before = (session.gateway, session.at());
     if !fit(&opening.who) {
         return Err(Code::AuthFailed);
@@ -280,9 +290,9 @@ pub(crate) struct Kept(Session);
 
 impl Wire for Kept {
     fn encode(&self, out: &mut Vec<u8>) {
-        let Session { timeout, password, gateway, number, ends, watches, watched, who, .. } = &self.0;
+        let Session { timeout, key, gateway, number, ends, watches, watched, who, .. } = &self.0;
         timeout.encode(out);
-        password.encode(out);
+        out.extend_from_slice(&key.0);
         gateway.encode(out);
         number.encode(out);
         ends.encode(out);
@@ -295,7 +305,7 @@ impl Wire for Kept {
         Ok(Self(Session {
             id: 0,
             timeout: Wire::decode(reader)?,
-            password: Wire::decode(reader)?,
+            key: PublicKey(reader.array()?),
             gateway: Wire::decode(reader)?,
             number: Wire::decode(reader)?,
             ends: Wire::decode(reader)?,

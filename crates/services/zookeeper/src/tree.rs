@@ -4,7 +4,7 @@ use crate::acl::{self, Acl, Id, perms};
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::jute::Output;
-use crate::node::{Data, Node, Stay};
+use crate::node::{Data, LastChanged, Node, Stay};
 use crate::request::{Create, Lasting, Write};
 use crate::store::{Changes, Look};
 use crate::watches::{self, Change, Kind};
@@ -12,7 +12,7 @@ use crate::{Code, goes, keys, path, quota};
 use bytes::Bytes;
 
 /// The most entries of lists of access control that the operations of one transaction look at, or the reads of one
-/// multi-read, or one `setWatches`; a node's list is read with each of them.
+/// multi-read; a node's list is read with each of them.
 pub const MAX_LOOKED: usize = 1 << 18;
 
 /// A transaction under way.
@@ -56,6 +56,12 @@ pub(crate) fn find(store: &mut impl Look, path: &str) -> Result<Node, Code> {
     store.entry(&keys::node(path)).ok_or(Code::NoNode)
 }
 
+/// When a node was changed last, if it is there.
+pub(crate) fn last_changed(store: &mut impl Look, path: &str) -> Option<LastChanged> {
+    let entry = store.look(&keys::node(path))?;
+    Some(LastChanged::of(&entry).expect("entries are written by this service"))
+}
+
 /// A node's data, if it has any.
 pub(crate) fn data_of(store: &mut impl Look, path: &str, node: &Node) -> Option<Bytes> {
     match &node.data {
@@ -80,9 +86,13 @@ fn length(data: Option<&Bytes>) -> usize {
     data.map_or(0, Bytes::len)
 }
 
-/// The version that follows, if this is the one that was expected.
+/// The version that follows, if this is the one that was expected. None is -1, which stands for any in a request.
 fn next_version(version: i32, expected: i32) -> Result<i32, Code> {
-    if expected != -1 && expected != version { Err(Code::BadVersion) } else { Ok(version.wrapping_add(1)) }
+    match version.wrapping_add(1) {
+        _ if expected != -1 && expected != version => Err(Code::BadVersion),
+        -1 => Ok(0),
+        next => Ok(next),
+    }
 }
 
 impl Transaction<'_, '_, '_> {

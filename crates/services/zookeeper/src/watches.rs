@@ -11,10 +11,10 @@ use crate::path::upwards;
 use crate::request::{Rewatch, Watches};
 use crate::sessions::Session;
 use crate::store::{Changes, Look};
-use crate::tree::{MAX_LOOKED, find};
+use crate::tree::last_changed;
 use crate::{Code, keys, path};
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most paths that a session watches.
 pub const MAX_WATCHES: u32 = 1 << 16;
@@ -183,13 +183,22 @@ pub(crate) fn drop_all(
 }
 
 /// A client that connected anew watches these; of what happened since it saw the last
-/// transaction it is told now, of each once: more than [`MAX_MISSED`] are too many.
+/// transaction it is told now, of each once: more than [`MAX_MISSED`] are too many. The nodes' lists, which others
+/// may have made long, are not looked at.
 pub(crate) fn again(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
     session: &mut Session,
     wanted: &Rewatch,
 ) -> Result<Vec<(Kind, String)>, Code> {
+    let all = [&wanted.data, &wanted.exists, &wanted.children, &wanted.persistent, &wanted.recursive];
+    all.into_iter().flatten().try_for_each(|path| path::check(path))?;
+    // No client watches more. What it says twice is looked at once.
+    let paths: BTreeSet<&str> = all.into_iter().flatten().map(String::as_str).collect();
+    if paths.len() > MAX_WATCHES as usize {
+        return Err(Code::QuotaExceeded);
+    }
+    let [data, exists, children, persistent, recursive] = all.map(|list| each_once(list));
     let (mut told, mut once) = (Vec::new(), BTreeSet::new());
     // One more than are told says that there are too many.
     let mut tell = |kind: Kind, path: &str| {
@@ -197,45 +206,43 @@ pub(crate) fn again(
             told.push((kind, path.to_owned()));
         }
     };
-    let all = [&wanted.data, &wanted.exists, &wanted.children, &wanted.persistent, &wanted.recursive];
-    all.into_iter().flatten().try_for_each(|path| path::check(path))?;
-    // No client watches more, and each path is looked at, those that it says twice too.
-    if all.into_iter().map(Vec::len).sum::<usize>() > MAX_WATCHES as usize {
-        return Err(Code::QuotaExceeded);
-    }
-    let mut looked = 0;
-    let mut find = |changes: &mut Changes<'_, '_>, path: &str| {
-        let found = find(changes, path);
-        looked += 1 + found.as_ref().map_or(0, |node| node.acl.len());
-        if looked > MAX_LOOKED { Err(Code::QuotaExceeded) } else { Ok(found) }
+    let mut known = BTreeMap::new();
+    let mut find = |changes: &mut Changes<'_, '_>, path| {
+        *known.entry(path).or_insert_with(|| last_changed(changes, path))
     };
-    for path in &wanted.data {
-        match find(changes, path)? {
-            Err(_) => tell(Kind::Deleted, path),
-            Ok(node) if node.modified_zxid > wanted.seen => tell(Kind::DataChanged, path),
-            Ok(_) => add(changes, counters, session, path, DATA)?,
+    for path in data {
+        match find(changes, path) {
+            None => tell(Kind::Deleted, path),
+            Some(last) if last.data > wanted.seen => tell(Kind::DataChanged, path),
+            Some(_) => add(changes, counters, session, path, DATA)?,
         }
     }
-    for path in &wanted.exists {
-        match find(changes, path)? {
-            Ok(_) => tell(Kind::Created, path),
-            Err(_) => add(changes, counters, session, path, DATA)?,
+    for path in exists {
+        match find(changes, path) {
+            Some(_) => tell(Kind::Created, path),
+            None => add(changes, counters, session, path, DATA)?,
         }
     }
-    for path in &wanted.children {
-        match find(changes, path)? {
-            Err(_) => tell(Kind::Deleted, path),
-            Ok(node) if node.children_zxid > wanted.seen => tell(Kind::ChildrenChanged, path),
-            Ok(_) => add(changes, counters, session, path, CHILDREN)?,
+    for path in children {
+        match find(changes, path) {
+            None => tell(Kind::Deleted, path),
+            Some(last) if last.children > wanted.seen => tell(Kind::ChildrenChanged, path),
+            Some(_) => add(changes, counters, session, path, CHILDREN)?,
         }
     }
-    for path in &wanted.persistent {
+    for path in persistent {
         add(changes, counters, session, path, PERSISTENT)?;
     }
-    for path in &wanted.recursive {
+    for path in recursive {
         add(changes, counters, session, path, RECURSIVE)?;
     }
     Ok(told)
+}
+
+/// These paths in their order, without repetitions.
+fn each_once(list: &[String]) -> impl Iterator<Item = &str> {
+    let mut seen = BTreeSet::new();
+    list.iter().map(String::as_str).filter(move |path| seen.insert(*path))
 }
 
 /// A session's attachment ends, and with it what it watched: its client connects anew, and says what it watches and saw. One

@@ -17,7 +17,9 @@ use troth_types::{ClientId, Digest, FrameDraft, GroupId, Seq, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::events::MAX_MISSED;
 use troth_zookeeper::jute::{Input, Output};
-use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, Said, ZooKeeper, opcode, sealed};
+use troth_zookeeper::{
+    Answer, Attachment, Carrier, Code, Operation, Password, Said, ZooKeeper, key_of, opcode, prove,
+};
 
 /// The service and its model, one operation after the other.
 struct Beside {
@@ -113,18 +115,24 @@ impl Crowd {
         let gateway = rng.range(1, 4);
         let talk = &mut self.talks[gateway as usize - 1];
         if gateway == 4 && rng.one_in(3) {
-            return (4, nuisance(rng, &self.town, talk));
+            return (4, nuisance(rng, ClientId(4), &self.town, talk));
         }
         let timeout = rng.pick(&[0, 1_000, 3_000, 10_000, 60_000]);
         if self.sessions.is_empty() || rng.one_in(25) {
             self.opened = self.opened.wrapping_add(1);
-            let password = [self.opened; 16];
+            let key = key_of(&[self.opened; 16]);
             let who = talk.who(rng);
-            return (gateway, Operation::Open { timeout, password: sealed(&password), who }.to_wire());
+            return (gateway, Operation::Open { timeout, key, who }.to_wire());
         }
         let (owner, at, password) = rng.pick(&self.sessions);
         let operation = match rng.below(40) {
-            0 => Operation::Attach { session: at.session, password, timeout, who: talk.who(rng) },
+            0 => {
+                // Mostly for where it is sent to.
+                let carrier = Carrier { group: coordination().group, gateway: ClientId(gateway) };
+                let proof = prove(&password, carrier, at.session);
+                let operation = Operation::Attach { session: at.session, proof, timeout, who: talk.who(rng) };
+                return (if rng.one_in(4) { owner } else { gateway }, operation.to_wire());
+            }
             1 => Operation::Touch(vec![at, Attachment { number: 0, ..at }]),
             2 => Operation::Identify { at, id: Id::new(rng.pick(&["sasl", "world"]), "me") },
             _ => {
@@ -150,10 +158,8 @@ impl Crowd {
             }
         }
         let Answer::Attached { at, .. } = answer else { return };
-        let password = match Operation::from_wire(operation) {
-            Ok(Operation::Attach { password, .. }) => password,
-            _ => [self.opened; 16],
-        };
+        let before = self.sessions.iter().find(|(_, known, _)| known.session == at.session);
+        let password = before.map_or([self.opened; 16], |(_, _, password)| *password);
         self.sessions.retain(|(_, known, _)| known.session != at.session);
         if self.sessions.len() > 9 {
             self.sessions.remove(0);
@@ -245,7 +251,7 @@ fn times(count: usize, code: i32, step: impl Fn(&mut Output)) -> Bytes {
 #[test]
 fn what_one_operation_may_cost_the_model_knows_too() {
     let mut beside = Beside::new(coordination());
-    let open = Operation::Open { timeout: 30_000, password: sealed(&[7; 16]), who: Vec::new() }.to_wire();
+    let open = Operation::Open { timeout: 30_000, key: key_of(&[7; 16]), who: Vec::new() }.to_wire();
     let attached = |beside: &mut Beside, gateway| match beside.execute(ClientId(gateway), &open) {
         Answer::Attached { at, .. } => at,
         other => panic!("it opens: {other:?}"),
@@ -383,10 +389,7 @@ fn batch(seq: u64, operations: &[Operation]) -> Ordered {
 fn fast_reads_trip_on_what_was_never_so_and_on_what_is_no_longer_or_not_yet() {
     let mut replies = ReplyIntegrity::of(64, ServiceKind::ZooKeeper);
     let model = &mut replies.model;
-    model.apply(
-        &batch(1, &[Operation::Open { timeout: 3_000, password: sealed(&[1; 16]), who: Vec::new() }]),
-        0,
-    );
+    model.apply(&batch(1, &[Operation::Open { timeout: 3_000, key: key_of(&[1; 16]), who: Vec::new() }]), 0);
     let Ok(Answer::Attached { at, .. }) = Answer::from_wire(&model.done[&(ClientId(1), 10)].results[0])
     else {
         panic!("it opens")

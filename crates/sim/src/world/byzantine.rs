@@ -112,7 +112,7 @@ impl ByzantineClient {
 
     fn operation(&mut self) -> Bytes {
         if let Some((town, talk)) = &mut self.among {
-            let nuisance = nuisance(&mut self.rng, &town.borrow(), talk);
+            let nuisance = nuisance(&mut self.rng, self.id, &town.borrow(), talk);
             // Its clock says what it wants.
             return Said::wire(Time(self.rng.pick(&[0, 1, u64::MAX])), &nuisance);
         }

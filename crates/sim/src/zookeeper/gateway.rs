@@ -2,17 +2,20 @@
 
 use super::talk::{Talk, is_over};
 use crate::checks::{Checks, FastRead};
+use crate::service::coordination;
 use crate::world::{Called, WALL_START, Workload};
 use crate::{Options, Rng};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use troth_types::{ClientId, Digest, Event, Time, Wire};
+use troth_auth::PublicKey;
+use troth_types::{ClientId, Event, Signature, Time, Wire};
 use troth_zookeeper::acl::Id;
 use troth_zookeeper::jute::Input;
 use troth_zookeeper::{
-    Answer, Asked, Attachment, Notice, Operation, Password, Said, looks_at_one, opcode, sealed,
+    Answer, Asked, Attachment, Carrier, Notice, Operation, Password, Said, key_of, looks_at_one, opcode,
+    prove,
 };
 
 /// The sessions of a gateway that its clients use.
@@ -24,6 +27,7 @@ const KNOWN: usize = 24;
 #[derive(Debug, Default)]
 pub struct Town {
     known: Vec<(Attachment, Password)>,
+    shown: Vec<(i64, Signature)>,
 }
 
 impl Town {
@@ -33,6 +37,19 @@ impl Town {
             self.known.remove(0);
         }
         self.known.push((at, password));
+    }
+
+    /// A proof that a session is to be attached somewhere, which all replicas saw.
+    fn show(&mut self, session: i64, proof: Signature) {
+        if self.shown.len() == KNOWN {
+            self.shown.remove(0);
+        }
+        self.shown.push((session, proof));
+    }
+
+    /// Somebody's proof, for whoever colludes with a replica.
+    pub fn shown(&self, rng: &mut Rng) -> Option<(i64, Signature)> {
+        (!self.shown.is_empty()).then(|| rng.pick(&self.shown))
     }
 
     fn forget(&mut self, session: i64) {
@@ -61,7 +78,9 @@ pub struct Gateway {
     town: Rc<RefCell<Town>>,
     held: Vec<Held>,
     /// The passwords of sessions that it asked for.
-    passwords: BTreeMap<Digest, Password>,
+    passwords: BTreeMap<PublicKey, Password>,
+    /// Of those to which it attaches.
+    attaching: BTreeMap<i64, Password>,
     asked: u64,
     id: ClientId,
     /// Its clock is ahead by so much, as those of replicas are.
@@ -77,7 +96,16 @@ impl Gateway {
             0 => 0,
             skew => Rng::stream(options.seed, "gateway's clock", id.0).below(skew),
         };
-        Self { talk, town, held: Vec::new(), passwords: BTreeMap::new(), asked: 0, id, skew }
+        Self {
+            talk,
+            town,
+            held: Vec::new(),
+            passwords: BTreeMap::new(),
+            attaching: BTreeMap::new(),
+            asked: 0,
+            id,
+            skew,
+        }
     }
 
     fn said(&self, now: u64, operation: Operation) -> Bytes {
@@ -93,8 +121,9 @@ impl Gateway {
         let mut password = [0; 16];
         password[..8].copy_from_slice(&self.id.0.to_be_bytes());
         password[8..].copy_from_slice(&self.asked.to_be_bytes());
-        self.passwords.insert(sealed(&password), password);
-        Operation::Open { timeout: Self::timeout(rng), password: sealed(&password), who: self.talk.who(rng) }
+        let key = key_of(&password);
+        self.passwords.insert(key, password);
+        Operation::Open { timeout: Self::timeout(rng), key, who: self.talk.who(rng) }
     }
 
     /// A client whose gateway crashed, or who just went away from it, comes to this one.
@@ -104,7 +133,11 @@ impl Gateway {
             password[0] ^= 1;
         }
         let (timeout, who) = (Self::timeout(rng), self.talk.who(rng));
-        Some(Operation::Attach { session: at.session, password, timeout, who })
+        let carrier = Carrier { group: coordination().group, gateway: self.id };
+        let proof = prove(&password, carrier, at.session);
+        self.town.borrow_mut().show(at.session, proof);
+        self.attaching.insert(at.session, password);
+        Some(Operation::Attach { session: at.session, proof, timeout, who })
     }
 
     fn operation(&mut self, rng: &mut Rng) -> Operation {
@@ -169,19 +202,20 @@ impl Gateway {
 
     fn learn(&mut self, operation: &Operation, answer: Answer) {
         match (operation, answer) {
-            (Operation::Open { password, .. }, Answer::Attached { at, .. }) => {
-                let Some(password) = self.passwords.remove(password) else { return };
+            (Operation::Open { key, .. }, Answer::Attached { at, .. }) => {
+                let Some(password) = self.passwords.remove(key) else { return };
                 self.town.borrow_mut().learn(at, password);
                 self.held.push(Held { at, seen: 0, silent: false });
             }
-            (Operation::Attach { session, password, .. }, Answer::Attached { at, .. }) => {
+            (Operation::Attach { session, .. }, Answer::Attached { at, .. }) => {
+                let Some(password) = self.attaching.remove(session) else { return };
                 // It may have been its own.
                 self.held.retain(|held| held.at.session != *session);
-                self.town.borrow_mut().learn(at, *password);
+                self.town.borrow_mut().learn(at, password);
                 self.held.push(Held { at, seen: 0, silent: false });
             }
-            (Operation::Open { password, .. }, _) => {
-                self.passwords.remove(password);
+            (Operation::Open { key, .. }, _) => {
+                self.passwords.remove(key);
             }
             (Operation::Attach { session, .. }, Answer::Reply { .. }) => {
                 self.town.borrow_mut().forget(*session);
@@ -236,6 +270,7 @@ impl Workload for Gateway {
             // It crashes. It keeps nothing; its clients know their sessions and passwords.
             self.held.clear();
             self.passwords.clear();
+            self.attaching.clear();
         }
         let operations: Vec<Operation> = (0..count).map(|_| self.operation(rng)).collect();
         operations.into_iter().map(|operation| self.said(now, operation)).collect()

@@ -3,10 +3,11 @@
 use super::Town;
 use super::talk::Talk;
 use crate::Rng;
+use crate::service::coordination;
 use bytes::Bytes;
-use troth_types::{Time, Wire};
+use troth_types::{ClientId, Time, Wire};
 use troth_zookeeper::acl::Id;
-use troth_zookeeper::{Answer, Attachment, Code, Notice, Operation, Replied, sealed};
+use troth_zookeeper::{Answer, Attachment, Carrier, Code, Notice, Operation, Replied, key_of, prove};
 
 /// An answer that might be true: another version, another place of the order, an error where there is none, a session that
 /// is over or attached otherwise.
@@ -93,17 +94,19 @@ pub fn lie_of_an_event(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
 
 /// What a client asks that wants to harm: in sessions that are not its own, with passwords that it does not know, and more
 /// sessions than it may have.
-pub fn nuisance(rng: &mut Rng, town: &Town, talk: &mut Talk) -> Bytes {
+pub fn nuisance(rng: &mut Rng, me: ClientId, town: &Town, talk: &mut Talk) -> Bytes {
     let (at, password) =
         town.any(rng).unwrap_or((Attachment { session: rng.below(9) as i64, number: 1 }, [0; 16]));
     let operation = match rng.below(8) {
-        0 | 1 => {
-            Operation::Open { timeout: rng.next() as u32, password: sealed(&password), who: talk.who(rng) }
-        }
+        0 | 1 => Operation::Open { timeout: rng.next() as u32, key: key_of(&password), who: talk.who(rng) },
         2 => {
+            // With a password that it guesses, or with what a replica saw of somebody's.
             let mut password = password;
             password[rng.index(16)] ^= 1 << rng.below(8);
-            Operation::Attach { session: at.session, password, timeout: 1, who: talk.who(rng) }
+            let carrier = Carrier { group: coordination().group, gateway: me };
+            let guessed = (at.session, prove(&password, carrier, at.session));
+            let (session, proof) = town.shown(rng).filter(|_| rng.one_in(2)).unwrap_or(guessed);
+            Operation::Attach { session, proof, timeout: 1, who: talk.who(rng) }
         }
         3 => Operation::Touch(vec![at; rng.index(4)]),
         4 => Operation::Identify { at, id: Id::new("x509", "CN=1") },

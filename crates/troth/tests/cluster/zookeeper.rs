@@ -9,7 +9,9 @@ use tokio::sync::mpsc::Receiver;
 use troth_client::front::Client;
 use troth_types::{ClientId, Event, Time, Wire};
 use troth_zookeeper::jute::{Input, Output};
-use troth_zookeeper::{Answer, Attachment, Code, Kind, Notice, Operation, Password, Said, opcode, sealed};
+use troth_zookeeper::{
+    Answer, Attachment, Carrier, Code, Kind, Notice, Operation, Password, Said, key_of, opcode, prove,
+};
 
 const PASSWORD: Password = *b"the old password";
 /// Milliseconds; longer than any of these tests.
@@ -24,8 +26,15 @@ async fn ordered(client: &Client, operation: Operation) -> Answer {
     Answer::from_wire(&answer).expect("an answer")
 }
 
+/// To attach a session that has this password through this client.
+fn attaching(client: &Client, session: i64, password: Password) -> Operation {
+    let carrier = Carrier { group: client.group(), gateway: client.id() };
+    let proof = prove(&password, carrier, session);
+    Operation::Attach { session, proof, timeout: TIMEOUT, who: Vec::new() }
+}
+
 async fn open(client: &Client) -> Attachment {
-    let open = Operation::Open { timeout: TIMEOUT, password: sealed(&PASSWORD), who: Vec::new() };
+    let open = Operation::Open { timeout: TIMEOUT, key: key_of(&PASSWORD), who: Vec::new() };
     attached(ordered(client, open).await)
 }
 
@@ -119,12 +128,7 @@ fn sessions_nodes_and_watches_outlive_killed_replicas() {
     runtime.block_on(async {
         // Through another gateway: the first is gone for good.
         let gateway = client(dir, 3).await;
-        let attach = |password| Operation::Attach {
-            session: first.session,
-            password,
-            timeout: TIMEOUT,
-            who: Vec::new(),
-        };
+        let attach = |password| attaching(&gateway, first.session, password);
         let wrong = ordered(&gateway, attach(*b"another password")).await;
         assert!(
             matches!(wrong, Answer::Reply { error, .. } if error == Code::SessionExpired.number()),
@@ -169,13 +173,7 @@ fn a_session_goes_on_in_the_group_that_a_backup_was_restored_to() {
     let _replicas = all(&new);
     runtime.block_on(async {
         let gateway = client(&new, 2).await;
-        let attach = Operation::Attach {
-            session: before.session,
-            password: PASSWORD,
-            timeout: TIMEOUT,
-            who: Vec::new(),
-        };
-        let at = attached(ordered(&gateway, attach).await);
+        let at = attached(ordered(&gateway, attaching(&gateway, before.session, PASSWORD)).await);
         assert_eq!(&data(&gateway, at, "/own").await.expect("its session lives")[..], b"mine");
         // Who was superuser is.
         let mut out = Output::new();
@@ -196,7 +194,7 @@ fn a_session_that_gives_no_sign_of_life_ends_by_the_groups_time() {
     runtime().block_on(async {
         let gateway = client(dir, 1).await;
         let mut told = gateway.events().await.expect("it runs");
-        let quick = Operation::Open { timeout: 1, password: sealed(&PASSWORD), who: Vec::new() };
+        let quick = Operation::Open { timeout: 1, key: key_of(&PASSWORD), who: Vec::new() };
         let Answer::Attached { at, timeout: 500 } = ordered(&gateway, quick).await else {
             panic!("attached")
         };

@@ -7,7 +7,7 @@ use super::{ConnectionId, Machine, Output, Purpose, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
 use troth_types::{Time, Wire};
-use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, opcode, sealed};
+use troth_zookeeper::{Answer, Attachment, Code, Operation, Password, key_of, opcode, prove};
 
 /// Nobody's session: asking for it shows how far the group is.
 const NOBODY: Attachment = Attachment { session: 0, number: 0 };
@@ -83,10 +83,14 @@ impl Machine {
         let Stage::Entering(entering) = &mut connection.stage else { return };
         (entering.sent, entering.asked) = (now, true);
         let timeout = u32::try_from(entering.request.timeout).unwrap_or(0);
-        let (who, password) = (connection.who.clone(), entering.password);
+        let (who, password) = (connection.who.clone(), &entering.password);
+        rule!("ZKG-S7");
         let operation = match entering.request.session {
-            0 => Operation::Open { timeout, password: sealed(&password), who },
-            session => Operation::Attach { session, password, timeout, who },
+            0 => Operation::Open { timeout, key: key_of(password), who },
+            session => {
+                let proof = prove(password, self.carrier, session);
+                Operation::Attach { session, proof, timeout, who }
+            }
         };
         let session = entering.request.session;
         *self.entering.entry(session).or_default() += 1;

@@ -45,7 +45,7 @@ use statistics::Statistics;
 use std::collections::{BTreeMap, VecDeque};
 use troth_client::{ClientError, Course, Way};
 use troth_types::Time;
-use troth_zookeeper::Attachment;
+use troth_zookeeper::{Attachment, Carrier};
 
 /// A connection, as who runs the machine numbers them: each number once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,6 +138,7 @@ enum Purpose {
 #[derive(Debug)]
 pub struct Machine {
     settings: Settings,
+    carrier: Carrier,
     connections: BTreeMap<ConnectionId, Connection>,
     /// How many connections an address has.
     addresses: BTreeMap<IpAddr, usize>,
@@ -173,11 +174,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Without connections.
+    /// Without connections: of this gateway.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, carrier: Carrier) -> Self {
         Self {
             settings,
+            carrier,
             connections: BTreeMap::new(),
             addresses: BTreeMap::new(),
             attached: BTreeMap::new(),

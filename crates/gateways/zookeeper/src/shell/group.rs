@@ -3,9 +3,13 @@
 use bytes::Bytes;
 use troth_client::front::{Client, Status};
 use troth_client::{ClientError, Course};
+use troth_zookeeper::Carrier;
 
 /// What a gateway needs of a group, as [`Client`] has it.
 pub trait Group: Send + 'static {
+    /// Which group, and which of its clients the gateway is.
+    fn carrier(&self) -> Carrier;
+
     /// Has operations ordered together and executed one after the other: [`Client::execute_all`].
     fn execute(
         &self,
@@ -58,6 +62,10 @@ pub trait Group: Send + 'static {
 }
 
 impl Group for Client {
+    fn carrier(&self) -> Carrier {
+        Carrier { group: self.group(), gateway: self.id() }
+    }
+
     fn execute(
         &self,
         operations: Vec<Bytes>,

@@ -164,7 +164,7 @@ impl<G: Group> Hub<G> {
         if let Some(listener) = doors.pages {
             listeners.spawn(admin::serve(listener, inbound.clone()));
         }
-        let mut machine = Machine::new(settings.clone());
+        let mut machine = Machine::new(settings.clone(), group.carrier());
         let mut key = [0; 32];
         // Without a key that nobody knows nothing is told by it.
         if getrandom::fill(&mut key).is_ok() {

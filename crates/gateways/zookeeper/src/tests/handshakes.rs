@@ -5,7 +5,8 @@ use super::support::{PASSWORD, Packet, World, create, get, hello, open_settings,
 use crate::Settings;
 use bytes::Bytes;
 use troth_client::ClientError;
-use troth_zookeeper::{Code, opcode};
+use troth_types::Wire;
+use troth_zookeeper::{Answer, Code, opcode};
 
 const REFUSED: Packet =
     Packet::Connected { timeout: 0, session: 0, password: [0; 16], read_only: Some(false) };
@@ -79,6 +80,37 @@ fn a_session_is_found_again_through_another_gateway() {
         assert_eq!((world.session(back), world.closed(back)), (session, None));
     }
     assert_eq!(world.gateways.iter().map(crate::Machine::connections).sum::<usize>(), 1);
+}
+
+/// What a replica sees of a session is of no use to whoever colludes with it.
+#[test]
+fn no_replica_is_shown_a_password_or_a_proof_of_use_to_others() {
+    covers!("ZKG-S7");
+    let mut world = World::of(2, &super::support::open_settings());
+    let shown = |world: &World| {
+        let all = world.calls.iter().flat_map(|call| &call.operations);
+        all.map(|operation| operation.to_vec()).collect::<Vec<_>>()
+    };
+    let client = world.connect(0);
+    world.packet(client, hello(0, 10_000, 0, &[]));
+    let opening = shown(&world);
+    world.settle();
+    let session = world.session(client);
+    let moved = world.connect(1);
+    world.packet(moved, hello(0, 10_000, session, &PASSWORD));
+    let attaching = shown(&world);
+    assert_eq!((opening.len(), attaching.len()), (1, 1));
+    for operation in opening.iter().chain(&attaching) {
+        assert!(!operation.windows(PASSWORD.len()).any(|part| part == PASSWORD));
+    }
+    // The same of another gateway does nothing.
+    world.calls[0].gateway = 0;
+    world.execute(0);
+    let (results, _) = world.calls[0].answer.clone().expect("it is executed");
+    let expired = Code::SessionExpired.number();
+    let answer = Answer::from_wire(&results[0]).expect("an answer");
+    assert!(matches!(answer, Answer::Reply { error, .. } if error == expired), "{answer:?}");
+    assert_eq!(world.closed(client), None);
 }
 
 #[test]

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use troth_client::ClientError;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Event, Seq, Time};
+use troth_types::{ClientId, Digest, Event, GroupId, Seq, Time};
+use troth_zookeeper::Carrier;
 use troth_zookeeper::{ZooKeeper, opcode};
 
 const GATEWAY: ClientId = ClientId(1);
@@ -61,6 +62,10 @@ impl Local {
 }
 
 impl Group for Local {
+    fn carrier(&self) -> Carrier {
+        Carrier { group: GroupId::default(), gateway: GATEWAY }
+    }
+
     fn execute(
         &self,
         operations: Vec<Bytes>,
@@ -343,6 +348,10 @@ async fn the_admin_pages_are_served_over_http() {
 struct Once(Local, std::sync::atomic::AtomicBool);
 
 impl Group for Once {
+    fn carrier(&self) -> Carrier {
+        self.0.carrier()
+    }
+
     fn execute(
         &self,
         operations: Vec<Bytes>,

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use troth_client::{ClientError, Course};
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Seq, Time, Wire};
+use troth_types::{ClientId, Digest, GroupId, Seq, Time, Wire};
+use troth_zookeeper::Carrier;
 use troth_zookeeper::jute::Input;
 use troth_zookeeper::{Notice, Said, ZooKeeper};
 
@@ -93,7 +94,10 @@ impl World {
             now: 1_700_000_000_000_000,
             seq: 0,
             states: vec![MerkleMap::with_order(b"")],
-            gateways: (0..gateways).map(|_| Machine::new(settings.clone())).collect(),
+            gateways: (0..gateways)
+                .map(|number| Carrier { group: GroupId::default(), gateway: ClientId(number as u64) })
+                .map(|carrier| Machine::new(settings.clone(), carrier))
+                .collect(),
             events: vec![(Vec::new(), 0); gateways],
             caused: vec![Vec::new(); gateways],
             shown: vec![0; gateways],

@@ -3,9 +3,11 @@
 use super::support::{World, create, create_for, path, put_acl, set, versioned, watching};
 use crate::acl::{Acl, Id, digest_id, permits, perms, settle};
 use crate::jute::{Input, Output};
-use crate::message::{Operation, sealed};
+use crate::message::Operation;
+use crate::proof::{Carrier, key_of, prove};
 use crate::{Code, MAX_WHO, ZooKeeper, acl, opcode};
 use bytes::Bytes;
+use troth_types::{ClientId, GroupId};
 
 fn auth(scheme: &str, credentials: &str) -> Bytes {
     let mut out = Output::new();
@@ -116,9 +118,10 @@ fn a_session_is_no_more_than_can_be_read_again() {
     }
     assert_eq!(world.ill(other, opcode::AUTH, auth("digest", "one more")), refused);
     let who = vec![Id::new("x509", &long[..4_000]); 17];
-    let open = Operation::Open { timeout: 1, password: sealed(&[1; 16]), who: who.clone() };
-    let attach =
-        Operation::Attach { session: at.session, password: super::support::secret(1), timeout: 1, who };
+    let open = Operation::Open { timeout: 1, key: key_of(&[1; 16]), who: who.clone() };
+    let carrier = Carrier { group: GroupId::default(), gateway: ClientId(1) };
+    let proof = prove(&super::support::secret(1), carrier, at.session);
+    let attach = Operation::Attach { session: at.session, proof, timeout: 1, who };
     for operation in [open, attach] {
         let answer = world.run(1, &operation);
         assert!(matches!(answer, crate::Answer::Reply { error, .. } if error == refused), "{answer:?}");

@@ -1,6 +1,6 @@
 //! What one operation may cost, however it is asked for.
 
-use super::support::{World, create_for, put_acl, set, watching, world};
+use super::support::{World, attaching, create_for, put_acl, set, watching, world};
 use crate::acl::{Acl, Id, MAX_ENTRIES, perms};
 use crate::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
 use crate::jute::{Input, Output};
@@ -45,13 +45,24 @@ pub(super) fn failed(answer: &Bytes) -> Option<(usize, i32)> {
 }
 
 pub(super) fn rewatch(paths: impl Iterator<Item = String>) -> Bytes {
-    let paths: Vec<String> = paths.collect();
+    watches_since(0, paths, [].into_iter())
+}
+
+/// What a client watches that saw this transaction last: data, and nodes that were not there.
+fn watches_since(
+    seen: i64,
+    data: impl Iterator<Item = String>,
+    exists: impl Iterator<Item = String>,
+) -> Bytes {
     let mut out = Output::new();
-    out.long(0).length(paths.len());
-    for path in &paths {
-        out.text(path);
+    out.long(seen);
+    for list in [data.collect::<Vec<_>>(), exists.collect()] {
+        out.length(list.len());
+        for path in &list {
+            out.text(path);
+        }
     }
-    out.length(0).length(0);
+    out.length(0);
     out.finish()
 }
 
@@ -91,7 +102,7 @@ fn a_session_that_would_hear_too_much_of_one_operation_hears_that_it_is_to_conne
     assert!(matches!(world.run(2, &ping), Answer::Reply { error, .. } if error == moved));
     // The client connects anew, and nothing is lost.
     let (session, password) = (other.session, super::support::secret(2));
-    let attach = Operation::Attach { session, password, timeout: 10_000, who: Vec::new() };
+    let attach = attaching(2, session, password);
     let Answer::Attached { at: anew, .. } = world.run(2, &attach) else { panic!("it attaches") };
     assert!(anew.number > other.number);
     assert_eq!(world.tally().watches, 1);
@@ -165,7 +176,7 @@ fn a_transaction_looks_at_only_so_many_entries_of_lists() {
 
 /// What looks at nodes without changing them is bounded as transactions are.
 #[test]
-fn reads_and_watches_set_again_look_at_only_so_many_entries_of_lists() {
+fn reads_look_at_only_so_many_entries_of_lists() {
     let mut world = World::new();
     let at = world.open(1);
     let list = world_and(MAX_ENTRIES - 1);
@@ -175,12 +186,6 @@ fn reads_and_watches_set_again_look_at_only_so_many_entries_of_lists() {
     let reads = |count| times(count, opcode::GET_DATA, &watching("/a", false));
     assert!(world.read(at, opcode::MULTI_READ, reads(most)).is_ok());
     assert_eq!(world.read(at, opcode::MULTI_READ, reads(most + 1)), Err(quota));
-    let watches = |path: &'static str, count| rewatch((0..count).map(move |_| path.to_owned()));
-    world.well(at, opcode::SET_WATCHES, watches("/a", most));
-    assert_eq!(world.ill(at, opcode::SET_WATCHES, watches("/a", most + 1)), quota);
-    let paths = usize::try_from(MAX_WATCHES).expect("few");
-    world.well(at, opcode::SET_WATCHES, watches("/", paths));
-    assert_eq!(world.ill(at, opcode::SET_WATCHES, watches("/", paths + 1)), quota);
     // Reads in one operation: each by itself shows it.
     let asked = |count| vec![Asked { code: opcode::EXISTS, body: watching("/a", false) }; count];
     let together = 4096 / (1 + list.len());
@@ -188,6 +193,40 @@ fn reads_and_watches_set_again_look_at_only_so_many_entries_of_lists() {
     assert!(matches!(answer, Answer::Replies { replies, .. } if replies.len() == together));
     let answer = world.run(1, &Operation::Reads { at, reads: asked(together + 1) });
     assert!(matches!(answer, Answer::Reply { error, .. } if error == quota));
+}
+
+/// Lists that others made long keep nobody from watching again what it watched: clients hear of no error there.
+#[test]
+fn watches_are_set_again_on_nodes_with_any_lists() {
+    let mut world = World::new();
+    let at = world.open(1);
+    let list = world_and(MAX_ENTRIES - 1);
+    let nodes = MAX_LOOKED / MAX_ENTRIES + 2;
+    for number in 0..nodes {
+        world.well(at, opcode::CREATE, create_for(&format!("/{number}"), "", &list, 0));
+    }
+    let seen = world.stat(at, "/").expect("the root").children_zxid;
+    let watches = (0..nodes).map(|number| format!("/{number}"));
+    world.well(at, opcode::SET_WATCHES, watches_since(seen, watches, [].into_iter()));
+    assert_eq!((world.told(), world.entries(b'w')), (vec![], nodes));
+    world.well(at, opcode::SET_DATA, set("/7", "y", -1));
+    assert_eq!(world.fired().len(), 1);
+}
+
+/// As many as a session may have; what is said twice is one.
+#[test]
+fn more_watches_than_a_session_may_have_are_not_set_again_and_end_its_attachment() {
+    let mut world = World::new();
+    let (at, other) = (world.open(1), world.open(1));
+    let most = usize::try_from(MAX_WATCHES).expect("few");
+    let paths = |count: usize| (0..count).map(|number| format!("/{number:x}"));
+    let missing = |paths: &mut dyn Iterator<Item = String>| watches_since(0, [].into_iter(), paths);
+    world.well(at, opcode::SET_WATCHES, missing(&mut paths(most).chain(paths(most))));
+    assert_eq!((world.entries(b'w'), world.told()), (most, vec![]));
+    world.well(other, opcode::SET_WATCHES, missing(&mut paths(most + 1)));
+    assert!(over(&world, other), "it has to connect anew");
+    assert_eq!(world.told(), [(1, Notice::Over(other))], "and nobody else");
+    assert_eq!(world.entries(b'w'), most);
 }
 
 /// Who watches what others change makes each change dearer by what is compared for that.
@@ -282,7 +321,7 @@ fn what_one_who_would_hear_too_much_watched_is_taken_away_when_it_is_attached_ag
     world.create(at, "/missing7", "", 0);
     assert_eq!((world.fired(), world.entries(b'w')), (vec![], 1_000));
     let (session, password) = (other.session, super::support::secret(2));
-    let attach = Operation::Attach { session, password, timeout: 10_000, who: Vec::new() };
+    let attach = attaching(2, session, password);
     assert!(matches!(world.run(2, &attach), Answer::Attached { .. }));
     assert_eq!((world.entries(b'w'), world.entries(b'o')), (0, 0));
 }

@@ -3,7 +3,8 @@
 use super::support::{create, secret, set, watching};
 use crate::events::{IDENTITY, LOOK, MAX_MISSED, MAX_WORK};
 use crate::jute::Output;
-use crate::message::{Answer, Attachment, Operation, Said, sealed};
+use crate::message::{Answer, Attachment, Operation, Said};
+use crate::proof::key_of;
 use crate::service::{MAX_COUNTED, MAX_GIVEN_UP};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
@@ -37,7 +38,7 @@ fn run(executor: &mut Executor<ZooKeeper>, frames: Vec<VerifiedFrame>) -> Outcom
 /// A service with one session.
 fn opened() -> (Executor<ZooKeeper>, Attachment) {
     let mut executor = Executor::new(ZooKeeper::default(), Limits::DEFAULT);
-    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let open = Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
     let outcome = run(&mut executor, vec![frame(1, &[open])]);
     match answers(&outcome).remove(0) {
         Answer::Attached { at, .. } => (executor, at),
@@ -201,7 +202,7 @@ fn a_frame_gives_up_only_so_many_transactions() {
     let (mut executor, at) = opened();
     let request = |code, body| Operation::Request { at, code, body };
     let long = format!("/{}", "x".repeat(3_900));
-    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let open = Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
     let opened = answers(&run(&mut executor, vec![frame(2, &vec![open; 100])]));
     let sessions = opened.iter().map(|answer| match answer {
         Answer::Attached { at, .. } => *at,
@@ -235,7 +236,7 @@ fn a_frame_gives_up_only_so_many_transactions() {
 #[test]
 fn what_was_missed_is_bounded_for_a_whole_frame() {
     let (mut executor, at) = opened();
-    let open = Operation::Open { timeout: 10_000, password: sealed(&secret(2)), who: Vec::new() };
+    let open = Operation::Open { timeout: 10_000, key: key_of(&secret(2)), who: Vec::new() };
     let Answer::Attached { at: other, .. } = answers(&run(&mut executor, vec![frame(2, &[open])])).remove(0)
     else {
         panic!("it opens")

@@ -7,15 +7,16 @@ use crate::message::{Answer, Asked, Attachment, MAX_READS, Notice, Operation, Re
 use crate::{Code, opcode};
 use bytes::Bytes;
 use proptest::prelude::*;
-use troth_types::{Digest, Time, Wire};
+use troth_auth::PublicKey;
+use troth_types::{Signature, Time, Wire};
 
 #[test]
 fn messages_have_one_encoding() {
     let at = Attachment { session: -3, number: 7 };
     let who = vec![Id::new("ip", "::1")];
     for operation in [
-        Operation::Open { timeout: 1, password: Digest([1; 32]), who: who.clone() },
-        Operation::Attach { session: 5, password: [2; 16], timeout: 9, who },
+        Operation::Open { timeout: 1, key: PublicKey([1; 32]), who: who.clone() },
+        Operation::Attach { session: 5, proof: Signature([2; 64]), timeout: 9, who },
         Operation::Identify { at, id: Id::new("sasl", "me") },
         Operation::Request { at, code: -11, body: Bytes::from_static(b"body") },
         Operation::Touch(vec![at, at]),
@@ -133,7 +134,7 @@ proptest! {
                 }
                 5 => {
                     let who = vec![Id::new("x509", &text[..length.min(MAX_ID)]); times.min(64)];
-                    let open = Operation::Open { timeout: 9_000, password: Digest::ZERO, who };
+                    let open = Operation::Open { timeout: 9_000, key: PublicKey([0; 32]), who };
                     if let Answer::Attached { at: other, .. } = world.run(1, &open) {
                         at = other;
                     }

@@ -1,6 +1,6 @@
 //! Nodes: creating, reading, setting, deleting.
 
-use super::support::{World, create, put_acl, set, versioned, watching, world as all};
+use super::support::{World, attaching, create, put_acl, set, versioned, watching, world as all};
 use crate::jute::{Input, Output};
 use crate::{Answer, Attachment, Code, Operation, opcode};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ fn a_group_begins_with_the_nodes_that_zookeeper_has() {
 fn a_group_whose_first_operation_is_refused_has_them_too() {
     let mut world = World::new();
     let nobody = Attachment { session: 7, number: 1 };
-    let attach = Operation::Attach { session: 7, password: [0; 16], timeout: 1, who: Vec::new() };
+    let attach = attaching(1, 7, [0; 16]);
     let unknown = Operation::Request { at: nobody, code: opcode::PING, body: Bytes::new() };
     for first in [attach, unknown] {
         let refused = world.run(1, &first);
@@ -174,4 +174,28 @@ fn what_is_no_request_gets_zookeeper_s_own_error() {
     let negative = Bytes::from_static(b"\xff\xff\xff\xfe");
     assert_eq!(world.ill(at, opcode::EXISTS, negative), Code::MarshallingError.number());
     assert_eq!(world.ill(at, opcode::EXISTS, watching("a", false)), Code::BadArguments.number());
+}
+
+/// In a request -1 stands for any version: a node that had it could not be asked for.
+#[test]
+fn no_node_has_a_version_that_stands_for_any() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.create(at, "/a", "", 0);
+    let mut state = troth_exec::State::new(&mut world.map);
+    let mut changes = crate::store::Changes::over(&mut state);
+    let mut node = crate::tree::find(&mut changes, "/a").expect("it is there");
+    (node.version, node.acl_version) = (-3, -2);
+    changes.put_entry(&crate::keys::node("/a"), &node);
+    changes.apply();
+    for (before, after) in [(-3, -2), (-2, 0), (0, 1)] {
+        world.well(at, opcode::SET_DATA, set("/a", "x", before));
+        assert_eq!(world.stat(at, "/a").expect("it is there").version, after);
+    }
+    let mut out = Output::new();
+    out.text("/a");
+    put_acl(&mut out, &all());
+    out.int(-2);
+    world.well(at, opcode::SET_ACL, out.finish());
+    assert_eq!(world.stat(at, "/a").expect("it is there").acl_version, 0);
 }

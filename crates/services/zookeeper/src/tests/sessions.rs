@@ -1,14 +1,15 @@
 //! Sessions: passwords, attachments, ends, and what goes with them.
 
-use super::support::{World, create, over, secret, set, watching};
-use crate::message::{Answer, Attachment, Notice, Operation, sealed};
+use super::support::{World, attaching, create, over, secret, set, watching};
+use crate::message::{Answer, Attachment, Notice, Operation};
+use crate::proof::{Carrier, key_of, prove};
 use crate::{Code, ZooKeeper, opcode};
 use bytes::Bytes;
 use troth_exec::{Application, State, StateView};
-use troth_types::Time;
+use troth_types::{ClientId, GroupId, Signature, Time};
 
 fn attach(world: &mut World, gateway: u64, session: i64, password: [u8; 16]) -> Result<Attachment, i32> {
-    match world.run(gateway, &Operation::Attach { session, password, timeout: 10_000, who: Vec::new() }) {
+    match world.run(gateway, &attaching(gateway, session, password)) {
         Answer::Attached { at, .. } => Ok(at),
         Answer::Reply { error, .. } => Err(error),
         other => panic!("attaching was answered with {other:?}"),
@@ -23,11 +24,40 @@ fn a_session_belongs_to_who_has_its_password() {
     assert_eq!(attach(&mut world, 2, at.session + 1, secret(1)), Err(Code::SessionExpired.number()));
     assert!(world.told().is_empty());
     // What is kept of a password does not attach.
-    let kept = sealed(&secret(1)).0[..16].try_into().expect("sixteen bytes");
+    let kept = key_of(&secret(1)).0[..16].try_into().expect("sixteen bytes");
     assert_eq!(attach(&mut world, 2, at.session, kept), Err(Code::SessionExpired.number()));
     let moved = attach(&mut world, 2, at.session, secret(1)).expect("the password");
     assert_eq!((moved.session, moved.number > at.number), (at.session, true));
     assert_eq!(world.told(), [(1, Notice::Over(at))]);
+}
+
+#[test]
+fn a_proof_is_of_use_to_nobody_but_the_gateway_that_made_it() {
+    let mut world = World::new();
+    let group = GroupId([7; 16]);
+    world.service.group = group;
+    let (at, other) = (world.open(1), world.open(1));
+    let run = |world: &mut World, gateway, session, proof| {
+        let attach = Operation::Attach { session, proof, timeout: 10_000, who: Vec::new() };
+        match world.run(gateway, &attach) {
+            Answer::Attached { at, .. } => Ok(at),
+            Answer::Reply { error, .. } => Err(error),
+            other => panic!("attaching was answered with {other:?}"),
+        }
+    };
+    let carrier = Carrier { group, gateway: ClientId(2) };
+    let proof = prove(&secret(1), carrier, at.session);
+    let expired = Err(Code::SessionExpired.number());
+    // Whoever colludes with a replica has seen it, and so has who ran a replica of the group that this one was restored from.
+    assert_eq!(run(&mut world, 3, at.session, proof), expired, "of another gateway");
+    assert_eq!(run(&mut world, 2, other.session, proof), expired, "of another session");
+    let elsewhere = prove(&secret(1), Carrier { group: GroupId([8; 16]), ..carrier }, at.session);
+    assert_eq!(run(&mut world, 2, at.session, elsewhere), expired, "of another group");
+    assert_eq!(run(&mut world, 2, at.session, Signature([0; 64])), expired, "of nobody");
+    assert!(world.told().is_empty());
+    let moved = run(&mut world, 2, at.session, proof).expect("who made it");
+    assert_eq!(world.told(), [(1, Notice::Over(at))]);
+    assert_eq!(moved.session, at.session);
 }
 
 #[test]
@@ -51,7 +81,7 @@ fn what_is_said_for_an_earlier_attachment_does_not_count() {
 fn time_outs_stay_within_their_bounds() {
     let mut world = World::of(ZooKeeper { timeouts: (1_000, 5_000), ..ZooKeeper::default() });
     for (wished, given) in [(1, 1_000), (3_000, 3_000), (90_000, 5_000)] {
-        let opened = Operation::Open { timeout: wished, password: sealed(&[1; 16]), who: Vec::new() };
+        let opened = Operation::Open { timeout: wished, key: key_of(&[1; 16]), who: Vec::new() };
         assert!(matches!(world.run(1, &opened), Answer::Attached { timeout, .. } if timeout == given));
     }
 }
@@ -103,9 +133,8 @@ fn nothing_is_done_of_what_is_said_long_after_the_time_of_its_batch() {
     let mut world = World::new();
     let at = world.open(1);
     let (agreed, bound) = (world.now, 2_000_000);
-    let open = || Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
-    let attach =
-        || Operation::Attach { session: at.session, password: secret(1), timeout: 10_000, who: Vec::new() };
+    let open = || Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
+    let attach = || attaching(1, at.session, secret(1));
     let ask = || Operation::Request { at, code: opcode::CREATE, body: create("/mine", "", 1) };
     let identify = || Operation::Identify { at, id: crate::acl::Id::new("sasl", "me") };
     let all = [open(), attach(), ask(), identify(), Operation::Touch(vec![at])];
@@ -230,7 +259,7 @@ fn ephemeral_nodes_are_listed_and_have_no_children() {
 fn a_gateway_has_only_so_many_sessions() {
     let mut world = World::of(ZooKeeper { sessions: 2, ..ZooKeeper::default() });
     let (first, other) = (world.open(1), world.open(1));
-    let opened = Operation::Open { timeout: 10_000, password: sealed(&secret(1)), who: Vec::new() };
+    let opened = Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
     let refused =
         |answer| matches!(answer, Answer::Reply { error, .. } if error == Code::QuotaExceeded.number());
     assert!(refused(world.run(1, &opened)));

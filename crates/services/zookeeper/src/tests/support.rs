@@ -2,11 +2,12 @@
 
 use crate::acl::{Acl, Id, perms};
 use crate::jute::{Input, Output};
-use crate::message::{Answer, Attachment, Notice, Operation, Said, Tally, sealed};
+use crate::message::{Answer, Attachment, Notice, Operation, Said, Tally};
+use crate::proof::{Carrier, Password, key_of, prove};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use troth_exec::{Application, MerkleMap, OpContext, State, StateView};
-use troth_types::{ClientId, Digest, Seq, Time, Wire};
+use troth_types::{ClientId, Digest, GroupId, Seq, Time, Wire};
 
 /// What the service is.
 pub struct World {
@@ -112,6 +113,13 @@ pub fn secret(gateway: u64) -> [u8; 16] {
     [u8::try_from(gateway).expect("few gateways"); 16]
 }
 
+/// To attach a session through a gateway whose client knows this password.
+pub fn attaching(gateway: u64, session: i64, password: Password) -> Operation {
+    let carrier = Carrier { group: GroupId::default(), gateway: ClientId(gateway) };
+    let proof = prove(&password, carrier, session);
+    Operation::Attach { session, proof, timeout: 10_000, who: Vec::new() }
+}
+
 /// Whose signs of life came too late.
 pub fn over(answer: Answer) -> Vec<Attachment> {
     match answer {
@@ -170,8 +178,8 @@ impl World {
     }
 
     pub fn open_as(&mut self, gateway: u64, who: Vec<Id>) -> Attachment {
-        let password = sealed(&secret(gateway));
-        match self.run(gateway, &Operation::Open { timeout: 10_000, password, who }) {
+        let key = key_of(&secret(gateway));
+        match self.run(gateway, &Operation::Open { timeout: 10_000, key, who }) {
             Answer::Attached { at, timeout } => {
                 assert_eq!(timeout, 10_000);
                 at

@@ -1,8 +1,8 @@
 //! What gateways are told of the group: what there is, counted as it comes and goes.
 
-use super::support::{World, create, set, versioned, watching};
+use super::support::{World, attaching, create, set, versioned, watching};
 use crate::jute::Output;
-use crate::message::{Operation, Tally};
+use crate::message::Tally;
 use crate::{MAX_GOES, opcode};
 use troth_types::Time;
 
@@ -109,6 +109,6 @@ fn watched_paths_are_counted_for_each_session_once() {
     assert_eq!(world.tally().watches, 2);
     // Whoever attaches anew says what it watches.
     let password = super::support::secret(1);
-    world.run(1, &Operation::Attach { session: at.session, password, timeout: 10_000, who: Vec::new() });
+    world.run(1, &attaching(1, at.session, password));
     assert_eq!(world.tally().watches, 0);
 }

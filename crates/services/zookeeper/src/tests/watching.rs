@@ -213,12 +213,24 @@ fn a_session_watches_only_so_much() {
     let mut changes = crate::store::Changes::over(&mut state);
     session.keep(&mut changes);
     changes.apply();
-    let too_many = rewatch(0, &[&[], &[], &[], &[], &["/one", "/two"]]);
-    assert_eq!(world.ill(at, opcode::SET_WATCHES2, too_many), Code::QuotaExceeded.number());
-    let counters = crate::counters::Counters::of(&mut &troth_exec::StateView::new(&world.map)).expect("kept");
-    assert_eq!((counters.recursive, world.entries(b'w')), (0, 0), "none of them counts");
     world.ill(at, opcode::EXISTS, watching("/a", true));
     assert_eq!(world.ill(at, opcode::EXISTS, watching("/b", true)), Code::QuotaExceeded.number());
     assert_eq!(world.ill(at, opcode::SYNC, path("a")), Code::BadArguments.number());
     world.well(at, opcode::SYNC, path("/a"));
+    assert_eq!(world.entries(b'w'), 1);
+    // What a client watches that connects anew is watched as a whole, or it has to connect once more.
+    let too_many = rewatch(0, &[&[], &[], &[], &[], &["/one", "/two"]]);
+    world.well(at, opcode::SET_WATCHES2, too_many);
+    let counters = crate::counters::Counters::of(&mut &troth_exec::StateView::new(&world.map)).expect("kept");
+    assert_eq!((counters.recursive, world.entries(b'w')), (0, 1), "none of them counts");
+    assert_eq!(world.told(), [(1, crate::Notice::Over(at))]);
+    assert_eq!(world.ill(at, opcode::SYNC, path("/a")), Code::SessionMoved.number());
+}
+
+#[test]
+fn a_client_that_watches_again_what_is_no_path_connects_anew() {
+    let mut world = World::new();
+    let at = world.open(1);
+    world.well(at, opcode::SET_WATCHES2, rewatch(0, &[&[], &[], &[], &["/one"], &["two"]]));
+    assert_eq!((world.entries(b'w'), world.told()), (0, vec![(1, crate::Notice::Over(at))]));
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use request::{Ask, Look};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use troth_auth::PublicKey;
 use troth_types::{ClientId, Digest, Time, Wire};
 use troth_zookeeper::acl::{Acl, Id, perms};
 use troth_zookeeper::{
@@ -32,7 +33,7 @@ pub struct Session {
     pub at: Attachment,
     /// Through whom.
     pub gateway: ClientId,
-    password: Digest,
+    key: PublicKey,
     /// Milliseconds.
     timeout: u32,
     /// The agreed time of the last sign of life, microseconds.
@@ -161,9 +162,9 @@ impl Model {
 
     fn operation(&mut self, turn: Turn<'_>, operation: Operation, told: &mut Told) -> Result<Answer, Code> {
         match operation {
-            Operation::Open { timeout, password, who } => self.open(turn, timeout, password, who),
-            Operation::Attach { session, password, timeout, who } => {
-                self.attach(turn, session, &password, timeout, who, told)
+            Operation::Open { timeout, key, who } => self.open(turn, timeout, key, who),
+            Operation::Attach { session, proof, timeout, who } => {
+                self.attach(turn, session, &proof, timeout, who, told)
             }
             Operation::Touch(all) => {
                 let mut over = Vec::new();

@@ -4,9 +4,10 @@ use super::access::{attestable, may_be};
 use super::{Change, Model, Session, Told, Turn};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use troth_types::{ClientId, Digest};
+use troth_auth::{Check, Ed25519, PublicKey, SignatureScheme};
+use troth_types::{ClientId, Hasher, Signature};
 use troth_zookeeper::acl::{Id, digest_id};
-use troth_zookeeper::{Answer, Attachment, Code, Notice, Password, sealed};
+use troth_zookeeper::{Answer, Attachment, Code, Notice};
 
 /// Microseconds: sessions end at multiples of it.
 const GRAIN: u64 = 500_000;
@@ -90,7 +91,7 @@ impl Model {
         &mut self,
         turn: Turn<'_>,
         timeout: u32,
-        password: Digest,
+        key: PublicKey,
         who: Vec<Id>,
     ) -> Result<Answer, Code> {
         may_be_attested(&who)?;
@@ -107,7 +108,7 @@ impl Model {
         let session = Session {
             at: Attachment { session: id, number: 0 },
             gateway: turn.client,
-            password,
+            key,
             timeout,
             heard: turn.now,
             sent: turn.sent,
@@ -122,13 +123,17 @@ impl Model {
         &mut self,
         turn: Turn<'_>,
         id: i64,
-        password: &Password,
+        proof: &Signature,
         timeout: u32,
         who: Vec<Id>,
         told: &mut Told,
     ) -> Result<Answer, Code> {
         let before = self.sessions.get(&id).ok_or(Code::SessionExpired)?;
-        if before.password != sealed(password) {
+        // Who knows the password signed that it is to be attached by this gateway, of this group.
+        let mut claim = Hasher::new("troth/zookeeper/attach/v1");
+        claim.fixed(&self.settings.group.0).number(turn.client.0).number(id as u64);
+        let check = Check { key: before.key, digest: claim.finish(), signature: *proof };
+        if !Ed25519.verify(&check) {
             return Err(Code::SessionExpired);
         }
         let before = Session::clone(before);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use troth_zookeeper::acl::{Acl, perms};
 use troth_zookeeper::events::{IDENTITY, LOOK, MAX_EVENTS, MAX_MISSED, MAX_WORK};
-use troth_zookeeper::{Code, MAX_LOOKED, MAX_WATCHES, Notice};
+use troth_zookeeper::{Code, MAX_WATCHES, Notice};
 
 /// What happened, in ZooKeeper's numbers of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,15 +94,15 @@ impl Model {
         lists: &[Vec<String>; 5],
         told: &mut Told,
     ) -> Result<(), Code> {
-        lists.iter().flatten().try_for_each(|path| check_path(path))?;
         let [data, exists, children, persistent, recursive] = lists;
-        let looked: usize = [data, exists, children]
-            .into_iter()
-            .flatten()
-            .map(|path| 1 + self.node(path).map_or(0, |node| node.acl.len()))
-            .sum();
-        if lists.iter().map(Vec::len).sum::<usize>() > MAX_WATCHES as usize || looked > MAX_LOOKED {
-            return Err(Code::QuotaExceeded);
+        let paths: BTreeSet<&String> = lists.iter().flatten().collect();
+        let makes_sense = paths.iter().all(|path| check_path(path).is_ok());
+        if !makes_sense || paths.len() > MAX_WATCHES as usize {
+            // Nobody would tell the client of an error.
+            self.effort = Effort::default();
+            self.end_attachment(id);
+            self.say(told);
+            return Ok(());
         }
         let mut missed: Vec<(Happening, &String)> = Vec::new();
         for path in data {
