@@ -105,7 +105,12 @@ impl Stopped {
 /// Whether somebody serves a socket for longer than a process takes that ends with its replica.
 fn still_answers(socket: &Path) -> bool {
     let give_up = Instant::now() + ENDS_WITH_ITS_REPLICA;
-    while UnixStream::connect(socket).is_ok() {
+    // One that this user may not reach may have somebody who serves it.
+    let answers = || match UnixStream::connect(socket) {
+        Ok(_) => true,
+        Err(why) => !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused),
+    };
+    while answers() {
         if Instant::now() >= give_up {
             return true;
         }

@@ -67,12 +67,13 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let give_up = Instant::now() + Duration::from_secs(arguments.wait);
     let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
     let socket = layout.backup_socket(replica);
-    let configuration = Known::load(&layout, &cluster)?.configuration;
+    let known = Known::load(&layout, &cluster)?;
+    let (present, configuration) = (known.present(&cluster), known.configuration);
     let ask = || Source::open(&cluster, &configuration, &secret, &socket);
     let mut source = if arguments.last {
         last(give_up, &ask)?
     } else {
-        current(arguments, &layout, &cluster, give_up, &ask)?
+        current(arguments, &layout, &present, give_up, &ask)?
     };
 
     note!("replica {} shows checkpoint {}, {}; fetching it", replica.0, source.seq.0, certified(&cluster));

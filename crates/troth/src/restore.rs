@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{Auth, Cluster, Durability, Layout, TrustedHome, hex, make_restored};
+use troth_node::config::{Auth, Cluster, Durability, Layout, Service, TrustedHome, hex, make_restored};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -69,7 +69,11 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
         content_of(backup.cluster.service, backup.content.entries())
     );
     say!(
-        "Clients have new keys and begin anew; what was kept for the old ones (results, watches) is not there."
+        "Clients have new keys and begin anew; {}.",
+        match backup.cluster.service {
+            Service::ZooKeeper => "sessions go on when their clients connect to gateways of this group",
+            Service::Kv | Service::Null => "what was kept for the old ones (results, watches) is not there",
+        }
     );
     let other = differences(&backup.cluster, &Cluster::load(&layout.cluster())?);
     if !other.is_empty() {

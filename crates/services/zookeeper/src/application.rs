@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::message::{Answer, MAX_SHOWN, Operation, Said};
+use crate::proof::Carrier;
 use crate::request::{self, Request};
 use crate::service::{Work, refused};
 use crate::sessions::{self, Session};
@@ -52,7 +53,8 @@ impl Application for ZooKeeper {
             let (Operation::Request { at, .. } | Operation::Reads { at, .. }) = said.operation else {
                 return Err(Code::MarshallingError);
             };
-            let session = Session::attached(&mut &*state, at, client)?;
+            let carrier = Carrier { group: self.group, gateway: client };
+            let session = Session::attached(&mut &*state, at, carrier)?;
             let reader = reads::Reader::of(&session);
             let (code, body) = match said.operation {
                 Operation::Reads { reads, .. } => {

@@ -1,14 +1,15 @@
 //! What one operation tells those who watch, and how much that may be.
 
 use crate::message::{Attachment, Notice};
+use crate::proof::Carrier;
 use std::collections::{BTreeMap, BTreeSet};
-use troth_types::ClientId;
+use troth_types::{ClientId, GroupId};
 
 /// The most events of one operation for one session: half of what a gateway's outbox holds by default. A session for which
 /// there are more is told none of them: its attachment ends, and its client connects anew and says what it watches.
 pub const MAX_EVENTS: usize = 512;
 /// The most events that one `setWatches` tells its session, of what it has missed: what Java's client puts into one such
-/// request (128 KiB of paths) asks for no more.
+/// request (128 KiB of paths) asks for no more, where paths have eight characters on average.
 pub const MAX_MISSED: usize = 1 << 14;
 /// The most work that telling of one operation is: for each watch that is looked at the bytes of the path and [`LOOK`]. A
 /// transaction of several operations fails past it. Any other happens, and the attachments of those who watch it end from
@@ -21,8 +22,10 @@ pub const LOOK: usize = 64;
 pub const IDENTITY: usize = 64;
 
 /// What is told when the operation happens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
+    /// The group. Who carried sessions in another is nobody here.
+    group: GroupId,
     told: Vec<(ClientId, Notice)>,
     counts: BTreeMap<i64, usize>,
     over: BTreeSet<Attachment>,
@@ -32,6 +35,22 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    pub(crate) fn of(group: GroupId) -> Self {
+        Self {
+            group,
+            told: Vec::new(),
+            counts: BTreeMap::new(),
+            over: BTreeSet::new(),
+            work: 0,
+            gives_up: false,
+        }
+    }
+
+    /// The group in which it is told.
+    pub(crate) fn group(&self) -> GroupId {
+        self.group
+    }
+
     /// A watch of this path is looked at.
     pub(crate) fn look(&mut self, path: &str) {
         self.work = self.work.saturating_add(LOOK + path.len());
@@ -62,16 +81,22 @@ impl Events {
         self.counts.get(&session).is_some_and(|count| *count >= MAX_EVENTS)
     }
 
-    pub(crate) fn tell(&mut self, gateway: ClientId, at: Attachment, notice: Notice) {
+    pub(crate) fn tell(&mut self, carrier: Carrier, at: Attachment, notice: Notice) {
         *self.counts.entry(at.session).or_default() += 1;
-        self.told.push((gateway, notice));
+        self.push(carrier, notice);
+    }
+
+    fn push(&mut self, carrier: Carrier, notice: Notice) {
+        if carrier.group == self.group {
+            self.told.push((carrier.gateway, notice));
+        }
     }
 
     /// An attachment ended: that is all that is told of it. A part of what happened would pass for the whole of it, for the
     /// client says which transaction it saw last.
-    pub(crate) fn end(&mut self, gateway: ClientId, at: Attachment) {
+    pub(crate) fn end(&mut self, carrier: Carrier, at: Attachment) {
         self.over.insert(at);
-        self.told.push((gateway, Notice::Over(at)));
+        self.push(carrier, Notice::Over(at));
     }
 
     /// The operation happened.

@@ -3,11 +3,12 @@
 use crate::acl::{Id, digest_id};
 use crate::application::too_large;
 use crate::counters::Counters;
-use crate::events::{Events, MAX_MISSED};
+use crate::events::Events;
 use crate::jute::Output;
-use crate::message::{Answer, Attachment, Notice, Operation, Said};
-use crate::request::{self, Look as Reading, Request, Rewatch, Write};
-use crate::sessions::{self, Claim, Lives, Opening, Session};
+use crate::message::{Answer, Attachment, Operation, Said};
+use crate::proof::Carrier;
+use crate::request::{self, Look as Reading, Request, Write};
+use crate::sessions::{self, Lives, Opening, Session};
 use crate::store::Changes;
 use crate::tree::{Done, Transaction, find, plant, stat_of};
 use crate::watches::{self, CHILDREN, DATA, PERSISTENT, RECURSIVE};
@@ -17,12 +18,13 @@ use std::collections::BTreeSet;
 use troth_exec::{OpContext, State};
 use troth_types::{GroupId, Time, Wire};
 
+mod attaching;
 mod due;
 mod frame;
 
 pub(crate) use frame::Count;
 use frame::Spent;
-pub use frame::{MAX_COUNTED, MAX_GIVEN_UP};
+pub use frame::{MAX_COUNTED, MAX_GIVEN_UP, MAX_UNPROVED};
 
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         &mut self,
         run: impl FnOnce(&mut Transaction<'_, 'a, 's>) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let (mut events, mut counters) = (Events::default(), self.counters);
+        let (mut events, mut counters) = (Events::of(self.service.group), self.counters);
         let zxid = self.counters.zxid + 1;
         let mut transaction = Transaction {
             changes: &mut self.changes,
@@ -187,6 +189,18 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         Lives { now: self.now, grace: self.service.grace }
     }
 
+    /// The gateway of this group, if it is one, is told that an attachment is over.
+    fn end_of(&mut self, carrier: Carrier, at: Attachment) {
+        let mut events = Events::of(self.service.group);
+        events.end(carrier, at);
+        self.emit(events);
+    }
+
+    /// Who speaks, as one who carries sessions.
+    fn carrier(&self) -> Carrier {
+        Carrier { group: self.service.group, gateway: self.cx.client }
+    }
+
     fn emit(&mut self, events: Events) {
         for (to, notice) in events.into_notices() {
             self.cx.emit(to, notice.to_wire());
@@ -194,9 +208,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
     }
 
     fn operation(&mut self, operation: Operation) -> Answer {
-        let client = self.cx.client;
         let opening = |work: &Self, timeout: u32, who: Vec<Id>| Opening {
-            gateway: client,
+            carrier: work.carrier(),
             timeout: timeout.clamp(work.service.timeouts.0, work.service.timeouts.1),
             who: who.into_iter().filter(attestable).collect(),
             lives: work.lives(),
@@ -211,14 +224,7 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
             }
             Operation::Attach { session, proof, timeout, who } => {
                 let opening = opening(self, timeout, who);
-                let claim = Claim { group: self.service.group, session, proof };
-                let most = self.service.sessions;
-                let (changes, counters) = (&mut self.changes, &mut self.counters);
-                let attached = sessions::attach(changes, counters, opening, &claim, most);
-                let attached = attached.map(|(session, (gateway, before))| {
-                    self.cx.emit(gateway, Notice::Over(before).to_wire());
-                    session
-                });
+                let attached = self.attach(opening, session, &proof);
                 self.attached(attached)
             }
             Operation::Identify { at, id } => self.answer(at, |work, mut session| {
@@ -252,28 +258,15 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         answer
     }
 
-    fn attached(&mut self, session: Result<Session, Code>) -> Answer {
-        match session {
-            Ok(session) => {
-                self.counters.zxid += 1;
-                Answer::Attached { at: session.at(), timeout: session.timeout }
-            }
-            Err(why) => {
-                self.changes.forget();
-                refused(&self.counters, why)
-            }
-        }
-    }
-
     fn touch(&mut self, touched: Vec<Attachment>) -> Vec<Attachment> {
-        let (lives, mut over) = (self.lives(), Vec::new());
+        let (lives, carrier, mut over) = (self.lives(), self.carrier(), Vec::new());
         let mut heard = BTreeSet::new();
         for at in touched {
             // What is said twice is heard once.
             if !heard.insert(at) {
                 continue;
             }
-            match Session::attached(&mut self.changes, at, self.cx.client) {
+            match Session::attached(&mut self.changes, at, carrier) {
                 Ok(mut session) => session.touch(&mut self.changes, &self.counters, lives),
                 Err(_) => over.push(at),
             }
@@ -299,8 +292,8 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
 
     /// The session that says something, and has given a sign of life with it.
     fn hear(&mut self, at: Attachment) -> Result<Session, Code> {
-        let lives = self.lives();
-        let session = Session::attached(&mut self.changes, at, self.cx.client).map(|mut session| {
+        let (lives, carrier) = (self.lives(), self.carrier());
+        let session = Session::attached(&mut self.changes, at, carrier).map(|mut session| {
             session.touch(&mut self.changes, &self.counters, lives);
             session
         });
@@ -381,29 +374,6 @@ impl<'w, 'a, 's, 'e> Work<'w, 'a, 's, 'e> {
         watches::add(&mut self.changes, &mut self.counters, &mut session, path, bits)?;
         session.keep(&mut self.changes);
         Ok(())
-    }
-
-    /// A client that connected anew says what it watches. Where it cannot watch all of that, or be told all that it missed, its
-    /// attachment is over: clients of ZooKeeper pass over an error here, and would believe that they watch.
-    fn watch_again(&mut self, session: Session, wanted: &Rewatch) {
-        let (at, gateway, zxid) = (session.at(), session.gateway, self.counters.zxid);
-        let (mut events, mut counters, mut watching) = (Events::default(), self.counters, session.clone());
-        match watches::again(&mut self.changes, &mut counters, &mut watching, wanted) {
-            Ok(told) if told.len() <= MAX_MISSED - self.spent.missed => {
-                self.counters = counters;
-                watching.keep(&mut self.changes);
-                self.spent.missed += told.len();
-                for (kind, path) in told {
-                    events.tell(gateway, at, Notice::Fired { at, kind: kind as i32, path, zxid });
-                }
-            }
-            _ => {
-                // Where one of them is too many, none counts.
-                self.changes.forget();
-                watches::end_attachment(&mut self.changes, &mut self.counters, session, &mut events);
-            }
-        }
-        self.emit(events);
     }
 
     fn look(&mut self, session: Session, look: &Reading, watch: bool) -> Result<Bytes, Code> {

@@ -10,7 +10,7 @@ use crate::{Code, keys, watches};
 use bytes::Bytes;
 use troth_auth::PublicKey;
 use troth_exec::StateView;
-use troth_types::{ClientId, Digest, GroupId, Malformed, Reader, Signature, Wire};
+use troth_types::{ClientId, Digest, Malformed, Reader, Signature, Wire};
 
 /// The most identities that a session proves.
 pub const MAX_WHO: usize = 64;
@@ -32,8 +32,8 @@ pub(crate) struct Session {
     pub(crate) timeout: u32,
     /// What checks proofs of its password.
     key: PublicKey,
-    /// Through whom the client is there.
-    pub(crate) gateway: ClientId,
+    /// Through whom the client is there: in the group of a restored backup nobody, until it is attached there.
+    pub(crate) carrier: Carrier,
     /// Which of its attachments counts.
     pub(crate) number: u64,
     /// When it ends, unless the service stands still.
@@ -60,13 +60,19 @@ impl Session {
         Attachment { session: self.id, number: self.number }
     }
 
-    /// The session, if it is attached like this to this gateway.
-    pub(crate) fn attached(store: &mut impl Look, at: Attachment, gateway: ClientId) -> Result<Self, Code> {
+    /// The session, if it is attached like this to this gateway. One whose attachment ended has the number that its next
+    /// one might have, and is attached to nobody.
+    pub(crate) fn attached(store: &mut impl Look, at: Attachment, carrier: Carrier) -> Result<Self, Code> {
         let session = Self::find(store, at.session).ok_or(Code::SessionExpired)?;
-        if (session.number, session.gateway) != (at.number, gateway) {
+        if (session.number, session.carrier) != (at.number, carrier) || session.watches == watches::NOBODYS {
             return Err(Code::SessionMoved);
         }
         Ok(session)
+    }
+
+    /// Whether this proves that somebody is to carry it.
+    pub(crate) fn is_proved(&self, carrier: Carrier, proof: &Signature) -> bool {
+        is_proved(self.key, carrier, self.id, proof)
     }
 
     /// The client gave a sign of life.
@@ -114,7 +120,7 @@ pub(crate) struct Lives {
 /// A client begins a session.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(crate) gateway: ClientId,
+    pub(crate) carrier: Carrier,
     pub(crate) timeout: u32,
     pub(crate) who: Vec<Id>,
     pub(crate) lives: Lives,
@@ -146,7 +152,7 @@ pub(crate) fn open(
     if !fit(&opening.who) {
         return Err(Code::AuthFailed);
     }
-    if !count(changes, opening.gateway, 1, most) {
+    if !count(changes, opening.carrier.gateway, 1, most) {
         return Err(Code::QuotaExceeded);
     }
     let mut id = unique.0.first_chunk().map_or(1, |first| i64::from_be_bytes(*first) & i64::MAX);
@@ -154,22 +160,14 @@ pub(crate) fn open(
         id = (id + 1) & i64::MAX;
     }
     counters.attachments += 1;
-    let Opening { gateway, timeout, who, lives } = opening;
+    let Opening { carrier, timeout, who, lives } = opening;
     if next_end(&changes.state(), counters).is_none() {
         counters.ticked = lives.now;
     }
     let number = counters.attachments;
-    let mut session = Session { id, timeout, key, gateway, number, ends: 0, watches: 0, watched: 0, who };
+    let mut session = Session { id, timeout, key, carrier, number, ends: 0, watches: 0, watched: 0, who };
     session.touch(changes, counters, lives);
     Ok(session)
-}
-
-/// What a session is to be attached with.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    pub(crate) group: GroupId,
-    pub(crate) session: i64,
-    pub(crate) proof: Signature,
 }
 
 /// Attaches a session to a new connection; and says how it was attached before.
@@ -177,29 +175,27 @@ pub(crate) fn attach(
     changes: &mut Changes<'_, '_>,
     counters: &mut Counters,
     opening: Opening,
-    claim: &Claim,
+    mut session: Session,
     most: u64,
-) -> Result<(Session, (ClientId, Attachment)), Code> {
-    let carrier = Carrier { group: claim.group, gateway: opening.gateway };
-    let own = |session: &Session| is_proved(session.key, carrier, session.id, &claim.proof);
-    // Who guesses must not learn whether there is such a session.
-    let mut session = Session::find(changes, claim.session).filter(own).ok_or(Code::SessionExpired)?;
-    let before = (session.gateway, session.at());
+) -> Result<(Session, (Carrier, Attachment)), Code> {
+    let before = (session.carrier, session.at());
     if !fit(&opening.who) {
         return Err(Code::AuthFailed);
     }
-    if session.gateway != opening.gateway {
+    if session.carrier != opening.carrier {
         // Twice as many as it may open: those of another gateway that is gone have nowhere else to go. Not without end: what
         // leaves makes room for more there.
-        if !count(changes, opening.gateway, 1, most.saturating_mul(2)) {
+        if !count(changes, opening.carrier.gateway, 1, most.saturating_mul(2)) {
             return Err(Code::QuotaExceeded);
         }
-        count(changes, session.gateway, -1, u64::MAX);
+        if session.carrier.group == opening.carrier.group {
+            count(changes, session.carrier.gateway, -1, u64::MAX);
+        }
     }
     watches::drop_all(changes, counters, &mut session);
     counters.attachments += 1;
-    let Opening { gateway, timeout, who, lives } = opening;
-    (session.gateway, session.timeout, session.who) = (gateway, timeout, who);
+    let Opening { carrier, timeout, who, lives } = opening;
+    (session.carrier, session.timeout, session.who) = (carrier, timeout, who);
     session.number = counters.attachments;
     session.keep(changes);
     session.touch(changes, counters, lives);
@@ -212,7 +208,9 @@ pub(crate) fn close(transaction: &mut Transaction<'_, '_, '_>, mut session: Sess
     let changes = &mut *transaction.changes;
     changes.remove(&keys::ends(session.ends, session.id));
     changes.remove(&keys::session(session.id));
-    count(changes, session.gateway, -1, u64::MAX);
+    if session.carrier.group == transaction.events.group() {
+        count(changes, session.carrier.gateway, -1, u64::MAX);
+    }
     let (taken, left) = take_away(transaction, session.id);
     if left {
         transaction.changes.put(&keys::leaving(session.id), Bytes::new());
@@ -290,10 +288,11 @@ pub(crate) struct Kept(Session);
 
 impl Wire for Kept {
     fn encode(&self, out: &mut Vec<u8>) {
-        let Session { timeout, key, gateway, number, ends, watches, watched, who, .. } = &self.0;
+        let Session { timeout, key, carrier, number, ends, watches, watched, who, .. } = &self.0;
         timeout.encode(out);
         out.extend_from_slice(&key.0);
-        gateway.encode(out);
+        carrier.group.encode(out);
+        carrier.gateway.encode(out);
         number.encode(out);
         ends.encode(out);
         watches.encode(out);
@@ -306,7 +305,7 @@ impl Wire for Kept {
             id: 0,
             timeout: Wire::decode(reader)?,
             key: PublicKey(reader.array()?),
-            gateway: Wire::decode(reader)?,
+            carrier: Carrier { group: Wire::decode(reader)?, gateway: Wire::decode(reader)? },
             number: Wire::decode(reader)?,
             ends: Wire::decode(reader)?,
             watches: Wire::decode(reader)?,

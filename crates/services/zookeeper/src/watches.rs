@@ -254,7 +254,7 @@ pub(crate) fn end_attachment(
     mut session: Session,
     events: &mut Events,
 ) {
-    events.end(session.gateway, session.at());
+    events.end(session.carrier, session.at());
     lose_all(counters, &mut session);
     session.watches = NOBODYS;
     counters.attachments += 1;
@@ -295,23 +295,27 @@ pub(crate) fn fire(
                 }
                 continue;
             }
+            // From the steps above it is told nothing more, and no watch there ends.
+            if !told.insert(session.id) {
+                continue;
+            }
+            events.compare(session.who.len(), change.acl.len());
+            if !acl::permits(change.acl, perms::READ, &session.who) {
+                // Its watch stays, as its client is not told and goes on with it: were it gone here, a client could
+                // have more watches than may be set again.
+                continue;
+            }
+            if events.are_all_that_hears(session.id) {
+                end_attachment(changes, counters, session, events);
+                continue;
+            }
             if ends != 0 {
                 lose(counters, &mut session, at, bits == ends);
                 put(changes, counters, at, session.id, bits, bits & !ends);
                 session.keep(changes);
             }
-            if !told.insert(session.id) {
-                continue;
-            }
-            events.compare(session.who.len(), change.acl.len());
-            if acl::permits(change.acl, perms::READ, &session.who) {
-                if events.are_all_that_hears(session.id) {
-                    end_attachment(changes, counters, session, events);
-                    continue;
-                }
-                let (at, path) = (session.at(), change.path.to_owned());
-                events.tell(session.gateway, at, Notice::Fired { at, kind: change.kind as i32, path, zxid });
-            }
+            let (at, path) = (session.at(), change.path.to_owned());
+            events.tell(session.carrier, at, Notice::Fired { at, kind: change.kind as i32, path, zxid });
         }
     }
 }

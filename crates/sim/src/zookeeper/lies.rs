@@ -95,8 +95,10 @@ pub fn lie_of_an_event(rng: &mut Rng, truth: Option<&Bytes>) -> Bytes {
 /// What a client asks that wants to harm: in sessions that are not its own, with passwords that it does not know, and more
 /// sessions than it may have.
 pub fn nuisance(rng: &mut Rng, me: ClientId, town: &Town, talk: &mut Talk) -> Bytes {
-    let (at, password) =
+    let (mut at, password) =
         town.any(rng).unwrap_or((Attachment { session: rng.below(9) as i64, number: 1 }, [0; 16]));
+    // Its next attachment, if nobody else's comes first.
+    at.number += u64::from(rng.one_in(4));
     let operation = match rng.below(8) {
         0 | 1 => Operation::Open { timeout: rng.next() as u32, key: key_of(&password), who: talk.who(rng) },
         2 => {

@@ -1,11 +1,9 @@
 //! What happens because its time has come: in bounded steps, of which each batch has one.
 
 use super::Work;
-use crate::message::Notice;
 use crate::sessions::{self, MAX_GOES, Session};
 use crate::tree::Transaction;
 use crate::{goes, keys};
-use troth_types::Wire;
 
 impl<'a, 's> Work<'_, 'a, 's, '_> {
     /// Ends what is over, and removes what goes.
@@ -55,9 +53,9 @@ impl<'a, 's> Work<'_, 'a, 's, '_> {
         let Some(session) = Session::find(&mut self.changes, id) else {
             unreachable!("a session's end goes with it")
         };
-        let (gateway, at) = (session.gateway, session.at());
+        let (carrier, at) = (session.carrier, session.at());
         let gone = self.go(|transaction| sessions::close(transaction, session));
-        self.cx.emit(gateway, Notice::Over(at).to_wire());
+        self.end_of(carrier, at);
         1 + gone
     }
 

@@ -4,8 +4,8 @@ use super::support::{create, secret, set, watching};
 use crate::events::{IDENTITY, LOOK, MAX_MISSED, MAX_WORK};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Operation, Said};
-use crate::proof::key_of;
-use crate::service::{MAX_COUNTED, MAX_GIVEN_UP};
+use crate::proof::{Carrier, key_of, prove};
+use crate::service::{MAX_COUNTED, MAX_GIVEN_UP, MAX_UNPROVED};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -252,4 +252,30 @@ fn what_was_missed_is_bounded_for_a_whole_frame() {
     assert!(stays(&executor, at) && stays(&executor, other));
     run(&mut executor, vec![frame(4, &[asks(at, MAX_MISSED - 1), asks(other, 2)])]);
     assert!(stays(&executor, at) && !stays(&executor, other), "it connects anew, and asks once more");
+}
+
+/// A proof takes longer to look at than most operations.
+#[test]
+fn the_operations_of_a_frame_guess_only_so_often() {
+    let (mut executor, at) = opened();
+    let group = GroupId::default();
+    let attach = |gateway| {
+        let proof = prove(&secret(1), Carrier { group, gateway: ClientId(gateway) }, at.session);
+        Operation::Attach { session: at.session, proof, timeout: 10_000, who: Vec::new() }
+    };
+    let most = usize::try_from(MAX_UNPROVED).expect("few");
+    let (good, bad) = (|| vec![attach(GATEWAY.0)], |count| vec![attach(GATEWAY.0 + 1); count]);
+    let told =
+        answers(&run(&mut executor, vec![frame(2, &[bad(most - 1), good(), bad(2), good()].concat())]));
+    let error = |answer: &Answer| match answer {
+        Answer::Reply { error, .. } => *error,
+        Answer::Attached { .. } => 0,
+        other => panic!("answered with {other:?}"),
+    };
+    let errors: Vec<i32> = told.iter().map(error).collect();
+    let (expired, later) = (crate::Code::SessionExpired.number(), crate::Code::QuotaExceeded.number());
+    assert_eq!(errors[..most - 1], vec![expired; most - 1]);
+    assert_eq!(errors[most - 1..], [0, expired, later, later], "that of nobody is not said to be over");
+    let told = answers(&run(&mut executor, vec![frame(3, &good())]));
+    assert_eq!(told.iter().map(error).collect::<Vec<_>>(), [0], "what waited is as good as before");
 }

@@ -294,3 +294,60 @@ fn sessions_outlive_the_gateways_of_a_group() {
     world.well(moved, opcode::CLOSE_SESSION, Bytes::new());
     assert_eq!((world.entries(b'a'), world.entries(b's')), (0, 0));
 }
+
+/// In a group to which a backup was restored a number is another client's than before.
+#[test]
+fn who_has_the_number_of_a_gateway_of_the_old_group_has_none_of_its_sessions() {
+    let mut world = World::of(ZooKeeper { sessions: 1, ..ZooKeeper::default() });
+    let (at, other) = (world.open(1), world.open(3));
+    world.ill(at, opcode::EXISTS, watching("/a", true));
+    world.service.group = GroupId([9; 16]);
+    let mut state = State::new(&mut world.map);
+    for gateway in [1, 3] {
+        state.remove(&crate::keys::attached(ClientId(gateway)));
+    }
+    world.told();
+    let moved = Code::SessionMoved.number();
+    for code in [opcode::PING, opcode::CLOSE_SESSION] {
+        assert_eq!(world.ask(1, at, code, Bytes::new()).0, moved);
+    }
+    assert_eq!(world.read(at, opcode::EXISTS, watching("/", false)), Err(moved));
+    assert_eq!(over(world.run(1, &Operation::Touch(vec![at]))), vec![at]);
+    // Its events are not for the one who has its number, nor is its end.
+    let own = world.open(1);
+    world.create(own, "/a", "", 0);
+    assert_eq!(world.told(), vec![]);
+    world.run(1, &Operation::Touch(vec![own]));
+    world.pass(9_000);
+    world.run(1, &Operation::Touch(vec![own]));
+    world.pass(9_000);
+    let is_there = |world: &World, at: Attachment| {
+        crate::sessions::Session::find(&mut &StateView::new(&world.map), at.session).is_some()
+    };
+    assert!(!is_there(&world, at) && is_there(&world, own));
+    assert_eq!(world.told(), vec![]);
+    // Nor do they count as those of others.
+    let opened = Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
+    let refused = Code::QuotaExceeded.number();
+    assert!(matches!(world.run(1, &opened), Answer::Reply { error, .. } if error == refused));
+    assert!(!is_there(&world, other), "its time is over too");
+}
+
+#[test]
+fn the_number_that_an_attachment_would_have_next_is_of_no_use() {
+    let mut world = World::new();
+    let (at, watcher) = (world.open(1), world.open(2));
+    world.ill(watcher, opcode::EXISTS, watching("/b", true));
+    world.ill(at, opcode::EXISTS, watching("/a", true));
+    let mut out = crate::jute::Output::new();
+    out.long(0).length(0).length(1).text("no path").length(0);
+    world.well(at, opcode::SET_WATCHES, out.finish());
+    assert_eq!(world.told(), [(1, Notice::Over(at))]);
+    let guessed = Attachment { number: watcher.number + 1, ..at };
+    let mut out = crate::jute::Output::new();
+    out.text("/a").int(3);
+    assert_eq!(world.ask(1, guessed, opcode::REMOVE_WATCHES, out.finish()).0, Code::SessionMoved.number());
+    assert_eq!(world.ask(1, guessed, opcode::CLOSE_SESSION, Bytes::new()).0, Code::SessionMoved.number());
+    assert_eq!(world.tally().watches, 1, "that of the other");
+    attach(&mut world, 1, at.session, secret(1)).expect("the password");
+}

@@ -214,7 +214,7 @@ impl World {
 
     fn gateway(&self, at: Attachment) -> u64 {
         let view = StateView::new(&self.map);
-        crate::sessions::Session::find(&mut &view, at.session).map_or(1, |session| session.gateway.0)
+        crate::sessions::Session::find(&mut &view, at.session).map_or(1, |session| session.carrier.gateway.0)
     }
 
     /// The answer to a read, which is the same in the order and outside it.

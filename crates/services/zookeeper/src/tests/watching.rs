@@ -181,7 +181,16 @@ fn only_who_may_read_a_node_is_told_of_it() {
     }
     world.well(owner, opcode::CREATE, create_for("/mine", "", &mine, 0));
     assert_eq!(world.fired(), [(owner.session, CREATED, "/mine".to_owned())]);
-    assert_eq!(world.entries(b'w'), 0, "its watch is over all the same");
+    // Who is told nothing believes that it watches, and does.
+    assert_eq!(world.tally().watches, 1);
+    let mut all = Output::new();
+    all.text("/mine");
+    super::support::put_acl(&mut all, &self::world());
+    all.int(-1);
+    world.well(owner, opcode::SET_ACL, all.finish());
+    world.well(owner, opcode::SET_DATA, set("/mine", "x", -1));
+    assert_eq!(world.fired(), [(stranger.session, CHANGED, "/mine".to_owned())]);
+    assert_eq!(world.entries(b'w'), 0);
 }
 
 #[test]

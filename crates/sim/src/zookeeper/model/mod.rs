@@ -33,6 +33,8 @@ pub struct Session {
     pub at: Attachment,
     /// Through whom.
     pub gateway: ClientId,
+    /// Whether it is: not where its client has to connect anew.
+    is_attached: bool,
     key: PublicKey,
     /// Milliseconds.
     timeout: u32,

@@ -48,7 +48,8 @@ impl Model {
     /// Whether what is said for an attachment counts.
     pub(super) fn attached(&self, client: ClientId, at: Attachment) -> Result<(), Code> {
         let session = self.sessions.get(&at.session).ok_or(Code::SessionExpired)?;
-        if session.at == at && session.gateway == client { Ok(()) } else { Err(Code::SessionMoved) }
+        let own = session.at == at && session.gateway == client && session.is_attached;
+        if own { Ok(()) } else { Err(Code::SessionMoved) }
     }
 
     /// A session gave a sign of life.
@@ -81,7 +82,8 @@ impl Model {
         let timeout = timeout.clamp(least, most);
         let who = who.into_iter().filter(attestable).collect();
         let watches = BTreeMap::new();
-        let session = Session { at, gateway: turn.client, timeout, who, watches, ..session };
+        let is_attached = true;
+        let session = Session { at, gateway: turn.client, is_attached, timeout, who, watches, ..session };
         self.sessions.insert(at.session, Rc::new(session));
         self.hear(turn, at)?;
         Ok(Answer::Attached { at, timeout })
@@ -108,6 +110,7 @@ impl Model {
         let session = Session {
             at: Attachment { session: id, number: 0 },
             gateway: turn.client,
+            is_attached: true,
             key,
             timeout,
             heard: turn.now,

@@ -158,6 +158,7 @@ impl Model {
         let Ok(session) = self.session_mut(id) else { return };
         let (before, gateway) = (session.at, session.gateway);
         session.at.number = number;
+        session.is_attached = false;
         session.watches.clear();
         self.effort.over.push(before);
         self.effort.told.push((gateway, Notice::Over(before)));
@@ -216,13 +217,9 @@ impl Model {
         let (own, zxid) = (above == path, self.zxid);
         let Ok(session) = self.session_mut(id) else { return };
         let hit = |manner: &Manner| (own || *manner == Manner::Recursive) && manner.sees(kind);
-        let Some(manners) = session.watches.get_mut(above) else { return };
+        let Some(manners) = session.watches.get(above) else { return };
         if !manners.iter().any(hit) {
             return;
-        }
-        manners.retain(|manner| !(hit(manner) && manner.is_for_once()));
-        if manners.is_empty() {
-            session.watches.remove(above);
         }
         if !heard.insert(id) {
             return;
@@ -231,16 +228,23 @@ impl Model {
         let sees = may(acl, perms::READ, &session.who).is_ok();
         self.effort.work += IDENTITY * compared;
         if !sees {
+            // Who is not told watches on.
             return;
         }
-        let Ok(session) = self.session_mut(id) else { return };
-        let notice = Notice::Fired { at: session.at, kind: kind as i32, path: path.to_owned(), zxid };
-        let gateway = session.gateway;
         let count = self.effort.heard.entry(id).or_default();
         *count += 1;
         if *count > MAX_EVENTS {
             return self.end_attachment(id);
         }
+        let Ok(session) = self.session_mut(id) else { return };
+        if let Some(manners) = session.watches.get_mut(above) {
+            manners.retain(|manner| !(hit(manner) && manner.is_for_once()));
+            if manners.is_empty() {
+                session.watches.remove(above);
+            }
+        }
+        let notice = Notice::Fired { at: session.at, kind: kind as i32, path: path.to_owned(), zxid };
+        let gateway = session.gateway;
         self.effort.told.push((gateway, notice));
         self.count("watch events");
     }
