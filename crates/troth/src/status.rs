@@ -108,8 +108,10 @@ fn names(replicas: &[u16]) -> String {
 
 pub(crate) fn render(rows: &[Vec<String>]) -> String {
     let full = rows.iter().map(Vec::len).max().unwrap_or(0);
+    // The last cell of a shorter row stands in no column.
     let width = |column: usize| {
-        rows.iter().filter(|row| row.len() == full).map(|row| row[column].chars().count()).max().unwrap_or(0)
+        let has = |row: &&Vec<String>| row.len() == full || column + 1 < row.len();
+        rows.iter().filter(has).map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..full).map(width).collect();
     let mut text = String::new();

@@ -12,6 +12,7 @@ mod reach;
 mod renewal;
 mod restore;
 mod room;
+mod status;
 mod suggest;
 mod units;
 mod up;

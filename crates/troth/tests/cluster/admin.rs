@@ -209,6 +209,8 @@ fn a_client_is_added_used_and_removed() {
     let said = good(dir, &["admin", "add-client"]);
     assert!(said.contains("Client 17"), "{said}");
     good(dir, &["kv", "--client", "17", "put", "key", "value"]);
+    let saved = dir.join("saved");
+    good(dir, &["backup", "--client", "17", "--to", saved.to_str().expect("plain")]);
     let watching = troth(dir)
         .args(["kv", "--client", "17", "watch", "key"])
         .stdout(Stdio::null())
