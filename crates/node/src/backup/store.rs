@@ -155,7 +155,8 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     let cluster = Cluster::load(&config).map_err(|why| damaged(&config, why.to_string()))?;
     if hex::encode(&cluster.group.id().0) != manifest.group {
         // What a service looks like is part of its group's name.
-        let what = "it is another group's, or of a build in which the service had another form";
+        let what = "it is another group's, or of a build in which the service had another form (restore it with that \
+                    build, and take what it holds over with `troth import zookeeper`)";
         return Err(damaged(&config, what.to_owned()));
     }
     let configuration = if manifest.format == FORMAT_AS_BEGUN {
