@@ -67,7 +67,10 @@ impl From<ConfigError> for Failure {
 impl From<BackupError> for Failure {
     fn from(why: BackupError) -> Self {
         let code = match &why {
-            BackupError::Exists(_) | BackupError::NoBackup(_) | BackupError::Version { .. } => USAGE,
+            BackupError::Exists(_)
+            | BackupError::NoBackup(_)
+            | BackupError::Version { .. }
+            | BackupError::Form(_) => USAGE,
             BackupError::Damaged { .. } => NO,
             BackupError::Unreachable(..)
             | BackupError::Refused(_)

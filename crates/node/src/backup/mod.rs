@@ -98,6 +98,14 @@ pub enum BackupError {
         /// The format known.
         known: u64,
     },
+    /// Of a build in which the service looked otherwise, or `cluster.toml` is another group's: its group has another name in
+    /// this build.
+    #[error(
+        "{0} is not of this backup's group, as this build names groups: the coordination service had another form in the build that \
+         made it, or it is another group's file\n  mend: restore it with that build, run that group's gateway, and take the nodes over \
+         with `troth import zookeeper`"
+    )]
+    Form(PathBuf),
     /// There is no stable checkpoint as far as one was asked for.
     #[error(
         "no checkpoint from batch {0} on became stable in time\n  mend: look at `troth status`; a group that orders nothing takes none"

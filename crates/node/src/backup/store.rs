@@ -154,10 +154,11 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     let config = from.join(CLUSTER);
     let cluster = Cluster::load(&config).map_err(|why| damaged(&config, why.to_string()))?;
     if hex::encode(&cluster.group.id().0) != manifest.group {
-        // What a service looks like is part of its group's name.
-        let what = "it is another group's, or of a build in which the service had another form (restore it with that \
-                    build, and take what it holds over with `troth import zookeeper`)";
-        return Err(damaged(&config, what.to_owned()));
+        return Err(match cluster.service {
+            // What it looks like is part of its group's name.
+            Service::ZooKeeper => BackupError::Form(config),
+            Service::Kv | Service::Null => damaged(&config, "it is another group's".to_owned()),
+        });
     }
     let configuration = if manifest.format == FORMAT_AS_BEGUN {
         cluster.configuration()

@@ -169,6 +169,16 @@ fn a_session_goes_on_in_the_group_that_a_backup_was_restored_to() {
     assert!(said.contains("sessions"), "{said}");
     drop(replicas);
 
+    // As a build in which the service has another form finds it: the group has another name there.
+    let config = saved.join("cluster.toml");
+    let written = std::fs::read_to_string(&config).expect("a backup has one");
+    std::fs::write(&config, written.replace("super:D", "super:E")).expect("our own");
+    let refused = run(&scratch.0.join("refused"), &["restore", "--from", from]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("troth import zookeeper"), "{words}");
+    std::fs::write(&config, written).expect("our own");
+
     made_by("restore", &new, &["--from", from]);
     let _replicas = all(&new);
     runtime.block_on(async {
