@@ -105,10 +105,10 @@ impl Stopped {
 /// Whether somebody serves a socket for longer than a process takes that ends with its replica.
 fn still_answers(socket: &Path) -> bool {
     let give_up = Instant::now() + ENDS_WITH_ITS_REPLICA;
-    // One that this user may not reach may have somebody who serves it.
+    // One that this user may not reach, or that is busy, has somebody who may serve it.
     let answers = || match UnixStream::connect(socket) {
         Ok(_) => true,
-        Err(why) => !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused),
+        Err(why) => matches!(why.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::WouldBlock),
     };
     while answers() {
         if Instant::now() >= give_up {

@@ -73,7 +73,9 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let mut source = if arguments.last {
         last(give_up, &ask)?
     } else {
-        current(arguments, &layout, &present, give_up, &ask)?
+        // Those of a client that was removed are keys, too: that they are of no use is to be said.
+        let has_keys = has_keys(&layout, &cluster) || has_keys(&layout, &present);
+        current(arguments, &layout, &present, has_keys, give_up, &ask)?
     };
 
     note!("replica {} shows checkpoint {}, {}; fetching it", replica.0, source.seq.0, certified(&cluster));
@@ -189,12 +191,13 @@ fn current(
     arguments: &Backup,
     layout: &Layout,
     cluster: &Cluster,
+    has_keys: bool,
     give_up: Instant,
     ask: &dyn Fn() -> Result<Source, BackupError>,
 ) -> Result<Source, Failure> {
     // A replica's machine need not have a client's keys. Where it has, and they are of no use, that is to be mended: a
     // backup that lacks what they are there for would not be noticed.
-    if arguments.client.is_none() && !has_keys(layout, cluster) {
+    if arguments.client.is_none() && !has_keys {
         note!(
             "no client's keys are here: takes the last stable checkpoint, which may lack the last {} batches",
             2 * cluster.timing.checkpoint_interval

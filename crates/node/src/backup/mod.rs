@@ -102,8 +102,8 @@ pub enum BackupError {
     /// this build.
     #[error(
         "{0} is not of this backup's group, as this build names groups: the coordination service had another form in the build that \
-         made it, or it is another group's file\n  mend: restore it with that build, run that group's gateway, and take the nodes over \
-         with `troth import zookeeper`"
+         made it, or the file was changed\n  mend: restore it with the build that made it, run that group's gateway, and take the \
+         nodes over with `troth import zookeeper`; where that build is this one, use another copy"
     )]
     Form(PathBuf),
     /// There is no stable checkpoint as far as one was asked for.

@@ -142,7 +142,7 @@ fn user(checks: &Checks<'_>, value: &Spanned<String>) -> Result<String, ConfigEr
 }
 
 /// What operations and state of the service look like, and mean: groups of builds in which that differs are none.
-const FORM: u64 = 8;
+const FORM: u64 = 9;
 
 /// What of it names the group: all that its replicas must have alike.
 pub(super) fn name(settings: &ZooKeeper, hasher: &mut Hasher) {

@@ -5,7 +5,7 @@ use crate::proof::Carrier;
 use std::collections::{BTreeMap, BTreeSet};
 use troth_types::{ClientId, GroupId};
 
-/// The most events of one operation for one session: half of what a gateway's outbox holds by default. A session for which
+/// The most events of one operation for one session. A session for which
 /// there are more is told none of them: its attachment ends, and its client connects anew and says what it watches.
 pub const MAX_EVENTS: usize = 512;
 /// The most events that one `setWatches` tells its session, of what it has missed: what Java's client puts into one such

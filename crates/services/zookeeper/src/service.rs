@@ -24,7 +24,7 @@ mod frame;
 
 pub(crate) use frame::Count;
 use frame::Spent;
-pub use frame::{MAX_COUNTED, MAX_GIVEN_UP, MAX_UNPROVED};
+pub use frame::{MAX_COUNTED, MAX_GIVEN_UP, MAX_PROOFS};
 
 /// The service, with what all replicas must have alike.
 #[derive(Clone, Debug, PartialEq, Eq)]

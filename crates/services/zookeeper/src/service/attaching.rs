@@ -1,6 +1,6 @@
 //! How clients come to their sessions, and to what they watched.
 
-use super::{MAX_UNPROVED, Work, refused};
+use super::{MAX_PROOFS, Work, refused};
 use crate::Code;
 use crate::events::{Events, MAX_MISSED};
 use crate::message::{Answer, Notice};
@@ -14,12 +14,11 @@ impl Work<'_, '_, '_, '_> {
     pub(super) fn attach(&mut self, opening: Opening, id: i64, proof: &Signature) -> Result<Session, Code> {
         let session = Session::find(&mut self.changes, id).ok_or(Code::SessionExpired)?;
         // It is not said to be over: who asked for it may ask again.
-        if self.spent.unproved == MAX_UNPROVED {
+        if self.spent.proofs == MAX_PROOFS {
             return Err(Code::QuotaExceeded);
         }
+        self.spent.proofs += 1;
         if !session.is_proved(opening.carrier, proof) {
-            self.spent.unproved += 1;
-            // As where there is none: who guesses does not learn that there is one.
             return Err(Code::SessionExpired);
         }
         let (changes, counters) = (&mut self.changes, &mut self.counters);

@@ -10,9 +10,10 @@ pub const MAX_COUNTED: usize = MAX_LOOKED << 2;
 /// The most transactions of one frame that are given up for the work of telling of them. Those behind fail at once.
 pub const MAX_GIVEN_UP: u32 = 4;
 
-/// The most sessions of one frame that somebody asks for and has not proved to be his: to look at a proof takes longer than most
-/// operations. Who asks for one behind them is to come again.
-pub const MAX_UNPROVED: u32 = 64;
+/// The most proofs of one frame that are looked at, as that takes longer than most operations. Who shows one behind them is to
+/// come again. It is as many as a frame has operations where nothing else is set: what all clients of a gateway show together
+/// stands in its frames, and few of them must not use it up for the others.
+pub const MAX_PROOFS: u32 = 1024;
 
 /// The counters between the operations of a frame.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Count {
 pub(super) struct Spent {
     pub(super) counted: usize,
     pub(super) given_up: u32,
-    pub(super) unproved: u32,
+    pub(super) proofs: u32,
     /// Events of clients that connected anew.
     pub(super) missed: usize,
 }

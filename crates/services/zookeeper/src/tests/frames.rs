@@ -5,7 +5,7 @@ use crate::events::{IDENTITY, LOOK, MAX_MISSED, MAX_WORK};
 use crate::jute::Output;
 use crate::message::{Answer, Attachment, Operation, Said};
 use crate::proof::{Carrier, key_of, prove};
-use crate::service::{MAX_COUNTED, MAX_GIVEN_UP, MAX_UNPROVED};
+use crate::service::{MAX_COUNTED, MAX_GIVEN_UP, MAX_PROOFS};
 use crate::{ZooKeeper, opcode};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -18,6 +18,10 @@ const NOW: Time = Time(1_700_000_000_000_000);
 const GATEWAY: ClientId = ClientId(1);
 
 fn frame(number: u64, operations: &[Operation]) -> VerifiedFrame {
+    frame_of(Limits::DEFAULT, number, operations)
+}
+
+fn frame_of(limits: Limits, number: u64, operations: &[Operation]) -> VerifiedFrame {
     let group = GroupId([1; 16]);
     let signer = ModelSigner::new(GATEWAY.0);
     let mut scheme = ModelScheme::default();
@@ -26,7 +30,7 @@ fn frame(number: u64, operations: &[Operation]) -> VerifiedFrame {
     let operations = operations.iter().map(|operation| Said::wire(NOW, &operation.to_wire())).collect();
     let draft = FrameDraft { group, client: GATEWAY, number, events_seen: 0, operations };
     let signature = signer.sign(&draft.signing_digest());
-    let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(scheme), Limits::DEFAULT);
+    let verifier = FrameVerifier::new(Arc::new(directory), Arc::new(scheme), limits);
     verifier.verify(Arc::new(draft.sign(signature))).expect("signed above")
 }
 
@@ -37,7 +41,11 @@ fn run(executor: &mut Executor<ZooKeeper>, frames: Vec<VerifiedFrame>) -> Outcom
 
 /// A service with one session.
 fn opened() -> (Executor<ZooKeeper>, Attachment) {
-    let mut executor = Executor::new(ZooKeeper::default(), Limits::DEFAULT);
+    opened_with(Limits::DEFAULT)
+}
+
+fn opened_with(limits: Limits) -> (Executor<ZooKeeper>, Attachment) {
+    let mut executor = Executor::new(ZooKeeper::default(), limits);
     let open = Operation::Open { timeout: 10_000, key: key_of(&secret(1)), who: Vec::new() };
     let outcome = run(&mut executor, vec![frame(1, &[open])]);
     match answers(&outcome).remove(0) {
@@ -256,17 +264,22 @@ fn what_was_missed_is_bounded_for_a_whole_frame() {
 
 /// A proof takes longer to look at than most operations.
 #[test]
-fn the_operations_of_a_frame_guess_only_so_often() {
-    let (mut executor, at) = opened();
-    let group = GroupId::default();
+fn the_operations_of_a_frame_have_only_so_many_proofs_looked_at() {
+    let limits = Limits { frame_operations: 4096, ..Limits::DEFAULT };
+    let (mut executor, at) = opened_with(limits);
     let attach = |gateway| {
-        let proof = prove(&secret(1), Carrier { group, gateway: ClientId(gateway) }, at.session);
+        let carrier = Carrier { group: GroupId::default(), gateway: ClientId(gateway) };
+        let proof = prove(&secret(1), carrier, at.session);
         Operation::Attach { session: at.session, proof, timeout: 10_000, who: Vec::new() }
     };
-    let most = usize::try_from(MAX_UNPROVED).expect("few");
-    let (good, bad) = (|| vec![attach(GATEWAY.0)], |count| vec![attach(GATEWAY.0 + 1); count]);
-    let told =
-        answers(&run(&mut executor, vec![frame(2, &[bad(most - 1), good(), bad(2), good()].concat())]));
+    let most = usize::try_from(MAX_PROOFS).expect("few");
+    let (good, bad) = (vec![attach(GATEWAY.0)], vec![attach(GATEWAY.0 + 1); most - 1]);
+    let mut unknown = good.clone();
+    if let Operation::Attach { session, .. } = &mut unknown[0] {
+        *session ^= 1;
+    }
+    let all = [bad, good.clone(), good.clone(), unknown].concat();
+    let told = answers(&run(&mut executor, vec![frame_of(limits, 2, &all)]));
     let error = |answer: &Answer| match answer {
         Answer::Reply { error, .. } => *error,
         Answer::Attached { .. } => 0,
@@ -275,7 +288,7 @@ fn the_operations_of_a_frame_guess_only_so_often() {
     let errors: Vec<i32> = told.iter().map(error).collect();
     let (expired, later) = (crate::Code::SessionExpired.number(), crate::Code::QuotaExceeded.number());
     assert_eq!(errors[..most - 1], vec![expired; most - 1]);
-    assert_eq!(errors[most - 1..], [0, expired, later, later], "that of nobody is not said to be over");
-    let told = answers(&run(&mut executor, vec![frame(3, &good())]));
+    assert_eq!(errors[most - 1..], [0, later, expired], "that of nobody is not said to be over");
+    let told = answers(&run(&mut executor, vec![frame(3, &good)]));
     assert_eq!(told.iter().map(error).collect::<Vec<_>>(), [0], "what waited is as good as before");
 }
