@@ -41,9 +41,15 @@ impl<'a> StateView<'a> {
     /// # Panics
     /// If the application did not ask for an ordered index ([`crate::Application::SCANS`]).
     pub fn scan(&self, from: &[u8]) -> impl Iterator<Item = (&'a [u8], Bytes)> + use<'a> {
-        let map = self.map;
-        let start = inner_key(&mut self.scratch.borrow_mut(), from).to_vec();
-        map.scan(&start).map(|(key, value)| (&key[1..], value))
+        self.map.scan(inner_key(&mut self.scratch.borrow_mut(), from)).map(|(key, value)| (&key[1..], value))
+    }
+
+    /// The same without the values, each of which costs as much as [`StateView::get`].
+    ///
+    /// # Panics
+    /// If the application did not ask for an ordered index ([`crate::Application::SCANS`]).
+    pub fn keys(&self, from: &[u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.map.keys(inner_key(&mut self.scratch.borrow_mut(), from)).map(|key| &key[1..])
     }
 }
 

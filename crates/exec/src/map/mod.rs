@@ -242,8 +242,16 @@ impl MerkleMap {
     /// # Panics
     /// If the map was built without an ordered index.
     pub fn scan<'a>(&'a self, from: &[u8]) -> impl Iterator<Item = (&'a [u8], Bytes)> + use<'a> {
+        self.keys(from).map(|key| (key, self.get(key).expect("the index holds only keys with a value")))
+    }
+
+    /// The same without the values, each of which would cost as much as to look it up alone.
+    ///
+    /// # Panics
+    /// If the map was built without an ordered index.
+    pub fn keys<'a>(&'a self, from: &[u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let order = self.order.as_ref().expect("scans were asked for when the map was built");
-        order.from(from).map(|key| (key, self.get(key).expect("the index holds only keys with a value")))
+        order.from(from)
     }
 
     /// A point to roll back to, until the next seal or [`MerkleMap::release`].

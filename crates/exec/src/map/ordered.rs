@@ -24,7 +24,7 @@ enum Node {
     Leaf(Keys),
     /// Each child with a bound that is not above its keys and above those of the children before it. The first one's
     /// is empty: whatever is below the second is the first child's, also what comes after its lowest key has gone.
-    Branch(Keys, Vec<Arc<Node>>),
+    Branch(Bounds, Vec<Arc<Node>>),
 }
 
 /// Keys in order, each `length: u16 ‖ key`.
@@ -36,17 +36,16 @@ impl Keys {
         Iter(&self.0)
     }
 
-    /// Where a key stands or would stand, in keys and in bytes, and whether it is there.
-    fn find(&self, key: &[u8]) -> (usize, usize, bool) {
-        let (mut index, mut at) = (0, 0);
+    /// Where a key stands or would stand, and whether it is there.
+    fn find(&self, key: &[u8]) -> (usize, bool) {
+        let mut at = 0;
         for other in self.iter() {
             if other >= key {
-                return (index, at, other == key);
+                return (at, other == key);
             }
-            index += 1;
             at += 2 + other.len();
         }
-        (index, at, false)
+        (at, false)
     }
 
     fn insert_at(&mut self, at: usize, key: &[u8]) {
@@ -62,11 +61,6 @@ impl Keys {
         self.0 = [&self.0[..at], &self.0[end..]].concat().into_boxed_slice();
     }
 
-    /// Where the key of this number begins.
-    fn start_of(&self, index: usize) -> usize {
-        self.iter().take(index).map(|key| 2 + key.len()).sum()
-    }
-
     /// Leaves what is before a place; returns what is behind it.
     fn split_off(&mut self, at: usize) -> Self {
         let behind = Self(self.0[at..].into());
@@ -78,17 +72,75 @@ impl Keys {
         self.0 = [&self.0[..], &more.0[..]].concat().into_boxed_slice();
     }
 
-    /// The first key.
-    fn first(&self) -> &[u8] {
-        self.iter().next().expect("asked only where there are keys")
+    /// The key that begins at a place.
+    fn at(&self, at: usize) -> &[u8] {
+        Iter(&self.0[at..]).next().expect("asked only where there is one")
+    }
+}
+
+/// The bounds of a branch's children, with the place where each begins: they are looked through more often than they change.
+#[derive(Clone, Debug)]
+struct Bounds {
+    keys: Keys,
+    starts: Box<[u32]>,
+}
+
+impl Bounds {
+    fn of(keys: Keys) -> Self {
+        let starts = keys.iter().scan(0, |at, key| {
+            let start = *at;
+            *at += u32::try_from(2 + key.len()).expect("keys are bounded");
+            Some(start)
+        });
+        let starts = starts.collect();
+        Self { keys, starts }
     }
 
-    /// The same with another first key.
-    fn with_first(&self, key: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(self.0.len() + key.len());
-        put(&mut bytes, key);
-        bytes.extend_from_slice(&self.0[self.start_of(1)..]);
-        Self(bytes.into_boxed_slice())
+    /// The empty one, and these.
+    fn of_rest<'a>(rest: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut bytes = Vec::new();
+        put(&mut bytes, b"");
+        rest.for_each(|bound| put(&mut bytes, bound));
+        Self::of(Keys(bytes.into_boxed_slice()))
+    }
+
+    /// Where a bound begins, or all of them end.
+    fn start(&self, index: usize) -> usize {
+        self.starts.get(index).map_or(self.keys.0.len(), |start| *start as usize)
+    }
+
+    fn bound(&self, index: usize) -> &[u8] {
+        self.keys.at(self.start(index))
+    }
+
+    /// Which child has a key, if one has: the last whose bound is not above it.
+    fn child_of(&self, key: &[u8]) -> usize {
+        self.starts.partition_point(|start| self.keys.at(*start as usize) <= key).saturating_sub(1)
+    }
+
+    fn insert(&mut self, index: usize, bound: &[u8]) {
+        self.keys.insert_at(self.start(index), bound);
+        *self = Self::of(core::mem::take(&mut self.keys));
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.keys.remove_at(self.start(index));
+        *self = Self::of(core::mem::take(&mut self.keys));
+    }
+
+    /// Leaves those before an index; returns the bound that parts the two, and those of the children from there on.
+    fn split_off(&mut self, index: usize) -> (Box<[u8]>, Self) {
+        let behind = self.keys.split_off(self.start(index));
+        *self = Self::of(core::mem::take(&mut self.keys));
+        (behind.at(0).into(), Self::of_rest(behind.iter().skip(1)))
+    }
+
+    /// Takes in those of the sibling behind, whose first child has this bound here.
+    fn append(&mut self, bound: &[u8], more: &Self) {
+        let mut bytes = core::mem::take(&mut self.keys.0).into_vec();
+        put(&mut bytes, bound);
+        more.keys.iter().skip(1).for_each(|bound| put(&mut bytes, bound));
+        *self = Self::of(Keys(bytes.into_boxed_slice()));
     }
 }
 
@@ -114,18 +166,12 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl Node {
-    /// Which child has a key, if one has.
-    fn child_of(firsts: &Keys, key: &[u8]) -> usize {
-        let (index, _, found) = firsts.find(key);
-        if found { index } else { index.saturating_sub(1) }
-    }
-
     fn contains(&self, key: &[u8]) -> bool {
         let mut node = self;
         loop {
             match node {
-                Self::Leaf(keys) => return keys.find(key).2,
-                Self::Branch(firsts, children) => node = &children[Self::child_of(firsts, key)],
+                Self::Leaf(keys) => return keys.find(key).1,
+                Self::Branch(bounds, children) => node = &children[bounds.child_of(key)],
             }
         }
     }
@@ -134,30 +180,31 @@ impl Node {
     fn insert(self: &mut Arc<Self>, key: &[u8]) -> Option<(Box<[u8]>, Arc<Self>)> {
         match Arc::make_mut(self) {
             Self::Leaf(keys) => {
-                keys.insert_at(keys.find(key).1, key);
+                keys.insert_at(keys.find(key).0, key);
                 let bytes = keys.0.len();
+                if bytes <= LEAF_BYTES {
+                    return None;
+                }
                 let starts = keys.iter().scan(0, |at, key| {
                     *at += 2 + key.len();
                     Some(*at)
                 });
                 // Nothing where the only key is a long one.
-                let middle = starts.take_while(|at| *at < bytes).find(|at| *at >= bytes / 2);
-                let middle = middle.filter(|_| bytes > LEAF_BYTES)?;
+                let middle = starts.take_while(|at| *at < bytes).find(|at| *at >= bytes / 2)?;
                 let right = keys.split_off(middle);
-                Some((right.first().into(), Arc::new(Self::Leaf(right))))
+                Some((right.at(0).into(), Arc::new(Self::Leaf(right))))
             }
-            Self::Branch(firsts, children) => {
-                let index = Self::child_of(firsts, key);
-                let (first, right) = children[index].insert(key)?;
-                firsts.insert_at(firsts.start_of(index + 1), &first);
+            Self::Branch(bounds, children) => {
+                let index = bounds.child_of(key);
+                let (bound, right) = children[index].insert(key)?;
+                bounds.insert(index + 1, &bound);
                 children.insert(index + 1, right);
                 if children.len() <= MOST_CHILDREN {
                     return None;
                 }
                 let middle = children.len() / 2;
-                let right = firsts.split_off(firsts.start_of(middle));
-                let first = right.first().into();
-                Some((first, Arc::new(Self::Branch(right.with_first(b""), children.split_off(middle)))))
+                let (bound, right) = bounds.split_off(middle);
+                Some((bound, Arc::new(Self::Branch(right, children.split_off(middle)))))
             }
         }
     }
@@ -165,24 +212,23 @@ impl Node {
     /// Removes a key that is there.
     fn remove(self: &mut Arc<Self>, key: &[u8]) {
         match Arc::make_mut(self) {
-            Self::Leaf(keys) => keys.remove_at(keys.find(key).1),
-            Self::Branch(firsts, children) => {
-                let index = Self::child_of(firsts, key);
+            Self::Leaf(keys) => keys.remove_at(keys.find(key).0),
+            Self::Branch(bounds, children) => {
+                let index = bounds.child_of(key);
                 children[index].remove(key);
                 if children[index].is_empty() {
                     // The child before it has its keys from now on, or the one behind where it was the first.
                     let bound = index.max(1).min(children.len() - 1);
                     children.remove(index);
-                    firsts.remove_at(firsts.start_of(bound));
+                    bounds.remove(bound);
                     return;
                 }
                 // Few keys in many nodes would take more memory than many keys.
                 let left = index.min(children.len().saturating_sub(2));
                 if left + 1 < children.len() && children[left].fits(&children[left + 1]) {
                     let right = children.remove(left + 1);
-                    let start = firsts.start_of(left + 1);
-                    let bound: Box<[u8]> = Keys(firsts.0[start..].into()).first().into();
-                    firsts.remove_at(start);
+                    let bound: Box<[u8]> = bounds.bound(left + 1).into();
+                    bounds.remove(left + 1);
                     Arc::make_mut(&mut children[left]).append(&right, &bound);
                 }
             }
@@ -209,8 +255,8 @@ impl Node {
     fn append(&mut self, right: &Self, bound: &[u8]) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => left.append(right),
-            (Self::Branch(firsts, left), Self::Branch(more, right)) => {
-                firsts.append(&more.with_first(bound));
+            (Self::Branch(bounds, left), Self::Branch(more, right)) => {
+                bounds.append(bound, more);
                 left.extend_from_slice(right);
             }
             _ => unreachable!("siblings are of one kind"),
@@ -248,11 +294,9 @@ impl Ordered {
         nodes.push((first.expect("there are keys"), Arc::new(Node::Leaf(Keys(bytes.into_boxed_slice())))));
         while nodes.len() > 1 {
             let above = nodes.chunks(MOST_CHILDREN * 7 / 8).map(|part| {
-                let mut firsts = Vec::new();
-                put(&mut firsts, b"");
-                part[1..].iter().for_each(|(first, _)| put(&mut firsts, first));
+                let bounds = Bounds::of_rest(part[1..].iter().map(|(first, _)| *first));
                 let children = part.iter().map(|(_, node)| node.clone()).collect();
-                (part[0].0, Arc::new(Node::Branch(Keys(firsts.into_boxed_slice()), children)))
+                (part[0].0, Arc::new(Node::Branch(bounds, children)))
             });
             nodes = above.collect();
         }
@@ -268,12 +312,9 @@ impl Ordered {
         if !key.starts_with(&self.prefix) || self.root.contains(key) {
             return;
         }
-        if let Some((first, right)) = self.root.insert(key) {
-            let mut firsts = Vec::new();
-            put(&mut firsts, b"");
-            put(&mut firsts, &first);
-            let children = vec![self.root.clone(), right];
-            self.root = Arc::new(Node::Branch(Keys(firsts.into_boxed_slice()), children));
+        if let Some((bound, right)) = self.root.insert(key) {
+            let bounds = Bounds::of_rest(core::iter::once(&*bound));
+            self.root = Arc::new(Node::Branch(bounds, vec![self.root.clone(), right]));
         }
     }
 
@@ -297,11 +338,11 @@ impl Ordered {
         loop {
             match node {
                 Node::Leaf(keys) => {
-                    scan.leaf = Iter(&keys.0[keys.find(start).1..]);
+                    scan.leaf = Iter(&keys.0[keys.find(start).0..]);
                     return scan;
                 }
-                Node::Branch(firsts, children) => {
-                    let index = Node::child_of(firsts, start);
+                Node::Branch(bounds, children) => {
+                    let index = bounds.child_of(start);
                     scan.path.push(children[index + 1..].iter());
                     node = &children[index];
                 }
@@ -322,8 +363,9 @@ impl Ordered {
                     keys.iter().next()
                 }
                 Node::Branch(bounds, children) => {
-                    let bounds: Vec<&[u8]> = bounds.iter().collect();
-                    assert_eq!(bounds.len(), children.len());
+                    let all: Vec<&[u8]> = (0..children.len()).map(|index| bounds.bound(index)).collect();
+                    assert_eq!(bounds.keys.iter().collect::<Vec<_>>(), all);
+                    let bounds = all;
                     assert!(bounds[0].is_empty() && bounds.windows(2).all(|pair| pair[0] < pair[1]));
                     for (index, child) in children.iter().enumerate() {
                         let from = if index == 0 { from } else { bounds[index] };

@@ -49,12 +49,12 @@ pub(crate) fn removed(transaction: &mut Transaction<'_, '_, '_>, path: &str, nod
 pub(crate) fn next(view: &StateView<'_>) -> Option<u64> {
     beginning(view, &[keys::GOES])
         .next()
-        .and_then(|(rest, _)| rest.first_chunk::<8>().map(|at| u64::from_be_bytes(*at)))
+        .and_then(|rest| rest.first_chunk::<8>().map(|at| u64::from_be_bytes(*at)))
 }
 
 /// The note of a node that is due.
 pub(crate) fn due(view: &StateView<'_>, now: u64) -> Option<Vec<u8>> {
-    let (rest, _) = beginning(view, &[keys::GOES]).next()?;
+    let rest = beginning(view, &[keys::GOES]).next()?;
     let key = [&[keys::GOES], rest].concat();
     keys::time_of(&key).filter(|at| *at <= now).map(|_| key)
 }

@@ -110,7 +110,7 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
         Look::Children { path, shows_stat } => {
             let node = readable(view, path, perms::READ, reader)?;
             // The root's own entry is the first of its children's, without a name.
-            let names = beginning(view, &keys::children(path)).map(|(name, _)| name);
+            let names = beginning(view, &keys::children(path));
             vector("", names.filter(|name| !name.is_empty()), most, &mut out)?;
             if *shows_stat {
                 node.stat(&mut out);
@@ -130,7 +130,7 @@ fn shown(view: &StateView<'_>, reader: &Reader<'_>, look: &Look, most: usize) ->
         }
         Look::Ephemerals { prefix } => {
             let own = beginning(view, &keys::ephemeral(reader.session, prefix));
-            vector(prefix, own.map(|(rest, _)| rest), most, &mut out)?;
+            vector(prefix, own, most, &mut out)?;
         }
         Look::Descendants { path } => {
             readable(view, path, perms::READ, reader)?;

@@ -231,7 +231,7 @@ pub(crate) fn leave(transaction: &mut Transaction<'_, '_, '_>, id: i64) -> usize
 /// Takes away ephemeral nodes of a session; how many, and whether there are more.
 fn take_away(transaction: &mut Transaction<'_, '_, '_>, id: i64) -> (usize, bool) {
     let own = beginning(&transaction.changes.state(), &keys::ephemeral(id, ""));
-    let mut own: Vec<Vec<u8>> = own.map(|(rest, _)| rest.to_vec()).take(MAX_GOES + 1).collect();
+    let mut own: Vec<Vec<u8>> = own.map(<[u8]>::to_vec).take(MAX_GOES + 1).collect();
     let left = own.len() > MAX_GOES;
     own.truncate(MAX_GOES);
     for rest in &own {
@@ -247,8 +247,7 @@ fn take_away(transaction: &mut Transaction<'_, '_, '_>, id: i64) -> (usize, bool
 
 /// A session that is over and has ephemeral nodes left.
 pub(crate) fn next_leaving(view: &StateView<'_>) -> Option<i64> {
-    let (rest, _) = beginning(view, &[keys::LEAVING]).next()?;
-    keys::last_number(rest)
+    keys::last_number(beginning(view, &[keys::LEAVING]).next()?)
 }
 
 /// What is left goes on with the next batch: later than now, or no clock would ever come to it.
@@ -263,7 +262,7 @@ pub(crate) fn goes_on(store: &mut impl Look) -> Option<u64> {
 
 /// The session that ends next, and when, if nobody touches one.
 pub(crate) fn next_end(view: &StateView<'_>, counters: &Counters) -> Option<(u64, i64)> {
-    let (rest, _) = beginning(view, &[keys::ENDS]).next()?;
+    let rest = beginning(view, &[keys::ENDS]).next()?;
     let at = rest.first_chunk::<8>().map(|at| u64::from_be_bytes(*at))?;
     Some((at.saturating_add(counters.stood_still), keys::last_number(rest)?))
 }

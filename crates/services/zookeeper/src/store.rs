@@ -91,7 +91,7 @@ impl<'a, 's> Changes<'a, 's> {
 
     /// Keys that begin like this, without the beginning, in order: as they are with what was changed.
     pub(crate) fn beginning(&self, prefix: &[u8]) -> Vec<Vec<u8>> {
-        let before = beginning(&self.state.view(), prefix).map(|(rest, _)| rest.to_vec());
+        let before = beginning(&self.state.view(), prefix).map(<[u8]>::to_vec);
         let mut changed = self
             .pending
             .range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded))
@@ -138,12 +138,9 @@ impl Look for Changes<'_, '_> {
     }
 }
 
-/// Entries whose keys begin like this, in order: the rest of each key, and the value.
-pub(crate) fn beginning<'a>(
-    view: &StateView<'a>,
-    prefix: &[u8],
-) -> impl Iterator<Item = (&'a [u8], Bytes)> + use<'a> {
+/// The rest of the keys that begin like this, in order.
+pub(crate) fn beginning<'a>(view: &StateView<'a>, prefix: &[u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let keys = view.keys(prefix);
     let prefix = prefix.to_vec();
-    view.scan(&prefix.clone())
-        .map_while(move |(key, value)| key.strip_prefix(&prefix[..]).map(|rest| (rest, value)))
+    keys.map_while(move |key| key.strip_prefix(&prefix[..]))
 }

@@ -297,7 +297,11 @@ impl World {
     /// All that is kept can be read again, by every replica that goes on from here.
     pub fn decodes(&self) {
         let view = StateView::new(&self.map);
-        let all = |letter: u8| crate::store::beginning(&view, &[letter]).map(|(_, value)| value);
+        let all = |letter: u8| {
+            view.scan(&[letter])
+                .take_while(move |(key, _)| key.first() == Some(&letter))
+                .map(|(_, value)| value)
+        };
         for node in all(b'n') {
             crate::node::Node::from_wire(&node).expect("a node");
         }
