@@ -56,14 +56,13 @@ fn plain(path: &str) -> Result<PathBuf, String> {
 pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let layout = Layout::new(&arguments.dir.dir);
     let cluster = Cluster::load(&layout.cluster())?;
-    if arguments.to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(arguments.to.clone()).into());
-    }
     let parent = arguments.to.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
         let place = parent.display();
         return Err(Failure::usage(format!("{place} is no directory\n  mend: mkdir -p {place}")));
     }
+    // Before a large state is fetched for nothing.
+    backup::try_place(&arguments.to)?;
     let give_up = Instant::now() + Duration::from_secs(arguments.wait);
     let (replica, secret) = replica(&layout, &cluster, arguments.id)?;
     let socket = layout.backup_socket(replica);
@@ -155,10 +154,7 @@ fn replica(
     let secret = |id: ReplicaId| Ok((id, ReplicaSecret::load(&layout.replica_secret(id), cluster)?));
     if let Some(id) = wanted {
         if !cluster.group.contains(ReplicaId(id)) {
-            let last = cluster.group.n() - 1;
-            return Err(Failure::usage(format!(
-                "the group has replicas 0 to {last}; --id {id} is none of them"
-            )));
+            return Err(Failure::no_such_replica(&cluster.group, "--id", ReplicaId(id)));
         }
         return secret(ReplicaId(id));
     }

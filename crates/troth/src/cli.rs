@@ -128,8 +128,8 @@ belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Status(Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
-    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` builds and runs it. With
-    /// another --protocol without the replacement.
+    /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` runs it.
+    #[cfg_attr(not(feature = "demo-adversary"), command(hide = true))]
     Demo(Demo),
 }
 
@@ -408,7 +408,7 @@ pub(crate) struct Status {
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea.
+    /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; one is replaced with minbft alone.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
     /// Keep the replicas' logs and configuration, and say where.

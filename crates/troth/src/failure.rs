@@ -8,6 +8,7 @@ use troth_client::{ClientError, SubmitError};
 use troth_node::backup::BackupError;
 use troth_node::config::{ConfigError, MakeError};
 use troth_node::{AsideError, RunError, Standing};
+use troth_types::{Group, ReplicaId};
 
 /// The service said no.
 pub(crate) const NO: u8 = 1;
@@ -39,6 +40,23 @@ impl Failure {
     /// Something of the operating system's that went wrong while doing `what`.
     pub(crate) fn system(what: &str, why: &std::io::Error) -> Self {
         Self::new(NOT_DONE, format!("{what}: {why}"))
+    }
+
+    /// A replica that the group does not have, which an option named.
+    pub(crate) fn no_such_replica(group: &Group, option: &str, named: ReplicaId) -> Self {
+        let last = group.n() - 1;
+        Self::usage(format!("the group has replicas 0 to {last}; {option} {} is none of them", named.0))
+    }
+
+    /// A file of keys that is another replica's.
+    pub(crate) fn keys_of_another(file: &Path, owner: ReplicaId, wanted: ReplicaId) -> Self {
+        Self::usage(format!(
+            "{} is replica {}'s, not replica {}'s\n  mend: give this machine the directory of its own replica, or the --id of the \
+             one whose directory it has",
+            file.display(),
+            owner.0,
+            wanted.0
+        ))
     }
 
     /// The same, with commands in the message for the cluster in this directory.

@@ -4,7 +4,7 @@
 use crate::ask;
 use crate::failure::{Failure, NOT_DONE};
 use std::fs::File;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use troth_node::config::{Cluster, Layout};
 use troth_types::ReplicaId;
@@ -19,6 +19,11 @@ pub(crate) struct Processes {
     children: Vec<Option<Child>>,
     /// Bytes that each one's log had before.
     logged: Vec<u64>,
+}
+
+/// The exit code of a child that has ended, and that of a failure where a signal ended it.
+pub(crate) fn code_of(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_DONE)
 }
 
 /// Starts one replica; its output goes to `replica.log` in its directory.
@@ -117,8 +122,7 @@ impl Processes {
     pub(crate) fn ended(&mut self) -> Option<(ReplicaId, u8)> {
         for (index, child) in (0u16..).zip(&mut self.children) {
             if let Some(status) = child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
-                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_DONE);
-                return Some((ReplicaId(index), code));
+                return Some((ReplicaId(index), code_of(status)));
             }
         }
         None

@@ -14,21 +14,12 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let cluster = Cluster::load(&layout.cluster())?;
     let id = ReplicaId(replica.id);
     if !cluster.group.contains(id) {
-        let problem =
-            format!("the group has replicas 0 to {}; --id {} is none of them", cluster.group.n() - 1, id.0);
-        return Err(Failure::usage(problem));
+        return Err(Failure::no_such_replica(&cluster.group, "--id", id));
     }
     let secret_file = layout.replica_secret(id);
     let secret = ReplicaSecret::load(&secret_file, &cluster)?;
     if secret.replica != id {
-        let problem = format!(
-            "{} is replica {}'s, not replica {}'s\n  mend: give this machine the directory of its own replica, or the --id of the \
-                 one whose directory it has",
-            secret_file.display(),
-            secret.replica.0,
-            id.0
-        );
-        return Err(Failure::usage(problem));
+        return Err(Failure::keys_of_another(&secret_file, secret.replica, id));
     }
     let of_component = replica.trusted_socket.is_some() || replica.trusted_delay > 0;
     if of_component && !cluster.protocol.has_components() {

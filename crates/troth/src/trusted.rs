@@ -76,15 +76,7 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
     // From here on this process has its own directory and the socket, and nothing else.
     let secret = TrustedSecret::load(&layout.trusted_secret(me), &cluster)?;
     if secret.replica != me {
-        let file = layout.trusted_secret(me);
-        let problem = format!(
-            "{} is replica {}'s, not replica {}'s\n  mend: give this machine the directory of its own replica, or the --id of the \
-             one whose directory it has",
-            file.display(),
-            secret.replica.0,
-            me.0
-        );
-        return Err(Failure::usage(problem));
+        return Err(Failure::keys_of_another(&layout.trusted_secret(me), secret.replica, me));
     }
     #[cfg(not(feature = "faults"))]
     let open_stores = |stores: &Stores<'_>| stores.open(cluster.durability.policy());
@@ -97,11 +89,7 @@ pub(crate) fn run(trusted: &Trusted) -> Result<(), Failure> {
 
 fn check(cluster: &Cluster, layout: &Layout, me: ReplicaId) -> Result<(), Failure> {
     if !cluster.group.contains(me) {
-        let last = cluster.group.n() - 1;
-        return Err(Failure::usage(format!(
-            "the group has replicas 0 to {last}; --id {} is none of them",
-            me.0
-        )));
+        return Err(Failure::no_such_replica(&cluster.group, "--id", me));
     }
     if !cluster.protocol.has_components() {
         return Err(Failure::usage(no_component(cluster)));

@@ -135,7 +135,7 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     {
         greet(layout, &cluster, place.as_deref());
         while !signals.wait(Duration::from_millis(200)) {
-            if gateway.as_mut().is_some_and(Beside::ended) {
+            if gateway.as_mut().and_then(Beside::ended).is_some() {
                 let log = layout.root().join(LOG);
                 let said = format!(
                     "The gateway has ended (see {}). `troth gateway zookeeper` starts one.",

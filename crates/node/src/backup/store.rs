@@ -59,11 +59,7 @@ pub fn write(
     source: &Source,
     state: &State,
 ) -> Result<Manifest, BackupError> {
-    if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(to.to_path_buf()));
-    }
-    let coming = incomplete(to)?;
-    DirBuilder::new().mode(0o700).create(&coming).map_err(failed("make", &coming))?;
+    let coming = begin(to)?;
     let written = fill(&coming, layout, cluster, replica, source, state).and_then(|manifest| {
         sync(&coming)?;
         // A rename onto a directory that somebody made meanwhile fails unless that is empty.
@@ -79,14 +75,30 @@ pub fn write(
     written
 }
 
-/// The name of a backup that is being written; what an interrupted one left there is removed.
-fn incomplete(to: &Path) -> Result<PathBuf, BackupError> {
+/// Whether a directory can be made for a backup. Nothing is left of the trial.
+///
+/// # Errors
+/// [`BackupError`], as [`write`] would end with after all was fetched.
+pub fn try_place(to: &Path) -> Result<(), BackupError> {
+    let coming = begin(to)?;
+    std::fs::remove_dir(&coming).map_err(failed("remove", &coming))
+}
+
+/// Makes the directory of a backup that is being written, whose name says so; what an interrupted one left there is removed.
+fn begin(to: &Path) -> Result<PathBuf, BackupError> {
+    if to.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(to.to_path_buf()));
+    }
     let mut name = to.as_os_str().to_owned();
     name.push(".incomplete");
     let coming = PathBuf::from(name);
     if coming.join(PROOF).exists() || coming.join(STATE).exists() {
         std::fs::remove_dir_all(&coming).map_err(failed("remove", &coming))?;
+    } else {
+        // One that was interrupted sooner left it empty; whatever else has the name stays, and stands in the way.
+        drop(std::fs::remove_dir(&coming));
     }
+    DirBuilder::new().mode(0o700).create(&coming).map_err(failed("make", &coming))?;
     Ok(coming)
 }
 

@@ -182,14 +182,9 @@ impl Operator {
 
     /// The present configuration's word on a replica.
     fn member(&mut self, replica: ReplicaId) -> Result<Member, Failure> {
-        let last = self.cluster.group.n() - 1;
         let (_, configuration) = self.order(&Change::Show)?;
-        configuration.member(replica).cloned().ok_or_else(|| {
-            Failure::usage(format!(
-                "the group has replicas 0 to {last}; --replica {} is none of them",
-                replica.0
-            ))
-        })
+        let none = || Failure::no_such_replica(&self.cluster.group, "--replica", replica);
+        configuration.member(replica).cloned().ok_or_else(none)
     }
 
     /// Tells what was done and what to do next, or shows the configuration where that was asked for.

@@ -2,6 +2,7 @@
 
 use super::SERVES;
 use crate::failure::{Failure, NOT_DONE};
+use crate::processes::code_of;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,15 +54,14 @@ impl Beside {
         loop {
             let ended = self.ended();
             let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-            if ended {
+            if let Some(code) = ended {
                 // Ctrl-C reaches it as it does us, and it may be quicker.
                 if said.trim().is_empty() && pause(LOOK) {
                     return Ok(None);
                 }
-                return Err(Failure::new(
-                    NOT_DONE,
-                    format!("the gateway ended at once:\n{}", said.trim_end()),
-                ));
+                // It ended cleanly; but there is no gateway, and that is no success.
+                let code = if code == 0 { NOT_DONE } else { code };
+                return Err(Failure::new(code, format!("the gateway ended at once:\n{}", said.trim_end())));
             }
             // A line that is whole, or part of an address would be taken for it.
             let whole = said.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
@@ -82,13 +82,11 @@ impl Beside {
         }
     }
 
-    /// Whether it has ended by itself. Said once.
-    pub(crate) fn ended(&mut self) -> bool {
-        let ended = self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))));
-        if ended {
-            self.child = None;
-        }
-        ended
+    /// The exit code with which it has ended by itself. Said once.
+    pub(crate) fn ended(&mut self) -> Option<u8> {
+        let status = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())?;
+        self.child = None;
+        Some(code_of(status))
     }
 }
 

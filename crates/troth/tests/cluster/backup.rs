@@ -223,6 +223,39 @@ fn a_replica_of_a_restored_group_starts_with_its_first_state_or_not_at_all() {
 }
 
 #[test]
+fn a_place_where_no_directory_can_be_made_is_named_before_anything_is_fetched() {
+    let scratch = Scratch::new("backup-place");
+    let dir = scratch.0.join("group");
+    init_with(&dir, &[]);
+    let _replicas = all(&dir);
+    // No user may make one there.
+    let output = run(&dir, &["backup", "--last", "--to", "/proc/backup"]);
+    assert_eq!(output.status.code(), Some(5));
+    let said = text(&output);
+    assert!(said.contains("/proc/backup") && !said.contains("fetching"), "{said}");
+}
+
+#[test]
+fn what_an_interrupted_trial_of_the_place_left_is_not_in_the_way() {
+    let scratch = Scratch::new("backup-left");
+    let dir = scratch.0.join("group");
+    init_with(&dir, &[]);
+    let _replicas = all(&dir);
+    good(&dir, &["kv", "put", "a", "b"]);
+    let (to, left) = (scratch.0.join("saved"), scratch.0.join("saved.incomplete"));
+    std::fs::create_dir(&left).expect("our own");
+    backup(&dir, &to);
+    assert!(to.is_dir() && !left.exists());
+    // What is somebody else's stays.
+    let (to, left) = (scratch.0.join("other"), scratch.0.join("other.incomplete"));
+    std::fs::create_dir(&left).expect("our own");
+    std::fs::write(left.join("theirs"), "kept").expect("our own");
+    let output = run(&dir, &["backup", "--last", "--to", to.to_str().expect("plain")]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(left.join("theirs").exists() && !to.exists(), "{}", text(&output));
+}
+
+#[test]
 fn a_damaged_backup_is_refused() {
     let scratch = Scratch::new("backup-damaged");
     let old = scratch.0.join("old");

@@ -290,6 +290,9 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     let (code, said) = refused(&dir, &["--listen", &place]);
     assert_eq!(code, Some(2));
     assert!(said.contains(&place) && said.contains("--listen"), "{said}");
+    let up = run(&scratch.0.join("up"), &["up", "--zookeeper", &place]);
+    assert_eq!(up.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&up.stderr).contains(&place), "{up:?}");
 
     // One process at a time is a client.
     let (_serving, _) = gateway(&dir, &["--client", "3"]);
