@@ -245,6 +245,7 @@ impl Agreement for MinBft {
         records.extend(self.decided.iter().map(|(seq, batch)| Record::Executed(*seq, batch.clone())));
         records.extend(self.known_views.all().cloned().map(Record::NewView));
         records.extend(self.known_views.accepts().cloned().map(Record::Accepted));
+        records.extend(self.peers.iter().filter_map(|peer| peer.first.clone()).map(Record::First));
         (own, records)
     }
 

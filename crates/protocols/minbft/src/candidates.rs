@@ -15,8 +15,17 @@ use troth_types::{ReplicaId, Seq, View};
 struct Judged {
     message: Arc<Certified>,
     evidence: Arc<Evidence>,
-    /// Those of its PREPAREs whose frames were not all here, or whose time had not come.
-    lacking: Vec<(View, Seq)>,
+    /// Those batches whose frames were not all here, or whose time had not come.
+    lacking: Vec<Lacking>,
+}
+
+/// A batch that a VIEW-CHANGE brings into a view that begins from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// Its sender committed to it.
+    Committed(View, Seq),
+    /// The highest view that its sender took part in started with it.
+    CarriedOver(Seq),
 }
 
 /// What is known of VIEW-CHANGEs that a view may be based on.
@@ -35,7 +44,7 @@ impl Candidates {
     }
 
     /// What a VIEW-CHANGE lacked when all of it was looked at.
-    pub(crate) fn lacks(&mut self, from: ReplicaId, lacking: Vec<(View, Seq)>) {
+    pub(crate) fn lacks(&mut self, from: ReplicaId, lacking: Vec<Lacking>) {
         if let Some(judged) = self.judged.get_mut(&from) {
             judged.lacking = lacking;
         }
@@ -72,12 +81,18 @@ impl MinBft {
         let above = evidence.stable.0.max(self.delivered);
         let judged = self.candidates.judged.get_mut(&message.from);
         let mut lacking = judged.map(|judged| std::mem::take(&mut judged.lacking)).unwrap_or_default();
-        while let Some((_, seq)) = lacking.last().copied() {
-            let prepare = lacking.last().and_then(|of| evidence.prepares.get(of)?.prepare());
-            if seq > above
-                && let Some(prepare) = prepare
-                && !(self.frames.name(seq, &prepare.batch.frames) && self.timely(cx, &prepare.batch))
-            {
+        let start = evidence.view.and_then(|view| self.known_views.get(view).cloned());
+        while let Some(last) = lacking.last().copied() {
+            let (seq, batch) = match last {
+                Lacking::Committed(view, seq) => {
+                    let prepare = evidence.prepares.get(&(view, seq)).and_then(|message| message.prepare());
+                    (seq, prepare.map(|prepare| &prepare.batch))
+                }
+                Lacking::CarriedOver(seq) => {
+                    (seq, start.as_ref().and_then(|message| message.new_view()?.batch_at(seq)))
+                }
+            };
+            if seq > above && batch.is_some_and(|batch| !self.can_stand_for_batch(cx, seq, batch)) {
                 break;
             }
             lacking.pop();

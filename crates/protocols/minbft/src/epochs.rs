@@ -2,7 +2,7 @@
 //! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
 
 use crate::evidence::Evidence;
-use crate::message::{Body, Certified, RequestViewChange, SignedRequest, StableProof};
+use crate::message::{Body, Certified, Record, RequestViewChange, SignedRequest, StableProof};
 use crate::peer::Peer;
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
@@ -55,7 +55,10 @@ impl MinBft {
             return;
         }
         if replica != self.me {
-            *self.peer_mut(replica) = Peer::new(&self.config);
+            // What was judged before a restart stays judged, though the admission is executed again.
+            let before = self.peer_mut(replica).first.take();
+            let first = before.filter(|first| first.ui.certificate.epoch.0 == epoch);
+            *self.peer_mut(replica) = Peer { first, ..Peer::new(&self.config) };
         }
         if self.config.follows(crate::Flaw::CountOldEpoch) {
             return;
@@ -119,6 +122,32 @@ impl MinBft {
             voters.insert(vote.from);
         }
         voters.count() >= self.group.quorum()
+    }
+
+    /// Whether nothing stands in the way of what a replica's component says: the group began with it, or the VIEW-CHANGE by
+    /// which it began was judged here. Its later messages do not tell whether it began as it has to (E3).
+    pub(crate) fn has_judged_the_first_of(&self, replica: ReplicaId) -> bool {
+        rule!("MINBFT-E10");
+        let Some(member) = self.configuration.member(replica) else { return true };
+        replica == self.me || member.admission().at == Seq(0) || self.peer(replica).first.is_some()
+    }
+
+    /// Whether a VIEW-CHANGE may be one of those that a view begins from: it is the first of its component, which shows by
+    /// itself that it may begin, or that one is known. Nothing is asked of components that their senders have no more (E2).
+    pub(crate) fn begins_well(&self, change: &Certified) -> bool {
+        let is_first = change.ui.predecessor() == troth_trusted::CounterValue(0);
+        is_first || !self.is_present(change) || self.has_judged_the_first_of(change.from)
+    }
+
+    /// Keeps the VIEW-CHANGE by which a component began that was admitted to the group, in the log, too.
+    pub(crate) fn keep_first(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) {
+        let begins = message.ui.predecessor() == troth_trusted::CounterValue(0);
+        if begins && crate::evidence::admitted(&self.configuration, message) {
+            self.peer_mut(message.from).first = Some(Arc::clone(message));
+            cx.remember(Record::First(Arc::clone(message)));
+            self.candidates.reconsider = true;
+            self.recheck = true;
+        }
     }
 
     /// Whether this replica knows every component that a VIEW-CHANGE or a NEW-VIEW rests on, from what it has

@@ -134,6 +134,19 @@ pub struct NewView {
     pub chosen: Vec<Batch>,
 }
 
+impl NewView {
+    /// The batches that it carries over, with their numbers.
+    pub(crate) fn carried(&self) -> impl Iterator<Item = (Seq, &Batch)> {
+        (self.base.0.0 + 1..).map(Seq).zip(&self.chosen)
+    }
+
+    /// The one of this number, if there is one.
+    pub(crate) fn batch_at(&self, seq: Seq) -> Option<&Batch> {
+        let index = seq.0.checked_sub(self.base.0.0 + 1)?;
+        self.chosen.get(usize::try_from(index).ok()?)
+    }
+}
+
 /// COMMIT(NEW-VIEW): the sender accepted the NEW-VIEW and commits to all that it carries over (the
 /// fix of F-M1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,6 +287,8 @@ pub enum Record {
     /// The view of this replica's last certified commitment and its number: its own messages that say so may
     /// have been dropped, because what is stable covers them.
     Committed(View, Seq),
+    /// The VIEW-CHANGE by which a component began that was admitted to the group.
+    First(Arc<Certified>),
 }
 
 /// The view that a VIEW-CHANGE is for.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::{Cx, Note, rule};
-use troth_types::{Digest, Seq};
+use troth_types::Digest;
 
 impl MinBft {
     /// NEW-VIEW ⟨v', V, S⟩_UI(p').
@@ -30,7 +30,7 @@ impl MinBft {
                     self.remember_view(cx, new_view.view);
                     Verdict::Done
                 }
-                Judgement::Needs(_) => Verdict::Done,
+                Judgement::Needs(_) | Judgement::Open => Verdict::Done,
                 Judgement::Invalid(why) => Verdict::Condemn(why),
             };
         }
@@ -53,6 +53,11 @@ impl MinBft {
                     self.known_views.want(new_view.view);
                     self.known_views.offer(message);
                     self.known_views.want(view);
+                    return Verdict::Wait;
+                }
+                Judgement::Open => {
+                    self.known_views.want(new_view.view);
+                    self.known_views.offer(message);
                     return Verdict::Wait;
                 }
                 Judgement::Invalid(why) => return Verdict::Condemn(why),
@@ -139,10 +144,9 @@ impl MinBft {
     fn can_stand_for(&mut self, cx: &Cx<'_, Self>, new_view: &NewView) -> bool {
         rule!("MINBFT-V14");
         let mut good = true;
-        for (seq, batch) in (new_view.base.0.0 + 1..).map(Seq).zip(&new_view.chosen) {
-            if seq > self.delivered {
-                good &= self.frames.name(seq, &batch.frames) && self.timely(cx, batch);
-            }
+        let above = self.delivered;
+        for (seq, batch) in new_view.carried().filter(|(seq, _)| *seq > above) {
+            good &= self.can_stand_for_batch(cx, seq, batch);
         }
         good
     }

@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) gate: CounterGate<Arc<Certified>>,
     /// Its processed messages since its anchor: for retransmission, and for a VIEW-CHANGE's O.
     pub(crate) log: VecDeque<Logged>,
+    /// The VIEW-CHANGE by which its component began, where that was admitted to the group: for whoever has yet to judge it.
+    pub(crate) first: Option<Arc<Certified>>,
     /// Its commitments and checkpoints so far.
     pub(crate) walk: Walk,
     /// Its commitments up to here count for nothing: others that contradict them may have been passed over.
@@ -51,6 +53,7 @@ impl Peer {
         Self {
             gate: CounterGate::new(bound),
             log: VecDeque::new(),
+            first: None,
             walk: Walk::START,
             floor: Seq(0),
             view: View(0),
@@ -61,6 +64,19 @@ impl Peer {
             welcomed: false,
             condemned: None,
         }
+    }
+
+    /// The message by which it began, where its log does not have it any more and somebody lacks it.
+    pub(crate) fn first_beyond(&self, processed: CounterValue) -> Option<&Arc<Certified>> {
+        let first = self.first.as_ref().filter(|first| first.value() > processed)?;
+        let is_in_log = self.log.front().is_some_and(|logged| logged.message.value() == first.value());
+        (!is_in_log).then_some(first)
+    }
+
+    /// Whether it has a message of this value to show.
+    pub(crate) fn shows(&self, value: CounterValue) -> bool {
+        let logged = || self.log.iter().map(|logged| &logged.message);
+        logged().chain(&self.first).any(|message| message.value() == value)
     }
 
     /// Drops what no view change and no laggard can need once `stable` is stable: everything before

@@ -50,6 +50,12 @@ impl MinBft {
                     self.decided.insert(seq, batch);
                 }
                 Record::Committed(view, seq) => promised = promised.max((view, seq)),
+                // What a component has said that was replaced since is void.
+                Record::First(message) if self.is_past(&message) => {}
+                Record::First(message) => {
+                    let from = message.from;
+                    self.peer_mut(from).first = Some(message);
+                }
                 Record::Stable(proof) => {
                     if proof.target().0 > self.stable.0 {
                         self.stable = proof.target();

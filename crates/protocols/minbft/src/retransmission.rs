@@ -101,7 +101,10 @@ impl MinBft {
                 continue;
             }
             let processed = CounterValue(status.processed[usize::from(replica.0)]);
-            let log = self.peer(replica).log.iter();
+            let peer = self.peer(replica);
+            rule!("MINBFT-E10");
+            messages.extend(peer.first_beyond(processed).cloned().map(Message::Certified));
+            let log = peer.log.iter();
             let lacking = log.filter(|logged| logged.message.value() > processed && logged.at.0 <= settled);
             let lacking = lacking.take(MOST_RESENT).map(|logged| logged.message.clone());
             messages.extend(lacking.map(Message::Certified));
@@ -123,7 +126,7 @@ impl MinBft {
         if !chosen.is_empty() {
             shown_again.retain(|(replica, value, evidence)| match evidence {
                 true => self.known_views.all().any(|known| known.from == *replica && known.value() == *value),
-                false => self.peer(*replica).log.iter().any(|logged| logged.message.value() == *value),
+                false => self.peer(*replica).shows(*value),
             });
         }
         self.peer_mut(to).shown_again = shown_again;

@@ -424,9 +424,9 @@ impl MinBft {
     /// sender's own checkpoint that covers: every commitment passed over is not above what is stable, and
     /// no older view can hide there, because counter values order views (deviation D2, F-M3). What the
     /// sender commits to later at a number that is stable may contradict what was passed over: it is
-    /// followed, and counts for nothing.
+    /// followed, and counts for nothing. The first message of an admitted component is never passed over.
     fn pass_over_gap(&mut self, from: ReplicaId) -> bool {
-        if !self.peer(from).gate.has_gap() {
+        if !self.peer(from).gate.has_gap() || !self.has_judged_the_first_of(from) {
             return false;
         }
         let (config, stable) = (self.config, self.stable.0);

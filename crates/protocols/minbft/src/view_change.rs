@@ -1,5 +1,6 @@
 //! MinBFT §4, view change: VIEW-CHANGE.
 
+use crate::candidates::Lacking;
 use crate::choose::{Choice, choose, start_of, without_hole};
 use crate::epochs::{agreeing, consistent};
 use crate::evidence::{Evidence, evidence};
@@ -9,7 +10,7 @@ use crate::state::{COUNTER, MinBft, Verdict};
 use crate::{Flaw, message};
 use std::sync::Arc;
 use troth_core::{Cx, To, rule};
-use troth_types::View;
+use troth_types::{Batch, Seq, View};
 
 impl MinBft {
     /// Has the VIEW-CHANGE certified that is due, once every own message has come back: it must list
@@ -44,6 +45,7 @@ impl MinBft {
             return Verdict::Condemn("a VIEW-CHANGE that is not above the last");
         }
         peer.view = change.to;
+        self.keep_first(cx, message);
         self.learn_from(cx, message, change);
         Verdict::Done
     }
@@ -74,6 +76,9 @@ impl MinBft {
     /// the sender's highest view is known and valid. Otherwise it asks for what is missing. Without this
     /// rule one faulty log could name a frame that nobody has, and no new view could ever be accepted.
     pub(crate) fn admissible(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) -> Option<Evidence> {
+        if !self.begins_well(message) {
+            return None;
+        }
         rule!("MINBFT-V12");
         let evidence = self.evidence_of(message)?;
         if let Some(view) = evidence.view
@@ -93,21 +98,28 @@ impl MinBft {
         let above = evidence.stable.0.max(self.delivered);
         let mut lacking = Vec::new();
         for ((view, seq), prepare) in &evidence.prepares {
-            if *seq <= above {
-                continue;
+            let batch = prepare.prepare().map(|prepare| &prepare.batch).filter(|_| *seq > above);
+            if batch.is_some_and(|batch| !self.can_stand_for_batch(cx, *seq, batch)) {
+                lacking.push(Lacking::Committed(*view, *seq));
             }
-            if let Some(prepare) = prepare.prepare() {
-                let mut good = true;
-                good &= self.frames.name(*seq, &prepare.batch.frames);
-                good &= self.timely(cx, &prepare.batch);
-                if !good {
-                    lacking.push((*view, *seq));
-                }
+        }
+        // A new view carries over what the highest one started with, in which a faulty sender may have taken part without
+        // what nobody has.
+        let start = evidence.view.and_then(|view| self.known_views.get(view).cloned());
+        for (seq, batch) in start.iter().filter_map(|message| message.new_view()).flat_map(NewView::carried) {
+            if seq > above && !self.can_stand_for_batch(cx, seq, batch) {
+                lacking.push(Lacking::CarriedOver(seq));
             }
         }
         let good = lacking.is_empty();
         self.candidates.lacks(message.from, lacking);
         good.then(|| (*evidence).clone())
+    }
+
+    /// Whether all frames of a batch are here, and its time has come. Otherwise they are asked for.
+    pub(crate) fn can_stand_for_batch(&mut self, cx: &Cx<'_, Self>, seq: Seq, batch: &Batch) -> bool {
+        let is_here = self.frames.name(seq, &batch.frames);
+        is_here && self.timely(cx, batch)
     }
 
     /// As primary of the view that this replica moved to: NEW-VIEW, from its own VIEW-CHANGE and f
@@ -199,6 +211,7 @@ impl MinBft {
                         news = true;
                     }
                     Judgement::Needs(view) => self.known_views.rests_on(new_view.view, view),
+                    Judgement::Open => {}
                     Judgement::Invalid(why) if self.is_present(&message) => {
                         self.condemn(cx, message.from, why);
                     }
@@ -257,6 +270,9 @@ impl MinBft {
                 Err(_) => return Judgement::Invalid("a NEW-VIEW with an invalid VIEW-CHANGE"),
             }
         }
+        if !new_view.changes.iter().all(|change| self.begins_well(change)) {
+            return Judgement::Open;
+        }
         if !consistent(&self.config, &shown) {
             return Judgement::Invalid(
                 "a NEW-VIEW with a VIEW-CHANGE of a component that another shows as replaced",
@@ -284,6 +300,8 @@ pub(crate) enum Judgement {
     },
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
+    /// It rests on a component that was admitted and whose first message has not come yet.
+    Open,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),
 }

@@ -309,6 +309,10 @@ impl Wire for Record {
                 view.encode(out);
                 seq.encode(out);
             }
+            Self::First(message) => {
+                out.push(6);
+                message.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -319,6 +323,7 @@ impl Wire for Record {
             3 => Self::Accepted(Wire::decode(reader)?),
             4 => Self::Executed(Wire::decode(reader)?, Wire::decode(reader)?),
             5 => Self::Committed(Wire::decode(reader)?, Wire::decode(reader)?),
+            6 => Self::First(Wire::decode(reader)?),
             other => return Err(Malformed::Tag("a MinBFT record", u64::from(other))),
         })
     }

@@ -23,7 +23,12 @@ pub(super) fn after_admission(world: &World, who: u16, at: u64) -> Configuration
 }
 
 /// f+1 CHECKPOINTs that name the epochs of replaced components.
-fn proof_with(world: &mut World, by: &[u16], seq: u64, epochs: &[(ReplicaId, u64)]) -> StableProof {
+pub(super) fn proof_with(
+    world: &mut World,
+    by: &[u16],
+    seq: u64,
+    epochs: &[(ReplicaId, u64)],
+) -> StableProof {
     let body = Checkpoint { seq: Seq(seq), digest: Digest([7; 32]), epochs: epochs.to_vec() };
     StableProof { votes: by.iter().map(|by| world.certify(*by, Body::Checkpoint(body.clone()))).collect() }
 }

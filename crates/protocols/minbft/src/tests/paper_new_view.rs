@@ -307,6 +307,35 @@ fn a_new_view_rests_on_starts_that_are_known() {
     assert_eq!(mine.chosen, [prepare.prepare().expect("PREPARE").batch.clone()]);
 }
 
+// "… and likewise what that start carries over": a faulty primary has a view begin with a frame that nobody has, and shows a
+// log of that view which names none.
+#[test]
+fn a_new_view_rests_on_what_the_highest_start_carries_over() {
+    covers!("MINBFT-V12");
+    let outside = World::with(3, SMALL, &[]);
+    let later = outside.wall().after(SMALL.clock_bound + 50_000);
+    for (time, comes) in [(outside.wall(), true), (later, false)] {
+        let mut world = World::with(3, SMALL, &[2]);
+        let frame = world.frame(1, 1, "a");
+        world.prepare_batch(0, 1, batch(time, &[&frame]));
+        let changes = [world.view_change(0, 1), world.view_change(1, 1)];
+        let new_view = world.new_view(1, &[&changes[1], &changes[0]], &[]);
+        assert_eq!(new_view.new_view().expect("NEW-VIEW").chosen.len(), 1);
+        let shown = world.view_change(1, 2);
+        world.wishes(&[0, 1], 2, 2);
+        all_said(&mut world, 1, 2);
+        assert_eq!(world.minbft(2).peer(r(1)).gate.processed(), shown.value());
+        assert!(world.minbft(2).known_views.get(View(1)).is_some(), "it follows from what it shows");
+        assert!(world.sent_by(2, Kind::NewView).is_empty(), "and cannot be stood for");
+        world.request(&[2], &frame);
+        assert_eq!(!world.sent_by(2, Kind::NewView).is_empty(), comes);
+        world.pass(SMALL.status_interval);
+        let mine = world.sent_by(2, Kind::NewView)[0].new_view().expect("NEW-VIEW").clone();
+        assert_eq!(mine.chosen.len(), 1);
+        assert!(world.accused_nobody(2));
+    }
+}
+
 #[test]
 fn a_start_that_nobody_can_show_stops_no_new_view() {
     covers!("MINBFT-V12");

@@ -2,14 +2,15 @@
 //! change or after.
 
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
-use super::paper_epochs::{admit, after_admission, order};
+use super::paper_epochs::{admit, after_admission, order, proof_with};
 use crate::MinBft;
-use crate::message::{Body, Certified, Message, Record, StableProof};
+use crate::message::{AcceptNewView, Body, Certified, Message, Record, StableProof};
 use crate::place::Place;
 use crate::state::Phase;
 use crate::view_change::Judgement;
 use std::sync::Arc;
 use troth_core::{Agreement as _, Cx, Effect, Reached};
+use troth_trusted::CounterValue;
 use troth_types::{Configuration, Digest, Seq, View};
 
 /// One step of a replica's agreement alone; what it asks for is returned and not carried out.
@@ -293,4 +294,124 @@ fn a_configuration_of_before_an_admission_takes_nothing_from_the_new_component()
     minbft.peer_mut(r(3)).welcomed = true;
     learns(&world, &mut minbft, before);
     assert!(minbft.peer(r(3)).welcomed, "what is known of it stays");
+}
+
+/// Replica 4 of five, which executed the admission of a component of 3 in batch 1 and knows a stable checkpoint a window
+/// behind it.
+fn settled_admission() -> (World, Arc<Certified>) {
+    let mut world = World::with(5, SMALL, &[4]);
+    let change = world.operator_frame(1, &admit(3, 2));
+    world.request(&[4], &change);
+    let prepare = world.prepare(0, 1, &[&change]);
+    for by in [1, 2] {
+        world.commit(by, &prepare);
+        world.said(by).iter().for_each(|message| world.say(4, message));
+    }
+    world.say(4, &prepare);
+    assert_eq!(world.executed(4), 1);
+    let stable = proof_with(&mut world, &[0, 1, 2], 3 * SMALL.interval, &[(r(3), 2)]);
+    assert!(stable.target().0 >= Seq(1 + SMALL.window));
+    world.inject(0, 4, Message::Stable(Arc::new(stable)));
+    world.new_component(3, 2);
+    (world, prepare)
+}
+
+/// The VIEW-CHANGE by which the new component of 3 begins, for view 1.
+fn first_of_the_new(world: &mut World) -> Arc<Certified> {
+    let stable = (**world.minbft(4).stable_proof()).clone();
+    let body = world.change_body(3, 1, stable);
+    world.certify_change(3, body)
+}
+
+// MINBFT-E10: a component that did not begin as E3 has it hides that behind a gap.
+#[test]
+fn the_first_message_of_a_new_component_is_never_passed_over() {
+    covers!("MINBFT-E10");
+    let (mut world, prepare) = settled_admission();
+    let junk = world.commit(3, &prepare);
+    let vote = world.checkpoint(3, 1, Digest([1; 32]));
+    world.say(4, &vote);
+    let peer = world.minbft(4).peer(r(3));
+    assert_eq!((peer.gate.processed(), peer.gate.held()), (CounterValue(0), 1));
+    world.say(4, &junk);
+    let why = world.condemned(4, 3);
+    assert_eq!(why, Some("a readmitted replica that does not begin with a VIEW-CHANGE"));
+
+    // One that began well is followed over a gap.
+    let (mut world, _) = settled_admission();
+    let first = first_of_the_new(&mut world);
+    let hidden =
+        world.certify(3, Body::AcceptNewView(AcceptNewView { view: View(1), new_view: Digest([6; 32]) }));
+    let vote = world.checkpoint(3, 1, Digest([1; 32]));
+    world.say(4, &vote);
+    assert_eq!(world.minbft(4).peer(r(3)).gate.processed(), CounterValue(0));
+    world.say(4, &first);
+    assert_eq!(world.minbft(4).peer(r(3)).gate.processed(), hidden.value(), "that is passed over");
+    assert!(world.accused_nobody(4));
+}
+
+// MINBFT-E10: what a VIEW-CHANGE shows of its sender does not tell how its component began.
+#[test]
+fn a_new_view_on_a_component_whose_beginning_is_not_known_waits_for_it() {
+    covers!("MINBFT-E10");
+    let (mut world, _) = settled_admission();
+    let first = first_of_the_new(&mut world);
+    let stable = (**world.minbft(4).stable_proof()).clone();
+    let body = world.change_body(3, 6, stable);
+    let later = world.certify_change(3, body);
+    let changes = [1, 0].map(|by| world.view_change(by, 6));
+    let judge = |world: &mut World, shown: &[&Arc<Certified>]| {
+        let body = world.new_view_body(6, shown, &[]);
+        let message = world.certify_at(1, Place::of_start(View(6)), Body::NewView(body.clone()));
+        world.new_component(1, 1);
+        world.minbft(4).judge_new_view(&message, &body)
+    };
+    let configuration = Arc::clone(&world.minbft(4).configuration);
+    world.configuration = configuration;
+    assert!(matches!(judge(&mut world, &[&changes[0], &changes[1], &later]), Judgement::Open));
+    let (mut minbft, mut admitted) = (world.minbft(4).clone(), None);
+    step(&world, &mut minbft, |minbft, cx| admitted = minbft.admissible(cx, &later));
+    assert!(admitted.is_none(), "nor would it base one on that");
+    world.say(4, &first);
+    assert!(matches!(judge(&mut world, &[&changes[0], &changes[1], &later]), Judgement::Valid { .. }));
+}
+
+// MINBFT-E10: everybody keeps it and shows it, and knows it again from the log.
+#[test]
+fn how_a_component_began_is_known_to_those_who_come_later() {
+    covers!("MINBFT-E10");
+    let mut world = World::all(3, SMALL);
+    order(&mut world, 1..=5);
+    world.lose(2, 2);
+    let change = world.operator_frame(1, &admit(2, 2));
+    world.request_all(&change);
+    world.pass(3_000_000);
+    assert!(world.minbft(2).status().votes, "{}", world.minbft(2).describe());
+    // Far enough that no log has it any more.
+    order(&mut world, 6..=60);
+    world.pass(1_000_000);
+    let first = world.minbft(0).peer(r(2)).first.clone().expect("it was judged");
+    for replica in 0..3 {
+        let peer = world.minbft(replica).peer(r(2));
+        assert!(peer.log.iter().all(|logged| logged.message.value() != first.value()), "{replica}");
+        world.node_mut(replica).disk.sync();
+        world.crash(replica);
+        world.restart(replica);
+        assert_eq!(world.minbft(replica).peer(r(2)).first.as_ref(), Some(&first), "{replica}");
+        world.pass(1_000_000);
+    }
+    // One that begins from nothing is shown it, and goes on with replica 2 alone.
+    world.lose(1, 2);
+    let change = world.operator_frame(2, &admit(1, 2));
+    world.request_all(&change);
+    world.pass(4_000_000);
+    assert!(world.minbft(1).status().votes, "{}", world.minbft(1).describe());
+    assert_eq!(world.minbft(1).peer(r(2)).first.as_ref(), Some(&first));
+    world.crash(0);
+    order(&mut world, 61..=64);
+    // As long as the view changes before have made them wait.
+    world.pass(20_000_000);
+    assert_eq!(world.journal(1).len(), 64, "{}, {}", world.minbft(1).describe(), world.minbft(2).describe());
+    assert_eq!(world.journal(1), world.journal(2));
+    assert!((1..3).all(|replica| world.accused_nobody(replica)));
 }

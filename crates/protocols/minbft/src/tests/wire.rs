@@ -89,6 +89,7 @@ fn records(samples: &Samples) -> Vec<(&'static str, Record)> {
         ("new-view", Record::NewView(find("new-view"))),
         ("stable", Record::Stable(Arc::new(StableProof { votes: vec![find("checkpoint")] }))),
         ("accepted", Record::Accepted(find("accept-new-view"))),
+        ("first", Record::First(find("view-change"))),
         ("executed", Record::Executed(Seq(3), Batch { time: Time(5), frames: vec![Digest([1; 32])] })),
     ]
 }
@@ -365,6 +366,7 @@ const PINNED: &[&str] = &[
     "record of new-view ef5de922c6336001",
     "record of stable 5e88b89ce200b839",
     "record of accepted a2dad8a5443cdd48",
+    "record of first 3a86a86af2498a17",
     "record of executed 4429a7ad9c301853",
     "request 75d36409484489fc",
 ];
