@@ -14,8 +14,10 @@ use troth_blocks::Voters;
 use troth_core::rule;
 use troth_types::{Configuration, Group, ReplicaId, View};
 
-/// The most NEW-VIEWs that are held while what they rest on is fetched.
-const MOST_ASKED: usize = 32;
+/// The most NEW-VIEWs that are held while what they rest on is fetched: each may be as large as a message can be.
+const MOST_WAITING: usize = 32;
+/// The most starts that are asked for. One may rest on a long chain of others, which are judged from the lowest.
+const MOST_ASKED: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
@@ -121,11 +123,22 @@ impl KnownViews {
         self.asked.clear();
     }
 
-    /// What to ask for in this round: each in turn, for a faulty replica may refer to a view that nobody
-    /// knows.
+    /// What to ask for in this round: each in turn, for a faulty replica may refer to a view that nobody knows. In every
+    /// second round it is one that can be judged when it comes: long chains are full of those that cannot.
     pub(crate) fn wanted(&self, round: u64) -> Option<View> {
-        let turn = round.checked_rem(self.asked.len() as u64)?;
-        self.asked.keys().nth(usize::try_from(turn).ok()?).copied()
+        let in_turn = |views: &mut dyn Iterator<Item = View>| {
+            let views: Vec<View> = views.collect();
+            let turn = (round / 2).checked_rem(views.len() as u64)?;
+            views.get(usize::try_from(turn).ok()?).copied()
+        };
+        let of_use = |(view, asked): (&View, &Asked)| {
+            let comes =
+                asked.message.is_none() && asked.needs.is_none_or(|view| self.held.contains_key(&view));
+            comes.then_some(*view)
+        };
+        let now =
+            round.is_multiple_of(2).then(|| in_turn(&mut self.asked.iter().filter_map(of_use))).flatten();
+        now.or_else(|| in_turn(&mut self.asked.keys().copied()))
     }
 
     /// Whether a piece of evidence is for a wanted view and not here.
@@ -152,6 +165,9 @@ impl KnownViews {
         }
         match &message.body {
             Body::NewView(new_view) => {
+                if !self.makes_room_for(new_view.view) {
+                    return false;
+                }
                 let asked = self.asked.entry(new_view.view).or_default();
                 (asked.message, asked.needs) = (Some(message.clone()), None);
             }
@@ -161,6 +177,20 @@ impl KnownViews {
             _ => {}
         }
         true
+    }
+
+    /// Makes room for one more NEW-VIEW that waits, if there is none: the highest goes, which is judged last, and is asked for
+    /// again when what it rests on is known.
+    fn makes_room_for(&mut self, view: View) -> bool {
+        let waiting = || self.asked.iter().filter(|(at, asked)| **at != view && asked.message.is_some());
+        if waiting().count() < MOST_WAITING {
+            return true;
+        }
+        let highest = waiting().next_back().map(|(at, _)| *at).filter(|at| *at > view);
+        if let Some(asked) = highest.and_then(|highest| self.asked.get_mut(&highest)) {
+            asked.message = None;
+        }
+        highest.is_some()
     }
 
     /// A wanted NEW-VIEW rests on this earlier view: it is wanted, too, and the NEW-VIEW judged when it is known.

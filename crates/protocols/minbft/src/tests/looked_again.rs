@@ -93,7 +93,8 @@ fn evidence_that_rests_on_another_is_judged_when_that_is_known_and_not_before() 
     assert_eq!(known.to_judge().len(), 1);
     known.rests_on(View(3), View(1));
     assert!(known.to_judge().is_empty(), "its ground is not here");
-    assert_eq!((0..2).filter_map(|round| known.wanted(round)).collect::<Vec<_>>(), [View(1), View(3)]);
+    let wanted: Vec<_> = (0..4).filter_map(|round| known.wanted(round)).collect();
+    assert_eq!(wanted, [1, 1, 1, 3].map(View), "what can be judged when it comes, and each in its turn");
     assert!(!known.offer(&second), "nothing new");
     known.hold(View(1), first.clone(), None);
     assert_eq!(known.to_judge(), [second]);

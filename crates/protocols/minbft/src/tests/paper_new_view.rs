@@ -354,6 +354,38 @@ fn a_start_that_nobody_can_show_stops_no_new_view() {
     assert_eq!(new_view.changes.iter().map(|change| change.from).collect::<Vec<_>>(), [r(1), r(2)]);
 }
 
+// MINBFT-V17: where few commit to starts each rests on the one before, and a replica that was away judges all of them.
+#[test]
+fn a_long_chain_of_starts_is_judged_from_its_beginning() {
+    covers!("MINBFT-V17");
+    let mut world = World::with(3, SMALL, &[2]);
+    let mut starts: Vec<Arc<Certified>> = Vec::new();
+    let last = 125;
+    for view in (1..last).filter(|view| view % 3 != 2) {
+        let changes = [world.view_change(0, view), world.view_change(1, view)];
+        let of_primary = usize::from(world.group.primary(View(view)).0);
+        let shown = [&changes[of_primary], &changes[1 - of_primary]];
+        let earlier: Vec<Arc<Certified>> = starts.clone();
+        starts.push(world.new_view(view, &shown, &earlier.iter().collect::<Vec<_>>()));
+    }
+    assert!(starts.len() > 80);
+    let change = world.view_change(0, last);
+    world.wishes(&[0, 1], 2, last);
+    // What it missed of 0 lies behind a gap that it may not pass over: 0 shows all of it.
+    all_said(&mut world, 0, 2);
+    let mut asked = 0;
+    while world.sent_by(2, Kind::NewView).is_empty() {
+        let wanted = world.minbft(2).known_views.wanted(asked).expect("it has to know the last one");
+        let start = starts.iter().find(|start| start.new_view().is_some_and(|start| start.view == wanted));
+        world.inject(1, 2, Message::Evidence(Arc::clone(start.expect("somebody began it"))));
+        asked += 1;
+        assert!(asked < 10 * starts.len() as u64, "{:?}", world.minbft(2).known_views.wanted(asked));
+    }
+    let mine = world.sent_by(2, Kind::NewView)[0].new_view().expect("NEW-VIEW").clone();
+    assert!(mine.changes.iter().any(|shown| shown.digest == change.digest));
+    assert!(world.accused_nobody(2));
+}
+
 /// What replica 4 of five thinks of a NEW-VIEW of view 1 that the test may change.
 fn judged(change: impl Fn(&mut World, &mut NewView)) -> Judgement {
     let mut world = World::with(5, SMALL, &[4]);
