@@ -125,6 +125,11 @@ impl FastRead {
         if self.events_up_to.is_some() {
             return Standing::Agreed;
         }
+        // That events were lost is told without the batches that brought them about, so a state that reflects the batch which
+        // a recent read names may be from before them.
+        if self.recent.is_some() && reply.events_up_to < self.after.index {
+            return self.on_refusal(group, from, reply.client);
+        }
         let designated = group.designated(reply.client, self.number);
         let digest = match reply.body {
             ReplyBody::Digest(digest) => digest,

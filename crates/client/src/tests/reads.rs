@@ -208,6 +208,28 @@ fn a_recent_read_names_the_latest_batch_that_its_client_was_told_of() {
     assert!(scene.drain().reads.iter().all(|(_, read)| read.least.is_none()), "others show the present");
 }
 
+// A client that is told of lost events reads afresh, and must not be shown what was before them.
+#[test]
+fn a_recent_read_shows_what_brought_lost_events_about() {
+    about!("MINBFT-R12");
+    about!("PBFT-E7");
+    let mut scene = Scene::new(3);
+    for from in [0, 1] {
+        scene.say(from, event(5, ""));
+    }
+    assert_eq!(scene.drain().events.len(), 1, "up to the fifth they are lost");
+    let ticket = recent(&mut scene);
+    let number = scene.drain().reads[0].1.number;
+    answer(&mut scene, number, &[0, 1], "from before");
+    let seen = scene.drain();
+    assert_eq!((seen.done.len(), seen.reads.len()), (0, 3), "two are too few, and it is asked again");
+    for from in 0..3 {
+        let after = body(&scene, number + 1, from, "after");
+        scene.say(from, read_reply(number + 1, 5, after));
+    }
+    assert_eq!(scene.drain().done, [(ticket, Ok(texts(&["after"])))]);
+}
+
 #[test]
 fn a_recent_read_that_replicas_answer_differently_is_asked_once_more_and_then_ordered() {
     about!("MINBFT-R13");
