@@ -132,7 +132,7 @@ impl Pbft {
     }
 
     /// What the last view that began here started with; of the first view nothing.
-    pub(crate) fn last_start(&self) -> Option<(&Arc<Signed>, Start<'_>)> {
+    fn last_start(&self) -> Option<(&Arc<Signed>, Start<'_>)> {
         let message = self.started.by.as_ref()?;
         let new_view = message.new_view()?;
         let chosen = &self.started.chosen;
@@ -171,6 +171,7 @@ impl Pbft {
         self.active = true;
         self.waits_for_view = false;
         cx.cancel_timer(Timer::NewView);
+        self.log_frames(cx, new_view);
         rule!("PBFT-R4");
         cx.persist(Record::NewView(message.clone()));
         self.begin(message, new_view);
@@ -183,6 +184,39 @@ impl Pbft {
         // The new primary has as long for a due deadline as the old one had.
         self.watch_deadline(cx);
         cx.note(Note::ViewEntered { view: self.view });
+        // Before anything can have it leave: what its VIEW-CHANGE did not name of this start, no later view might believe.
+        rule!("PBFT-V19");
+        self.try_vote(cx);
+    }
+
+    /// Has the frames of what a view starts with in the log, as far as they are here, before that it began: whoever starts
+    /// again in the view then promises it in its first step.
+    fn log_frames(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) {
+        rule!("PBFT-V19");
+        for (seq, batch) in (new_view.base.0.0 + 1..).map(Seq).zip(&new_view.chosen) {
+            if seq <= self.stable.0 {
+                continue;
+            }
+            for frame in self.frames.log(&batch.frames) {
+                cx.persist(Record::Frame(frame.into_inner()));
+            }
+        }
+    }
+
+    /// The start of the last view that began here, where it may be shown: the own NEW-VIEW is a vote for all that it carries
+    /// over, so it is not shown before Q names that.
+    pub(crate) fn start_to_show(&self) -> Option<(&Arc<Signed>, Start<'_>)> {
+        rule!("PBFT-V19");
+        self.last_start().filter(|(message, start)| message.from != self.me || self.has_promised(start))
+    }
+
+    /// Whether Q names all that a view started with, from that view or a later one, as far as it is not stable.
+    fn has_promised(&self, start: &Start<'_>) -> bool {
+        let promised = |seq, digest| self.pre_prepared.get(&seq).and_then(|at| at.get(digest));
+        let carried = (start.base.0 + 1..).map(Seq).zip(start.chosen);
+        carried
+            .filter(|(seq, _)| *seq > self.stable.0)
+            .all(|(seq, digest)| promised(seq, digest).is_some_and(|view| *view >= start.view))
     }
 
     /// What the NEW-VIEW carries over is proposed in the view, by its primary.
@@ -199,7 +233,8 @@ impl Pbft {
                 self.frames.name(seq, &batch.frames);
                 self.propose(seq, batch.digest(), batch.clone());
             }
-            // What this replica itself carries over it promises before its NEW-VIEW leaves, in the same step.
+            // What this replica itself carries over it promises before its NEW-VIEW leaves, in the same step (V19): it has
+            // every frame of it (V10).
             if mine && let Some(slot) = self.slots.get_mut(&seq) {
                 slot.pre_prepared = false;
             }

@@ -109,7 +109,7 @@ impl Pbft {
         }
         let behind = status.view < self.view;
         if self.active && (behind || !status.active) {
-            if let Some(new_view) = &self.started.by {
+            if let Some((new_view, _)) = self.start_to_show() {
                 cx.send(to, Message::Signed(new_view.clone()));
             }
         } else if !self.active {
@@ -139,7 +139,7 @@ impl Pbft {
         rule!("PBFT-V18");
         let (view, times) = self.start_shown.get(&to).copied().unwrap_or_default();
         let times = if view == self.view { times } else { 0 };
-        let Some((message, start)) = self.last_start().filter(|_| times < MOST_STARTS) else { return };
+        let Some((message, start)) = self.start_to_show().filter(|_| times < MOST_STARTS) else { return };
         let change = self.changes.get(&to).and_then(|change| change.view_change());
         let window = self.config.window;
         let names = |change: &crate::message::ViewChange| {

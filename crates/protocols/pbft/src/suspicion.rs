@@ -128,9 +128,11 @@ impl Pbft {
         self.wanting || (self.impatient && !self.lags()) || self.overdue
     }
 
-    /// What somebody's last status says of the primary of this view.
+    /// What somebody's last status says of the primary of this view. What came before the view begins here does not count, or
+    /// this replica could leave the view in the step in which it enters it; whoever means it says it again.
     pub(crate) fn note_wish(&mut self, from: ReplicaId, status: &Status) {
-        if status.view != self.view || !status.active {
+        rule!("PBFT-V19");
+        if status.view != self.view || !status.active || !self.active {
             return;
         }
         if status.wishes {

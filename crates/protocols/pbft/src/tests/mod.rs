@@ -3,6 +3,7 @@
 mod authenticators;
 mod checkpoint;
 mod choose;
+mod entering;
 mod harness;
 mod normal;
 mod pace;
