@@ -53,6 +53,10 @@ pub enum LinkError {
     /// A record is not what the peer sealed.
     #[error("a record was not sealed by the peer, or not as the next one")]
     Forged,
+    /// A record that has room left ends inside a message or holds nothing: to open it would bring no message, and
+    /// nobody would be charged for it.
+    #[error("a record that is not full ends inside a message or is empty")]
+    Unfilled,
     /// This machine has no randomness to offer.
     #[error("no randomness from the operating system")]
     Randomness,

@@ -12,7 +12,10 @@
 //! **Bytes.** `version (1) ‖ length (2, little-endian) ‖ Noise message` for each of the two
 //! handshake messages, then records: `length (2) ‖ ciphertext` of at most 65535 bytes with a
 //! counter as nonce in each direction. The plaintexts of all records form one stream of messages,
-//! each behind a `u32` length: small messages share a record, large ones span several.
+//! each behind a `u32` length: small messages share a record, large ones span several. A record that
+//! is not full ends where a message ends, and none is empty (but for the initiator's first, which
+//! belongs to the handshake); others are refused. So every record that is opened is full or brings a
+//! message, and what messages cost is charged to who sent them.
 //!
 //! **Speed.** [`LinkWriter::queue`] collects messages and [`LinkWriter::flush`] hands all of them to
 //! the kernel in one write; [`LinkReader`] takes what the kernel has in one read and yields

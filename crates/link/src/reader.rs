@@ -25,6 +25,8 @@ pub struct LinkReader {
     max_message: usize,
     sealed: BytesMut,
     plain: BytesMut,
+    /// The newest record was not full, so a message must end where it does.
+    had_room: bool,
     counters: Counters,
 }
 
@@ -36,7 +38,8 @@ impl LinkReader {
         max_message: usize,
     ) -> Self {
         let (sealed, plain) = (BytesMut::new(), BytesMut::new());
-        Self { input, cipher, next_record, max_message, sealed, plain, counters: Counters::default() }
+        let (had_room, counters) = (false, Counters::default());
+        Self { input, cipher, next_record, max_message, sealed, plain, had_room, counters }
     }
 
     /// The next message; `None` when the peer has closed the connection between two messages.
@@ -92,6 +95,10 @@ impl LinkReader {
             if let Some(message) = self.split_message()? {
                 self.counters.messages += 1;
                 return Ok(Some(message));
+            }
+            // Records that end no message would be opened for nothing: what is charged is messages.
+            if self.had_room && !self.plain.is_empty() {
+                return Err(LinkError::Unfilled);
             }
             if !self.open_record()? {
                 return Ok(None);
@@ -149,6 +156,9 @@ impl LinkReader {
         if length < TAG {
             return Err(LinkError::Forged);
         }
+        if length == TAG {
+            return Err(LinkError::Unfilled);
+        }
         let Some(body) = self.sealed.get(RECORD_HEADER..RECORD_HEADER + length) else { return Ok(false) };
         let before = self.plain.len();
         self.plain.resize(before + length - TAG, 0);
@@ -157,6 +167,7 @@ impl LinkReader {
             self.plain.truncate(before);
             return Err(LinkError::Forged);
         }
+        self.had_room = length < RECORD;
         self.next_record += 1;
         self.sealed.advance(RECORD_HEADER + length);
         Ok(true)

@@ -1,5 +1,6 @@
 //! The links between machines: handshakes with anybody, first messages, and records of a peer who holds the keys
-//! and seals what it likes. Messages come out whole and in order, or the connection ends.
+//! and seals what it likes. Messages come out whole and in order, or the connection ends; at a record that brings none
+//! it does.
 
 use crate::bytes::Steps;
 use crate::{Bound, Target};
@@ -126,7 +127,6 @@ async fn sealed(theirs: &mut TcpStream, ours: TcpStream, steps: &mut Steps<'_>) 
     for _ in 0..1 + steps.byte() % 6 {
         records.push(steps.chunk());
     }
-    let plain = records.concat();
     let caller = async {
         let cipher = shake(theirs, &PEER.to_wire()).await.expect("keys that are right");
         for (number, record) in (0..).zip(std::iter::once(&&b""[..]).chain(&records)) {
@@ -143,9 +143,10 @@ async fn sealed(theirs: &mut TcpStream, ours: TcpStream, steps: &mut Steps<'_>) 
     let (peer, mut reader, _writer) = met.expect("keys that are right");
     assert_eq!(peer, PEER);
     let (messages, ended) = all(&mut reader).await;
-    let (wanted, too_large) = split(&plain);
+    let (wanted, end) = split(&records);
     assert_eq!(messages, wanted, "other messages than were sent");
-    assert_eq!(matches!(ended, Err(LinkError::TooLarge { .. })), too_large, "{ended:?}");
+    assert_eq!(matches!(ended, Err(LinkError::TooLarge { .. })), end == End::TooLarge, "{ended:?}");
+    assert!(end != End::Unfilled || matches!(ended, Err(LinkError::Unfilled)), "{ended:?}");
 }
 
 async fn all(reader: &mut LinkReader) -> (Vec<Vec<u8>>, Result<(), LinkError>) {
@@ -159,19 +160,34 @@ async fn all(reader: &mut LinkReader) -> (Vec<Vec<u8>>, Result<(), LinkError>) {
     }
 }
 
-/// The messages in what was sealed, and whether one is too large.
-fn split(mut plain: &[u8]) -> (Vec<Vec<u8>>, bool) {
+/// Why nothing is taken of what was sealed any more.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// It is over.
+    Over,
+    TooLarge,
+    Unfilled,
+}
+
+/// The messages in what was sealed, and what ends them. No record is full here.
+fn split(records: &[&[u8]]) -> (Vec<Vec<u8>>, End) {
     let mut messages = Vec::new();
-    while let Some((header, rest)) = plain.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*header) as usize;
-        if length > MAX_MESSAGE {
-            return (messages, true);
+    for record in records {
+        let mut plain = *record;
+        while let Some((header, rest)) = plain.split_first_chunk::<4>() {
+            let length = u32::from_le_bytes(*header) as usize;
+            if length > MAX_MESSAGE {
+                return (messages, End::TooLarge);
+            }
+            let Some((message, rest)) = rest.split_at_checked(length) else { break };
+            messages.push(message.to_vec());
+            plain = rest;
         }
-        let Some((message, rest)) = rest.split_at_checked(length) else { break };
-        messages.push(message.to_vec());
-        plain = rest;
+        if record.is_empty() || !plain.is_empty() {
+            return (messages, End::Unfilled);
+        }
     }
-    (messages, false)
+    (messages, End::Over)
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -179,7 +195,11 @@ fn seeds() -> Vec<Vec<u8>> {
         [&[0, WIRE_VERSION, 96, 0][..], &[1; 96]].concat(),
         [&[1, WIRE_VERSION, 48, 0][..], &[1; 48]].concat(),
         [&[2, 3][..], &PEER.to_wire()].concat(),
-        [&[3, 1, 9, 3, 0, 0, 0][..], b"one", &[0, 0, 4, 2, 0, 0, 0], b"ab"].concat(),
+        [&[3, 1, 7, 3, 0, 0, 0][..], b"one", &[10, 2, 0, 0, 0], b"ab", &[0, 0, 0, 0]].concat(),
+        // A message that is cut at a record with room left, one in records of a byte, and nothing at all.
+        [&[3, 1, 9, 3, 0, 0, 0][..], b"one", &[0, 0, 4, 0, 0, 0, 0]].concat(),
+        vec![3, 4, 1, 1, 1, 0, 1, 0, 1, 0, 1, 7],
+        [&[3, 2, 7, 3, 0, 0, 0][..], b"one", &[0, 4, 0, 0, 0, 0]].concat(),
         [&[3, 0, 4, 255, 255, 0, 0, 20, 0][..], &[9; 20]].concat(),
         [&[7][..], &Versions::SPOKEN.first_message()].concat(),
     ]

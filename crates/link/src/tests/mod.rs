@@ -2,6 +2,7 @@
 
 mod handshake;
 mod messages;
+mod records;
 mod versions;
 
 use crate::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, initiate};
