@@ -2,7 +2,7 @@
 //! because its trusted component is gone with its process; in any other, never without the counters that it
 //! left (SECURITY.md).
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -29,7 +29,8 @@ impl MarkerError {
     }
 }
 
-/// Leaves the mark, durably; refuses where it is already there.
+/// Leaves the mark, durably; refuses where it is already there, and makes that durable too: who left it may have been
+/// killed before it was.
 ///
 /// # Errors
 /// See [`MarkerError`].
@@ -40,15 +41,18 @@ pub fn leave_mark(path: &Path) -> Result<(), MarkerError> {
             file,
             "This replica has run: SECURITY.md says what that forbids. Do not remove this file."
         )
-        .and_then(|()| file.sync_all())
-        .and_then(|()| match path.parent() {
-            Some(parent) => std::fs::File::open(parent)?.sync_all(),
-            None => Ok(()),
-        })
+        .and_then(|()| sync(&file, path))
         .map_err(failed),
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+            File::open(path).and_then(|file| sync(&file, path)).map_err(failed)?;
             Err(MarkerError::RanBefore(path.to_path_buf()))
         }
         Err(why) => Err(failed(why)),
     }
+}
+
+/// Makes a file and its name durable.
+fn sync(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
