@@ -16,6 +16,8 @@ use tokio::time::Instant;
 pub(crate) const MOST_AT_ONCE: usize = 8;
 /// Bytes of a request's head.
 const MOST_HEAD: usize = 8 << 10;
+/// What ends a head.
+const END: &[u8] = b"\r\n\r\n";
 /// How long an asker may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a page is shown. Anybody may ask, and whoever asks without end is to have no page made for each time.
@@ -93,8 +95,10 @@ pub(crate) async fn serve(listener: TcpListener, look: Rc<dyn Fn() -> Snapshot>)
 }
 
 async fn answer(mut stream: TcpStream, pages: &Pages) -> io::Result<()> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+    let (mut head, mut searched) = (Vec::<u8>::new(), 0);
+    // Each byte is looked at a few times, however few come at once.
+    while !head[searched..].windows(END.len()).any(|window| window == END) {
+        searched = head.len().saturating_sub(END.len() - 1);
         if head.len() >= MOST_HEAD || stream.read_buf(&mut head).await? == 0 {
             return Ok(());
         }

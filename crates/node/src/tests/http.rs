@@ -62,6 +62,27 @@ fn whoever_asks_without_end_has_no_page_made_each_time() {
 }
 
 #[tokio::test]
+async fn a_head_that_comes_byte_by_byte_ends_where_it_ends() {
+    let local = LocalSet::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    local.spawn_local(serve(listener, Rc::new(look)));
+    let answer = local.run_until(async {
+        let mut asker = TcpStream::connect(address).await.expect("the port is open");
+        asker.set_nodelay(true).expect("it is open");
+        for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
+            asker.write_all(&[*byte]).await.expect("somebody listens");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let mut answer = String::new();
+        asker.read_to_string(&mut answer).await.expect("somebody answers");
+        answer
+    });
+    let answer = answer.await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
 async fn silent_askers_lock_nobody_out() {
     let local = LocalSet::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
