@@ -413,7 +413,7 @@ async fn converse<A: Agreement, X: Execution>(
             if let Err(why) = ended {
                 if let (Party::Replica(replica), LinkError::NoCommonVersion { .. }) = (party, &why) {
                     let mut engine = shared.engine.borrow_mut();
-                    engine.links.speaks_nothing(replica, &why);
+                    engine.links.speaks_nothing(replica, &why, Instant::now());
                     engine.counters.connections_refused += 1;
                 }
                 if let (Party::Replica(replica), LinkError::TooLarge { .. }) = (party, &why) {

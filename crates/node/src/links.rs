@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use troth_link::{LinkError, LinkKey};
 use troth_types::{ClientId, Group, ReplicaId, Time};
 
-/// Between two lines of the log that say that there is no room for more clients.
+/// Between two lines of the log that say that there is no room for more clients, or that no version is spoken with a
+/// replica which spoke one in between.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Microseconds for which a message may be held back that its receiver gets along without.
@@ -36,8 +37,8 @@ pub(crate) struct Links {
     too_large: BTreeSet<ReplicaId>,
     /// The version that is spoken with each connected replica that has said a word.
     versions: BTreeMap<ReplicaId, u16>,
-    /// Replicas of whom it was already said that no version is spoken with them.
-    speechless: BTreeSet<ReplicaId>,
+    /// Replicas of whom it was said that no version is spoken with them, when, and whether that holds since.
+    speechless: BTreeMap<ReplicaId, (Instant, bool)>,
 }
 
 impl Links {
@@ -54,7 +55,7 @@ impl Links {
             later_due: None,
             too_large: BTreeSet::new(),
             versions: BTreeMap::new(),
-            speechless: BTreeSet::new(),
+            speechless: BTreeMap::new(),
         }
     }
 
@@ -147,19 +148,26 @@ impl Links {
 
     /// Notes which version is spoken with a replica.
     pub(crate) fn speaks(&mut self, replica: ReplicaId, version: u16) {
-        self.speechless.remove(&replica);
+        if let Some((_, still)) = self.speechless.get_mut(&replica) {
+            *still = false;
+        }
         if self.versions.insert(replica, version) != Some(version) {
             tracing::debug!(%replica, version, "speaks with a replica");
         }
     }
 
-    /// Notes that no version is spoken with a replica, and says so the first time. Tells whether it was.
-    pub(crate) fn speaks_nothing(&mut self, replica: ReplicaId, why: &LinkError) -> bool {
-        let first = self.speechless.insert(replica);
-        if first {
+    /// Notes at `now` that no version is spoken with a replica, and says so the first time, and again where one was spoken
+    /// since, but not more often than [`SAY_AGAIN`]: a faulty one may take turns. Tells whether it was said.
+    pub(crate) fn speaks_nothing(&mut self, replica: ReplicaId, why: &LinkError, now: Instant) -> bool {
+        let say = match self.speechless.get(&replica) {
+            Some((said, still)) => !still && now.saturating_duration_since(*said) > SAY_AGAIN,
+            None => true,
+        };
+        if say {
+            self.speechless.insert(replica, (now, true));
             tracing::error!(%replica, %why, "cannot talk to a replica");
         }
-        first
+        say
     }
 
     /// The version that is spoken with each connected replica, by number.

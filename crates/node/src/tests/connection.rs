@@ -15,12 +15,14 @@ use crate::served::largest_message;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use troth_exec::Executor;
 use troth_kv::Null;
-use troth_link::{Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, accept, initiate};
+use troth_link::{
+    Identity, LinkError, LinkKey, LinkReader, LinkWriter, PeerId, Settings, Versions, accept, initiate,
+};
 use troth_minbft::MinBft;
 use troth_types::{Change, ClientId, ReplicaId, Seq, Time};
 
@@ -103,6 +105,26 @@ fn a_message_between_replicas_that_is_too_large_is_named_once_per_replica() {
     let why = LinkError::TooLarge { bytes: 2, limit: 1 };
     let first: Vec<bool> = [1, 1, 2, 1, 2].map(|other| links.too_large(ReplicaId(other), &why)).to_vec();
     assert_eq!(first, [true, false, true, false, false]);
+}
+
+#[test]
+fn one_who_takes_turns_between_versions_is_named_once_in_a_while() {
+    let (cluster, ..) = files("takes-turns");
+    let mut links = Links::new(ReplicaId(0), &cluster.group);
+    let (theirs, ours) = (Versions { oldest: 7, newest: 9 }, Versions::SPOKEN);
+    let why = LinkError::NoCommonVersion { theirs, ours };
+    let (replica, began) = (ReplicaId(1), Instant::now());
+    let mut nothing_at = |second, first_a_word| {
+        if first_a_word {
+            links.speaks(replica, 2);
+        }
+        links.speaks_nothing(replica, &why, began + Duration::from_secs(second))
+    };
+    assert!(nothing_at(0, false), "the first time");
+    assert!(!nothing_at(1, true) && !nothing_at(9, true), "it takes turns");
+    assert!(nothing_at(11, false), "what holds is said in the end");
+    assert!(!nothing_at(60, false), "and not again while it holds");
+    assert!(nothing_at(90, true));
 }
 
 #[test]

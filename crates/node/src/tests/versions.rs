@@ -118,7 +118,8 @@ fn without_a_common_version_there_is_no_connection() {
             assert!(shared.inbox.is_empty(), "{name}: nothing of it is taken");
             let why = troth_link::LinkError::NoCommonVersion { theirs: newer, ours };
             assert!(why.to_string().contains("upgrade the older of the two"), "{why}");
-            let first_time = shared.engine.borrow_mut().links.speaks_nothing(ReplicaId(1), &why);
+            let now = std::time::Instant::now();
+            let first_time = shared.engine.borrow_mut().links.speaks_nothing(ReplicaId(1), &why, now);
             assert!(!first_time, "{name}: it has been said, once");
         });
     }
