@@ -1,9 +1,10 @@
 //! What a replica left in a life that is over, put aside before it begins another one. Nothing is deleted.
 
 use crate::config::{Cluster, Layout, TrustedHome};
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -160,12 +161,16 @@ pub fn put_aside(
     Ok(moved)
 }
 
-fn same_owner_directory(new: &Path, like: &Path) -> io::Result<()> {
+/// Makes a directory for whom another one belongs to. Root does this where that user can write: a link that is put in the
+/// new one's place is not followed.
+pub(crate) fn same_owner_directory(new: &Path, like: &Path) -> io::Result<()> {
     let owner = std::fs::metadata(like)?;
     DirBuilder::new().mode(0o700).create(new)?;
-    let made = std::fs::metadata(new)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = File::from(open(new, flags, Mode::empty())?);
+    let made = directory.metadata()?;
     if (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
-        chown(new, Some(owner.uid()), Some(owner.gid()))?;
+        fchown(&directory, Some(owner.uid()), Some(owner.gid()))?;
     }
     Ok(())
 }

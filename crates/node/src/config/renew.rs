@@ -9,8 +9,9 @@ use super::secret::{link_key, member, private, same_group};
 use super::{Layout, TrustedHome, checks::Checks, hex};
 use core::fmt::Write as _;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_trusted::{Epoch, SigningKey};
@@ -220,19 +221,26 @@ fn read_replica(
 }
 
 /// Puts a file in the place of what stands there, durably and in one step. It belongs to whom that, or else
-/// the directory, belongs to.
+/// the directory, belongs to. Root does this in directories of users whom it gives no more than that: no link that
+/// one of them lays is followed, and what is given away is what was opened, whatever its name means by then.
 pub(super) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), MakeError> {
     // A plain name has an empty parent.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let new = path.with_extension("toml.new");
     let write = || {
         let owner = std::fs::metadata(path).or_else(|_| std::fs::metadata(directory))?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
-        // One that an interrupted call left may have another.
+        // What an interrupted call left, or what was laid there.
+        match std::fs::remove_file(&new) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        // A link in this place is an error: what must be new is opened through none.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        // The process's mask may have taken some of it.
         file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         let made = file.metadata()?;
         if (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
-            chown(&new, Some(owner.uid()), Some(owner.gid()))?;
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
         }
         file.write_all(bytes)?;
         file.sync_all()?;

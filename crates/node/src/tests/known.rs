@@ -1,9 +1,10 @@
 //! What is known of a group that has changed, the secret files of such replicas, and what a former life left.
 
 use super::config::{Scratch, plan};
+use crate::aside::same_owner_directory;
 use crate::config::{ClientSecret, Cluster, Known, Layout, ReplicaKeys, ReplicaSecret, TrustedKind, make};
 use crate::{AsideError, Stopped, put_aside, remains};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use troth_disk::RealDisk;
 use troth_trusted::Epoch;
@@ -100,6 +101,60 @@ fn a_renewed_secret_is_of_its_epoch_and_private() {
         let mode = std::fs::metadata(&file).expect("just written").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+}
+
+/// Whom somebody else's files belong to, where this may give files away.
+const SOMEBODY: u32 = 12_345;
+
+#[test]
+fn a_link_that_is_laid_where_a_secret_is_written_is_not_followed() {
+    let (scratch, layout, cluster) = made("laid-link", TrustedKind::Ed25519);
+    let (me, root) = (ReplicaId(1), rustix::process::geteuid().is_root());
+    let (file, victim) = (layout.replica_secret(me), scratch.0.join("victim"));
+    std::fs::write(&victim, "root's own").expect("our own directory");
+    std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o644)).expect("our own file");
+    let before = std::fs::metadata(&victim).expect("just made");
+    let mut keys = ReplicaKeys::load(&layout, &cluster, me).expect("just made");
+    if root {
+        chown(&file, Some(SOMEBODY), Some(SOMEBODY)).expect("root may");
+    }
+    let new = file.with_extension("toml.new");
+    for hard in [false, true] {
+        match hard {
+            false => symlink(&victim, &new).expect("our own directory"),
+            true => std::fs::hard_link(&victim, &new).expect("our own directory"),
+        }
+        keys.renew_component(&cluster, Epoch(5)).expect("randomness");
+        keys.write(&layout, &cluster).expect("what was laid there is in nobody's way");
+        let after = std::fs::metadata(&victim).expect("it is left alone");
+        assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+        assert_eq!(std::fs::read_to_string(&victim).expect("it is left alone"), "root's own");
+        let written = std::fs::symlink_metadata(&file).expect("just written");
+        assert!(written.is_file() && written.mode() & 0o777 == 0o600);
+        assert!(!root || (written.uid(), written.gid()) == (SOMEBODY, SOMEBODY), "it keeps its owner");
+        let again = ReplicaKeys::load(&layout, &cluster, me).expect("just written");
+        assert_eq!(again.component(&cluster), keys.component(&cluster));
+        assert!(std::fs::symlink_metadata(&new).is_err(), "nothing is left there");
+    }
+}
+
+#[test]
+fn a_directory_is_given_to_whom_its_like_belongs_to_and_through_no_link() {
+    let (scratch, root) = (Scratch::new("given-directory"), rustix::process::geteuid().is_root());
+    let [like, new, victim, link] = ["like", "new", "victim", "link"].map(|name| scratch.0.join(name));
+    for directory in [&like, &victim] {
+        std::fs::create_dir_all(directory).expect("our own directory");
+    }
+    let own = std::fs::metadata(&victim).expect("just made").uid();
+    if root {
+        chown(&like, Some(SOMEBODY), Some(SOMEBODY)).expect("root may");
+    }
+    same_owner_directory(&new, &like).expect("our own directory");
+    let made = std::fs::metadata(&new).expect("just made");
+    assert_eq!((made.mode() & 0o777, made.uid()), (0o700, if root { SOMEBODY } else { own }));
+    symlink(&victim, &link).expect("our own directory");
+    same_owner_directory(&link, &like).expect_err("something is there");
+    assert_eq!(std::fs::metadata(&victim).expect("just made").uid(), own);
 }
 
 #[test]
