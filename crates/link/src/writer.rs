@@ -9,6 +9,9 @@ use troth_types::Wire;
 
 /// A buffer that grew beyond this for a burst is given back when it is empty.
 const KEEP: usize = 1 << 20;
+/// Sealed without a pause: full records, a MiB about. All that waits for a slow reader may be 64 MiB, which would take the
+/// thread for too long.
+const SEALED_AT_ONCE: usize = 16 * (RECORD - TAG);
 
 /// Collects messages and writes them together.
 #[derive(Debug)]
@@ -19,8 +22,9 @@ pub struct LinkWriter {
     next_record: u64,
     max_message: usize,
     max_unsent: usize,
-    /// Messages behind their lengths, not yet sealed.
+    /// Messages behind their lengths; the first `taken` bytes are sealed, and not yet given up.
     plain: Vec<u8>,
+    taken: usize,
     /// Sealed records; the first `written` bytes are with the kernel.
     sealed: Vec<u8>,
     written: usize,
@@ -42,6 +46,7 @@ impl LinkWriter {
             max_message,
             max_unsent,
             plain: Vec::new(),
+            taken: 0,
             sealed: Vec::new(),
             written: 0,
             counters: Counters::default(),
@@ -92,16 +97,32 @@ impl LinkWriter {
     /// Bytes that wait for the kernel.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        self.plain.len() + self.sealed.len() - self.written
+        self.plain.len() - self.taken + self.sealed.len() - self.written
     }
 
-    /// Writes all that is queued, in one call where the kernel takes it. Dropping the future loses
+    /// Writes all that is queued, in one call where the kernel takes it and it is not much; between parts of much others
+    /// have their turn. Dropping the future loses
     /// nothing: the next flush goes on where this one stopped.
     ///
     /// # Errors
     /// The connection is of no use any more; see [`LinkError`].
     pub async fn flush(&mut self) -> Result<(), LinkError> {
-        self.seal();
+        loop {
+            if self.sealed.len() - self.written < SEALED_AT_ONCE {
+                self.seal();
+            }
+            self.write_sealed().await?;
+            if self.plain.is_empty() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.sealed.shrink_to(KEEP);
+        self.plain.shrink_to(KEEP);
+        Ok(())
+    }
+
+    async fn write_sealed(&mut self) -> Result<(), LinkError> {
         while self.written < self.sealed.len() {
             let count = self.output.write(&self.sealed[self.written..]).await?;
             if count == 0 {
@@ -112,8 +133,6 @@ impl LinkWriter {
             self.counters.bytes += count as u64;
             self.drop_written();
         }
-        self.sealed.shrink_to(KEEP);
-        self.plain.shrink_to(KEEP);
         Ok(())
     }
 
@@ -140,14 +159,20 @@ impl LinkWriter {
         self.plain.len() + self.sealed.len()
     }
 
-    /// Whole messages, all of them: a receiver refuses a record that is not full and ends inside one.
+    /// Either all that waits, which ends with a message, or full records alone: a receiver refuses a record that is not full
+    /// and ends inside a message.
     fn seal(&mut self) {
         let plain = std::mem::take(&mut self.plain);
-        for chunk in plain.chunks(RECORD - TAG) {
+        let end = plain.len().min(self.taken + SEALED_AT_ONCE);
+        for chunk in plain[self.taken..end].chunks(RECORD - TAG) {
             self.seal_record(chunk);
         }
-        self.plain = plain;
-        self.plain.clear();
+        (self.plain, self.taken) = (plain, end);
+        // By halves, as what is written.
+        if self.taken >= self.plain.len() / 2 {
+            self.plain.drain(..self.taken);
+            self.taken = 0;
+        }
     }
 
     fn seal_record(&mut self, chunk: &[u8]) {
@@ -164,7 +189,9 @@ impl LinkWriter {
     /// Seals a record as no honest end would, behind what was queued.
     #[cfg(test)]
     pub(crate) fn seal_anything(&mut self, chunk: &[u8]) {
-        self.seal();
+        while !self.plain.is_empty() {
+            self.seal();
+        }
         self.seal_record(chunk);
     }
 }

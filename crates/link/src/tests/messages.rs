@@ -146,6 +146,40 @@ async fn a_reader_that_is_always_behind_does_not_make_the_writer_grow() {
 }
 
 #[tokio::test]
+async fn much_that_waits_is_sealed_in_parts_and_others_have_their_turn() {
+    let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
+    let sizes = [5_000_000, 10, 1_048_304, 3_000_000, 100];
+    for size in sizes {
+        writer.queue(&pattern(size)).unwrap();
+    }
+    let before = writer.counters().records;
+    let mut polls = 0;
+    let reading = async {
+        for size in sizes {
+            assert_eq!(reader.next().await.unwrap().unwrap(), pattern(size));
+        }
+    };
+    let writing = poll_fn(|cx| {
+        let sealed = writer.counters().records;
+        // As a replica does: each time another future of the same flush.
+        let flushed = pin!(writer.flush()).poll(cx);
+        assert!(writer.counters().records - sealed <= 16, "no more than a MiB in a turn");
+        polls += 1;
+        flushed
+    });
+    let (written, ()) = tokio::join!(writing, reading);
+    written.unwrap();
+    assert_eq!(writer.unsent(), 0);
+    assert!(polls >= 9, "{polls} turns");
+    let total: usize = sizes.iter().map(|size| size + 4).sum();
+    assert_eq!(
+        writer.counters().records - before,
+        total.div_ceil(65_519) as u64,
+        "all but the last are full"
+    );
+}
+
+#[tokio::test]
 async fn a_flush_that_was_dropped_goes_on_where_it_stopped() {
     let ((_, mut writer), (mut reader, _)) = link_with(settings()).await;
     let size = 12_000_000;
