@@ -6,7 +6,7 @@ use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
 use troth_blocks::{Behind, Voters};
 use troth_core::{Cx, Note, Reached, rule};
-use troth_trusted::a2m::Operation;
+use troth_trusted::a2m::{LogId, Operation};
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
 
 /// What a certificate proves, where its attestations are good: the number and digest that f+1 distinct replicas
@@ -119,16 +119,19 @@ impl A2mPbftEa {
 
     /// Has the logs forget what lies below the stable checkpoint in the present view: room for what comes.
     pub(crate) fn forget_stable(&mut self, cx: &mut Cx<'_, Self>) {
-        if !self.active || !self.knows_logs {
-            // What the logs hold is being shown, or is not known yet.
+        if !self.knows_logs {
             return;
         }
         rule!("A2MPBFTEA-C5");
         let (here, plain) = (flattened(self.view, self.stable.0), flattened(View(0), self.stable.0));
         let wanted = [(PREPARE, here), (COMMIT, here), (CHECKPOINT, plain)];
         let all = [VIEW_CHANGE, NEW_VIEW].map(|log| (log, self.last_filled(log)));
+        // What the others hold is being shown while a view is left. Of CHECKPOINTs a VIEWCHANGE shows the certificate alone,
+        // and they go on: whoever is kept out of every view would fill their log.
+        let active = self.active;
+        let may_go = |log: LogId| active || log == CHECKPOINT;
         let mut operations = Vec::new();
-        for (log, slot) in wanted.into_iter().chain(all) {
+        for (log, slot) in wanted.into_iter().chain(all).filter(|(log, _)| may_go(*log)) {
             let slot = slot.min(self.last_filled(log));
             if slot > self.forgotten.get(&log).copied().unwrap_or_default() {
                 self.forgotten.insert(log, slot);

@@ -62,7 +62,8 @@ impl A2mPbftEa {
     fn busy(&self) -> bool {
         let beyond_stable = !self.slots.is_empty() || self.delivered > self.stable.0;
         let behind = self.delivered < self.stable.0;
-        !self.pool.is_empty() || !self.active || self.wanting || beyond_stable || behind
+        let changes_views = !self.active || self.is_views_behind();
+        !self.pool.is_empty() || changes_views || self.wanting || beyond_stable || behind
     }
 
     pub(crate) fn status_message(&self) -> Status {

@@ -470,6 +470,7 @@ impl A2mPbftEa {
         self.follow_wants(cx);
         if std::mem::take(&mut self.reconsider) {
             self.try_judge(cx);
+            self.ask_for_distant_starts();
             self.try_new_view(cx);
             self.try_enter(cx);
         }

@@ -157,8 +157,11 @@ impl A2mPbftEa {
     }
 
     /// Leaves the view once f+1 replicas want the same later one, so that faulty replicas alone do not start a view change.
+    /// One that is too far ahead it leaves for when it has entered a later view: gone from here it could show nothing of it.
     pub(crate) fn follow_wants(&mut self, cx: &mut Cx<'_, Self>) {
-        let later = self.wants.values().map(|wanted| wanted.want.to).filter(|to| *to > self.view);
+        rule!("A2MPBFTEA-V20");
+        let later = self.wants.values().map(|wanted| wanted.want.to);
+        let later = later.filter(|to| *to > self.view && self.may_leave_for(*to));
         let targets: BTreeSet<View> = later.collect();
         for to in targets.into_iter().rev() {
             let wanted: Vec<Arc<Wanted>> =

@@ -12,7 +12,7 @@ impl A2mPbftEa {
         rule!("A2MPBFTEA-R17");
         let present = self.active && self.knows_logs && !self.repairing;
         let lags = self.lag.is_watched() || self.delivered < self.stable.0;
-        (present && !lags).then(|| u128::from(self.useful))
+        (present && !lags && !self.is_views_behind()).then(|| u128::from(self.useful))
     }
 
     /// A proposal came that is here: by its primary behind another who passed it on, or by one who was asked for such, it may

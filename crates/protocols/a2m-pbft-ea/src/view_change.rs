@@ -34,6 +34,32 @@ impl A2mPbftEa {
         self.watch_new_view(cx);
     }
 
+    /// Whether all views before this one may be left at once: others believe no VIEWCHANGE of more.
+    pub(crate) fn may_leave_for(&self, to: View) -> bool {
+        to.0.saturating_sub(self.entered.0) <= MOST_ABANDONED as u64
+    }
+
+    /// VIEWCHANGEs for views that are too far ahead to leave for.
+    fn distant_changes(&self) -> impl Iterator<Item = (&ViewChange, ReplicaId)> {
+        let changes = self.changes.values().filter_map(|it| it.view_change().map(|change| (change, it.from)));
+        changes.filter(|(change, _)| !self.may_leave_for(change.to))
+    }
+
+    /// Whether others have passed so many views that it must enter one of theirs before it can leave for the next with them.
+    pub(crate) fn is_views_behind(&self) -> bool {
+        self.distant_changes().next().is_some()
+    }
+
+    /// Asks for the starts of the views that those left who are too far ahead: from there the next one is near. Who has left
+    /// a view shows to others its VIEWCHANGE, and how the view started only to who asks.
+    pub(crate) fn ask_for_distant_starts(&mut self) {
+        let left: Vec<_> = self.distant_changes().map(|(change, from)| (change.left, from)).collect();
+        for (view, by) in left {
+            rule!("A2MPBFTEA-V20");
+            self.known_views.want(view, by);
+        }
+    }
+
     /// The last number of the view left whose commitment is shown, or the stable checkpoint where there is none above it.
     fn last_shown(&self) -> Seq {
         let above = self.stable.0.max(self.started.end());
@@ -48,7 +74,7 @@ impl A2mPbftEa {
     /// All own COMMITs were asked for before, so the answer comes after they are back.
     pub(crate) fn abandon(&mut self, cx: &mut Cx<'_, Self>) {
         rule!("A2MPBFTEA-V19");
-        if !self.knows_logs || self.view.0 - self.entered.0 > MOST_ABANDONED as u64 {
+        if !self.knows_logs || !self.may_leave_for(self.view) {
             return;
         }
         self.asked.retain(|_, asked| !matches!(asked, Asked::Abandon(_)));
@@ -124,7 +150,7 @@ impl A2mPbftEa {
         }
         change.wanted.iter().for_each(|wanted| self.on_want(wanted));
         rule!("A2MPBFTEA-V3");
-        if change.to > self.view {
+        if change.to > self.view && self.may_leave_for(change.to) {
             self.leave_view(cx, change.to, change.wanted.clone());
         }
         self.watch_new_view(cx);

@@ -95,6 +95,14 @@ pub(super) fn logs(group: &Group, replica: ReplicaId) -> Logs {
     InProcessLogs::new(A2m::start(identity, Certifier::Mac(key()), VolatileStore, log_room([400; LOGS])))
 }
 
+/// The same with room for just so many CHECKPOINTs.
+pub(super) fn logs_of(group: &Group, replica: ReplicaId, checkpoints: usize) -> Logs {
+    let mut room = [400; LOGS];
+    room[usize::from(crate::place::CHECKPOINT.0)] = checkpoints;
+    let identity = identity(group, replica);
+    InProcessLogs::new(A2m::start(identity, Certifier::Mac(key()), VolatileStore, log_room(room)))
+}
+
 /// The same with room for a whole window and more.
 pub(super) fn roomy(group: &Group, replica: ReplicaId) -> Logs {
     let identity = identity(group, replica);

@@ -12,4 +12,5 @@ mod restart;
 mod stable;
 mod useful;
 mod view_change;
+mod views_behind;
 mod wire;

@@ -10,6 +10,9 @@ use troth_trusted::a2m::{Answer, Content, Operation};
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{Digest, Seq, View};
 
+/// The CHECKPOINTs that a small log has room for.
+const CHECKPOINTS: usize = 4;
+
 /// Orders this many frames everywhere.
 pub(super) fn order_many(net: &mut Net, count: u64) {
     for number in 1..=count {
@@ -101,6 +104,36 @@ fn a_replica_that_leaves_lets_its_logs_be() {
         !matches!(attestation.claim.content, Content::Forgotten { .. }),
         "a later view change must show it"
     );
+}
+
+#[test]
+fn the_log_of_checkpoints_is_truncated_while_a_view_is_left() {
+    covers!("A2MPBFTEA-C5");
+    let mut net = Net::new(1);
+    net.node_mut(1).logs = super::harness::logs_of(&net.group, r(1), CHECKPOINTS);
+    // Replica 1 leaves for view 1 on the word of replica 2, which shows nothing more of it to anybody.
+    let want = |net: &mut Net, replica| {
+        net.step(r(replica), |replica, cx| replica.suspect(cx, "a test"));
+    };
+    want(&mut net, 2);
+    want(&mut net, 1);
+    net.run_where(|flight| (flight.from, flight.to) == (r(2), r(1)));
+    assert!(!net.node(1).replica.active);
+    // It hears what the others decide in view 0, and vouches for each of their checkpoints.
+    let more = 3 * CHECKPOINTS as u64;
+    for number in 1..=SMALL.interval * more {
+        net.request(&frame(number, 1), 0..3);
+        net.run_where(|flight| flight.from != r(1) || flight.to == r(1));
+    }
+    let node = &net.node(1).replica;
+    assert_eq!((node.stable.0, node.active), (Seq(SMALL.interval * more), false));
+    assert_eq!(node.delivered, node.stable.0);
+    assert_eq!(node.forgotten.get(&place::CHECKPOINT), Some(&place::flattened(View(0), node.stable.0)));
+    let others = [place::PREPARE, place::COMMIT, place::VIEW_CHANGE, place::NEW_VIEW];
+    assert!(others.iter().all(|log| !node.forgotten.contains_key(log)), "{:?}", node.forgotten);
+    net.restart(1);
+    let node = net.node(1);
+    assert_eq!((node.halted, node.replica.active, node.replica.view), (None, false, View(1)));
 }
 
 #[test]
