@@ -67,6 +67,9 @@ impl MinBft {
 
     /// Whether a VIEW-CHANGE certainly cannot be stood for yet, by a look at the first thing that it lacked.
     pub(crate) fn still_lacks(&mut self, cx: &Cx<'_, Self>, message: &Arc<Certified>) -> bool {
+        if !self.begins_well(message) {
+            return true;
+        }
         let Some(evidence) = self.evidence_of(message) else { return true };
         if let Some(view) = evidence.view {
             let start = start_of(view, |view| self.known_views.get(view)?.new_view());

@@ -57,7 +57,7 @@ impl MinBft {
         if replica != self.me {
             // What was judged before a restart stays judged, though the admission is executed again.
             let before = self.peer_mut(replica).first.take();
-            let first = before.filter(|first| first.ui.certificate.epoch.0 == epoch);
+            let first = before.filter(|first| first.ui.certificate.epoch.0 >= epoch);
             *self.peer_mut(replica) = Peer { first, ..Peer::new(&self.config) };
         }
         if self.config.follows(crate::Flaw::CountOldEpoch) {
@@ -129,7 +129,9 @@ impl MinBft {
     pub(crate) fn has_judged_the_first_of(&self, replica: ReplicaId) -> bool {
         rule!("MINBFT-E10");
         let Some(member) = self.configuration.member(replica) else { return true };
-        replica == self.me || member.admission().at == Seq(0) || self.peer(replica).first.is_some()
+        let Admission { epoch, at, .. } = *member.admission();
+        let first = self.peer(replica).first.as_ref();
+        replica == self.me || at == Seq(0) || first.is_some_and(|it| it.ui.certificate.epoch.0 == epoch)
     }
 
     /// Whether a VIEW-CHANGE may be one of those that a view begins from: it is the first of its component, which shows by
@@ -139,11 +141,20 @@ impl MinBft {
         is_first || !self.is_present(change) || self.has_judged_the_first_of(change.from)
     }
 
+    /// Whoever executes again may hear of an earlier component's beginning when it has a later one's.
+    pub(crate) fn note_first(&mut self, message: &Arc<Certified>) {
+        let peer = self.peer_mut(message.from);
+        let epoch = |of: &Certified| of.ui.certificate.epoch;
+        if peer.first.as_ref().is_none_or(|first| epoch(first) <= epoch(message)) {
+            peer.first = Some(Arc::clone(message));
+        }
+    }
+
     /// Keeps the VIEW-CHANGE by which a component began that was admitted to the group, in the log, too.
     pub(crate) fn keep_first(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Certified>) {
         let begins = message.ui.predecessor() == troth_trusted::CounterValue(0);
         if begins && crate::evidence::admitted(&self.configuration, message) {
-            self.peer_mut(message.from).first = Some(Arc::clone(message));
+            self.note_first(message);
             cx.remember(Record::First(Arc::clone(message)));
             self.candidates.reconsider = true;
             self.recheck = true;

@@ -52,10 +52,7 @@ impl MinBft {
                 Record::Committed(view, seq) => promised = promised.max((view, seq)),
                 // What a component has said that was replaced since is void.
                 Record::First(message) if self.is_past(&message) => {}
-                Record::First(message) => {
-                    let from = message.from;
-                    self.peer_mut(from).first = Some(message);
-                }
+                Record::First(message) => self.note_first(&message),
                 Record::Stable(proof) => {
                     if proof.target().0 > self.stable.0 {
                         self.stable = proof.target();
@@ -177,6 +174,10 @@ impl MinBft {
                 self.view = change.to;
                 self.phase = Phase::Changing;
                 self.peer_mut(me).view = change.to;
+                if message.ui.predecessor() == troth_trusted::CounterValue(0) {
+                    // It exists since its body was durable, and may not have come back before the end.
+                    self.note_first(message);
+                }
                 self.changes.insert(me, message.clone());
                 for request in &change.requests {
                     self.note_shown_request(request);

@@ -415,3 +415,50 @@ fn how_a_component_began_is_known_to_those_who_come_later() {
     assert_eq!(world.journal(1), world.journal(2));
     assert!((1..3).all(|replica| world.accused_nobody(replica)));
 }
+
+// MINBFT-E10: what is executed again is not judged by the beginning of another component.
+#[test]
+fn a_beginning_is_of_the_component_that_the_configuration_names() {
+    covers!("MINBFT-E10");
+    let (mut world, _) = settled_admission();
+    let first = first_of_the_new(&mut world);
+    world.say(4, &first);
+    let mut minbft = world.minbft(4).clone();
+    assert!(minbft.has_judged_the_first_of(r(3)));
+    let mut later = (*minbft.configuration).clone();
+    later.apply(&admit(3, 3), Seq(2), 0, world.group.f()).expect("allowed");
+    learns(&world, &mut minbft, later);
+    assert!(!minbft.has_judged_the_first_of(r(3)), "of a third component nobody knows how it began");
+    world.new_component(3, 3);
+    let third = first_of_the_new(&mut world);
+    minbft.note_first(&third);
+    assert!(minbft.has_judged_the_first_of(r(3)));
+    minbft.note_first(&first);
+    assert_eq!(
+        minbft.peer(r(3)).first.as_ref(),
+        Some(&third),
+        "what is heard of the second again changes nothing"
+    );
+    // The state is put right by one of before the first admission, and both are executed again.
+    let begun = World::with(5, SMALL, &[]);
+    learns(&world, &mut minbft, (*begun.configuration).clone());
+    learns(&world, &mut minbft, after_admission(&begun, 3, 1));
+    assert!(!minbft.has_judged_the_first_of(r(3)), "the second is another one");
+    assert_eq!(minbft.peer(r(3)).first.as_ref(), Some(&third), "and the third is known when it comes");
+}
+
+// MINBFT-E10, R4: a replica knows from its own messages how its component began.
+#[test]
+fn a_readmitted_replica_knows_its_own_beginning_though_it_never_came_back() {
+    let (mut world, _) = settled_admission();
+    let first = first_of_the_new(&mut world);
+    let configuration = (*world.minbft(4).configuration).clone();
+    let mut minbft = MinBft::new(r(3), world.group, world.config).with_epoch(2);
+    learns(&world, &mut minbft, configuration);
+    let own = vec![Message::Certified(Arc::clone(&first))];
+    step(&world, &mut minbft, |minbft, cx| {
+        minbft.recover(cx, own, Vec::new(), (Seq(0), Digest::ZERO), Reached::default());
+    });
+    let (_, records) = minbft.retained();
+    assert!(records.contains(&Record::First(first)));
+}
