@@ -16,9 +16,8 @@ pub const OPERATOR: ClientId = ClientId(u64::MAX);
 
 /// Replicas that any configuration may have; a bound for the decoder.
 pub(crate) const MAX_REPLICAS: usize = 128;
-/// Admissions and sets of host keys remembered of one replica: logs may still refer to earlier ones, and what shows how
-/// another's component began does for as long as that is there (MINBFT-E10).
-const REMEMBERED: usize = 1024;
+/// Admissions and sets of host keys remembered of one replica: logs may still refer to earlier ones.
+const REMEMBERED: usize = 8;
 /// The most clients that a group may have had.
 pub(crate) const MAX_CLIENTS: usize = 1 << 14;
 /// The longest address, in bytes.
