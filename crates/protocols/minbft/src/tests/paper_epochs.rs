@@ -280,13 +280,7 @@ fn a_lost_replica_comes_back_and_votes() {
     covers!("MINBFT-E6");
     covers!("MINBFT-E7");
     covers!("MINBFT-E8");
-    let mut world = World::all(3, SMALL);
-    order(&mut world, 1..=5);
-    world.lose(2, 2);
-    let change = world.operator_frame(1, &admit(2, 2));
-    world.request_all(&change);
-    world.pass(3_000_000);
-    assert!(world.minbft(2).status().votes, "{}", world.minbft(2).describe());
+    let mut world = with_a_readmitted_replica();
     assert!(world.executed(0) >= 6 + 8, "empty batches carried it a window on");
     assert_eq!(world.minbft(0).view, View(1), "one view change, for its sake");
     assert!((0..3).all(|replica| world.accused_nobody(replica)));
@@ -359,6 +353,18 @@ fn a_replica_that_learns_that_it_was_replaced_stands_aside() {
         .iter()
         .any(|flight| flight.from == r(2) && flight.certified().is_some_and(|m| m.from == r(2)));
     assert!(!told || world.sent_by(2, Kind::ViewChange).is_empty());
+}
+
+/// Three replicas that ordered five requests before 2 was lost, and readmitted it.
+pub(super) fn with_a_readmitted_replica() -> World {
+    let mut world = World::all(3, SMALL);
+    order(&mut world, 1..=5);
+    world.lose(2, 2);
+    let change = world.operator_frame(1, &admit(2, 2));
+    world.request_all(&change);
+    world.pass(3_000_000);
+    assert!(world.minbft(2).status().votes, "{}", world.minbft(2).describe());
+    world
 }
 
 /// Client 1's frames with these numbers, each sent to everybody.

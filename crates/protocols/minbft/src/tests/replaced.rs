@@ -2,7 +2,7 @@
 //! change or after.
 
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
-use super::paper_epochs::{admit, after_admission, order, proof_with};
+use super::paper_epochs::{admit, after_admission, order, proof_with, with_a_readmitted_replica};
 use crate::MinBft;
 use crate::message::{AcceptNewView, Body, Certified, Message, Record, StableProof};
 use crate::place::Place;
@@ -380,13 +380,7 @@ fn a_new_view_on_a_component_whose_beginning_is_not_known_waits_for_it() {
 #[test]
 fn how_a_component_began_is_known_to_those_who_come_later() {
     covers!("MINBFT-E10");
-    let mut world = World::all(3, SMALL);
-    order(&mut world, 1..=5);
-    world.lose(2, 2);
-    let change = world.operator_frame(1, &admit(2, 2));
-    world.request_all(&change);
-    world.pass(3_000_000);
-    assert!(world.minbft(2).status().votes, "{}", world.minbft(2).describe());
+    let mut world = with_a_readmitted_replica();
     // Far enough that no log has it any more.
     order(&mut world, 6..=60);
     world.pass(1_000_000);
