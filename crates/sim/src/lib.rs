@@ -18,6 +18,7 @@ pub mod adversary;
 pub mod checks;
 pub mod cli;
 pub mod component;
+mod faulty;
 pub mod logs;
 pub mod minbft;
 pub mod options;

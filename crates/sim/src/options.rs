@@ -62,6 +62,8 @@ pub enum FaultyKind {
     Amnesia,
     /// Works with one part of the network, and then, as it was before, with the other, together with all other faulty ones.
     Relapse,
+    /// Keeps its component when it is replaced by another, and has that one, too.
+    Heir,
     /// A written strategy of the protocol, by its index.
     Written(usize),
 }
@@ -96,6 +98,8 @@ pub struct Shape {
     pub faces: bool,
     /// Whether faulty replicas may relapse together.
     pub relapses: bool,
+    /// Whether a faulty replica may have the component that it had and the one that took its place.
+    pub heirs: bool,
 }
 
 /// What takes something away from a seed's draw: shrinking and the special modes.
@@ -181,6 +185,8 @@ pub struct Options {
     /// Faulty replicas go back together to what they were, from one part of the network to the other, and no other
     /// fault befalls its links.
     pub relapses: bool,
+    /// A faulty replica has two components from some moment on, at which the correct ones are parted.
+    pub heirs: bool,
     pub wire_one_in: u64,
     pub fault_phase: u64,
     pub literal: Option<String>,
@@ -266,6 +272,7 @@ impl Options {
             bridges: shape.bridges && Rng::stream(seed, "bridges", 0).one_in(3),
             faces: false,
             relapses: false,
+            heirs: false,
             wire_one_in: 64,
             fault_phase: rng.range(1_000_000, 2_500_000),
             literal: overrides.literal.clone(),
@@ -281,93 +288,9 @@ impl Options {
         options.draw_faulty(shape, overrides);
         options.draw_faces(shape, overrides);
         options.draw_relapses(shape, overrides);
+        options.draw_heirs(shape, overrides);
         options.apply(overrides);
         options
-    }
-
-    fn draw_faulty(&mut self, shape: Shape, overrides: &Overrides) {
-        let Shape { strategies, later, parrots, .. } = shape;
-        let mut rng = Rng::stream(self.seed, "faulty", 0);
-        // Mostly as many as the model allows.
-        let count = if let Some(faulty) = overrides.faulty {
-            faulty
-        } else if rng.below(10) < 7 || overrides.negative {
-            self.f
-        } else {
-            rng.below(u64::from(self.f) + 1) as u16
-        };
-        let mut replicas: Vec<u16> = (0..self.n).collect();
-        if rng.one_in(2) {
-            // The first primary and its successors: colluders in charge one after the other.
-            replicas.rotate_left(rng.index(2));
-        } else {
-            rng.shuffle(&mut replicas);
-        }
-        let general = overrides.literal.is_some() || strategies == 0;
-        // Those who are more than the group tolerates do most harm together: by one of the last two strategies.
-        let together = overrides.faulty.and_then(|_| [1, 2].get(rng.index(3)).copied());
-        for replica in replicas.into_iter().take(usize::from(count)) {
-            let kind = match rng.below(if general { 4 } else { 10 }) {
-                _ if overrides.negative => FaultyKind::Twin,
-                _ if together.is_some_and(|last| last <= strategies) => {
-                    FaultyKind::Written(strategies - together.unwrap_or_default())
-                }
-                0 | 1 => FaultyKind::Proxy,
-                2 => FaultyKind::Twin,
-                3 => FaultyKind::Amnesia,
-                _ => FaultyKind::Written(rng.index(strategies)),
-            };
-            let kind = self
-                .later(replica, strategies, later)
-                .filter(|_| !general && !overrides.negative && together.is_none())
-                .unwrap_or(kind);
-            let parrot =
-                parrots && !overrides.negative && together.is_none() && self.parrot(replica, general);
-            let kind = if parrot { FaultyKind::Parrot } else { kind };
-            self.faulty.push(Faulty { replica, kind, reforms: rng.one_in(2) });
-        }
-    }
-
-    /// In some worlds every faulty replica has two faces, and the network falls into parts for long enough that each part
-    /// leaves views by itself.
-    fn draw_faces(&mut self, shape: Shape, overrides: &Overrides) {
-        let mut rng = Rng::stream(self.seed, "faces", 0);
-        let general = overrides.literal.is_some();
-        let drawn = rng.one_in(if general { 3 } else { 12 });
-        if !shape.faces || overrides.negative || self.beyond() || self.faulty.is_empty() || !drawn {
-            return;
-        }
-        (self.faces, self.bridges) = (true, true);
-        self.classes.insert(FaultClass::Partitions);
-        self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Janus);
-        self.fault_length = rng.range(50_000, 500_000);
-        self.fault_pause = rng.range(1_000, 100_000);
-    }
-
-    /// In some worlds all faulty replicas relapse together, again and again.
-    fn draw_relapses(&mut self, shape: Shape, overrides: &Overrides) {
-        let general = overrides.literal.is_some();
-        let drawn = Rng::stream(self.seed, "relapses", 0).one_in(if general { 4 } else { 16 });
-        let excluded = overrides.negative || self.faces || self.beyond() || self.faulty.is_empty();
-        if !shape.relapses || excluded || !drawn {
-            return;
-        }
-        (self.relapses, self.bridges) = (true, true);
-        self.classes.insert(FaultClass::Partitions);
-        self.classes.remove(&FaultClass::Cuts);
-        self.classes.remove(&FaultClass::Kinds);
-        self.faulty.iter_mut().for_each(|faulty| faulty.kind = FaultyKind::Relapse);
-    }
-
-    /// Whether a replica is a parrot instead. A stream of its own, as above.
-    fn parrot(&self, replica: u16, general: bool) -> bool {
-        Rng::stream(self.seed, "parrots", u64::from(replica)).one_in(if general { 2 } else { 8 })
-    }
-
-    /// Whether a replica follows one of the later strategies instead.
-    fn later(&self, replica: u16, strategies: usize, later: usize) -> Option<FaultyKind> {
-        let mut rng = Rng::stream(self.seed, "later strategies", u64::from(replica));
-        (later > 0 && rng.one_in(8)).then(|| FaultyKind::Written(strategies + rng.index(later)))
     }
 
     fn apply(&mut self, overrides: &Overrides) {
@@ -459,10 +382,11 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "  bridges: {} faces: {} relapses: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
+            "  bridges: {} faces: {} relapses: {} heirs: {} | timeouts: request {} view {} status {} | delay {}+{} sync {} attest {} durable {} literal {:?}",
             self.bridges,
             self.faces,
             self.relapses,
+            self.heirs,
             self.request_timeout,
             self.view_timeout,
             self.status_interval,

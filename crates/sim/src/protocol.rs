@@ -59,6 +59,10 @@ pub trait Protocol: Sized + 'static {
     /// Whether in some worlds faulty replicas go back together to what they were, and work with those who do not know.
     const RELAPSES: bool = false;
 
+    /// How a faulty replica behaves that has the component that it had and the one that took its place; `None` where no
+    /// component is replaced.
+    const HEIR: Option<fn() -> Box<dyn Strategy<Self>>> = None;
+
     /// What `from` says, as a faulty replica says it in its own name; `None` where it cannot.
     fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {
         let _ = (hand, from, message);
@@ -71,8 +75,8 @@ pub trait Protocol: Sized + 'static {
         let strategies = Self::strategies().len() - Self::LATER;
         let replaces = Self::REPLACES || Self::RENEWS_LOGS;
         let (parrots, bridges, faces) = (Self::PARROTS, Self::BRIDGES, Self::FACES);
-        let relapses = Self::RELAPSES;
-        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges, faces, relapses }
+        let (relapses, heirs) = (Self::RELAPSES, Self::HEIR.is_some());
+        Shape { n, strategies, later: Self::LATER, replaces, parrots, bridges, faces, relapses, heirs }
     }
     /// The group of a fault bound.
     fn group(f: u16) -> Group;

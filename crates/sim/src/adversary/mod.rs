@@ -39,9 +39,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use troth_auth::Ui;
 use troth_core::PeerMessage;
-use troth_trusted::CounterId;
 use troth_trusted::a2m::{LogRefusal, Operation};
-use troth_types::{Group, ReplicaId, ToClient, ToReplica};
+use troth_trusted::{CounterId, CounterValue};
+use troth_types::{Group, ReplicaId, Seq, ToClient, ToReplica};
 
 /// Something a faulty replica does.
 pub enum Act<P: Protocol> {
@@ -76,6 +76,17 @@ pub struct Pact {
     pub stage: Stage,
 }
 
+/// How far a faulty replica's component is on its way to be replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Succession {
+    /// Whether the operator was told to admit another one.
+    pub asked: bool,
+    /// The batch that admitted it, once the replica's first host has executed that.
+    pub at: Option<Seq>,
+    /// What that host has executed.
+    pub executed: Seq,
+}
+
 /// What a strategy holds while it acts.
 pub struct Hand<'a, P: Protocol> {
     /// The faulty replica.
@@ -92,7 +103,10 @@ pub struct Hand<'a, P: Protocol> {
     pub pact: Pact,
     /// What the group replicates: lies are about that.
     pub service: ServiceKind,
+    /// How far its component is on its way to be replaced.
+    pub succession: Succession,
     pub(crate) puppet: &'a mut Puppet<P>,
+    pub(crate) heir: &'a mut Puppet<P>,
     pub(crate) logs: Option<&'a mut Pretender>,
     pub(crate) acts: &'a mut Vec<Act<P>>,
     pub(crate) effective: &'a mut u64,
@@ -107,6 +121,11 @@ impl<P: Protocol> Hand<'_, P> {
     /// Has the real component certify a body by another counter, at the place of `like`.
     pub fn certify_beside(&mut self, counter: CounterId, like: &Ui, body: Body<P>) -> Option<Message<P>> {
         self.puppet.certify_beside(counter, like, body)
+    }
+
+    /// Has the component that takes the place of the replica's certify a body, in the view that a value names.
+    pub fn certify_as_heir(&mut self, at: CounterValue, body: Body<P>) -> Option<Message<P>> {
+        self.heir.certify(P::counters()[0], at, body)
     }
 
     /// Asks the logs of the real component.
@@ -256,7 +275,11 @@ pub struct Adversary<P: Protocol> {
     pub active: bool,
     /// Whether it says nothing at all.
     pub silent: bool,
+    /// How far its component is on its way to be replaced.
+    pub succession: Succession,
     pub(crate) puppet: Puppet<P>,
+    /// The component that takes the place of the one behind its hosts.
+    pub(crate) heir: Puppet<P>,
     /// The logs of its component, between its hosts.
     pub(crate) logs: Option<Pretender>,
     pub(crate) heard: VecDeque<(ReplicaId, PeerMessage<Message<P>>)>,
@@ -290,7 +313,9 @@ impl<P: Protocol> Adversary<P> {
             heard: &self.heard,
             pact: *self.pact.borrow(),
             service: self.service,
+            succession: self.succession,
             puppet: &mut self.puppet,
+            heir: &mut self.heir,
             logs: self.logs.as_mut(),
             acts: &mut acts,
             effective: &mut self.effective,

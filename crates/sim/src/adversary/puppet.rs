@@ -1,6 +1,6 @@
 //! The thread between a faulty host's fiction and the one real trusted component.
 
-use crate::component::Component;
+use crate::component::{Component, FIRST_EPOCH};
 use crate::protocol::OwnHistory;
 use crate::{Body, Message, Protocol};
 use std::collections::BTreeMap;
@@ -168,6 +168,8 @@ impl<P: Protocol> Puppet<P> {
             return true;
         }
         claims.iter().filter(|claim| claim.by == self.me).all(|claim| match claim.evidence {
+            // Every fiction is one of the group's beginning.
+            Evidence::Ui(_, ui) if ui.certificate.epoch.0 != FIRST_EPOCH => true,
             Evidence::Ui(_, ui) => {
                 // A fiction may say the same at the same value, and name another predecessor.
                 ui.run.is_none()
@@ -186,7 +188,13 @@ impl<P: Protocol> Puppet<P> {
         P::seal(body, digest, self.me, Seal::Signature(self.signer.sign(&digest)))
     }
 
-    fn certify(&mut self, counter: CounterId, wanted: CounterValue, body: Body<P>) -> Option<Message<P>> {
+    /// Certifies a body where the component stands, or where a host's fiction wants it.
+    pub(crate) fn certify(
+        &mut self,
+        counter: CounterId,
+        wanted: CounterValue,
+        body: Body<P>,
+    ) -> Option<Message<P>> {
         let digest = P::digest(&body, &self.group, self.me);
         let Answer::Value(previous) = self.component.call(&[Call::Read { counter }]).pop()? else {
             return None;

@@ -1,6 +1,7 @@
 //! Own messages inside MinBFT's messages, exchanged between a faulty host's fiction and the truth.
 
 use crate::OwnHistory;
+use crate::component::FIRST_EPOCH;
 use std::sync::Arc;
 use troth_minbft::{Body, Certified, Commit, LogEntry, Message, NewView, StableProof, ViewChange};
 use troth_trusted::CounterId;
@@ -21,7 +22,8 @@ fn inside(message: &Arc<Certified>, me: ReplicaId, own: Own<'_>) -> Arc<Certifie
 
 /// A nested message: the counterpart where it is an own one.
 fn nested(message: &Arc<Certified>, me: ReplicaId, own: Own<'_>) -> Arc<Certified> {
-    if message.from != me {
+    // Only what the first component certified has a fiction.
+    if message.from != me || message.ui.certificate.epoch.0 != FIRST_EPOCH {
         return inside(message, me, own);
     }
     match own.counterpart(COUNTER, message.value()) {

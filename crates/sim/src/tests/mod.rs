@@ -2,6 +2,7 @@
 
 mod checkers;
 mod coordination;
+mod heirs;
 mod histories;
 mod networks;
 mod pbft;

@@ -12,6 +12,7 @@ const SHAPE: Shape = Shape {
     bridges: false,
     faces: false,
     relapses: false,
+    heirs: false,
 };
 
 fn network(change: impl FnOnce(&mut Options)) -> Network {

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::event::Event;
+use super::heirs::INHERITS_ONE_IN;
 use super::losses::LOOKS_AFTER;
 use crate::Protocol;
 use crate::options::FaultClass;
@@ -24,6 +25,10 @@ impl<P: Protocol> World<P> {
         let cuts = self.options.has(FaultClass::Cuts);
         if self.options.relapses {
             return self.next_stage();
+        }
+        let parted_until = self.parted_by_an_heir();
+        if now < parted_until {
+            return self.agenda.at(parted_until, Event::Fault);
         }
         if self.options.faces {
             return self.part(until);
@@ -170,6 +175,9 @@ impl<P: Protocol> World<P> {
             self.pact_until = now + self.adversary_rng.exponential(self.options.view_timeout * 2).max(2_000);
             let audience = self.adversary_rng.subset(usize::from(self.options.n));
             self.pact.borrow_mut().audience = audience;
+        }
+        if self.options.heirs && !self.healed && self.loss_rng.one_in(INHERITS_ONE_IN) {
+            self.inherit();
         }
         for index in 0..self.adversaries.len() {
             if !self.adversaries[index].active {

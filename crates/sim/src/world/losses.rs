@@ -6,6 +6,7 @@ use super::event::Event;
 use crate::Protocol;
 use crate::component::{FIRST_EPOCH, component_of};
 use crate::logs::logs_of;
+use crate::options::FaultyKind;
 use std::sync::Arc;
 use troth_auth::Directory;
 use troth_core::Agreement as _;
@@ -28,6 +29,10 @@ impl<P: Protocol> World<P> {
             .adversaries
             .iter()
             .map(|adversary| adversary.me)
+            .filter(|replica| {
+                // An heir's new component is its own.
+                self.options.faulty(replica.0).is_none_or(|faulty| faulty.kind != FaultyKind::Heir)
+            })
             .filter(|replica| {
                 self.hosts[usize::from(replica.0)].iter().all(|node| self.nodes[*node].adversary.is_some())
             })
@@ -157,6 +162,7 @@ impl<P: Protocol> World<P> {
         let handed = &self.nodes[index].handed;
         let known = if handed.number > configuration.number { handed } else { configuration };
         self.nodes[index].configuration = Arc::clone(known);
+        self.succeeded(index);
         if configuration.number > self.newest {
             self.newest = configuration.number;
             let directory = Directory::new(self.blueprint.group.id(), Arc::clone(configuration));

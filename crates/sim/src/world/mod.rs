@@ -5,6 +5,7 @@ mod client;
 mod deliver;
 mod event;
 mod faults;
+mod heirs;
 mod kv;
 mod logs;
 mod losses;

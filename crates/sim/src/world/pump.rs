@@ -210,6 +210,7 @@ impl<P: Protocol> World<P> {
         });
         if let Some(last) = last {
             self.nodes[index].executed = last;
+            self.keeps_up(index);
         }
         if self.nodes[index].adversary.is_some() {
             return;

@@ -3,6 +3,7 @@
 use super::byzantine::{ByzantineClient, SPOILERS};
 use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
+use super::heirs::HEIRS_EPOCH;
 use super::kv::KvWorkload;
 use super::network::Network;
 use super::node::{Blueprint, Node, OwnClock};
@@ -10,9 +11,11 @@ use super::operator::Operator;
 use super::trace::Trace;
 use super::workload::Workload;
 use super::{Outcome, Selective, World};
-use crate::adversary::{Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Relapse, Strategy, Twin};
+use crate::adversary::{
+    Adversary, Amnesia, Janus, Pact, Parrot, Proxy, Puppet, Relapse, Strategy, Succession, Twin,
+};
 use crate::checks::{Checks, ReplyIntegrity};
-use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, link_of};
+use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, component_of, link_of};
 use crate::logs::{Pretender, logs_of};
 use crate::options::{FaultClass, FaultyKind};
 use crate::zookeeper::{Gateway, Town};
@@ -88,6 +91,7 @@ fn strategy<P: Protocol>(options: &Options, kind: FaultyKind, me: ReplicaId) -> 
         }
         FaultyKind::Amnesia => Box::new(Amnesia::new(options.view_timeout * 3)),
         FaultyKind::Relapse => Box::new(Relapse::default()),
+        FaultyKind::Heir => P::HEIR.expect("only drawn where there is one")(),
         FaultyKind::Written(index) => (P::strategies()[index].1)(),
     }
 }
@@ -230,7 +234,9 @@ impl<P: Protocol> World<P> {
                 effective: 0,
                 active: true,
                 silent: false,
-                puppet: Puppet::new(replica, group, component(&group, replica), signer, hosts),
+                succession: Succession::default(),
+                puppet: Puppet::new(replica, group, component(&group, replica), signer.clone(), hosts),
+                heir: Puppet::new(replica, group, component_of(&group, replica, HEIRS_EPOCH), signer, 0),
                 logs: P::log_room(&self.options).map(|room| {
                     let count = if self.options.negative { hosts } else { 1 };
                     // A faulty replica may jump where a correct one does not.

@@ -5,12 +5,13 @@ mod collude;
 mod counters;
 mod equivocate;
 mod frame;
+mod heir;
 mod hold_back;
 mod replay;
 mod view_sets;
 
 use super::MinBftWorld;
-use crate::adversary::{Hand, Liar, Selective};
+use crate::adversary::{Hand, Liar, Selective, Strategy};
 use crate::protocol::Named;
 use crate::{Message, Protocol};
 use troth_core::PeerMessage;
@@ -32,6 +33,11 @@ pub const ALL: &[Named<MinBftWorld>] = &[
     ("two counters", || Box::new(counters::TwoCounters::default())),
     ("colluders", || Box::new(collude::Colluder::default())),
 ];
+
+/// The strategy of who has two components.
+pub(super) fn heir() -> Box<dyn Strategy<MinBftWorld>> {
+    Box::new(heir::Heir::default())
+}
 
 /// What a message is, by name; nothing for those that every protocol has.
 fn kind(message: &Peer) -> &'static str {
