@@ -140,7 +140,7 @@ impl World {
             match output {
                 Output::Write { to, bytes } => {
                     assert!(self.open.contains(&to) && !bytes.is_empty(), "it is written to nobody");
-                    self.machine.written(to, bytes.len());
+                    self.machine.written(to, 1, bytes.len());
                 }
                 Output::Done { connection, .. } => assert!(self.open.contains(&connection)),
                 Output::Close { connection, .. } => {

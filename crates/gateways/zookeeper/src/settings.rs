@@ -9,6 +9,10 @@ use troth_types::Limits;
 /// What a request without a reply takes beside the bytes of its packet: the shortest ones cost this.
 pub(crate) const REQUEST: usize = 512;
 
+/// What a packet that waits for its client to read it takes beside its bytes: its place among those that wait, and what an
+/// allocation has beside what is asked for. The shortest ones, of twenty bytes, take three times that.
+pub(crate) const PACKET: usize = 64;
+
 /// Where the certificates are that clients see, as PEM. Files that change are read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -81,10 +85,10 @@ pub struct Settings {
     pub outstanding_requests: usize,
     /// Their bytes, and 512 for each; at least one packet goes.
     pub outstanding_bytes: usize,
-    /// Bytes that wait for a client to read them. Who lets more wait is closed.
+    /// Bytes that wait for a client to read them, and 64 for each packet. Who lets more wait is closed.
     pub unwritten_bytes: usize,
     /// Bytes of all connections together: requests without a reply, replies that wait for others, and what waits to be read by
-    /// clients. Where there are more, the connection with the most is closed.
+    /// clients, also of those that were closed meanwhile. Where there are more, the connection with the most is closed.
     pub memory_bytes: usize,
     /// How long a connection may take until it has a session.
     pub handshake: Duration,

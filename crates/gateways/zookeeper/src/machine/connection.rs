@@ -40,7 +40,7 @@ pub(super) struct Connection {
     pub(super) bytes: usize,
     /// Bytes that have come of a packet that is not whole.
     pub(super) part: usize,
-    /// Bytes on their way to the client.
+    /// Bytes on their way to the client, with what each packet takes beside.
     pub(super) unwritten: usize,
     /// The bytes that what one of its reads shows may have, as far as the last answers tell.
     pub(super) expected: usize,
@@ -140,6 +140,11 @@ impl Connection {
 }
 
 impl Machine {
+    /// What all connections make the gateway hold, those too that are closed and have something unread.
+    pub(super) fn all_held(&self) -> usize {
+        self.held_bytes + self.closing.bytes()
+    }
+
     /// Counts anew what a connection holds, and closes the one that holds most where all hold too much.
     pub(super) fn count(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -148,7 +153,7 @@ impl Machine {
             connection.counted = held;
         }
         rule!("ZKG-B5");
-        while self.held_bytes > self.settings.memory_bytes {
+        while self.all_held() > self.settings.memory_bytes {
             let most = self.connections.iter().max_by_key(|(_, connection)| connection.counted);
             let Some(id) = most.map(|(id, _)| *id) else { return };
             self.end(id, false, Ended::Memory);

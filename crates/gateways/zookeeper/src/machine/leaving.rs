@@ -4,8 +4,9 @@ use super::{ConnectionId, Machine};
 use troth_types::Time;
 
 impl Machine {
-    /// A client has closed its connection, or lost it.
+    /// A client has closed its connection, or lost it; or a connection that was closed here has come to its end.
     pub fn closed(&mut self, now: Time, id: ConnectionId) {
+        self.closing.ended(id);
         let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.gone.is_none())
         else {
             return;

@@ -255,7 +255,7 @@ impl Machine {
             connections: self.connections.len(),
             sessions: self.attached.len(),
             outstanding: self.outstanding(),
-            held_bytes: self.held_bytes,
+            held_bytes: self.all_held(),
             memory_bytes: self.settings.memory_bytes,
             known: self.known,
             tally: self.tally(),

@@ -2,6 +2,7 @@
 //! write and calls of the group come out. One file for each subject.
 
 mod audit;
+mod closing;
 mod connection;
 mod frames;
 mod handshake;
@@ -33,9 +34,10 @@ pub use words::{FOUR_LETTER_WORDS, is_word};
 pub(crate) use sasl::read_fields;
 
 use crate::Settings;
-use crate::settings::REQUEST;
+use crate::settings::{PACKET, REQUEST};
 use audit::Audited;
 use bytes::Bytes;
+use closing::Closing;
 use connection::{Connection, Stage};
 use core::net::{IpAddr, SocketAddr};
 use liveness::Liveness;
@@ -83,7 +85,7 @@ pub enum Output {
         /// The bytes of its packet, without its length.
         bytes: usize,
     },
-    /// A connection is over. The machine knows it no more.
+    /// A connection is over. [`Machine::closed`] says when nothing is written to it any more.
     Close {
         /// Which.
         connection: ConnectionId,
@@ -154,6 +156,7 @@ pub struct Machine {
     next_call: u64,
     /// Bytes that all connections make the gateway hold.
     held_bytes: usize,
+    closing: Closing,
     /// The last transaction of the group that an answer or an event showed.
     known: i64,
     /// The bytes that what a read shows may have, as far as the last answers to anybody tell.
@@ -189,6 +192,7 @@ impl Machine {
             calls: BTreeMap::new(),
             next_call: 0,
             held_bytes: 0,
+            closing: Closing::default(),
             known: 0,
             expected: 0,
             liveness: Liveness::default(),
@@ -292,14 +296,6 @@ impl Machine {
         }
     }
 
-    /// So many bytes have gone to a client.
-    pub fn written(&mut self, id: ConnectionId, bytes: usize) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.unwritten = connection.unwritten.saturating_sub(bytes);
-        }
-        self.count(id);
-    }
-
     /// The group has answered a call. Whatever events came before must have been handed in already.
     pub fn answered(&mut self, now: Time, call: CallId, results: Result<Vec<Bytes>, ClientError>) {
         self.answered_on(now, call, results, &Course::default());
@@ -390,7 +386,7 @@ impl Machine {
             return;
         }
         rule!("ZKG-B4");
-        connection.unwritten += bytes.len();
+        connection.unwritten += bytes.len() + PACKET;
         if connection.unwritten > self.settings.unwritten_bytes {
             return self.end(id, false, Ended::Unread);
         }
@@ -406,14 +402,6 @@ impl Machine {
         connection.bytes -= bytes + REQUEST;
         if connection.gone.is_none() {
             self.outputs.push_back(Output::Done { connection: id, bytes });
-        }
-    }
-
-    fn close(&mut self, id: ConnectionId, flush: bool) {
-        let is_there = self.connections.get(&id).is_some_and(|connection| connection.gone.is_none());
-        self.forget(id);
-        if is_there {
-            self.outputs.push_back(Output::Close { connection: id, flush });
         }
     }
 

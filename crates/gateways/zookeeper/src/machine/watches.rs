@@ -3,6 +3,7 @@
 use super::connection::{Connection, Stage};
 use super::measures::Ended;
 use super::{ConnectionId, Machine, wire};
+use crate::settings::PACKET;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use troth_types::Wire;
@@ -16,6 +17,7 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Their bytes, with what each packet takes beside.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -26,7 +28,7 @@ impl Held {
     }
 
     fn push(&mut self, zxid: i64, packet: Bytes) {
-        self.bytes += packet.len();
+        self.bytes += packet.len() + PACKET;
         self.events.push_back((zxid, packet));
     }
 
@@ -36,7 +38,7 @@ impl Held {
             return None;
         }
         let (zxid, packet) = self.events.pop_front()?;
-        self.bytes -= packet.len();
+        self.bytes -= packet.len() + PACKET;
         Some((zxid, packet))
     }
 }

@@ -216,10 +216,12 @@ async fn write_all(
     let mut together = Vec::new();
     while let Some(mut next) = outgoing.recv().await {
         together.clear();
+        let mut packets = 1;
         // Many small ones go as one.
         while let Ok(more) = outgoing.try_recv() {
             together.extend_from_slice(&next);
             next = more;
+            packets += 1;
             if together.len() >= WRITE {
                 break;
             }
@@ -233,7 +235,7 @@ async fn write_all(
         }
         writer.flush().await?;
         // The gateway is going down where nobody takes it; what there is still goes out.
-        let _ = inbound.send(Inbound::Written(id, bytes)).await;
+        let _ = inbound.send(Inbound::Written(id, packets, bytes)).await;
     }
     writer.shutdown().await
 }

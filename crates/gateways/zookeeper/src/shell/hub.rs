@@ -40,7 +40,8 @@ pub(super) enum Inbound {
     /// So many bytes have come of a packet that is not whole.
     Part(ConnectionId, usize),
     Word(ConnectionId, [u8; 4]),
-    Written(ConnectionId, usize),
+    /// So many packets have gone out, of so many bytes.
+    Written(ConnectionId, usize, usize),
     Closed(ConnectionId),
     /// Somebody asks for an admin page.
     Report(String, oneshot::Sender<Option<String>>),
@@ -269,7 +270,7 @@ impl<G: Group> Hub<G> {
             Inbound::Packets(id, packets) => self.machine.packets(now, id, packets),
             Inbound::Part(id, bytes) => self.machine.part(id, bytes),
             Inbound::Word(id, word) => self.machine.word(now, id, word),
-            Inbound::Written(id, bytes) => self.machine.written(id, bytes),
+            Inbound::Written(id, packets, bytes) => self.machine.written(id, packets, bytes),
             Inbound::Report(name, answer) => {
                 // Whoever asked may have gone.
                 let _ = answer.send(self.machine.report(now, &name));

@@ -156,6 +156,36 @@ fn the_shortest_requests_count_for_what_they_take() {
 }
 
 #[test]
+fn the_shortest_answers_count_for_what_they_take() {
+    covers!("ZKG-B4");
+    covers!("ZKG-B5");
+    let most = |settings: Settings| {
+        let mut world = World::of(1, &settings);
+        let client = world.open(0);
+        for _ in 0..1_000 {
+            world.packet(client, ping());
+            if world.closed(client).is_some() {
+                break;
+            }
+        }
+        world.packets(client).len()
+    };
+    // Twenty bytes each, and 64 for what keeps them.
+    assert_eq!(most(Settings { unwritten_bytes: 20_000, ..open_settings() }), 236);
+    assert_eq!(most(Settings { memory_bytes: 20_000, ..open_settings() }), 237);
+    // All of it is given back when they have gone out.
+    let mut world = World::of(1, &Settings { unwritten_bytes: 1_000, ..open_settings() });
+    let client = world.open(0);
+    world.written(client, usize::MAX);
+    for _ in 0..100 {
+        world.packet(client, ping());
+        world.written(client, 20);
+    }
+    let held = world.gateways[0].measured(world.time()).1.held_bytes;
+    assert_eq!((world.closed(client), held), (None, 0));
+}
+
+#[test]
 fn what_comes_before_there_is_a_session_holds_no_more_than_it_counts_for() {
     covers!("ZKG-B5");
     let mut world = World::of(1, &Settings { outstanding_requests: 201, ..open_settings() });
@@ -220,7 +250,7 @@ fn reads_of_one_connection_are_bounded_and_so_is_its_first_packet() {
 #[test]
 fn who_does_not_read_is_closed() {
     covers!("ZKG-B4");
-    let mut world = World::of(1, &Settings { unwritten_bytes: 200, ..open_settings() });
+    let mut world = World::of(1, &Settings { unwritten_bytes: 800, ..open_settings() });
     let (reads, does_not) = (world.open(0), world.open(0));
     let mut pings = 0;
     while world.closed(does_not).is_none() {

@@ -402,3 +402,18 @@ async fn where_one_address_is_named_nobody_else_takes_its_place() {
     let stream = socket.connect(address).await.expect("somebody listens");
     assert!(Raw(stream).try_open().await, "the one that is meant");
 }
+
+#[tokio::test]
+async fn of_packets_that_go_out_together_each_is_given_back() {
+    covers!("ZKG-B4");
+    let (_gateway, address) = gateway(Settings { unwritten_bytes: 20_000, ..Settings::default() }).await;
+    let mut client = Raw::open(address).await;
+    let ping = request(-2, opcode::PING, &Bytes::new());
+    let packets = [&u32::try_from(ping.len()).expect("short").to_be_bytes(), &ping[..]].concat().repeat(50);
+    for _ in 0..40 {
+        client.0.write_all(&packets).await.expect("it is written");
+        for _ in 0..50 {
+            assert_eq!(client.next().await, (-2, 0));
+        }
+    }
+}

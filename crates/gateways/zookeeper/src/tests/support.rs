@@ -397,8 +397,9 @@ impl World {
         self.collect();
     }
 
+    /// A packet with so many bytes has gone out; `usize::MAX`: all have.
     pub fn written(&mut self, client: Client, bytes: usize) {
-        self.gateways[client.0].written(client.1, bytes);
+        self.gateways[client.0].written(client.1, 1, bytes);
         self.collect();
     }
 
