@@ -24,6 +24,9 @@ const ATTACHMENT: usize = 16;
 const LOOK: u64 = 10_000_000;
 /// Microseconds without an answer after which nobody is served: a view change takes less.
 const SILENT: u64 = 5_000_000;
+/// What tests count by how often all connections are looked at.
+#[cfg(test)]
+pub(crate) const LOOKED_AT_ALL: &str = "all connections were looked at";
 
 /// When to look next.
 #[derive(Debug, Default)]
@@ -129,6 +132,8 @@ impl Machine {
 
     /// The shortest time-out of a session, in microseconds.
     fn shortest(&self) -> Option<u64> {
+        #[cfg(test)]
+        crate::tests::marks::pass(LOOKED_AT_ALL);
         let timeout = |connection: &super::Connection| match &connection.stage {
             Stage::Attached(session) => Some(session.timeout),
             Stage::New | Stage::Entering(_) => None,
@@ -136,16 +141,31 @@ impl Machine {
         self.connections.values().filter_map(timeout).min()
     }
 
-    pub(super) fn schedule_check(&mut self, now: Time) {
+    /// Microseconds within which a connection has to come to a session.
+    fn handshake(&self) -> u64 {
+        u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Looks often enough for who is late by so many microseconds.
+    fn check_within(&mut self, now: Time, micros: u64) {
+        let at = now.after((micros / CHECKS).clamp(SHORTEST, LONGEST));
+        self.liveness.check_at = Some(self.liveness.check_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// There is a connection more. When it is looked for the others is known: none of them is looked at because somebody comes.
+    pub(super) fn connection_began(&mut self, now: Time) {
+        rule!("ZKG-L3");
+        self.check_within(now, self.handshake());
+    }
+
+    fn schedule_check(&mut self, now: Time) {
         if self.connections.is_empty() {
             self.liveness.touch_at = None;
             self.liveness.check_at = self.liveness.look_at;
             return;
         }
-        let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
-        let within = self.shortest().unwrap_or(handshake).min(handshake) / CHECKS;
-        let at = now.after(within.clamp(SHORTEST, LONGEST));
-        self.liveness.check_at = Some(self.liveness.check_at.map_or(at, |known| known.min(at)));
+        let handshake = self.handshake();
+        self.check_within(now, self.shortest().unwrap_or(handshake).min(handshake));
     }
 
     /// A session with this time-out, in microseconds, is attached.
@@ -153,12 +173,11 @@ impl Machine {
         rule!("ZKG-L1");
         let touch_at = now.after(timeout / RENEWALS);
         self.liveness.touch_at = Some(self.liveness.touch_at.map_or(touch_at, |at| at.min(touch_at)));
-        let check_at = now.after((timeout / CHECKS).clamp(SHORTEST, LONGEST));
-        self.liveness.check_at = Some(self.liveness.check_at.map_or(check_at, |at| at.min(check_at)));
+        self.check_within(now, timeout);
     }
 
     fn close_late(&mut self, now: Time) {
-        let handshake = u64::try_from(self.settings.handshake.as_micros()).unwrap_or(u64::MAX);
+        let handshake = self.handshake();
         let mut late: Vec<(ConnectionId, Ended)> = Vec::new();
         for (id, connection) in &self.connections {
             rule!("ZKG-L3");

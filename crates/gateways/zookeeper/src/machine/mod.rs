@@ -31,6 +31,8 @@ pub(crate) use reports::reports;
 pub use words::{FOUR_LETTER_WORDS, is_word};
 
 #[cfg(test)]
+pub(crate) use liveness::LOOKED_AT_ALL;
+#[cfg(test)]
 pub(crate) use sasl::read_fields;
 
 use crate::Settings;
@@ -154,7 +156,9 @@ pub struct Machine {
     leaving: BTreeMap<ConnectionId, IpAddr>,
     calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
-    /// Bytes that all connections make the gateway hold.
+    /// Requests of all connections without a reply.
+    outstanding: usize,
+    /// Bytes that all connections make the gateway hold, beside those that are closed.
     held_bytes: usize,
     closing: Closing,
     /// The last transaction of the group that an answer or an event showed.
@@ -191,6 +195,7 @@ impl Machine {
             leaving: BTreeMap::new(),
             calls: BTreeMap::new(),
             next_call: 0,
+            outstanding: 0,
             held_bytes: 0,
             closing: Closing::default(),
             known: 0,
@@ -248,7 +253,7 @@ impl Machine {
         let before = self.connections.insert(id, Connection::new(now, peer));
         assert!(before.is_none(), "connections are numbered anew");
         self.addresses.insert(address, of_address + 1);
-        self.schedule_check(now);
+        self.connection_began(now);
     }
 
     /// Packets have come from a client, in order; they go on together. The reader must have kept to the bounds
@@ -421,6 +426,7 @@ impl Machine {
             self.measures.lost(&pending.what);
         }
         self.held_bytes -= connection.counted;
+        self.outstanding -= connection.line.len();
         let address = connection.address.ip().to_canonical();
         match &connection.stage {
             Stage::Entering(entering) if entering.asked => drop(self.leaving.insert(id, address)),

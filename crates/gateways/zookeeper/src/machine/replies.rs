@@ -254,6 +254,7 @@ impl Machine {
             let gone = connection.gone.is_some();
             let shown = connection.session().filter(|_| !gone).map_or(0, |session| session.shown);
             let Some((pending, reply)) = connection.line.take_answered(shown) else { return };
+            self.outstanding -= 1;
             if gone {
                 self.measures.lost(&pending.what);
                 self.done(id, pending.bytes);

@@ -61,8 +61,14 @@ impl Machine {
             pending.state = State::Settled(too_large());
             pending.operation = Bytes::new();
         }
+        self.wait(id, pending);
+    }
+
+    /// A request is without a reply from now on.
+    pub(super) fn wait(&mut self, id: ConnectionId, pending: Pending) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.line.push(pending);
+            self.outstanding += 1;
         }
     }
 

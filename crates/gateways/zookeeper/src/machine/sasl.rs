@@ -185,7 +185,7 @@ impl Machine {
             times: Times::default(),
             state,
         };
-        connection.line.push(pending);
+        self.wait(id, pending);
         if let Some(user) = disproved {
             self.audit_disproved(now, id, &user);
         }

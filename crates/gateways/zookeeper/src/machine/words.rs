@@ -90,8 +90,11 @@ impl Machine {
         }
     }
 
+    /// Requests without a reply. Anybody may ask for it, so it is counted as they come and go.
     pub(super) fn outstanding(&self) -> usize {
-        self.connections.values().map(|connection| connection.line.len()).sum()
+        let lines = || self.connections.values().map(|connection| connection.line.len());
+        debug_assert_eq!(self.outstanding, lines().sum::<usize>(), "each is counted once");
+        self.outstanding
     }
 
     fn server(&self) -> String {

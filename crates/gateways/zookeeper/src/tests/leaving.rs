@@ -236,9 +236,12 @@ fn run(steps: Vec<Step>) {
             }
             Step::Ask(..) | Step::Go(_) => {}
         }
+        // What is counted as it comes and goes is held against what there is.
+        let _ = world.gateways[0].measured(world.time());
     }
     world.settle();
     assert_eq!(world.gateways[0].connections(), 0, "all are forgotten");
+    assert_eq!(world.gateways[0].measured(world.time()).1.outstanding, 0);
     let other = world.open(0);
     for (number, last) in written.into_iter().enumerate() {
         let (_, body) = world.ask(other, 1, opcode::GET_DATA, &get(&path(number), false));

@@ -1,8 +1,9 @@
 //! Signs of life, and those that do not come.
 
-use super::marks::covers;
+use super::marks::{covers, passes};
 use super::support::{Client, Packet, World, create, get, hello, open_settings, ping, request};
 use crate::Settings;
+use crate::machine::LOOKED_AT_ALL;
 use bytes::Bytes;
 use core::time::Duration;
 use troth_client::ClientError;
@@ -405,4 +406,26 @@ fn without_connections_nobody_is_woken() {
     world.gone(client);
     world.pass(1_000);
     assert_eq!(world.gateways[0].next_wake(), None);
+}
+
+#[test]
+fn that_somebody_comes_has_nobody_else_looked_at() {
+    covers!("ZKG-L3");
+    let mut world = World::of(1, &Settings { connections_per_address: 0, ..open_settings() });
+    let wakes = |world: &World| world.gateways[0].next_wake().map(|at| at.0 - world.now);
+    world.connect(0);
+    assert_eq!(wakes(&world), Some(500_000));
+    let short = with_timeout(&mut world, 1_000);
+    assert_eq!(wakes(&world), Some(50_000));
+    let before = passes(LOOKED_AT_ALL);
+    for _ in 0..100 {
+        world.connect(0);
+    }
+    assert_eq!((passes(LOOKED_AT_ALL), wakes(&world)), (before, Some(50_000)));
+    // That is done now and then.
+    world.now += 50_000;
+    world.tick();
+    assert_eq!((passes(LOOKED_AT_ALL), wakes(&world)), (before + 1, Some(50_000)));
+    world.pass(700);
+    assert_eq!(world.closed(short), Some(true), "as ever");
 }

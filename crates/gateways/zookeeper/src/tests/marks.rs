@@ -12,7 +12,7 @@ pub(crate) fn pass(label: &'static str) {
     PASSED.with_borrow_mut(|passed| *passed.entry(label).or_default() += 1);
 }
 
-fn passes(label: &str) -> u64 {
+pub(crate) fn passes(label: &str) -> u64 {
     PASSED.with_borrow(|passed| passed.get(label).copied().unwrap_or(0))
 }
 

@@ -3,6 +3,7 @@
 use super::marks::covers;
 use super::support::{World, create, open_settings};
 use crate::{Settings, is_word};
+use bytes::Bytes;
 use troth_zookeeper::opcode;
 
 #[test]
@@ -189,4 +190,34 @@ fn reports_say_what_the_words_say() {
     report("srst").expect("a page");
     assert_eq!(report("srvr").expect("a page")["server_stats"]["packets_sent"], 0);
     assert_eq!(report("wchs"), None);
+}
+
+#[test]
+fn requests_without_a_reply_are_counted_as_they_come_and_go() {
+    covers!("ZKG-W1");
+    let mut world = World::new();
+    let outstanding = |world: &mut World| {
+        let asks = world.connect(0);
+        let said = world.word(asks, b"srvr");
+        let line = said.lines().find_map(|line| line.strip_prefix("Outstanding: "));
+        line.and_then(|count| count.parse::<usize>().ok()).expect("a number")
+    };
+    let clients = [0; 3].map(|gateway| world.open(gateway));
+    assert_eq!(outstanding(&mut world), 0);
+    for client in clients {
+        world.send(client, 1, opcode::CREATE, &create("/a", "", 0));
+        world.send(client, 2, opcode::CREATE, &create("/b", "", 0));
+    }
+    // One of SASL that is answered without the group waits as the others do.
+    world.send(clients[2], 3, opcode::SASL, &Bytes::from_static(&[0; 4]));
+    assert_eq!(outstanding(&mut world), 7);
+    world.execute(0);
+    world.answer(0);
+    assert_eq!(outstanding(&mut world), 6);
+    world.gone(clients[1]);
+    assert_eq!(outstanding(&mut world), 6, "they are done without it");
+    world.packet(clients[2], Bytes::from_static(b"?"));
+    assert_eq!((world.closed(clients[2]), outstanding(&mut world)), (Some(false), 3));
+    world.settle();
+    assert_eq!(outstanding(&mut world), 0);
 }
