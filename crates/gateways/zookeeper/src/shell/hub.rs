@@ -2,6 +2,7 @@
 
 use super::Group;
 use super::admin;
+use super::clock::{Clock, time_of_day};
 use super::connection::{Handle, prepare};
 use super::counts::Counts;
 use super::listen::{accept_all, accept_secure};
@@ -15,7 +16,6 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -92,34 +92,6 @@ pub(super) struct Hub<G> {
     pages: JoinSet<()>,
     /// When it was last said why clients are not served.
     warned: Option<Instant>,
-}
-
-/// The time of day when the gateway began, and how long ago that is.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    began: Time,
-    since: Instant,
-}
-
-/// What the system's clock says, which may have been set since the gateway began.
-#[expect(clippy::disallowed_methods, reason = "the shell tells the machine and the group the time")]
-fn time_of_day() -> Time {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
-}
-
-impl Clock {
-    fn new() -> Self {
-        Self { began: time_of_day(), since: Instant::now() }
-    }
-
-    fn now(self) -> Time {
-        self.began.after(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    fn at(self, time: Time) -> Instant {
-        self.since + Duration::from_micros(time.0.saturating_sub(self.began.0))
-    }
 }
 
 /// What is said to the group, with the time of day.

@@ -2,6 +2,7 @@
 //! one for each address that is listened on.
 
 mod admin;
+mod clock;
 mod connection;
 mod counts;
 mod group;
@@ -12,6 +13,8 @@ mod tls;
 
 #[cfg(feature = "fuzz")]
 pub(crate) use admin::read_head;
+#[cfg(test)]
+pub(crate) use clock::{Clock, since_start};
 pub(crate) use counts::Counts;
 pub use group::Group;
 pub(crate) use log::LogCounts;

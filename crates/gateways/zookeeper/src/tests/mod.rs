@@ -1,6 +1,7 @@
 mod audit_bounds;
 mod audits;
 mod bounds;
+mod clock;
 mod closing;
 mod consistency;
 mod events;
