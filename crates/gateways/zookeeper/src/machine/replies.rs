@@ -1,14 +1,14 @@
 //! The group's answers to the requests of a session, and what its client is told.
 
 use super::handshake::only;
-use super::line::{Reply, State, What};
+use super::line::{Pending, Reply, State, What};
 use super::measures::Ended;
 use super::requests::too_large;
 use super::sasl::no_token;
 use super::{ConnectionId, Machine, wire};
 use bytes::Bytes;
 use troth_client::ClientError;
-use troth_types::{Time, Wire};
+use troth_types::{Limits, Time, Wire};
 use troth_zookeeper::{Answer, Code, MAX_SHOWN, Replied, opcode};
 
 /// What a write may be answered with beside its own bytes, for each of them and in all.
@@ -20,6 +20,15 @@ const ANSWERED: usize = 16 << 10;
 fn is_mark(answer: &Answer) -> bool {
     let error = Code::MarshallingError.number();
     matches!(answer, Answer::Reply { zxid: 0, error: of, body } if *of == error && body.is_empty())
+}
+
+/// Whether a mark is what came of this request, one of so many that went together, and stands in the place of no other answer:
+/// it had a frame of its own, in which there is room for any answer that may be shown. `fresh`: no transaction is known.
+fn is_what_came(pending: &Pending, requests: usize, fresh: bool, limits: &Limits) -> bool {
+    rule!("ZKG-R5");
+    let shown = pending.operation.len().saturating_mul(ANSWERED_EACH).saturating_add(ANSWERED);
+    let fits = shown <= limits.result_bytes && requests == 1;
+    pending.alone || fresh && fits && !pending.repeats
 }
 
 /// Whether a session that is told so is over, or elsewhere.
@@ -79,24 +88,30 @@ impl Machine {
             self.behind = ahead;
             return self.end(id, true, Ended::Ahead);
         }
-        // Replies that are marks say nothing: perhaps none was executed.
-        if answers.iter().any(Option::is_some)
-            && let Some(session) = connection.session()
-        {
-            session.confirm(sent);
+        rule!("ZKG-L4");
+        let fresh = self.known == 0;
+        let heard = numbers.iter().zip(&answers).any(|(number, answer)| match answer {
+            // It may stand for the answer that nothing was done.
+            Some(answer) if is_mark(answer) => {
+                let pending = connection.line.get_mut(*number);
+                pending.is_some_and(|pending| is_what_came(pending, numbers.len(), fresh, &limits))
+            }
+            answer => answer.is_some(),
+        });
+        if let Some(session) = connection.session() {
+            match heard {
+                true => session.confirm(sent),
+                false => session.alive = true,
+            }
         }
         self.expect(id, numbers, &answers);
         // Nobody is told, so what could not be shown is no matter.
         let gone = self.connections.get(&id).is_some_and(|connection| connection.gone.is_some());
         let mut over = false;
         for (at, (number, answer)) in numbers.iter().zip(answers).enumerate() {
-            let fresh = self.known == 0;
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let Some(pending) = connection.line.get_mut(*number) else { continue };
-            rule!("ZKG-R5");
-            let shown = pending.operation.len().saturating_mul(ANSWERED_EACH).saturating_add(ANSWERED);
-            let (alone, fits) = (pending.alone, shown <= limits.result_bytes && numbers.len() == 1);
-            let is_answer = gone || alone || fresh && fits && !pending.repeats;
+            let is_answer = gone || is_what_came(pending, numbers.len(), fresh, &limits);
             if answer.as_ref().is_some_and(is_mark) && !is_answer {
                 over = !connection.line.repeat(&numbers[at..]);
                 break;

@@ -325,3 +325,40 @@ fn a_gateway_that_knows_of_no_transaction_takes_a_mark_for_an_answer_only_in_a_f
     assert_eq!((brief(&world.take(client)), world.closed(client)), (vec![(1, 0)], Some(true)));
     assert!(world.calls.is_empty());
 }
+
+#[test]
+fn that_there_was_no_room_for_an_answer_is_no_sign_that_the_client_was_heard_of() {
+    covers!("ZKG-L4");
+    // Whether it has a frame of its own, in which the answer that nothing was done has room.
+    for alone in [false, true] {
+        let (mut world, client) = world(10_000);
+        world.now += 6_000_000;
+        world.burst(client, watches(2..3));
+        answer_without_room(&mut world);
+        assert!(world.calls.len() == 1 && world.calls[0].apart, "it is asked again");
+        if alone {
+            answer_without_room(&mut world);
+        }
+        // Two thirds of the time-out since it opened its session.
+        world.now += 700_000;
+        world.tick();
+        assert_eq!(world.closed(client), (!alone).then_some(true));
+    }
+}
+
+#[test]
+fn who_was_not_heard_of_by_what_it_asked_for_gives_another_sign_of_life() {
+    covers!("ZKG-L1");
+    let (mut world, client) = world(10_000);
+    // Nothing of it reaches the group.
+    for xid in 2..40 {
+        world.burst(client, watches(xid..xid + 1));
+        if !world.calls.is_empty() {
+            world.fail(0, ClientError::TooLarge);
+        }
+        world.now += 1_000_000;
+        world.tick();
+        world.settle();
+    }
+    assert_eq!((world.take(client).len(), world.closed(client)), (38, None));
+}
