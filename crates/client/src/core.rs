@@ -440,6 +440,9 @@ impl ClientCore {
 
     pub(crate) fn send_frame_to(&mut self, to: ReplicaId, frame: &Arc<Frame>, wish: Wish) {
         if self.links.is_up(to) {
+            if let Some(flight) = self.flights.get_mut(&frame.number()) {
+                flight.asks_again(to);
+            }
             let message = ToReplica::Request { frame: Arc::clone(frame), wish };
             self.outputs.push_back(Output::Send { to, message });
         }

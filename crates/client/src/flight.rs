@@ -18,6 +18,10 @@ macro_rules! rule {
     ($label:literal) => {};
 }
 
+/// How many proofs of one replica are checked for a frame, beside one for each time that it is asked again: a correct one
+/// answers when it has executed the frame and each time that it is asked. Somebody else might prove things without end.
+const CHECKS: u32 = 2;
+
 /// How far what a replica says of a frame goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Backing<'a> {
@@ -95,6 +99,8 @@ pub(crate) struct Flight {
     words: Ballot<Word>,
     /// Where the replicas say that it stands, where that is proven.
     placed: Placed,
+    /// How many more proofs of each replica are checked.
+    checks: Vec<u32>,
     bodies: Vec<Option<Body>>,
     /// Who gave another number of results than there are operations, whatever else it said.
     miscounted: Vec<bool>,
@@ -137,6 +143,7 @@ impl Flight {
             results: None,
             words: Ballot::new(group.n()),
             placed: Placed::default(),
+            checks: vec![CHECKS; group.n()],
             bodies: vec![None; group.n()],
             miscounted: vec![false; group.n()],
             refusals: Ballot::new(group.n()),
@@ -174,9 +181,13 @@ impl Flight {
             (None, Backing::Tentative) => (said, Some(reply.view)),
             (Some(_), Backing::Proven(..)) if !self.follows_what_was_told(&reply) => return,
             (Some(proven), Backing::Proven(place, renewed)) => {
-                match proven.history.vote(from, (&self.frame, &mut self.placed), &said, place, renewed) {
+                let vote = self.may_check(from).then(|| {
+                    proven.history.vote(from, (&self.frame, &mut self.placed), &said, place, renewed)
+                });
+                match vote.flatten() {
                     Some(vote) => (vote, None),
-                    None => return,
+                    // Results that belong to what was agreed need no proof.
+                    None => return self.take_results(said, body),
                 }
             }
             // Of a group of the other kind.
@@ -192,10 +203,32 @@ impl Flight {
             self.drop_bodies(group, budget);
         }
         match (&self.agreed, body) {
-            (Some(agreed), Some(results)) if agreed.said == said => self.results = Some(results),
             (None, Some(results)) => self.keep_body(from, results, budget),
-            _ => {}
+            (_, body) => self.take_results(said, body),
         }
+    }
+
+    /// Takes results, if what is agreed says that they are the right ones.
+    fn take_results(&mut self, said: Digest, body: Option<Vec<Bytes>>) {
+        if body.is_some() && self.agreed.as_ref().is_some_and(|agreed| agreed.said == said) {
+            self.results = body;
+        }
+    }
+
+    /// Whether one more proof of this replica is checked. What is passed over a correct one says again when it is asked next.
+    fn may_check(&mut self, from: ReplicaId) -> bool {
+        rule!("A2MPBFTE-H4");
+        rule!("A2MPBFTEA-H4");
+        let left = &mut self.checks[usize::from(from.0)];
+        let may = *left > 0;
+        *left = left.saturating_sub(1);
+        may
+    }
+
+    /// A replica is asked once more, and answers once more.
+    pub(crate) fn asks_again(&mut self, replica: ReplicaId) {
+        let left = &mut self.checks[usize::from(replica.0)];
+        *left = left.saturating_add(1);
     }
 
     /// Whether a reply is of a place behind the events that were delivered before the frame was made: nobody had it then, so

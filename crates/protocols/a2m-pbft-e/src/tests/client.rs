@@ -104,6 +104,55 @@ fn a_reply_needs_a_quorum_of_equal_results_and_histories() {
     assert_eq!(done(&mut client), Some(vec![Bytes::from_static(b"right")]));
 }
 
+/// Lets the client send its frame again, as often as it is time for.
+fn ask_again(client: &mut ClientCore) {
+    let at = client.next_wake().expect("something is under way");
+    client.on_timer(at);
+    let again = |output| matches!(output, Output::Send { message: ToReplica::Request { .. }, .. });
+    assert!(std::iter::from_fn(|| client.poll()).any(again), "the frame is sent again");
+}
+
+/// A proof costs a check. Whoever sends one after the other has no more of them checked than a correct replica may have to
+/// send, and a correct one is heard whenever it is asked.
+#[test]
+fn of_each_replica_a_few_proofs_are_checked_each_time_that_it_is_asked() {
+    about!("A2MPBFTE-H4");
+    let (mut client, net) = scene();
+    for from in 0..2 {
+        say(&mut client, from, reply(2, b"right"), place(&net, from));
+    }
+    // Another's place proves nothing of this replica's history.
+    let waste = |client: &mut ClientCore, times| {
+        (0..times).for_each(|_| say(client, 3, reply(2, b"right"), place(&net, 2)));
+    };
+    waste(&mut client, 2);
+    say(&mut client, 3, reply(2, b"right"), place(&net, 3));
+    assert_eq!(done(&mut client), None, "it is the third of this replica");
+    ask_again(&mut client);
+    waste(&mut client, 1);
+    say(&mut client, 3, reply(2, b"right"), place(&net, 3));
+    assert_eq!(done(&mut client), None, "one more for each time");
+    ask_again(&mut client);
+    say(&mut client, 3, reply(2, b"right"), place(&net, 3));
+    assert!(done(&mut client).is_some(), "and heard it is");
+}
+
+#[test]
+fn results_that_are_agreed_on_need_no_further_proof() {
+    about!("A2MPBFTE-H4");
+    let (mut client, net) = scene();
+    let digest = ReplyBody::Digest(Reply::results_digest(&[Bytes::from_static(b"right")]));
+    for from in [0, 1, 2, 2] {
+        let reply = Reply { body: digest.clone(), ..reply(2, b"right") };
+        say(&mut client, from, reply, place(&net, from));
+    }
+    assert_eq!(done(&mut client), None, "nobody showed the results");
+    say(&mut client, 2, reply(2, b"wrong"), place(&net, 2));
+    assert_eq!(done(&mut client), None);
+    say(&mut client, 2, reply(2, b"right"), place(&net, 2));
+    assert!(done(&mut client).is_some(), "no check is needed to know them");
+}
+
 /// The keys of the client that has these connections with the components of the harness.
 struct Links([u8; 32]);
 
