@@ -106,6 +106,8 @@ pub struct HistoryLog {
     held: BTreeMap<Seq, Held>,
     /// The digests that stable certificates show.
     certificates: BTreeMap<Seq, Digest>,
+    /// The newest of them that the own history was compared with, or is.
+    compared: Seq,
     /// Slots whose attestation is wanted for everybody, after one for each of their clients.
     unsigned: BTreeSet<Seq>,
     peers: Peers,
@@ -148,6 +150,7 @@ impl HistoryLog {
             next_ticket: TICKETS,
             held: BTreeMap::new(),
             certificates: BTreeMap::new(),
+            compared: Seq(0),
             unsigned: BTreeSet::new(),
             peers: Peers::default(),
             stable: Seq(0),
@@ -347,6 +350,7 @@ impl HistoryLog {
 
     /// Slots that are filled already and that this replica has not heard of.
     fn lookups(&mut self, end: Seq) -> Vec<(Asked, Operation)> {
+        self.compare_up_to(end);
         let mut wanted = Vec::new();
         // The CHECKPOINT of the state that it started from may have to be signed again.
         if let Some(at) = self.restored.take_if(|at| *at <= end) {
@@ -363,6 +367,23 @@ impl HistoryLog {
             wanted.push((Asked::Slot(at, Some(executed)), lookup(at)));
         }
         wanted
+    }
+
+    /// A certificate shows what the log must hold at a slot that a life before this one filled and a state that came from
+    /// others has passed over, so that nothing else has it looked up: it tells whether the component's history is the group's.
+    fn compare_up_to(&mut self, end: Seq) {
+        let known = self.certificates.range(..=end.min(self.reached));
+        let Some(newest) = known.map(|(at, _)| *at).next_back().filter(|at| *at > self.compared) else {
+            return;
+        };
+        self.compared = newest;
+        let mut asked = self.asked.values().flatten();
+        let is_asked =
+            asked.any(|asked| matches!(asked, Asked::Slot(at, _) | Asked::For(at, ..) if *at == newest));
+        let comes = self.restored == Some(newest) || self.waiting.contains_key(&newest);
+        if !is_asked && !comes && !self.held.contains_key(&newest) {
+            self.unsigned.insert(newest);
+        }
     }
 
     /// What is below the stable checkpoint is forgotten, as far as the log reaches.

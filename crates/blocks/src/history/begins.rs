@@ -38,6 +38,7 @@ impl HistoryLog {
         }
         (self.marks, self.opens) = (Some(Marks { low: at, end: at, digest }), true);
         // Nothing of what was before will ever be in this log.
+        self.compared = at;
         (self.restored, self.waiting) = (None, self.waiting.split_off(&at.next()));
         true
     }

@@ -219,3 +219,51 @@ fn a_component_that_was_set_back_is_given_again_what_it_held() {
     whole.call(&operations, |answer| answers.push(answer)).expect("it only asks");
     assert!(log.answered(ticket, answers).is_err());
 }
+
+/// A replica whose component's history is another one from 5 on starts with a state at 4, and is sent one at 8 before it
+/// executes anything: what the component holds in 5 to 8 is never asked for to be shown to anybody.
+#[test]
+fn a_component_whose_history_is_another_is_found_out_behind_a_state_that_came_from_others() {
+    let group = GroupId(*b"tests-of-blocks-");
+    let value = |number| BatchRun::of(&batch(number)).expect("a small batch").value(group);
+    let values: Vec<Digest> = (1..=9).map(value).collect();
+    let mut component = component();
+    restarted(9, &mut component);
+    let again = |component: &mut A2m<LogRoom, VolatileStore>| {
+        let mut log = HistoryLog::new(group);
+        let (ticket, operations) = log.start(Seq(4), Seq(9));
+        let mut answers = Vec::new();
+        component.call(&operations, |answer| answers.push(answer)).expect("it only asks");
+        log.answered(ticket, answers).expect("nothing contradicts it");
+        obey(&mut log, component);
+        log
+    };
+    let judge = |log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileStore>| {
+        let (ticket, operations) = log.calls()?;
+        assert!(can_be_answered_later(&operations));
+        let mut answers = Vec::new();
+        component.call(&operations, |answer| answers.push(answer)).expect("it only asks");
+        Some(log.answered(ticket, answers))
+    };
+    for (certified, is_ours) in [(digest_of(&values[..8]), true), (Digest([7; 32]), false)] {
+        let mut log = again(&mut component);
+        log.certified(Seq(8), certified).expect("nothing is known of it here");
+        log.installed(Seq(8));
+        let judged = judge(&mut log, &mut component).expect("it is looked up");
+        assert_eq!(judged.is_ok(), is_ours, "{judged:?}");
+        if is_ours {
+            assert_eq!(log.held(Seq(8)).map(|held| held.digest), Some(certified));
+            obey(&mut log, &mut component);
+            log.certified(Seq(8), certified).expect("it holds it");
+            assert_eq!(log.calls(), None, "once");
+            component = self::component();
+            restarted(9, &mut component);
+        }
+    }
+    // What is held was compared, and is not asked for.
+    let mut whole = restarted(9, &mut self::component());
+    while whole.calls().is_some() {}
+    whole.certified(Seq(8), digest_of(&values[..8])).expect("its own history");
+    let asks = |(_, operations): (_, Vec<Operation>)| matches!(operations[..], [Operation::Truncate { .. }]);
+    assert!(whole.calls().is_some_and(asks), "nothing but room");
+}
