@@ -197,6 +197,17 @@ pub trait Agreement: Clone + Debug + Eq {
         let _ = message;
         false
     }
+    /// Who made this message, where it is of a kind that may show thousands of signatures and is taken in its author's order
+    /// ([`Agreement::turns`]): one that does not have its turn is charged also while [`Agreement::progress`] cannot be told.
+    fn author_of_dear(&self, message: &Self::Message) -> Option<ReplicaId> {
+        let _ = message;
+        None
+    }
+    /// A number that changes when a message that this replica made has its turn, whatever this one is about.
+    fn turns(&self, author: ReplicaId) -> u128 {
+        let _ = author;
+        0
+    }
     /// How many messages have broken a rule, so that their senders are found out, or were more than their sender has need to
     /// send: each is charged to whoever sent it, whatever this replica is about.
     fn broken(&self) -> u64 {

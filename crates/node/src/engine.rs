@@ -178,7 +178,9 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let spoilt = checked.bad_frame;
         for item in items {
             match item {
-                Item::Ready(from, input, spent) => self.peer_input(env, from, input, spent),
+                Item::Ready(from, input, spent) => {
+                    self.peer_input(env, from, input, spent);
+                }
                 Item::Said(from, message, spent) => {
                     self.said(env, (from, message, spent), |good| checked.cost(good));
                 }

@@ -101,8 +101,14 @@ fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, wis
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Gives the machine a replica's message. One that brings the group nothing is charged to the replica, with
-    /// what led to it.
-    pub(crate) fn peer_input(&mut self, env: Env, from: ReplicaId, input: MachineInput<A, X>, spent: u64) {
+    /// what led to it. Returns whether it was.
+    pub(crate) fn peer_input(
+        &mut self,
+        env: Env,
+        from: ReplicaId,
+        input: MachineInput<A, X>,
+        spent: u64,
+    ) -> bool {
         let stands = |engine: &Self| {
             let machine = engine.host.machine();
             (machine.progress(), machine.agreement().broken())
@@ -110,10 +116,12 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let ((progress, broken), began) = (stands(self), self.clock.now());
         self.input(env, input);
         let (now, broken_now) = stands(self);
-        if (progress.is_some() && progress == now) || broken_now > broken {
+        let is_useless = (progress.is_some() && progress == now) || broken_now > broken;
+        if is_useless {
             let took = self.clock.now().0.saturating_sub(began.0);
             self.charge(from, spent + took);
         }
+        is_useless
     }
 
     /// Gives the machine what a replica said, if it is authentic. Where its component's signature is none, what that
@@ -135,12 +143,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
             return;
         }
+        let author = self.host.machine().agreement().author_of_dear(&message);
+        let turns = |engine: &Self| author.map(|author| engine.host.machine().agreement().turns(author));
         let verified = self.messages.verify(message);
         let spent = spent + batch(verified.is_ok()) + self.clock.now().0.saturating_sub(began.0);
         match verified {
             Ok(message) => {
                 self.counters.messages_verified += 1;
-                self.peer_input(env, from, Input::Message(from, message), spent);
+                let before = turns(self);
+                let charged = self.peer_input(env, from, Input::Message(from, message), spent);
+                // What it brings while views change cannot be told. In its turn it comes once; out of it, without end.
+                if !charged && before.is_some() && turns(self) == before {
+                    self.peer_charges.again(from, self.clock.now(), spent);
+                }
             }
             Err(_) => {
                 self.counters.messages_refused += 1;

@@ -8,6 +8,7 @@ mod component_pairs;
 mod config;
 mod connection;
 mod engine;
+mod far_ahead;
 mod flood;
 mod full_disk;
 mod http;

@@ -221,6 +221,17 @@ impl Agreement for MinBft {
         }
     }
 
+    fn author_of_dear(&self, message: &Message) -> Option<ReplicaId> {
+        rule!("MINBFT-R18");
+        let Message::Certified(message) = message else { return None };
+        let is_dear = matches!(message.body, Body::ViewChange(_) | Body::NewView(_));
+        (is_dear && self.group.contains(message.from)).then_some(message.from)
+    }
+
+    fn turns(&self, author: ReplicaId) -> u128 {
+        self.peer(author).gate.processed().0
+    }
+
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {
         self.frames.get(digest).cloned()
     }

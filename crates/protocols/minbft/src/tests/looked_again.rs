@@ -1,4 +1,4 @@
-//! MINBFT-R16, R17: what makes a replica look at VIEW-CHANGEs and evidence again, and what does not.
+//! MINBFT-R16 to R18: what makes a replica look at VIEW-CHANGEs and evidence again, what does not, and what is dear.
 
 use super::craft::batch;
 use super::harness::{Kind, SMALL, World, covers, r};
@@ -98,4 +98,23 @@ fn evidence_that_rests_on_another_is_judged_when_that_is_known_and_not_before() 
     assert!(!known.offer(&second), "nothing new");
     known.hold(View(1), first.clone(), None);
     assert_eq!(known.to_judge(), [second]);
+}
+
+// MINBFT-R18 (guard) "A VIEW-CHANGE or NEW-VIEW that was checked and does not have its turn is charged …"
+#[test]
+fn what_shows_many_signatures_has_its_turn_or_not() {
+    covers!("MINBFT-R18");
+    let mut world = World::with(3, SMALL, &[2]);
+    let certified = |message: &Arc<_>| Message::Certified(Arc::clone(message));
+    let first = world.view_change(0, 1);
+    let second = world.view_change(0, 2);
+    let dear = |world: &World, message: &Message| world.minbft(2).author_of_dear(message);
+    assert_eq!(dear(&world, &certified(&first)), Some(r(0)));
+    assert_eq!(dear(&world, &Message::RequestViewChange(world.wish(0, 1))), None);
+    let turns = |world: &World| world.minbft(2).turns(r(0));
+    let before = turns(&world);
+    world.inject(1, 2, certified(&second));
+    assert_eq!(turns(&world), before, "those before it are not here");
+    world.inject(0, 2, certified(&first));
+    assert_eq!(turns(&world), second.value().0, "both had their turn");
 }
