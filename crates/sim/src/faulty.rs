@@ -82,7 +82,8 @@ impl Options {
     /// is stable soon covers what it said first.
     pub(crate) fn draw_heirs(&mut self, shape: Shape, overrides: &Overrides) {
         let drawn = Rng::stream(self.seed, "heirs", 0).one_in(16);
-        let excluded = overrides.negative || self.faces || self.relapses || self.beyond();
+        let general = overrides.literal.is_some();
+        let excluded = overrides.negative || general || self.faces || self.relapses || self.beyond();
         if !shape.heirs || excluded || !drawn {
             return;
         }

@@ -21,8 +21,10 @@ pub trait OwnHistory<M> {
     fn all(&self) -> &[M];
 }
 
+/// How to make a strategy.
+pub type Made<P> = fn() -> Box<dyn Strategy<P>>;
 /// A written strategy's name and how to make one.
-pub type Named<P> = (&'static str, fn() -> Box<dyn Strategy<P>>);
+pub type Named<P> = (&'static str, Made<P>);
 
 /// A protocol in the simulated world.
 pub trait Protocol: Sized + 'static {
@@ -61,7 +63,7 @@ pub trait Protocol: Sized + 'static {
 
     /// How a faulty replica behaves that has the component that it had and the one that took its place; `None` where no
     /// component is replaced.
-    const HEIR: Option<fn() -> Box<dyn Strategy<Self>>> = None;
+    const HEIR: Option<Made<Self>> = None;
 
     /// What `from` says, as a faulty replica says it in its own name; `None` where it cannot.
     fn as_own(hand: &Hand<'_, Self>, from: ReplicaId, message: &Message<Self>) -> Option<Message<Self>> {

@@ -3,8 +3,7 @@
 mod relabel;
 mod strategies;
 
-use crate::adversary::Strategy;
-use crate::protocol::Named;
+use crate::protocol::{Made, Named};
 use crate::world::limits;
 use crate::{Body, Message, Options, OwnHistory, Protocol};
 use troth_core::Agreement;
@@ -42,7 +41,7 @@ impl Protocol for MinBftWorld {
     type Agreement = MinBft;
     const NAME: &'static str = "minbft";
     const REPLACES: bool = true;
-    const HEIR: Option<fn() -> Box<dyn Strategy<Self>>> = Some(strategies::heir);
+    const HEIR: Option<Made<Self>> = Some(strategies::heir);
 
     fn primary_shows() -> bool {
         true

@@ -114,5 +114,6 @@ fn every_strategy_and_general_adversary_is_drawn_and_never_more_than_f() {
             "literal rules meet general adversaries"
         );
     }
-    assert_eq!(kinds.len(), 3 + shape.strategies);
+    assert!(kinds.contains(&FaultyKind::Heir));
+    assert_eq!(kinds.len(), 4 + shape.strategies);
 }
