@@ -18,8 +18,9 @@ macro_rules! rule {
     ($label:literal) => {};
 }
 
-/// How many proofs of one replica are checked for a frame, beside one for each time that it is asked again: a correct one
-/// answers when it has executed the frame and each time that it is asked. Somebody else might prove things without end.
+/// How many proofs of one replica are checked for a frame, and as many more each time that it is asked again: a correct one
+/// answers where the frame was executed, and where it was ordered once more because of the question. Somebody else might
+/// prove things without end.
 const CHECKS: u32 = 2;
 
 /// How far what a replica says of a frame goes.
@@ -187,7 +188,7 @@ impl Flight {
                 match vote.flatten() {
                     Some(vote) => (vote, None),
                     // Results that belong to what was agreed need no proof.
-                    None => return self.take_results(said, body),
+                    None => return self.settle_results(said, body),
                 }
             }
             // Of a group of the other kind.
@@ -204,12 +205,12 @@ impl Flight {
         }
         match (&self.agreed, body) {
             (None, Some(results)) => self.keep_body(from, results, budget),
-            (_, body) => self.take_results(said, body),
+            (_, body) => self.settle_results(said, body),
         }
     }
 
     /// Takes results, if what is agreed says that they are the right ones.
-    fn take_results(&mut self, said: Digest, body: Option<Vec<Bytes>>) {
+    fn settle_results(&mut self, said: Digest, body: Option<Vec<Bytes>>) {
         if body.is_some() && self.agreed.as_ref().is_some_and(|agreed| agreed.said == said) {
             self.results = body;
         }
@@ -228,7 +229,7 @@ impl Flight {
     /// A replica is asked once more, and answers once more.
     pub(crate) fn asks_again(&mut self, replica: ReplicaId) {
         let left = &mut self.checks[usize::from(replica.0)];
-        *left = left.saturating_add(1);
+        *left = left.saturating_add(CHECKS);
     }
 
     /// Whether a reply is of a place behind the events that were delivered before the frame was made: nobody had it then, so

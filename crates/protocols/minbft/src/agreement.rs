@@ -205,7 +205,12 @@ impl Agreement for MinBft {
         rule!("MINBFT-R14");
         match message {
             Message::Certified(message) => self.may_bring(message) && self.fits_the_group(message),
-            Message::Evidence(message) => self.fits_the_group(message) && self.known_views.lacks(message),
+            // A view has one start, at a value of its own: one at another value is none, and there are as many as you like.
+            Message::Evidence(message) => {
+                self.fits_the_group(message)
+                    && crate::evidence::misplaced(&self.group, &self.config, message).is_none()
+                    && self.known_views.lacks(message)
+            }
             Message::Stable(proof) => proof.votes.len() <= self.group.n(),
             Message::RequestViewChange(request) => self.may_move(request),
             Message::Status(_) => true,
@@ -229,7 +234,9 @@ impl Agreement for MinBft {
     }
 
     fn turns(&self, author: ReplicaId) -> u128 {
-        self.peer(author).gate.processed().0
+        let gate = &self.peer(author).gate;
+        // Also when the next one has come that waits for something else: it is in its turn.
+        gate.processed().0.rotate_left(1) ^ u128::from(gate.next().is_some())
     }
 
     fn frame(&self, digest: &Digest) -> Option<VerifiedFrame> {

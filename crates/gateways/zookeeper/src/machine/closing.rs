@@ -1,18 +1,15 @@
 //! What is left of a connection that the gateway has closed: what its client has not read. It has a little time for that, in
 //! which all of it takes room.
 
-use super::connection::Stage;
 use super::{ConnectionId, Machine, Output};
 use crate::settings::PACKET;
 use std::collections::BTreeMap;
-use troth_zookeeper::MAX_SHOWN;
 
-/// The most that a client may leave unread and be given time for: one of the longest answers, and short ones behind it. Who
-/// lets more wait does not read.
-const LEFT: usize = MAX_SHOWN + (64 << 10);
 /// Those who are given time have such a part of what all connections may hold, so that who connects anew again and again takes
 /// no more of it.
 const PART: usize = 8;
+/// Who has no more than this left is given time whatever the others have: why its connection ends is among it.
+const LAST_WORDS: usize = 4 << 10;
 
 /// The connections that are closed and have something unread.
 #[derive(Debug, Default)]
@@ -61,17 +58,15 @@ impl Machine {
         self.count(id);
     }
 
-    /// Ends a connection; `flush`: what was written goes out first, if that is not too much.
+    /// Ends a connection; `flush`: what was written goes out first, if there is room for that.
     pub(super) fn close(&mut self, id: ConnectionId, flush: bool) {
         let connection = self.connections.get(&id).filter(|connection| connection.gone.is_none());
         let Some(connection) = connection else { return self.forget(id) };
         let left = connection.unwritten;
-        // What a word is answered with is as long as there are connections, and all that there is.
-        let reads = left <= LEFT || matches!(connection.stage, Stage::New);
         self.forget(id);
         rule!("ZKG-B6");
         let has_room = self.closing.bytes + left <= self.settings.memory_bytes / PART;
-        let flush = flush && reads && has_room;
+        let flush = flush && (has_room || left <= LAST_WORDS);
         if flush {
             self.closing.add(id, left);
         }

@@ -18,6 +18,8 @@ const READ: usize = 64 << 10;
 const PART: usize = 16 << 10;
 /// What goes together into one write.
 const WRITE: usize = 64 << 10;
+/// Room for what is read and not wanted.
+const THROWN_AWAY: usize = 4 << 10;
 /// How long what was written may take to go out when a connection is closed.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -119,7 +121,7 @@ pub(super) fn prepare(
 
 impl Task {
     /// Until either side ends it.
-    pub(super) async fn run(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+    pub(super) async fn run(self, mut reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
         let Self { id, inbound, outgoing, room, over, frames, counts } = self;
         let writes = async {
             if write_all(id, &inbound, outgoing, writer).await.is_err() {
@@ -127,21 +129,31 @@ impl Task {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        tokio::select! {
-            _ = read_all(id, (&inbound, &counts), &room, frames, reader) => {}
-            () = writes => {}
-            () = given_up(over) => {}
+        tokio::pin!(writes);
+        let flush = tokio::select! {
+            _ = read_all(id, (&inbound, &counts), &room, frames, &mut reader) => false,
+            () = &mut writes => false,
+            flush = over => flush.unwrap_or(false),
+        };
+        if flush {
+            // Nothing of what comes is kept, not even what has come of a packet.
+            let rest = async {
+                tokio::select! {
+                    () = writes => {}
+                    () = throw_away(reader) => {}
+                }
+            };
+            let _ = tokio::time::timeout(LINGER, rest).await;
         }
         // The gateway is going down where nobody takes it.
         let _ = inbound.send(Inbound::Closed(id)).await;
     }
 }
 
-/// Until nothing more shall be written, whether or not all has gone out.
-async fn given_up(over: oneshot::Receiver<bool>) {
-    if let Ok(true) = over.await {
-        tokio::time::sleep(LINGER).await;
-    }
+/// Until the client closes: what it has sent and nobody read would have it lose what it is sent.
+async fn throw_away(mut reader: impl AsyncRead + Unpin) {
+    let mut some = vec![0; THROWN_AWAY];
+    while let Ok(1..) = reader.read(&mut some).await {}
 }
 
 /// Until the client closes, or sends what is no packet.
@@ -214,28 +226,88 @@ async fn write_all(
     mut writer: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let mut together = Vec::new();
-    while let Some(mut next) = outgoing.recv().await {
+    // What has been taken out and did not fit.
+    let mut left = None;
+    loop {
+        let Some(mut next) = (match left.take() {
+            Some(left) => Some(left),
+            None => outgoing.recv().await,
+        }) else {
+            break;
+        };
         together.clear();
         let mut packets = 1;
-        // Many small ones go as one.
-        while let Ok(more) = outgoing.try_recv() {
+        // Many small ones go as one; a large one as it is, for this buffer lasts as long as the connection.
+        while together.len() + next.len() <= WRITE
+            && let Ok(more) = outgoing.try_recv()
+        {
             together.extend_from_slice(&next);
             next = more;
             packets += 1;
-            if together.len() >= WRITE {
-                break;
-            }
         }
-        let bytes = together.len() + next.len();
-        if together.is_empty() {
+        let bytes = if together.is_empty() {
             writer.write_all(&next).await?;
+            next.len()
         } else {
-            together.extend_from_slice(&next);
+            if together.len() + next.len() <= WRITE {
+                together.extend_from_slice(&next);
+            } else {
+                packets -= 1;
+                left = Some(next);
+            }
             writer.write_all(&together).await?;
-        }
+            together.len()
+        };
         writer.flush().await?;
         // The gateway is going down where nobody takes it; what there is still goes out.
         let _ = inbound.send(Inbound::Written(id, packets, bytes)).await;
     }
     writer.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::pin::Pin;
+    use core::task::{Context, Poll};
+
+    /// How long what was written at a time was.
+    struct Lengths(Vec<usize>);
+
+    impl AsyncWrite for Lengths {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.0.push(bytes.len());
+            Poll::Ready(Ok(bytes.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    // ZKG-B5: what they are put together in lasts as long as the connection, and is in no count.
+    #[tokio::test]
+    async fn small_packets_go_as_one_and_large_ones_by_themselves() {
+        let (inbound, mut told) = mpsc::channel(16);
+        let (packets, outgoing) = mpsc::unbounded_channel();
+        for length in [10, 100_000, 40_000, 40_000, 20_000, 10] {
+            packets.send(Bytes::from(vec![0; length])).expect("it is taken");
+        }
+        drop(packets);
+        let mut lengths = Lengths(Vec::new());
+        write_all(ConnectionId(1), &inbound, outgoing, &mut lengths).await.expect("it is written");
+        assert_eq!(lengths.0, [10, 100_000, 40_000, 60_010]);
+        drop(inbound);
+        let mut gone = (0, 0);
+        while let Some(Inbound::Written(_, packets, bytes)) = told.recv().await {
+            gone = (gone.0 + packets, gone.1 + bytes);
+        }
+        assert_eq!(gone, (6, 200_020), "each is given back");
+    }
 }

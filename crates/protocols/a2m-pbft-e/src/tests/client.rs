@@ -129,9 +129,9 @@ fn of_each_replica_a_few_proofs_are_checked_each_time_that_it_is_asked() {
     say(&mut client, 3, reply(2, b"right"), place(&net, 3));
     assert_eq!(done(&mut client), None, "it is the third of this replica");
     ask_again(&mut client);
-    waste(&mut client, 1);
+    waste(&mut client, 2);
     say(&mut client, 3, reply(2, b"right"), place(&net, 3));
-    assert_eq!(done(&mut client), None, "one more for each time");
+    assert_eq!(done(&mut client), None, "two more for each time");
     ask_again(&mut client);
     say(&mut client, 3, reply(2, b"right"), place(&net, 3));
     assert!(done(&mut client).is_some(), "and heard it is");

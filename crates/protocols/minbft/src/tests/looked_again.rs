@@ -4,9 +4,11 @@ use super::craft::batch;
 use super::harness::{Kind, SMALL, World, covers, r};
 use super::paper_new_view::primary_sees;
 use crate::message::Message;
+use crate::place::Place;
 use std::sync::Arc;
 use troth_core::{Agreement as _, Input, Request, marks};
-use troth_types::{View, Wish};
+use troth_trusted::CounterValue;
+use troth_types::{Digest, Seq, View, Wish};
 
 /// How often a VIEW-CHANGE was judged so far, looked through, and looked at.
 fn looks() -> [u64; 3] {
@@ -65,6 +67,10 @@ fn requests_and_evidence_that_can_do_nothing_are_not_worth_a_check() {
     assert!(!worth(&world, &evidence(&start)), "nobody asked");
     let mut asks = world.minbft(4).clone();
     asks.known_views.want(View(1));
+    let elsewhere = Place { view: View(1), checkpoint: Seq(0), count: 2 }.value();
+    let body = start.body.clone();
+    let second = world.certify_at(1, elsewhere, body);
+    assert!(!asks.is_worth_checking(&evidence(&second)), "a view starts at one value");
     for message in [&start, &accepts[0], &accepts[1]] {
         assert!(asks.is_worth_checking(&evidence(message)));
         assert!(asks.known_views.offer(message));
@@ -100,7 +106,7 @@ fn evidence_that_rests_on_another_is_judged_when_that_is_known_and_not_before() 
     assert_eq!(known.to_judge(), [second]);
 }
 
-// MINBFT-R18 (guard) "A VIEW-CHANGE or NEW-VIEW that was checked and does not have its turn is charged …"
+// MINBFT-R18 (guard) "A VIEW-CHANGE or NEW-VIEW that was checked and is not the next of its author's is charged …"
 #[test]
 fn what_shows_many_signatures_has_its_turn_or_not() {
     covers!("MINBFT-R18");
@@ -116,5 +122,19 @@ fn what_shows_many_signatures_has_its_turn_or_not() {
     world.inject(1, 2, certified(&second));
     assert_eq!(turns(&world), before, "those before it are not here");
     world.inject(0, 2, certified(&first));
-    assert_eq!(turns(&world), second.value().0, "both had their turn");
+    assert_eq!(turns(&world), second.value().0.rotate_left(1), "both had their turn");
+
+    // The next one is in its turn, also where it has to wait for something else.
+    let mut world = World::with(3, SMALL, &[2]);
+    let before = turns(&world);
+    let ahead = world.checkpoint(0, 10 * SMALL.window, Digest([1; 32]));
+    let far = world.view_change(0, 1);
+    world.inject(1, 2, certified(&far));
+    assert_eq!(turns(&world), before);
+    world.inject(0, 2, certified(&ahead));
+    assert_eq!(world.minbft(2).peer(r(0)).gate.processed(), CounterValue(0), "it waits");
+    let waits = turns(&world);
+    assert_ne!(waits, before);
+    world.inject(0, 2, certified(&ahead));
+    assert_eq!(turns(&world), waits, "and it comes once");
 }

@@ -4,6 +4,7 @@ use super::craft::batch;
 use super::harness::{Fate, Flight, Kind, SMALL, World, covers, r};
 use crate::Config;
 use crate::message::{Body, Certified, Message, NewView, StableProof, Status, ViewChange};
+use crate::place::Place;
 use crate::shown_again::ShownAgain;
 use std::sync::Arc;
 use troth_core::{Agreement as _, PeerMessage};
@@ -378,7 +379,9 @@ fn what_can_bring_nothing_is_not_worth_a_check() {
         assert_eq!(worth(&world, &start), good);
         let mut asks = world.minbft(2).clone();
         asks.known_views.want(View(1));
-        assert_eq!(asks.is_worth_checking(&Message::Evidence(start)), good);
+        let mut placed = (*start).clone();
+        placed.ui.certificate.new = Place::of_start(View(1));
+        assert_eq!(asks.is_worth_checking(&Message::Evidence(Arc::new(placed))), good);
     }
 }
 
