@@ -65,7 +65,20 @@ fn all_that_are_closed_hold_a_part_of_what_all_may_hold() {
     world.gone(all[0].0);
     assert!(closes(&mut world, 1).1, "there is room again");
     assert!(!closes(&mut world, 1).1);
-    assert!(closes(&mut world, 0).1, "that its session is over each client is told");
+}
+
+#[test]
+fn that_its_session_is_over_a_client_is_told_whatever_others_have_left() {
+    covers!("ZKG-B6");
+    let left = {
+        let mut world = world(open_settings());
+        closes(&mut world, 3);
+        held(&world)
+    };
+    let mut world = world(Settings { memory_bytes: 8 * left, ..open_settings() });
+    assert!(closes(&mut world, 3).1, "it fits to a byte");
+    assert!(!closes(&mut world, 1).1);
+    assert!(closes(&mut world, 0).1);
 }
 
 #[test]
