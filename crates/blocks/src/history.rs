@@ -86,6 +86,8 @@ pub type Attested = (Seq, Option<Arc<ReplyProof>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryLog {
     group: GroupId,
+    /// Slots that the component's log has room for.
+    room: u64,
     begins: Begins,
     /// Nothing before the component has said.
     marks: Option<Marks>,
@@ -133,11 +135,12 @@ fn chain(at: Seq, value: &Digest, previous: &Digest) -> Digest {
 }
 
 impl HistoryLog {
-    /// The account of a replica of this group, which knows nothing of its component yet.
+    /// The account of a replica of this group, which knows nothing of its component yet but the room of its log.
     #[must_use]
-    pub fn new(group: GroupId) -> Self {
+    pub fn new(group: GroupId, room: usize) -> Self {
         Self {
             group,
+            room: u64::try_from(room).unwrap_or(u64::MAX),
             begins: Begins::WithTheGroup,
             marks: None,
             opens: false,
@@ -406,6 +409,10 @@ impl HistoryLog {
         let (mut wanted, mut shown) = (Vec::new(), Vec::new());
         while wanted.len() + shown.len() < MOST_AT_ONCE {
             let at = marks.end.next();
+            // One that is full waits for a stable checkpoint: what it refused would end this replica, now and at each start.
+            if at.0 >= marks.low.0.saturating_add(self.room) {
+                break;
+            }
             // It is asked in each step, and mostly there is nothing new.
             let Some(value) = (at <= self.reached).then(|| self.values.get(&at).copied()).flatten() else {
                 break;

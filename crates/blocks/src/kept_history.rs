@@ -27,11 +27,11 @@ pub struct KeptHistory {
 }
 
 impl KeptHistory {
-    /// That of a replica of this group, which shows each of the others history once in so many microseconds.
+    /// That of a replica of this group with this window, which shows each of the others history once in so many microseconds.
     #[must_use]
-    pub fn new(group: &Group, me: ReplicaId, pause: u64) -> Self {
+    pub fn new(group: &Group, me: ReplicaId, window: u64, pause: u64) -> Self {
         Self {
-            log: HistoryLog::new(group.id()),
+            log: HistoryLog::new(group.id(), Self::room(window)),
             unattested: BTreeMap::new(),
             turn: usize::from(me.0),
             asked: None,

@@ -21,9 +21,17 @@ fn batch(number: u64) -> Batch {
     Batch { time: Time(number), frames: vec![Digest([1; 32])] }
 }
 
+/// More than any of these tests fills.
+const ROOM: usize = 1 << 20;
+
 /// The account of an empty log, whose component has said so.
 fn fresh() -> HistoryLog {
-    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    with_room(ROOM)
+}
+
+/// The same of one with room for so many slots.
+fn with_room(room: usize) -> HistoryLog {
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"), room);
     let (ticket, _) = log.start(Seq(0), Seq(0));
     assert!(log.asked(ticket));
     let nothing = Content::Forgotten { low: at(0) };
@@ -99,7 +107,7 @@ fn batches_are_appended_and_their_answers_belong_to_their_own_questions() {
 /// stable: looked up first, appended in parts, forgotten after each.
 #[test]
 fn no_call_asks_before_it_changes_or_forgets_what_it_fills() {
-    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"), ROOM);
     let (start, operations) = log.start(Seq(100), Seq(150));
     assert!(can_be_answered_later(&operations));
     for number in 101..=300 {
@@ -140,10 +148,43 @@ fn no_call_asks_before_it_changes_or_forgets_what_it_fills() {
     assert!(most < 150, "room was taken for {most} slots");
 }
 
+/// Has everything done that is asked for now; the slots that are filled and the slot below which all is forgotten.
+fn obeyed(log: &mut HistoryLog) -> (Vec<u64>, Option<u64>) {
+    let (mut filled, mut low) = (Vec::new(), None);
+    while let Some((ticket, operations)) = log.calls() {
+        let slots = operations.iter().filter_map(|operation| match operation {
+            Operation::Append { slot, .. } => Some(slot.0 as u64),
+            _ => None,
+        });
+        filled.extend(slots);
+        let truncated = operations.iter().find_map(|operation| match operation {
+            Operation::Truncate { slot, .. } => Some(slot.0 as u64),
+            _ => None,
+        });
+        low = truncated.or(low);
+        log.answered(ticket, vec![Answer::Done; operations.len()]).expect("no attestation contradicts it");
+    }
+    (filled, low)
+}
+
+#[test]
+fn a_full_log_is_asked_for_nothing_that_it_would_refuse() {
+    let mut log = with_room(8);
+    for number in 1..=20 {
+        log.executed(Seq(number), &batch(number), Vec::new()).expect("a small batch");
+    }
+    assert_eq!(obeyed(&mut log), ((1..8).collect(), None), "it waits for a stable checkpoint");
+    log.certified(Seq(4), Digest([3; 32])).expect("nothing is known of it here");
+    assert_eq!(obeyed(&mut log), ((8..12).collect(), Some(4)));
+    // A stable checkpoint beyond its end: it goes on as room is there.
+    log.certified(Seq(20), Digest([3; 32])).expect("nothing is known of it here");
+    assert_eq!(obeyed(&mut log), ((12..21).collect(), Some(20)));
+}
+
 #[test]
 fn an_end_is_asked_for_where_the_log_ends_with_what_was_executed() {
     let nonce = [9; 32];
-    let mut unknown = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let mut unknown = HistoryLog::new(GroupId(*b"tests-of-blocks-"), ROOM);
     let (ticket, _) = unknown.start(Seq(0), Seq(0));
     assert_eq!(unknown.attest_end(Seq(0), nonce), None, "nothing is known of the log yet");
     assert!(unknown.asked(ticket));
@@ -183,7 +224,7 @@ pub(super) fn obey(log: &mut HistoryLog, component: &mut A2m<LogRoom, VolatileSt
 
 /// A replica that begins with what its own log says it executed, beside a component that may know less.
 fn restarted(executed: u64, component: &mut A2m<LogRoom, VolatileStore>) -> HistoryLog {
-    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"), ROOM);
     let (ticket, operations) = log.start(Seq(0), Seq(executed));
     let mut answers = Vec::new();
     component.call(&operations, |answer| answers.push(answer)).expect("it only asks");
@@ -213,7 +254,7 @@ fn a_component_that_was_set_back_is_given_again_what_it_held() {
         assert_eq!(held(&after), held(&before), "slot {number}");
     }
     // The other way round, where the replica's log is what was set back, it must not go on.
-    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"));
+    let mut log = HistoryLog::new(GroupId(*b"tests-of-blocks-"), ROOM);
     let (ticket, operations) = log.start(Seq(0), Seq(8));
     let mut answers = Vec::new();
     whole.call(&operations, |answer| answers.push(answer)).expect("it only asks");
@@ -230,7 +271,7 @@ fn a_component_whose_history_is_another_is_found_out_behind_a_state_that_came_fr
     let mut component = component();
     restarted(9, &mut component);
     let again = |component: &mut A2m<LogRoom, VolatileStore>| {
-        let mut log = HistoryLog::new(group);
+        let mut log = HistoryLog::new(group, ROOM);
         let (ticket, operations) = log.start(Seq(4), Seq(9));
         let mut answers = Vec::new();
         component.call(&operations, |answer| answers.push(answer)).expect("it only asks");

@@ -36,7 +36,7 @@ fn batch(at: u64, frames: usize) -> Batch {
 /// The account of an empty log in a group with so many clients, its component beside it.
 fn scene(count: u64) -> (HistoryLog, impl FnMut(&mut HistoryLog) -> Vec<Seq>) {
     let mut component = component();
-    let mut log = HistoryLog::new(GROUP);
+    let mut log = HistoryLog::new(GROUP, 1 << 20);
     log.configured(&clients(count));
     let (ticket, operations) = log.start(Seq(0), Seq(0));
     let mut answers = Vec::new();
@@ -110,7 +110,7 @@ fn where_a_signature_costs_less_or_a_key_is_not_known_everybody_is_shown_it() {
 fn what_a_checkpoint_shows_is_signed_where_only_clients_were_shown_it() {
     let mut component = component();
     let group = Group::general(GROUP, 4).expect("four");
-    let mut kept = KeptHistory::new(&group, ReplicaId(1), 1_000);
+    let mut kept = KeptHistory::new(&group, ReplicaId(1), 256, 1_000);
     kept.log.configured(&clients(5));
     let (ticket, operations) = kept.start(Seq(0), []);
     let mut answers = Vec::new();

@@ -29,7 +29,7 @@ impl A2mPbftE {
         Self::check(&config).expect("the configuration was checked");
         Self {
             pbft: Pbft::new(me, group, Config { histories: true, tentative: false, ..config }),
-            history: KeptHistory::new(&group, me, config.status_interval),
+            history: KeptHistory::new(&group, me, config.window, config.status_interval),
             favours: Favours::new(config.request_timeout, config.batch_bytes()),
             favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             useful: 0,

@@ -189,10 +189,14 @@ impl Agreement for A2mPbftEa {
                 let by_primary = message.from == self.group.primary(new_view.view);
                 new_view.changes.len() <= self.group.n()
                     && changes.into_iter().all(|change| self.may_be_whole(change))
-                    && (!by_primary || self.brings_start(new_view.view) || self.waits_with(message))
+                    && (!by_primary || self.brings_start(new_view.view))
             }
             _ => true,
         }
+    }
+
+    fn waits_here(&self, message: &Message) -> bool {
+        matches!(message, Message::Attested(message) if self.waits_with(message))
     }
 
     fn may_answer_reads(&self) -> bool {

@@ -204,7 +204,12 @@ impl KnownViews {
         self.needed = needed;
     }
 
-    /// Every NEWVIEW and commitment that is kept, for a fresh log.
+    /// All NEWVIEWs that are known to be valid.
+    pub(crate) fn all_valid(&self, group: &Group) -> Vec<Arc<Attested>> {
+        self.views.keys().filter_map(|view| self.valid(group, *view)).cloned().collect()
+    }
+
+    /// Every NEWVIEW that this replica judged and every commitment that is kept, for a fresh log.
     pub(crate) fn all(&self) -> (Vec<Arc<Attested>>, Vec<Arc<Attested>>) {
         let views = self.views.values().filter(|known| known.judged).map(|known| known.message.clone());
         let accepts = self.accepts.iter().filter(|(view, _)| self.views.contains_key(view));

@@ -129,8 +129,8 @@ impl A2mPbftEa {
         (view > self.entered || lacked()) && self.known_views.get(view).is_none()
     }
 
-    /// Whether this is the NEWVIEW that this replica has and waits to enter: it is shown it with every STATUS of its own, and
-    /// its attestations are known to be good.
+    /// Whether this is the NEWVIEW that this replica has and waits to enter: everybody shows it with every STATUS of its own,
+    /// and did as it should.
     pub(crate) fn waits_with(&self, message: &Attested) -> bool {
         let known = message.new_view().and_then(|new_view| self.known_views.get(new_view.view));
         !self.active && known.is_some_and(|known| known.digest == message.digest)
@@ -247,7 +247,7 @@ impl A2mPbftEa {
 
     /// The base is stable: its proof stands in one of the VIEWCHANGEs, or in one of those that an earlier NEWVIEW shows.
     fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) {
-        let earlier = self.known_views.all().0;
+        let earlier = self.known_views.all_valid(&self.group);
         let earlier = earlier.iter().filter_map(|message| message.new_view());
         let changes = std::iter::once(new_view).chain(earlier).flat_map(|start| &start.changes);
         let proofs = changes.filter_map(|change| change.view_change()).map(|change| &change.stable);

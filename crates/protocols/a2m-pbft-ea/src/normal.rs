@@ -179,7 +179,8 @@ impl A2mPbftEa {
         }
         // Who commits to the starts of views that nobody heard of may do so without end.
         self.useful += u64::from(first && (known || accept.view <= self.view));
-        self.reconsider = true;
+        // To work out what a view starts with costs milliseconds: what is no news, and what nothing is known for, decides nothing.
+        self.reconsider |= first && known;
     }
 
     /// PREPARE for what was proposed, number after number.
@@ -280,6 +281,10 @@ impl A2mPbftEa {
         }
         while !self.repairing {
             let seq = self.delivered.next();
+            rule!("A2MPBFTEA-N13");
+            if seq > self.furthest() {
+                return;
+            }
             let Some(batch) = self.decided_batch(seq) else { return };
             if !self.frames.name(seq, &batch.frames) {
                 return;

@@ -313,7 +313,7 @@ impl A2mPbftEa {
             checkpoint_votes: BTreeMap::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),
-            history: KeptHistory::new(&group, me, config.status_interval),
+            history: KeptHistory::new(&group, me, config.window, config.status_interval),
             wants: BTreeMap::new(),
             wanted_view: View(0),
             certificate: Vec::new(),
@@ -398,11 +398,16 @@ impl A2mPbftEa {
     /// A number's slot in the view entered last; none where the number is behind the stable checkpoint and executed, or so
     /// far ahead that nobody correct may be there.
     pub(crate) fn slot(&mut self, seq: Seq) -> Option<&mut Slot> {
-        let furthest = Seq(self.stable.0.0 + 2 * self.config.window);
-        if seq < self.lowest() || seq > furthest {
+        if seq < self.lowest() || seq > self.furthest() {
             return None;
         }
         Some(self.slots.entry(seq).or_default())
+    }
+
+    /// The highest number that may be of use while nothing higher is known to be stable: nobody correct proposes more than a
+    /// window above what is stable for it, nor are f+1 replicas a window apart.
+    pub(crate) fn furthest(&self) -> Seq {
+        Seq(self.stable.0.0.saturating_add(2 * self.config.window))
     }
 
     /// Has a body attested by the log that it belongs to, and sent: there is one slot for it, and it is above all that was

@@ -263,6 +263,7 @@ impl Agreement for Pbft {
         }
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
+        assert!(self.passed.len() <= self.batches.len(), "what was passed on goes with what is stable");
         let prepared = u64::try_from(self.prepared.len()).expect("a length fits");
         assert!(prepared <= self.config.window, "P stays within the window");
     }

@@ -5,6 +5,7 @@ use crate::message::Message;
 use crate::retransmission::SELDOM;
 use crate::state::Pbft;
 use crate::wire::MAX_BATCHES;
+use std::collections::BTreeSet;
 use troth_core::{Cx, To, rule};
 use troth_types::{Batch, Digest, ReplicaId, Seq};
 
@@ -126,11 +127,14 @@ impl Pbft {
 
     /// What was passed on in a view, and never promised or executed, goes with it.
     pub(crate) fn forget_passed(&mut self) {
-        for digest in std::mem::take(&mut self.passed) {
-            let promised = self.pre_prepared.values().any(|at| at.contains_key(&digest));
-            if !promised && !self.decided.values().any(|batch| batch.digest() == digest) {
-                self.batches.remove(&digest);
-            }
+        let passed = std::mem::take(&mut self.passed);
+        if passed.is_empty() {
+            return;
+        }
+        let promised = self.pre_prepared.values().flat_map(|at| at.keys().copied());
+        let needed: BTreeSet<Digest> = promised.chain(self.decided.values().map(Batch::digest)).collect();
+        for digest in passed.difference(&needed) {
+            self.batches.remove(digest);
         }
     }
 

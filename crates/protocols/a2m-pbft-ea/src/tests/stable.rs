@@ -1,9 +1,10 @@
 //! §4.3.1: checkpoints, garbage collection and state transfer.
 
 use super::craft::Bench;
-use super::harness::{Net, SMALL, covers, frame, r};
+use super::harness::{Net, SMALL, batch, covers, frame, r};
 use super::normal::is_prepare;
 use crate::message::{Body, Message, StableProof};
+use crate::state::Started;
 use crate::{Config, Timer, place, proven};
 use std::sync::Arc;
 use troth_trusted::a2m::{Answer, Content, Operation};
@@ -227,4 +228,35 @@ fn own_checkpoints_are_vouched_for_once() {
     let proof: Arc<StableProof> = net.node(1).replica.stable_proof().clone();
     net.tell(0, 1, Message::Stable(proof));
     assert_eq!(net.node(1).own.iter().filter(checkpoints).count(), 1);
+}
+
+#[test]
+fn nothing_is_executed_beyond_what_the_history_has_room_for() {
+    covers!("A2MPBFTEA-N13");
+    let mut net = Net::new(1);
+    let furthest = 2 * SMALL.window;
+    let tells_of_a_checkpoint = |message: &Message| match message {
+        Message::Attested(message) => matches!(message.body, Body::Checkpoint(_)),
+        message => matches!(message, Message::Stable(_)),
+    };
+    for number in 1..=furthest {
+        net.request(&frame(number, 1), 0..3);
+        net.run_where(|flight| flight.to != r(1) || !tells_of_a_checkpoint(&flight.message));
+    }
+    let delivered = |net: &Net| net.node(1).replica.delivered.0;
+    assert_eq!((delivered(&net), net.node(1).replica.stable.0), (furthest, Seq(0)));
+    // It enters a view that starts there: f+1 replicas have committed to that, and none showed it what is stable.
+    let more: Vec<_> = (1..=4).map(|number| frame(furthest + number, 1)).collect();
+    more.iter().for_each(|frame| net.request(frame, [1]));
+    let chosen: Vec<_> = more.iter().map(|frame| batch(&[frame])).collect();
+    net.step(r(1), |replica, cx| {
+        replica.started = Started { by: None, base: Seq(furthest), chosen };
+        (replica.prepared_up_to, replica.committed_up_to) = (Seq(furthest + 4), Seq(furthest + 4));
+        replica.progress(cx);
+    });
+    assert_eq!((delivered(&net), net.node(1).halted), (furthest, None));
+    let proof = net.node(0).replica.stable_proof().clone();
+    assert_eq!(proof.target().0, Seq(furthest));
+    net.tell(0, 1, Message::Stable(proof));
+    assert_eq!((delivered(&net), net.node(1).halted), (furthest + 4, None));
 }

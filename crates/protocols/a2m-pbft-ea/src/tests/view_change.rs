@@ -4,7 +4,7 @@ use super::craft::{Bench, some_batch};
 use super::harness::{Net, SMALL, batch, covers, frame, r};
 use super::normal::is_commit;
 use crate::Timer;
-use crate::message::{Body, Message, NewView, StableProof, Status, ViewChange};
+use crate::message::{Accept, Body, Message, NewView, StableProof, Status, ViewChange};
 use troth_core::Agreement;
 use troth_types::{Digest, Seq, View};
 
@@ -407,6 +407,17 @@ fn what_can_bring_nothing_is_passed_over_before_it_is_checked() {
     net.tell(2, 0, start.clone());
     assert_eq!(net.node(0).replica.entered, View(2));
     assert!(!worth(&net, &start), "it is here");
+    // A commitment to it may decide something once, and one to a start that is not here nothing.
+    let Message::Attested(start) = start else { unreachable!("it is attested") };
+    let unknown = Accept { view: View(4), new_view: Digest([4; 32]) };
+    let (accept, unknown) = (bench.accept(1, &start), bench.say(1, Body::Accept(unknown)));
+    for (accept, expected) in [(&accept, true), (&accept, false), (&unknown, false)] {
+        net.step(r(0), |replica, cx| {
+            let Body::Accept(said) = accept.body else { unreachable!("a COMMIT(NEWVIEW)") };
+            replica.on_accept(cx, accept, said);
+            assert_eq!(std::mem::take(&mut replica.reconsider), expected);
+        });
+    }
     // What breaks a rule is counted, each time.
     let backup =
         NewView { view: View(4), changes: Vec::new(), base: (Seq(0), Digest::ZERO), chosen: Vec::new() };

@@ -267,6 +267,26 @@ fn nothing_is_taken_of_one_who_was_not_asked_or_did_not_vote_for_it_or_from_far_
 }
 
 #[test]
+fn what_is_passed_on_goes_with_what_is_stable() {
+    covers!("PBFT-R15");
+    let mut net = Net::new(1);
+    for number in 1..=4 * SMALL.window {
+        // Replica 1 helps, and votes for something else for each number before it votes as the others do.
+        let other = Batch { time: Time(super::harness::WALL), frames: vec![frame(2, number).digest()] };
+        let vote = crate::Vote { view: View(0), seq: Seq(number), digest: other.digest() };
+        net.step(r(3), |pbft, cx| pbft.ask_for_batches(cx, To::One(r(1)), vec![Digest([9; 32])]));
+        net.tell(1, 3, Message::Prepare(vote));
+        net.tell(1, 3, Message::Batches(vec![other.clone()]));
+        assert!(net.node(3).pbft.passed.contains(&other.digest()), "{number}");
+        net.order(&frame(1, number));
+    }
+    let node = &net.node(3).pbft;
+    assert_eq!(node.delivered, Seq(4 * SMALL.window));
+    let above = node.delivered.0 - node.stable.0.0;
+    assert_eq!(node.passed.len() as u64, above, "what is above the stable checkpoint is kept");
+}
+
+#[test]
 fn a_batch_that_f_plus_1_voted_for_and_the_primary_did_not_show_is_asked_for_soon() {
     covers!("PBFT-R8");
     let mut net = Net::new(1);
