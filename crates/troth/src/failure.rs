@@ -1,5 +1,6 @@
 //! Why a command failed, and the exit code that says so.
 
+use crate::places;
 use crate::print::note;
 use crate::suggest;
 use std::path::Path;
@@ -40,6 +41,11 @@ impl Failure {
     /// Something of the operating system's that went wrong while doing `what`.
     pub(crate) fn system(what: &str, why: &std::io::Error) -> Self {
         Self::new(NOT_DONE, format!("{what}: {why}"))
+    }
+
+    /// A directory or file that could not be made, opened or written, as `what` says.
+    pub(crate) fn place(what: &str, path: &Path, why: &std::io::Error) -> Self {
+        Self::new(NOT_DONE, format!("{what} {}: {why}{}", path.display(), places::mend(path, why)))
     }
 
     /// A replica that the group does not have, which an option named.
@@ -110,9 +116,8 @@ impl From<MakeError> for Failure {
             | MakeError::Config(_)
             | MakeError::Unfinished { .. } => Self::usage(why.to_string()),
             MakeError::Genesis(why) => why.into(),
-            MakeError::File(..) | MakeError::Random(_) | MakeError::NoPorts => {
-                Self::new(NOT_DONE, why.to_string())
-            }
+            MakeError::File(path, why) => Self::place("cannot write", &path, &why),
+            MakeError::Random(_) | MakeError::NoPorts => Self::new(NOT_DONE, why.to_string()),
         }
     }
 }

@@ -110,6 +110,12 @@ pub(crate) fn create(
     for line in lines.iter().filter(|line| init.hosts.is_empty() || !line.contains(how_to_start::ALL)) {
         say!("{line}");
     }
+    if service == Service::ZooKeeper {
+        say!(
+            "ZooKeeper's clients connect to a gateway on their own machine, which is one of the group's clients:"
+        );
+        say!("  troth gateway zookeeper --dir {dir}");
+    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod import;
 mod init;
 mod kv;
 mod mistakes;
+mod places;
 mod print;
 mod processes;
 mod reach;

@@ -37,7 +37,11 @@ fn spawn(layout: &Layout, replica: ReplicaId, extra: Vec<String>) -> Result<Chil
     }
     let program = std::env::current_exe().map_err(|why| Failure::system("cannot find this program", &why))?;
     let log = layout.replica(replica).join("replica.log");
-    let open = || File::options().create(true).append(true).open(&log);
+    let open = || {
+        let opened = File::options().create(true).append(true).open(&log);
+        opened.map_err(|why| Failure::place("cannot write", &log, &why))
+    };
+    let (to, also_to) = (open()?, open()?);
     let spawn = || {
         Command::new(&program)
             .args(["replica", "--until-stdin-ends", "--dir"])
@@ -45,8 +49,8 @@ fn spawn(layout: &Layout, replica: ReplicaId, extra: Vec<String>) -> Result<Chil
             .args(["--id", &replica.0.to_string()])
             .args(extra)
             .stdin(Stdio::piped())
-            .stdout(open()?)
-            .stderr(open()?)
+            .stdout(to)
+            .stderr(also_to)
             .spawn()
     };
     spawn().map_err(|why| Failure::system(&format!("cannot start replica {replica}"), &why))

@@ -77,7 +77,8 @@ impl Session {
                 Ok(client) => return Ok(Self { client, _lock: lock }),
                 Err(why @ ConnectError::Unavailable { .. }) if !waits => {
                     waits = true;
-                    tracing::warn!("{}; goes on trying", unreached(cluster, secret.client, &why).message);
+                    let said = unreached(cluster, secret.client, &why).in_dir(Some(layout.root())).message;
+                    tracing::warn!("{said}; goes on trying");
                 }
                 Err(ConnectError::Unavailable { .. }) => {}
                 Err(why) => return Err(unreached(cluster, secret.client, &why)),

@@ -49,6 +49,11 @@ fn command(words: &str, there: bool) -> usize {
         "status" | "kv" | "up" | "doctor" | "replica" => first.len(),
         // It makes a cluster, and never a second one in a directory.
         "init" if !there => first.len(),
+        "gateway"
+            if words[first.len()..].starts_with(" zookeeper") && word(first.len() + 1) == "zookeeper" =>
+        {
+            first.len() + " zookeeper".len()
+        }
         "admin" if words[first.len()..].starts_with(' ') => match word(first.len() + 1) {
             action @ ("show" | "readmit" | "replace" | "rekey" | "add-client" | "remove-client") => {
                 first.len() + 1 + action.len()

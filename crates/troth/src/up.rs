@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     let signals = Signals::listen()?;
     let layout = Layout::new(&up.dir.dir);
-    let lock = lock(layout.root())?;
+    let lock = lock(&layout, up.zookeeper.is_some())?;
     let ours = layout.root().join(OURS);
     if ours.exists() {
         clear(&layout)?;
@@ -277,18 +277,25 @@ fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> String {
     }
 }
 
-fn lock(root: &Path) -> Result<File, Failure> {
-    std::fs::create_dir_all(root)
-        .map_err(|why| Failure::system(&format!("cannot make {}", root.display()), &why))?;
+fn lock(layout: &Layout, for_gateway: bool) -> Result<File, Failure> {
+    let root = layout.root();
+    std::fs::create_dir_all(root).map_err(|why| Failure::place("cannot make", root, &why))?;
     let path = root.join(LOCK);
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(|why| Failure::system(&format!("cannot open {}", path.display()), &why))?;
+        .map_err(|why| Failure::place("cannot open", &path, &why))?;
     file.try_lock().map_err(|_| {
-        Failure::new(USAGE, format!("a `troth up` runs from {} already; give another --dir", root.display()))
+        let serves = || session::present(layout).is_ok_and(|cluster| cluster.service == Service::ZooKeeper);
+        let instead = match for_gateway && serves() {
+            true => "; `troth gateway zookeeper` is another gateway for its group, and for another group",
+            false => ";",
+        };
+        let problem =
+            format!("a `troth up` runs from {} already{instead} give another --dir", root.display());
+        Failure::new(USAGE, problem)
     })?;
     Ok(file)
 }
@@ -324,7 +331,7 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16, service: Service)
     }
     let mark = layout.root().join(OURS);
     std::fs::write(&mark, "`troth up` made this cluster and removes it when it ends or starts again.\n")
-        .map_err(|why| Failure::system(&format!("cannot write {}", mark.display()), &why))?;
+        .map_err(|why| Failure::place("cannot write", &mark, &why))?;
     make(layout, &plan).map_err(|why| {
         match &why {
             // Somebody else makes a cluster here at this moment: nothing here is ours any more.

@@ -33,6 +33,10 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     findings.extend(unwritable(&layout.cluster()));
     for replica in here {
         findings.extend(private(&layout.replica(*replica), 0o700));
+        let kept = layout.component(*replica, cluster.trusted_home);
+        for place in [layout.replica(*replica), layout.data(*replica)].into_iter().chain(kept) {
+            findings.extend(closed_to_its_owner(&place));
+        }
         let open = private(&layout.replica_secret(*replica), 0o600);
         // One that is open to others is not read, for that very reason.
         findings.extend(open.or_else(|| readable(layout, cluster, *replica)));
@@ -79,6 +83,19 @@ fn private(path: &Path, mode: u32) -> Option<Finding> {
             SUBJECT,
             format!("{} is open to others (mode {:o})", path.display(), data.mode() & 0o777),
             format!("chmod {mode:o} {}", path.display()),
+        )
+    })
+}
+
+/// A directory in which its owner, whose replica or component is to run, cannot make files.
+fn closed_to_its_owner(path: &Path) -> Option<Finding> {
+    // What is missing, or is not for us to see, is said elsewhere.
+    let mode = std::fs::metadata(path).ok()?.mode() & 0o777;
+    (mode & 0o300 != 0o300).then(|| {
+        Finding::fail(
+            SUBJECT,
+            format!("{} is closed to its owner (mode {mode:o}), who cannot write there", path.display()),
+            format!("chmod u+rwx {}", path.display()),
         )
     })
 }

@@ -98,7 +98,8 @@ struct ZooKeeper {
     /// What reads show: the present, or, as with ZooKeeper, at least what the session saw, though others may have written since.
     #[arg(long, value_enum, default_value_t = Reads::Linearizable)]
     consistency: Reads,
-    /// The four-letter words that are answered; * for all.
+    /// The four-letter words that are answered, of conf, cons, crst, envi, isro, mntr, ruok, srst, srvr and stat; * for all
+    /// of these.
     #[arg(long, value_name = "WORD,…", value_delimiter = ',', default_value = "srvr", value_parser = word)]
     words: Vec<String>,
     /// A file of those who may authenticate with SASL (DIGEST-MD5): a line name:password each, readable by its user only.
@@ -146,7 +147,10 @@ fn word(text: &str) -> Result<String, String> {
     if word == "*" || FOUR_LETTER_WORDS.contains(&word) {
         return Ok(word.to_owned());
     }
-    Err(format!("the words are {}, and * for all of them", FOUR_LETTER_WORDS.join(", ")))
+    Err(format!(
+        "the words that can be answered are {}, and * for all of these",
+        FOUR_LETTER_WORDS.join(", ")
+    ))
 }
 
 /// What reads show.
@@ -187,7 +191,7 @@ impl ZooKeeper {
 pub(crate) fn run(gateway: &Gateway) -> Result<(), Failure> {
     let Kind::Zookeeper(asked) = &gateway.kind;
     let layout = Layout::new(&gateway.dir.dir);
-    let cluster = session::present(&layout)?;
+    let cluster = present(&layout)?;
     let settings = settings(asked, &cluster)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -196,14 +200,25 @@ pub(crate) fn run(gateway: &Gateway) -> Result<(), Failure> {
     runtime.block_on(serve(asked, &layout, &cluster, settings))
 }
 
-/// Checks that the group is a coordination service.
-pub(crate) fn serves_zookeeper(cluster: &Cluster) -> Result<(), Failure> {
+/// The cluster, of a group that is a coordination service.
+pub(crate) fn present(layout: &Layout) -> Result<Cluster, Failure> {
+    let file = layout.cluster();
+    // Whoever reads of other commands how a cluster is made makes one for other clients.
+    if matches!(file.try_exists(), Ok(false)) {
+        return Err(Failure::usage(format!(
+            "{} is not there\n  mend: give the directory of a cluster with --dir, or have one made there by `troth init --service \
+             zookeeper`, or by `troth up --zookeeper` while that runs",
+            file.display()
+        )));
+    }
+    let cluster = session::present(layout)?;
     if cluster.service == Service::ZooKeeper {
-        return Ok(());
+        return Ok(cluster);
     }
     Err(Failure::usage(format!(
-        "the group serves \"{}\", which ZooKeeper's clients cannot use\n  mend: make one with `troth init --service zookeeper`, or \
-         try one with `troth up --zookeeper`",
+        "the group in {} serves \"{}\", which ZooKeeper's clients cannot use\n  mend: make another in a directory of its own, \
+         with `troth init --dir OTHER --service zookeeper`, or try one with `troth up --dir OTHER --zookeeper`",
+        layout.root().display(),
         cluster.service.name()
     )))
 }
@@ -215,7 +230,6 @@ pub(crate) fn most_packet_bytes(cluster: &Cluster) -> usize {
 
 /// What the gateway is told, where it can be one of this group.
 fn settings(asked: &ZooKeeper, cluster: &Cluster) -> Result<Settings, Failure> {
-    serves_zookeeper(cluster)?;
     let most = most_packet_bytes(cluster);
     if !(1..=most).contains(&asked.packet_bytes) {
         return Err(Failure::usage(format!(

@@ -19,7 +19,7 @@ mod work;
 use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE};
 use crate::gateway::{self, passwords};
-use crate::session::{self, Patience, Session};
+use crate::session::{Patience, Session};
 use clap::{Args, Subcommand};
 use place::{Place, Told};
 use side::Side;
@@ -195,8 +195,7 @@ async fn bring(asked: &ZooKeeper, dir: &Path) -> Result<(), Failure> {
         return work::run(&plan, source, target, &watcher).await;
     }
     let layout = Layout::new(dir);
-    let cluster = session::present(&layout)?;
-    gateway::serves_zookeeper(&cluster)?;
+    let cluster = gateway::present(&layout)?;
     let packet_bytes = gateway::most_packet_bytes(&cluster);
     // A gateway of our own, for nobody else: it takes one connection, from a socket that is bound before.
     let here_only = SocketAddr::from(([127, 0, 0, 1], 0));

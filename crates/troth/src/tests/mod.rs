@@ -7,6 +7,7 @@ mod help;
 mod how_to_start;
 mod import;
 mod mistakes;
+mod places;
 mod print;
 mod reach;
 mod renewal;

@@ -18,6 +18,7 @@ fn each_command_for_a_cluster_names_its_directory() {
             "to bring it back: troth admin readmit@ --replica 2 (docs)",
         ),
         ("troth kv get key", "troth kv@ get key"),
+        ("`troth gateway zookeeper` starts one", "`troth gateway zookeeper@` starts one"),
         ("run `troth doctor` as root\n`troth status`", "run `troth doctor@` as root\n`troth status@`"),
     ] {
         assert_eq!(shown(said), expected.replace('@', DIR));
@@ -35,6 +36,8 @@ fn what_is_no_such_command_stays_as_it_is() {
         "docs/troth status",
         "stroth status",
         "troth statusquo",
+        "troth gateway",
+        "troth gateway zookeepers",
         "troth ",
         "",
     ] {

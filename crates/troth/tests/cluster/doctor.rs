@@ -76,6 +76,7 @@ fn it_finds_what_is_wrong_with_files_and_says_so_in_a_line_each() {
     for (path, bad, good) in [
         (secret.clone(), 0o644, 0o600),
         (dir.join("replica-0"), 0o755, 0o700),
+        (dir.join("replica-1"), 0o500, 0o700),
         (dir.join("cluster.toml"), 0o666, 0o644),
         (dir.join("clients/client-1.toml"), 0o640, 0o600),
         (dir.join("clients/operator.toml"), 0o604, 0o600),

@@ -2,7 +2,7 @@
 
 use crate::killed::all;
 use crate::pbft_reads::{executed, runtime, session_of};
-use crate::support::{PATIENCE, Running, Scratch, init, init_with, run, troth, up_printing};
+use crate::support::{PATIENCE, Running, Scratch, init, init_with, run, troth, until, up_printing};
 use bytes::Bytes;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -250,7 +250,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     init(&keys);
     let (code, said) = refused(&keys, &[]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("\"kv\"") && said.contains("troth init --service zookeeper"), "{said}");
+    assert!(said.contains("\"kv\"") && said.contains("troth init --dir OTHER --service zookeeper"), "{said}");
 
     init_with(&dir, &["--service", "zookeeper"]);
     let (code, said) = refused(&dir, &["--packet-bytes", "2000000"]);
@@ -314,10 +314,45 @@ fn up_serves_zookeepers_clients_and_says_how_to_connect() {
             break;
         }
     }
-    let (mut client, _) = Connection::open(&place.expect("it says where"), None);
+    let place = place.expect("it says where");
+    let (mut client, _) = Connection::open(&place, None);
     assert_eq!(client.create("/a", b"value", 0), 0);
     assert_eq!(&client.data("/a").expect("it is there")[..], b"value");
+
+    // Whoever wants another gateway for this group is told how to have one.
+    let again = ["up", "--zookeeper=127.0.0.1:0", "--dir", dir.to_str().expect("plain")];
+    let said = usage(&dir.join("away"), &again);
+    assert!(said.contains(&format!("`troth gateway zookeeper --dir {}`", dir.display())), "{said}");
+    // Who sends what is no packet is disconnected, and whoever runs the gateway can read why.
+    let mut wild = TcpStream::connect(&place).expect("the gateway listens");
+    wild.write_all(&u32::MAX.to_be_bytes()).expect("it is written");
+    let log = dir.join("gateway.log");
+    until("it is logged", || std::fs::read_to_string(&log).ok()?.contains("--packet-bytes").then_some(()));
+
     up.signal("INT");
     assert_eq!(up.ends(), Some(0));
     assert!(!dir.exists(), "what it made is gone");
+}
+
+/// What a command that is refused says.
+fn usage(dir: &Path, arguments: &[&str]) -> String {
+    let output = run(dir, arguments);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn whoever_follows_its_errors_comes_to_a_coordination_service() {
+    let scratch = Scratch::new("gateway-errors");
+    let (dir, away) = (scratch.0.join("none"), scratch.0.join("away"));
+    let place = dir.to_str().expect("plain");
+    // Where none is there: one for its clients, and in the directory that was named.
+    let said = usage(&away, &["gateway", "zookeeper", "--dir", place]);
+    assert!(said.contains(&format!("`troth init --dir {place} --service zookeeper`")), "{said}");
+    assert!(said.contains(&format!("`troth up --dir {place} --zookeeper`")), "{said}");
+    // Whoever makes one is told of the gateway.
+    let made = run(&dir, &["init", "--service", "zookeeper"]);
+    assert!(made.status.success());
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(said.contains(&format!("  troth gateway zookeeper --dir {place}")), "{said}");
 }

@@ -142,3 +142,19 @@ fn one_machine_for_several_replicas_is_named_once() {
     let output = run(dir, &["init", "--hosts", "[::1],[::2],[::3]"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_file_in_the_place_of_a_directory_is_named() {
+    let scratch = Scratch::new("file-for-directory");
+    std::fs::create_dir_all(&scratch.0).expect("a directory");
+    let file = scratch.0.join("file");
+    std::fs::write(&file, b"").expect("a file");
+    for dir in [file.clone(), file.join("below")] {
+        for command in ["up", "init"] {
+            let output = run(&dir, &[command]);
+            assert_eq!(output.status.code(), Some(5), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains(&format!("mend: {} is no directory", file.display())), "{said}");
+        }
+    }
+}

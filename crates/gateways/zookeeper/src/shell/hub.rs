@@ -92,6 +92,8 @@ pub(super) struct Hub<G> {
     pages: JoinSet<()>,
     /// When it was last said why clients are not served.
     warned: Option<Instant>,
+    /// When it was last said that packets were too long, and how many had been by then.
+    refused: (Option<Instant>, u64),
 }
 
 /// What is said to the group, with the time of day.
@@ -160,6 +162,7 @@ impl<G: Group> Hub<G> {
             logs,
             pages: JoinSet::new(),
             warned: None,
+            refused: (None, 0),
         }
     }
 
@@ -251,6 +254,7 @@ impl<G: Group> Hub<G> {
             Inbound::Closed(id) => {
                 self.machine.closed(now, id);
                 self.handles.remove(&id);
+                self.warn_of_long_packets();
             }
         }
     }
@@ -314,6 +318,22 @@ impl<G: Group> Hub<G> {
             self.warned = Some(Instant::now());
         }
         may
+    }
+
+    /// Whose packets are too long is disconnected, and sees no more than that.
+    fn warn_of_long_packets(&mut self) {
+        let (warned, told) = self.refused;
+        let all = self.counts.too_long.get();
+        if all == told || warned.is_some_and(|warned| warned.elapsed() < BETWEEN_WARNINGS) {
+            return;
+        }
+        self.refused = (Some(Instant::now()), all);
+        tracing::warn!(
+            "a client was disconnected that sent a packet of more than {} bytes (--packet-bytes; clients have jute.maxbuffer for \
+             it), or what is no packet; such clients since this was last said: {}",
+            self.settings.packet_bytes,
+            all - told
+        );
     }
 
     /// Who runs the gateway must learn why nobody is served.
