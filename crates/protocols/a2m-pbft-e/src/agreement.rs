@@ -97,6 +97,10 @@ impl Agreement for A2mPbftE {
     ) {
         rule!("A2MPBFTE-T1");
         self.history.log.installed(reached.seq);
+        if self.history.log.is_to_begin() {
+            rule!("A2MPBFTE-N8");
+            self.pbft.doubt_executed(reached.seq);
+        }
         self.order(cx, |pbft, cx| pbft.on_installed(cx, reached, digest, executed));
     }
 

@@ -156,6 +156,14 @@ impl Pbft {
         self.repair(cx);
     }
 
+    /// What was executed above this number is not executed again where the state that comes takes the place of a wrong one: it
+    /// may be of the same wrong history. The COMMITs of others say what stands there.
+    pub fn doubt_executed(&mut self, above: Seq) {
+        if self.repairing {
+            drop(self.decided.split_off(&above.next()));
+        }
+    }
+
     /// Has the wrong state replaced by the stable checkpoint's.
     fn repair(&mut self, cx: &mut Cx<'_, Self>) {
         let (seq, digest) = self.stable;

@@ -278,3 +278,67 @@ fn a_component_that_was_set_back_has_the_same_history_appended_again() {
     put(dir, "key", "later");
     assert_eq!(get(dir, "key"), "later");
 }
+
+/// Starts a replica and keeps what it says.
+fn speaking(dir: &Path, id: u16) -> Running {
+    let mut command = crate::support::troth(dir);
+    command.args(["replica", "--id", &id.to_string()]).stdout(Stdio::null()).stderr(Stdio::piped());
+    Running(command.spawn().expect("the command starts"))
+}
+
+#[test]
+fn a_replica_whose_history_is_another_one_follows_the_group_with_another_component() {
+    let scratch = Scratch::new("a2m-renew-diverged");
+    let dir = scratch.0.as_path();
+    init(dir);
+    // The same group lives twice, as seen by the one that is led astray and by the others.
+    let elsewhere = Scratch::new("a2m-renew-elsewhere");
+    let astray = elsewhere.0.as_path();
+    copy(dir, astray);
+    let mut replicas = start(astray, &[0, 1, 2, 3]);
+    for number in 0..9 {
+        put(astray, "key", &format!("never {number}"));
+    }
+    catches_up(astray, 3, 0);
+    for replica in &mut replicas {
+        replica.signal("TERM");
+        replica.ends();
+    }
+    let mut replicas = start(dir, &[0, 1, 2]);
+    for number in 0..3 {
+        put(dir, "key", &number.to_string());
+    }
+    std::fs::remove_dir_all(dir.join("replica-3")).expect("it has not run here");
+    copy(&astray.join("replica-3"), dir);
+    replicas.push(speaking(dir, 3));
+    serves(dir, 3, &replicas[3], 3);
+    // Three of four must prove one history, and it proves another.
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    let unproven = run(dir, &["kv", "get", "key", "--wait", "3"]);
+    assert_ne!(unproven.status.code(), Some(0), "{}", text(&unproven));
+    assert!(!text(&unproven).contains("never"), "{}", text(&unproven));
+    replicas[0] = replica(dir, 0);
+    serves(dir, 0, &replicas[0], 3);
+    // The next checkpoint shows it that its history is not the group's.
+    pbft_reads::runtime().block_on(async {
+        let client = pbft_reads::session(dir).await;
+        for number in 0..70 {
+            pbft_reads::put(&client, "key", &number.to_string()).await;
+        }
+        client.close().await;
+    });
+    let ended = replicas[3].ends();
+    let mut words = String::new();
+    replicas[3].0.stderr.take().expect("piped").read_to_string(&mut words).expect("text");
+    assert!(words.contains("is not that of the group"), "{ended:?}: {words}");
+    let said = good(dir, &["admin", "readmit", "--replica", "3"]);
+    assert!(said.contains("Replica 3 is admitted with epoch 2"), "{said}");
+    replicas[3] = replica(dir, 3);
+    votes(dir, 3, 2);
+    replicas[0].signal("KILL");
+    replicas[0].ends();
+    assert_eq!(get(dir, "key"), "69");
+    put(dir, "key", "later");
+    assert_eq!(get(dir, "key"), "later");
+}

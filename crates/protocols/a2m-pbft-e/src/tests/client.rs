@@ -19,7 +19,7 @@ macro_rules! about {
     ($label:literal) => {};
 }
 
-fn history() -> History {
+pub(super) fn history() -> History {
     History::new(group().id(), HISTORY_LOG, Arc::new(verifier()), [Epoch(1); 4])
 }
 

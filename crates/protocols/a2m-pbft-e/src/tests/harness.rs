@@ -122,6 +122,8 @@ pub(super) struct Node {
     pub(super) notes: Vec<Note>,
     pub(super) halted: Option<&'static str>,
     pub(super) transfers: Vec<(Seq, Digest)>,
+    /// Stable states that are to take the place of its own.
+    pub(super) repairs: Vec<(Seq, Digest)>,
     /// Frames that it showed the primary.
     pub(super) shown: Vec<VerifiedFrame>,
     /// Questions that the component has not been asked, while it is stalled.
@@ -223,7 +225,8 @@ impl Net {
                     let (seq, state) = (node.executed_up_to(), node.state);
                     node.replica.on_checkpoint(&mut cx, seq, state);
                 }
-                Effect::Stable { .. } | Effect::Compact(_) | Effect::RepairState { .. } => {}
+                Effect::Stable { .. } | Effect::Compact(_) => {}
+                Effect::RepairState { seq, digest, .. } => node.repairs.push((seq, digest)),
                 Effect::FetchState { seq, digest, .. } => node.transfers.push((seq, digest)),
                 Effect::Note(note) => node.notes.push(note),
             }
@@ -404,6 +407,7 @@ impl Node {
             notes: Vec::new(),
             halted: None,
             transfers: Vec::new(),
+            repairs: Vec::new(),
             shown: Vec::new(),
             asked: VecDeque::new(),
             stalled: false,
@@ -432,6 +436,9 @@ impl Node {
         assert_eq!(ordered.seq, self.executed_up_to().next(), "execution goes in order");
         let mut state = Hasher::new("test/state");
         state.digest(&self.state).number(ordered.seq.0);
+        for frame in &ordered.frames {
+            state.digest(&frame.digest());
+        }
         self.state = state.finish();
         let done = |frame: &VerifiedFrame| Done { client: frame.client(), number: frame.number(), now: true };
         let done = ordered.frames.iter().map(done).collect();

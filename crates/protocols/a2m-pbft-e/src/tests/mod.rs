@@ -3,6 +3,7 @@
 mod again;
 mod checkpoint;
 mod client;
+mod diverged;
 mod harness;
 mod reads;
 mod renewal;
