@@ -54,6 +54,11 @@ failure likely again and not certain. Needs `go`, 1.26 or newer.",
             value: "minbft|pbft|a2m-pbft-e|a2m-pbft-ea",
             help: "how the replicas agree, where no word says it; minbft where not given",
         },
+        Opt {
+            name: "--auth",
+            value: "signed|mac|all-signed",
+            help: "by what requests show whose they are; signed where not given, others only with pbft",
+        },
         Opt { name: "--f", value: "<n>", help: "faulty replicas to bear; 1 where not given" },
         Opt { name: "--minutes", value: "<n>", help: "minutes of faults; 2 where not given" },
         Opt { name: "--seed", value: "<n>", help: "what chooses; one by chance where not given" },
@@ -124,7 +129,7 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     if !arguments.all("--seed").is_empty() {
         number("--seed", 0)?;
     }
-    for name in ["--scenario", "--plant", "--trusted-home"] {
+    for name in ["--auth", "--scenario", "--plant", "--trusted-home"] {
         if let Some(value) = arguments.all(name).last() {
             words.extend([name.to_string(), value.to_string()]);
         }

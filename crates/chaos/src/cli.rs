@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// Breaks a cluster of real processes under load and has the history judged.
 ///
@@ -14,6 +14,9 @@ pub(crate) struct Plan {
     /// How the replicas agree.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
+    /// By what requests show whose they are; others than signed only with pbft.
+    #[arg(long, value_enum, default_value_t = AuthName::Signed)]
+    pub(crate) auth: AuthName,
     /// What is served, and so what is asked for and what must hold.
     #[arg(long, value_enum, default_value_t = Service::Kv)]
     pub(crate) service: Service,
@@ -65,6 +68,38 @@ pub(crate) struct Plan {
     /// End with the result as one JSON object on the last line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Plan {
+    /// How the replicas agree, and by what requests show whose they are where that is not the usual, for people.
+    pub(crate) fn agreement(&self) -> String {
+        match self.auth {
+            AuthName::Signed => self.protocol.name().to_owned(),
+            auth => format!("{}, auth {}", self.protocol, auth.auth().name()),
+        }
+    }
+}
+
+/// By what clients' requests show whose they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuthName {
+    /// By a signature.
+    Signed,
+    /// By a MAC for each replica; requests that are sent again are signed.
+    Mac,
+    /// By a signature, and what the replicas say in agreeing on them too.
+    AllSigned,
+}
+
+impl AuthName {
+    /// The same in the configuration.
+    pub(crate) fn auth(self) -> Auth {
+        match self {
+            Self::Signed => Auth::Signed,
+            Self::Mac => Auth::Mac,
+            Self::AllSigned => Auth::AllSigned,
+        }
+    }
 }
 
 /// What is served.

@@ -28,10 +28,11 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    /// A new cluster that serves this, with durability `always`, and the relay in front of it.
+    /// A new cluster that serves this, with durability `always`, and the relay in front of it. The protocol must take the
+    /// proofs of requests.
     pub(crate) async fn make(
         service: Service,
-        protocol: Protocol,
+        (protocol, auth): (Protocol, Auth),
         faults: u16,
         clients: u16,
         home: TrustedHome,
@@ -46,7 +47,7 @@ impl Machines {
             free_ports(2 * replicas)?.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let plan = Plan {
             protocol,
-            auth: Auth::Signed,
+            auth,
             faults,
             service,
             zookeeper: ZooKeeper::default(),
@@ -130,6 +131,7 @@ impl Machines {
         });
         let (group, replicas) = (self.cluster.group, replicas.collect());
         let mut config = ClientConfig::new(secret.client, group, secret.seed, secret.link, replicas);
+        config.authenticators = self.cluster.auth == Auth::Mac;
         config.limits = self.cluster.limits;
         config.acceptance = match self.cluster.protocol {
             Protocol::MinBft | Protocol::A2mPbftE | Protocol::A2mPbftEa => {

@@ -7,13 +7,16 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// What a run found.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) protocol: Protocol,
+    pub(crate) auth: Auth,
+    /// Both for people.
+    pub(crate) agreement: String,
     pub(crate) f: u16,
     pub(crate) seconds: u64,
     pub(crate) operations: usize,
@@ -64,6 +67,7 @@ impl Report {
             "summary": self.summary(),
             "seed": self.seed,
             "protocol": self.protocol.name(),
+            "auth": self.auth.name(),
             "f": self.f,
             "seconds": self.seconds,
             "operations": self.operations,
@@ -139,7 +143,7 @@ impl Report {
             self.slowest_return.as_secs_f64(),
             self.verdict,
             if self.good() { "everything held" } else { "NOT everything held" },
-            self.protocol,
+            self.agreement,
             self.seed,
             self.f
         )

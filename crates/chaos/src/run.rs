@@ -14,7 +14,7 @@ use crate::stage::{Stage, Trouble};
 use crate::stale;
 use std::time::Duration;
 use tokio::task::LocalSet;
-use troth_node::config::{Service, TrustedHome};
+use troth_node::config::{Auth, Protocol, Service, TrustedHome};
 
 /// How long the cluster may take to serve its first client.
 const START: Duration = Duration::from_secs(30);
@@ -28,12 +28,12 @@ pub(crate) fn run(plan: &Plan, seed: u64) -> Result<bool, Failure> {
 }
 
 async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
-    let home = home(plan)?;
-    let (machines, relay) = Machines::make(Service::Kv, plan.protocol, plan.f, plan.clients, home).await?;
+    let (home, agreed) = (home(plan)?, agreed(plan)?);
+    let (machines, relay) = Machines::make(Service::Kv, agreed, plan.f, plan.clients, home).await?;
     let group = Breakable::of(&machines.cluster);
     println!(
         "seed {seed}, {}, {} replicas, {} clients, files in {}",
-        plan.protocol,
+        plan.agreement(),
         group.replicas,
         plan.clients,
         machines.scratch().display()
@@ -76,6 +76,15 @@ pub(crate) fn home(plan: &Plan) -> Result<TrustedHome, Failure> {
         Some(Home::InProcess) => TrustedHome::InProcess,
         Some(Home::Process) | None => TrustedHome::Process,
     })
+}
+
+/// How the replicas agree and by what requests show whose they are, where these go together.
+pub(crate) fn agreed(plan: &Plan) -> Result<(Protocol, Auth), Failure> {
+    let (protocol, auth) = (plan.protocol, plan.auth.auth());
+    if !protocol.takes(auth) {
+        return Err(format!("{protocol} takes no --auth {}; only pbft does", auth.name()).into());
+    }
+    Ok((protocol, auth))
 }
 
 /// Ends the cluster and judges what happened.
@@ -129,6 +138,8 @@ fn judgement(
     Ok(Report {
         seed,
         protocol: plan.protocol,
+        auth: plan.auth.auth(),
+        agreement: plan.agreement(),
         f: plan.f,
         seconds: stage.began.elapsed().as_secs(),
         operations: history.records().len(),

@@ -388,6 +388,9 @@ pub(crate) struct Up {
     /// How the replicas of a new cluster agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; minbft where absent.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
+    /// By what requests to a new cluster show whose they are; signed where absent. Others only with pbft.
+    #[arg(long, value_enum)]
+    pub(crate) auth: Option<AuthName>,
     /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft and a2m-pbft-ea, else 3f+1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
@@ -411,6 +414,9 @@ pub(crate) struct Demo {
     /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; one is replaced with minbft alone.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
+    /// By what requests show whose they are; signed where absent. Others only with pbft.
+    #[arg(long, value_enum)]
+    pub(crate) auth: Option<AuthName>,
     /// Keep the replicas' logs and configuration, and say where.
     #[arg(long)]
     pub(crate) keep: bool,

@@ -119,6 +119,25 @@ pub(crate) fn create(
     Ok(())
 }
 
+/// Refuses proofs of requests that a protocol does not take.
+pub(crate) fn fits(protocol: Protocol, auth: Auth) -> Result<(), Failure> {
+    if auth == Auth::Mac && !protocol.takes_authenticators() {
+        return Err(Failure::usage(format!(
+            "--protocol {} takes no --auth mac: one replica's word for a request decides a view change there, so each must \
+             check every signature itself; leave --auth away, or use --protocol pbft",
+            protocol.name()
+        )));
+    }
+    if !protocol.takes(auth) {
+        return Err(Failure::usage(format!(
+            "--protocol {} takes no --auth {}; leave --auth away, or use --protocol pbft",
+            protocol.name(),
+            auth.name()
+        )));
+    }
+    Ok(())
+}
+
 fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Result<Plan, Failure> {
     let n = protocol.replicas(init.f);
     let asks_for_components =
@@ -136,20 +155,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
             protocol.name()
         )));
     }
-    if auth == Auth::Mac && !protocol.takes_authenticators() {
-        return Err(Failure::usage(format!(
-            "--protocol {} takes no --auth mac: one replica's word for a request decides a view change there, so each must \
-             check every signature itself; leave --auth away, or use --protocol pbft",
-            protocol.name()
-        )));
-    }
-    if !protocol.takes(auth) {
-        return Err(Failure::usage(format!(
-            "--protocol {} takes no --auth {}; leave --auth away, or use --protocol pbft",
-            protocol.name(),
-            auth.name()
-        )));
-    }
+    fits(protocol, auth)?;
     let home = init.trusted_home.unwrap_or(HomeName::InProcess);
     if !init.hosts.is_empty() && init.hosts.len() != usize::from(n) {
         return Err(Failure::usage(format!(

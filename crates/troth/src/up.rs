@@ -1,8 +1,9 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
-use crate::cli::Up;
+use crate::cli::{AuthName, Up};
 use crate::failure::{Failure, USAGE};
 use crate::gateway::{Beside, LOG};
+use crate::init::fits;
 use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
@@ -36,7 +37,9 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     }
     if !layout.cluster().exists() {
         let service = if up.zookeeper.is_some() { Service::ZooKeeper } else { Service::Kv };
-        make_ours(&layout, up.protocol.unwrap_or_default(), up.f.unwrap_or(1), service)?;
+        let (protocol, auth) =
+            (up.protocol.unwrap_or_default(), up.auth.map_or(Auth::Signed, AuthName::auth));
+        make_ours(&layout, (protocol, auth), up.f.unwrap_or(1), service)?;
     }
     let mut result = serve(&layout, up, &signals);
     if ours.exists() {
@@ -106,6 +109,15 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
             "{} is of a group whose protocol is {}, not {}; leave --protocol away, or give another --dir",
             layout.cluster().display(),
             cluster.protocol.name(),
+            wanted.name()
+        );
+        return Err(Failure::usage(problem));
+    }
+    if let Some(wanted) = up.auth.map(AuthName::auth).filter(|wanted| *wanted != cluster.auth) {
+        let problem = format!(
+            "{} is of a group whose auth is {}, not {}; leave --auth away, or give another --dir",
+            layout.cluster().display(),
+            cluster.auth.name(),
             wanted.name()
         );
         return Err(Failure::usage(problem));
@@ -300,7 +312,13 @@ fn lock(layout: &Layout, for_gateway: bool) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn make_ours(layout: &Layout, protocol: Protocol, faults: u16, service: Service) -> Result<(), Failure> {
+fn make_ours(
+    layout: &Layout,
+    (protocol, auth): (Protocol, Auth),
+    faults: u16,
+    service: Service,
+) -> Result<(), Failure> {
+    fits(protocol, auth)?;
     let ports = free_ports(2 * usize::from(protocol.replicas(faults)))?;
     let addresses = ports
         .chunks_exact(2)
@@ -310,7 +328,7 @@ fn make_ours(layout: &Layout, protocol: Protocol, faults: u16, service: Service)
         protocol.components(protocol.usual_kind(TrustedHome::InProcess), TrustedHome::InProcess);
     let plan = Plan {
         protocol,
-        auth: Auth::Signed,
+        auth,
         faults,
         service,
         zookeeper: ZooKeeper::default(),

@@ -4,13 +4,16 @@ use super::figures::Figures;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// What a run found.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) protocol: Protocol,
+    pub(crate) auth: Auth,
+    /// Both for people.
+    pub(crate) agreement: String,
     pub(crate) f: u16,
     pub(crate) seconds: u64,
     pub(crate) figures: Figures,
@@ -40,6 +43,7 @@ impl Report {
             "summary": self.summary(),
             "seed": self.seed,
             "protocol": self.protocol.name(),
+            "auth": self.auth.name(),
             "f": self.f,
             "seconds": self.seconds,
             "figures": self.figures.json(),
@@ -89,7 +93,7 @@ impl Report {
             self.slowest_return.as_secs_f64(),
             self.verdict,
             if self.good() { "everything held" } else { "NOT everything held" },
-            self.protocol,
+            self.agreement,
             self.seed,
             self.f
         )

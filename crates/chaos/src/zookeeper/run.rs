@@ -17,7 +17,7 @@ use crate::judge;
 use crate::machines::Machines;
 use crate::processes::Processes;
 use crate::random::Random;
-use crate::run::home;
+use crate::run::{agreed, home};
 use crate::stale;
 use crate::status;
 use std::net::SocketAddr;
@@ -53,13 +53,13 @@ async fn chaos(plan: &Plan, seed: u64) -> Result<Report, Failure> {
     }
     let gateways = plan.gateways;
     let (machines, relay) =
-        Machines::make(Service::ZooKeeper, plan.protocol, plan.f, gateways, home(plan)?).await?;
+        Machines::make(Service::ZooKeeper, agreed(plan)?, plan.f, gateways, home(plan)?).await?;
     let ports = free_ports(gateways.into())?;
     let listen: Vec<SocketAddr> = ports.into_iter().map(|port| ([127, 0, 0, 1], port).into()).collect();
     let targets = targets(&machines, listen.len());
     println!(
         "seed {seed}, {}, {} replicas, {gateways} gateways, {} sessions, files in {}",
-        plan.protocol,
+        plan.agreement(),
         targets.replicas,
         plan.sessions,
         machines.scratch().display()
@@ -170,6 +170,8 @@ fn judgement(
     Ok(Report {
         seed,
         protocol: plan.protocol,
+        auth: plan.auth.auth(),
+        agreement: plan.agreement(),
         f: plan.f,
         seconds,
         figures,

@@ -6,13 +6,14 @@ mod model;
 mod stage;
 mod steps;
 
-use crate::cli::Demo;
+use crate::cli::{AuthName, Demo};
 use crate::failure::{Failure, NOT_DONE};
+use crate::init::fits;
 use crate::print::say;
 use stage::Stage;
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
-use troth_node::config::Protocol;
+use troth_node::config::{Auth, Protocol};
 
 /// What is done in a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +137,13 @@ fn steps(protocol: Protocol) -> Vec<&'static Step> {
     kept.map(|step| other(step).unwrap_or(step)).collect()
 }
 
+/// By what requests show whose they are.
+fn auth(demo: &Demo) -> Auth {
+    demo.auth.map_or(Auth::Signed, AuthName::auth)
+}
+
 pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
+    fits(demo.protocol, auth(demo))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -167,10 +174,10 @@ fn stopped() -> Failure {
 }
 
 async fn show(demo: &Demo) -> Result<u64, Failure> {
-    let protocol = demo.protocol;
+    let (protocol, auth) = (demo.protocol, auth(demo));
     let steps = steps(protocol);
     announce(0, &steps);
-    let mut stage = Stage::set(protocol, demo.keep).await?;
+    let mut stage = Stage::set(protocol, auth, demo.keep).await?;
     done(&format!("they serve, and are connected to each other; files in {}", stage.place()));
     for (index, step) in steps.iter().enumerate().skip(1) {
         announce(index, &steps);

@@ -60,7 +60,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Makes the cluster, starts it and connects two clients.
-    pub(crate) async fn set(protocol: Protocol, keep: bool) -> Result<Self, Failure> {
+    pub(crate) async fn set(protocol: Protocol, auth: Auth, keep: bool) -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("troth-demo-{}", std::process::id()));
         let scratch = Scratch { path: path.clone(), keep };
         let layout = Layout::new(path);
@@ -70,7 +70,7 @@ impl Stage {
         let address = |port: u16| format!("127.0.0.1:{port}");
         let plan = Plan {
             protocol,
-            auth: Auth::Signed,
+            auth,
             faults: FAULTS,
             service: Service::Kv,
             zookeeper: ZooKeeper::default(),

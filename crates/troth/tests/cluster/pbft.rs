@@ -419,3 +419,34 @@ fn replicas_that_sign_everything_serve_through_the_end_of_a_primary() {
     let refused = run(dir, &["status"]);
     assert!(text(&refused).contains("everything is signed"), "{}", text(&refused));
 }
+
+#[test]
+fn up_makes_groups_with_the_proofs_of_requests_that_it_is_asked_for() {
+    let scratch = Scratch::new("pbft-up-auth");
+    let refuses = |dir: &Path, arguments: &[&str], because: &str| {
+        let refused = run(dir, &[&["up"], arguments].concat());
+        let words = text(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {words}");
+        assert!(words.contains(because) && words.contains("leave --auth away"), "{arguments:?}: {words}");
+    };
+    let own = scratch.0.join("own");
+    refuses(&own, &["--auth", "mac"], "--protocol minbft takes no --auth mac");
+    refuses(&own, &["--protocol", "a2m-pbft-e", "--auth", "all-signed"], "takes no --auth all-signed");
+    assert!(!own.join("cluster.toml").exists(), "nothing was made");
+    for auth in ["mac", "all-signed"] {
+        let mut cluster = up(&own, &["--protocol", "pbft", "--auth", auth]);
+        let made = std::fs::read_to_string(own.join("cluster.toml")).expect("just made");
+        assert!(made.contains(&format!("auth = \"{auth}\"")), "{made}");
+        put(&own, "key", auth);
+        assert_eq!(get(&own, "key"), auth);
+        cluster.signal("TERM");
+        assert_eq!(cluster.ends(), Some(0));
+    }
+    // Those of a group that is there already are what they are.
+    let kept = scratch.0.join("kept");
+    init_pbft(&kept, &["--auth", "mac"]);
+    refuses(&kept, &["--auth", "signed"], "is of a group whose auth is mac, not signed");
+    let mut cluster = up(&kept, &["--auth", "mac"]);
+    cluster.signal("TERM");
+    assert_eq!(cluster.ends(), Some(0));
+}
