@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The command.
 pub const COMMAND: Command = Command {
     name: "bench",
-    words: "null|large|peers|zookeeper|cost|protocols|delays|gates [null|kv]|open [null|kv]|plots",
+    words: "null|kv|large|peers|zookeeper|cost|protocols|delays|gates [null|kv]|open [null|kv]|plots",
     summary: "measure a real cluster beside the same service unreplicated",
     details: "
 Builds crates/bench (release) and runs it. `null` starts 2f+1 replica processes (3f+1 with --protocol pbft) that serve nothing,
@@ -22,7 +22,8 @@ the disk's own fdatasync in the same run, at most 6 times it, with the counter i
 process of its own; and many requests outstanding beside durability memory. docs/benchmarks.md says how to read it; a machine that does other work measures that.
 `gates` measures clusters beside the same service unreplicated with the same durability, in turns: throughput and
 one client alone, with durability memory and always, a thousand clients, and f = 2 beside f = 1; and beside
-them what the machine itself can do. `large` fills a store of 10 million keys and measures what checkpoints and
+them what the machine itself can do. `kv` is short for `gates kv`: those of the key-value service alone, 256 B values
+with durability always. Both take --seconds (3) and --rounds. `large` fills a store of 10 million keys and measures what checkpoints and
 snapshots do to the request path, the memory, a restart, and what a replica fetches that missed 1 % of changes.
 `peers` measures durable writes of 256 B beside etcd's and ZooKeeper's, three servers each, all syncing, in turns in
 the same run: at least 4 times ZooKeeper's and 6 times etcd's with 1,000 outstanding, and one client alone no slower
@@ -89,26 +90,27 @@ const OVERHEAD: Duration = Duration::from_secs(120);
 
 fn run(arguments: &Arguments) -> Result<Report, String> {
     match arguments.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["null"] => {}
-        ["large"] => return large(arguments),
-        ["peers"] => return peers::run(arguments),
-        ["zookeeper"] => return peers::coordination(arguments),
-        ["cost"] => return cost(arguments),
-        ["protocols"] => return protocols(arguments),
-        ["delays"] => return delays(arguments),
-        ["gates"] => return gates(arguments, None),
-        ["gates", service @ ("null" | "kv")] => return gates(arguments, Some(service)),
-        ["open"] => return open(arguments, "null"),
-        ["open", service @ ("null" | "kv")] => return open(arguments, service),
-        ["plots"] => return plots(),
-        _ => {
-            return Err(
-                "say which benchmark: null, large, peers, zookeeper, cost, protocols, delays, gates [null|kv], open \
-                        [null|kv] or plots"
-                    .to_string(),
-            );
-        }
+        ["null"] => null(arguments),
+        ["kv"] => gates(arguments, Some("kv")),
+        ["large"] => large(arguments),
+        ["peers"] => peers::run(arguments),
+        ["zookeeper"] => peers::coordination(arguments),
+        ["cost"] => cost(arguments),
+        ["protocols"] => protocols(arguments),
+        ["delays"] => delays(arguments),
+        ["gates"] => gates(arguments, None),
+        ["gates", service @ ("null" | "kv")] => gates(arguments, Some(service)),
+        ["open"] => open(arguments, "null"),
+        ["open", service @ ("null" | "kv")] => open(arguments, service),
+        ["plots"] => plots(),
+        _ => Err("say which benchmark: null, kv, large, peers, zookeeper, cost, protocols, delays, gates [null|kv], open \
+                  [null|kv] or plots"
+            .to_string()),
     }
+}
+
+/// The service that does nothing beside itself unreplicated.
+fn null(arguments: &Arguments) -> Result<Report, String> {
     let mut words = vec!["null".to_string(), "--json".to_string()];
     let mut number = |name: &str, default| -> Result<u64, String> {
         let number = arguments.number(name, default)?;
@@ -144,6 +146,16 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
 
 /// Every gate, and what was measured as a file.
 fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String> {
+    // What each gate is measured with is part of it: another number of clients would be another gate.
+    let taken = ["--seconds", "--rounds"];
+    let other =
+        COMMAND.options.iter().find(|option| arguments.flag(option.name) && !taken.contains(&option.name));
+    if let Some(other) = other {
+        return Err(format!(
+            "gates are measured as they are: they take --seconds and --rounds, and no '{}'",
+            other.name
+        ));
+    }
     let (seconds, rounds) = (arguments.number("--seconds", 3)?, arguments.number("--rounds", 3)?);
     let mut words: Vec<String> = ["suite", "--json"].map(str::to_string).into();
     for (name, value) in [("--seconds", seconds), ("--rounds", rounds)] {

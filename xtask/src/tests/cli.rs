@@ -57,3 +57,17 @@ fn tables_line_up() {
     assert_eq!(table(&rows), "a    bb\n-------\nccc  d\n");
     assert_eq!(shorten("abcdef", 4), "abc…");
 }
+
+#[test]
+fn the_benchmark_of_the_store_is_its_gates_and_takes_what_they_take() {
+    let refused = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
+        let command = &crate::bench::COMMAND;
+        let why = (command.run)(&Arguments::parse(command, &words).expect("the option is known"));
+        why.err().expect("nothing is measured")
+    };
+    for words in [&["kv", "--f", "2"][..], &["gates", "--f", "2"], &["gates", "kv", "--f=2"]] {
+        assert!(refused(words).contains("no '--f'"), "{words:?}");
+    }
+    assert!(refused(&["store"]).contains("null, kv, large"));
+}
