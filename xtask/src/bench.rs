@@ -35,7 +35,8 @@ disk before they answer and then both without. It holds where durable writes are
 With `open` requests arrive at times that do not depend on answers (Poisson, from a seed) at 10, 25, 50, 75 and 90 %
 of the rate that each variant reached in a closed loop before, in turns, and counts each latency from when the request
 was due: what a server that stands still does to those who come meanwhile is in it. It says where what waits grows.
-There is no claim about it; it is well where everything could be measured.
+It holds where each variant reached every rate that was offered below the one at which it saturates, at one at least,
+and the latencies are those of all that was asked, counted from when it was due.
 `cost` counts what an operation takes of the servers (system calls by name, wake-ups, allocations, checks of
 signatures, trusted calls), measures what each of these costs by itself, and holds where the sum comes to within 20 %
 of the processor time that was measured. docs/internals/cost.md reads it. It counts with `perf`, as root.

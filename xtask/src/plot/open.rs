@@ -11,8 +11,9 @@ const LEFT: f64 = 90.0;
 const RIGHT: f64 = 830.0;
 const TOP: f64 = 130.0;
 const BOTTOM: f64 = 450.0;
-/// How the lines of p99 are drawn; those of p50 have no gaps.
-const DASHES: &str = "6 4";
+/// What is drawn of latencies: its name, its name in the result, and the gaps of its line.
+const SHARES: [(&str, &str, &str); 3] =
+    [("p50", "p50_us", ""), ("p99", "p99_us", "6 4"), ("p99.9", "p999_us", "2 4")];
 
 /// A median over rounds, with the lowest and the highest.
 #[derive(Clone, Copy)]
@@ -25,8 +26,8 @@ struct Figure {
 /// One point of a line.
 struct Point {
     offered: f64,
-    p50: Figure,
-    p99: Figure,
+    /// As [`SHARES`] has them.
+    latencies: [Figure; SHARES.len()],
     keeps_up: bool,
 }
 
@@ -48,7 +49,7 @@ pub fn draw(result: &Value) -> String {
     let all = || variants.iter().flat_map(|(_, points)| points);
     let across = Axis::around(all().map(|point| point.offered), LEFT, RIGHT);
     let ends = |figure: Figure| [figure.low, figure.high];
-    let up = Axis::around(all().flat_map(|point| [point.p50, point.p99]).flat_map(ends), BOTTOM, TOP);
+    let up = Axis::around(all().flat_map(|point| point.latencies).flat_map(ends), BOTTOM, TOP);
 
     let mut picture = Picture::new(WIDTH, HEIGHT, &title);
     picture.text((LEFT, 30.0), 17.0, Anchor::Start, &title);
@@ -73,13 +74,13 @@ pub fn draw(result: &Value) -> String {
     picture.upwards((24.0, (TOP + BOTTOM) / 2.0), 13.0, "latency from when a request was due (logarithmic)");
 
     for ((_, points), colour) in variants.iter().zip(COLOURS) {
-        for (value, dashes) in [(0, ""), (1, DASHES)] {
+        for (value, (.., dashes)) in SHARES.into_iter().enumerate() {
             let places: Vec<(f64, f64)> = points
                 .iter()
-                .map(|point| (across.place(point.offered), up.place([point.p50, point.p99][value].median)))
+                .map(|point| (across.place(point.offered), up.place(point.latencies[value].median)))
                 .collect();
             for ((x, _), point) in places.iter().zip(points) {
-                let spread = [point.p50, point.p99][value];
+                let spread = point.latencies[value];
                 picture.line((*x, up.place(spread.low)), (*x, up.place(spread.high)), colour, 1.5, dashes);
             }
             picture.path(&places, colour, dashes);
@@ -104,8 +105,7 @@ fn points(variant: &Value) -> Vec<Point> {
     points
         .map(|point| Point {
             offered: figure(point, "offered").median,
-            p50: figure(point, "p50_us"),
-            p99: figure(point, "p99_us"),
+            latencies: SHARES.map(|(_, name, _)| figure(point, name)),
             keeps_up: point["keeps_up"] == true,
         })
         .collect()
@@ -119,11 +119,13 @@ fn legend<'a>(picture: &mut Picture, names: impl Iterator<Item = &'a str>) {
         picture.text((x + 36.0, 62.0), 13.0, Anchor::Start, name);
         x += 250.0;
     }
-    picture.line((LEFT, 86.0), (LEFT + 28.0, 86.0), INK, 2.0, "");
-    picture.text((LEFT + 36.0, 90.0), 13.0, Anchor::Start, "p50");
-    picture.line((LEFT + 90.0, 86.0), (LEFT + 118.0, 86.0), INK, 2.0, DASHES);
-    picture.text((LEFT + 126.0, 90.0), 13.0, Anchor::Start, "p99");
-    picture.dot((LEFT + 194.0, 86.0), INK, true);
+    let mut x = LEFT;
+    for (name, _, dashes) in SHARES {
+        picture.line((x, 86.0), (x + 28.0, 86.0), INK, 2.0, dashes);
+        picture.text((x + 36.0, 90.0), 13.0, Anchor::Start, name);
+        x += 90.0;
+    }
+    picture.dot((x + 14.0, 86.0), INK, true);
     let words = "does not keep up in some round; upright lines: lowest to highest round";
-    picture.text((LEFT + 206.0, 90.0), 13.0, Anchor::Start, words);
+    picture.text((x + 26.0, 90.0), 13.0, Anchor::Start, words);
 }

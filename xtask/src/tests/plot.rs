@@ -54,7 +54,8 @@ fn measured() -> Value {
     let point = |offered: f64, p50: f64, p99: f64, keeps_up: bool| {
         let figure = |value: f64| json!({ "median": value, "rounds": [value * 0.9, value, value * 1.2] });
         json!({
-            "offered": figure(offered), "p50_us": figure(p50), "p99_us": figure(p99), "keeps_up": keeps_up,
+            "offered": figure(offered), "p50_us": figure(p50), "p99_us": figure(p99), "p999_us": figure(p99 * 2.0),
+            "keeps_up": keeps_up,
         })
     };
     json!({
@@ -71,15 +72,15 @@ fn the_open_loop_is_drawn_whole() {
     let picture = open(&measured());
     let elements = elements(&picture);
     assert_eq!(elements[0].0, "svg");
-    assert_eq!(count(&elements, "polyline"), 4, "p50 and p99 of each variant");
+    assert_eq!(count(&elements, "polyline"), 6, "p50, p99 and p99.9 of each variant");
     let spreads = elements.iter().filter(|(name, attributes)| {
         name == "line" && attributes.iter().any(|(name, value)| name == "stroke-width" && value == "1.5")
     });
-    assert_eq!(spreads.count(), 6, "lowest to highest round of each point");
-    // Two for each of three points, and one in the legend.
-    assert_eq!(count(&elements, "circle"), 7);
+    assert_eq!(spreads.count(), 9, "lowest to highest round of each point");
+    // Three for each of three points, and one in the legend.
+    assert_eq!(count(&elements, "circle"), 10);
     assert!(picture.contains("a &lt; b &amp; &quot;c&quot;"));
-    for words in ["requests offered per second", "latency", "p50", "p99", "does not keep up"] {
+    for words in ["requests offered per second", "latency", "p50", "p99", "p99.9", "does not keep up"] {
         assert!(picture.contains(words), "{words}");
     }
 }

@@ -25,6 +25,30 @@ pub(crate) fn keeps_up(offered: f64, achieved: f64, refused: f64) -> bool {
     refused == 0.0 && achieved >= offered * KEPT_UP
 }
 
+/// Whether a system answered what was due at all rates, in percent, up to the highest at which it did, and at one at
+/// least: what it cannot do begins where it saturates, and not in between.
+pub(crate) fn is_reached_below_saturation(points: &[(u32, bool)]) -> bool {
+    let most = points.iter().filter(|(_, keeps_up)| *keeps_up).map(|(percent, _)| *percent).max();
+    most.is_some_and(|most| points.iter().all(|(percent, keeps_up)| *keeps_up || *percent > most))
+}
+
+impl Point {
+    fn keeps_up(&self) -> bool {
+        self.seen.iter().all(of)
+    }
+
+    fn counts_from_due(&self) -> bool {
+        self.seen.iter().all(|seen| seen.from_due)
+    }
+}
+
+impl Variant {
+    fn holds(&self) -> bool {
+        let points: Vec<_> = self.points.iter().map(|point| (point.percent, point.keeps_up())).collect();
+        is_reached_below_saturation(&points) && self.points.iter().all(Point::counts_from_due)
+    }
+}
+
 fn of(seen: &Seen) -> bool {
     keeps_up(seen.offered, seen.round.rate, seen.refused)
 }
@@ -41,8 +65,8 @@ pub(super) fn say(number: usize, name: &str, point: &Point, seen: &Seen) {
     );
 }
 
-/// Prints everything.
-pub(super) fn report(plan: &OpenPlan, variants: &[Variant]) {
+/// Prints everything; tells whether the claim holds.
+pub(super) fn report(plan: &OpenPlan, variants: &[Variant]) -> bool {
     let load = load_average();
     println!(
         "\n{} service, {}, f = 1, {} clients, Poisson arrivals from seed {}, {} rounds of {} s; medians; load average {}",
@@ -75,12 +99,13 @@ pub(super) fn report(plan: &OpenPlan, variants: &[Variant]) {
             println!("{}", verdict(point));
         }
     }
-    let summary = summary(variants);
+    let ok = variants.iter().all(Variant::holds);
+    let summary = summary(plan, variants, ok);
     println!("\n{summary}");
     if plan.json {
         let variants: Vec<Value> = variants.iter().map(json_of).collect();
         let result = json!({
-            "summary": summary, "ok": true, "service": plan.service.name(), "f": 1,
+            "summary": summary, "ok": ok, "service": plan.service.name(), "f": 1,
             "durability": plan.durability.name(), "connections": plan.clients.connections,
             "outstanding": plan.clients.outstanding, "operation_bytes": plan.bytes(), "arrivals": "poisson",
             "seed": plan.seed, "seconds": plan.seconds, "rounds": plan.rounds, "load_average": load,
@@ -88,6 +113,7 @@ pub(super) fn report(plan: &OpenPlan, variants: &[Variant]) {
         });
         println!("{result}");
     }
+    ok
 }
 
 fn verdict(point: &Point) -> String {
@@ -100,13 +126,16 @@ fn verdict(point: &Point) -> String {
     if changes > 0 {
         words += &format!("  view changes: {changes}");
     }
+    if !point.counts_from_due() {
+        words += "  latencies are NOT those from when requests were due";
+    }
     words
 }
 
-/// Up to which rate each variant kept up in every round.
-fn summary(variants: &[Variant]) -> String {
+/// The verdict, and up to which rate each variant kept up in every round.
+fn summary(plan: &OpenPlan, variants: &[Variant], ok: bool) -> String {
     let each = variants.iter().map(|variant| {
-        let kept = variant.points.iter().filter(|point| point.seen.iter().all(of));
+        let kept = variant.points.iter().filter(|point| point.keeps_up());
         match kept.max_by_key(|point| point.percent) {
             Some(most) => {
                 let of = |value: fn(&Seen) -> f64| median(most.seen.iter().map(value));
@@ -122,7 +151,8 @@ fn summary(variants: &[Variant]) -> String {
             None => format!("{} keeps up at no rate", variant.name),
         }
     });
-    format!("open loop: {}", each.collect::<Vec<_>>().join("; "))
+    let verdict = if ok { "holds" } else { "does NOT hold" };
+    format!("open loop, {}: {verdict}: {}", plan.service.name(), each.collect::<Vec<_>>().join("; "))
 }
 
 fn json_of(variant: &Variant) -> Value {
@@ -147,7 +177,8 @@ fn json_of(variant: &Variant) -> Value {
             }
             figures.insert("percent".to_owned(), point.percent.into());
             figures.insert("planned".to_owned(), point.rate.into());
-            figures.insert("keeps_up".to_owned(), point.seen.iter().all(of).into());
+            figures.insert("keeps_up".to_owned(), point.keeps_up().into());
+            figures.insert("counted_from_due".to_owned(), point.counts_from_due().into());
             figures.into()
         })
         .collect();

@@ -2,6 +2,7 @@
 
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
+use crate::report::percentile;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,21 @@ pub(crate) struct Met {
     pub(crate) refused: u64,
     /// Microseconds by which the others were asked late, with how many were.
     pub(crate) late: Vec<(u32, u32)>,
+}
+
+/// The shares at which latencies are held against lateness.
+const RANKS: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
+impl Met {
+    /// Whether these latencies, in microseconds with how many had each, can be those of all that was asked, counted from
+    /// when it was due. Then none is missing, and since each is as long as its request was late and longer, the sorted
+    /// ones are as long as the sorted times by which requests were late; counted from sending they need not be.
+    pub(crate) fn shows_in(&self, latencies: &[(u32, u32)]) -> bool {
+        let count = |values: &[(u32, u32)]| values.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+        let asked = self.due - self.refused;
+        let longer = |rank| percentile(latencies, rank) >= percentile(&self.late, rank);
+        count(latencies) == asked && count(&self.late) == asked && RANKS.into_iter().all(longer)
+    }
 }
 
 /// Arrivals from a beginning to an end, on the machine's clock.

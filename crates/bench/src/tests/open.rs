@@ -3,7 +3,8 @@
 use crate::load::{Burst, Controls, note};
 use crate::open::Schedule;
 use crate::open::arrivals::Arrivals;
-use crate::open::report::keeps_up;
+use crate::open::report::{is_reached_below_saturation, keeps_up};
+use crate::open::schedule::Met;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -117,6 +118,31 @@ fn latency_is_counted_from_when_it_was_due() {
     // window is not there.
     assert_eq!(kept, (1..=10).rev().map(|n| (n * 10_000, 1)).collect::<Vec<_>>());
     assert!(bursts.is_empty());
+}
+
+#[test]
+fn latencies_that_were_counted_from_sending_are_told() {
+    // A hundred requests of which ten were asked 50 ms late, each of which took 2 ms from then on.
+    let met = Met { due: 103, refused: 3, late: vec![(5, 90), (50_000, 10)] };
+    assert!(met.shows_in(&[(52_000, 10), (2_005, 90)]));
+    assert!(!met.shows_in(&[(2_000, 100)]), "from sending");
+    assert!(!met.shows_in(&[(52_000, 9), (2_005, 90)]), "one is missing");
+    assert!(!met.shows_in(&[(52_000, 10), (2_005, 93)]), "what was refused has none");
+    assert!(!met.shows_in(&[]));
+}
+
+#[test]
+fn saturation_is_where_keeping_up_ends_and_no_gap_below_it() {
+    for reached in
+        [&[(10, true), (50, true)][..], &[(10, true), (50, false)], &[(90, false), (10, true), (25, true)]]
+    {
+        assert!(is_reached_below_saturation(reached), "{reached:?}");
+    }
+    for missed in
+        [&[][..], &[(10, false), (50, false)], &[(10, false), (50, true)], &[(50, true), (25, false)]]
+    {
+        assert!(!is_reached_below_saturation(missed), "{missed:?}");
+    }
 }
 
 #[test]
