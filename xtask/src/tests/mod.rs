@@ -2,6 +2,7 @@
 
 mod claims;
 mod cli;
+mod flood;
 mod fuzz;
 mod kazoo;
 mod layers;
