@@ -7,6 +7,7 @@ use super::Cell;
 use super::side::{Figures, Side};
 use crate::Failure;
 use crate::cli::ProtocolsPlan;
+use crate::protocol::Agreed;
 use crate::report::median;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -61,7 +62,10 @@ async fn measure(
             true => &["--trusted-delay", &micros],
             false => &["--trusted-delay", &micros, "--trusted-delay-each"],
         };
-        sides.push((Side::start(plan, cell, protocol, further).await?, Vec::new()));
+        sides.push((
+            Side::start(plan, cell, Agreed::in_process(protocol, cell.faults), further).await?,
+            Vec::new(),
+        ));
     }
     // The first one is not counted: everybody has seen the work then.
     for (side, _) in &mut sides {

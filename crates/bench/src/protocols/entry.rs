@@ -1,5 +1,7 @@
 //! The protocols that are measured. A protocol that comes to be served gets an entry here.
 
+use super::Contender;
+use crate::protocol::Agreed;
 use troth_node::config::Protocol;
 
 /// What a protocol does for one batch, as its paper has it: what replicas send each other and what they ask of trusted
@@ -58,6 +60,11 @@ impl Entry {
     /// Its protocol's name.
     pub(crate) fn name(&self) -> &'static str {
         self.protocol.name()
+    }
+
+    /// It beside the other protocols, where so many replicas may be faulty.
+    pub(crate) fn contends(&'static self, faults: u16) -> Contender {
+        Contender { entry: self, name: self.name(), agreed: Agreed::in_process(self.protocol, faults) }
     }
 
     /// What its paper predicts of a batch where so many replicas may be faulty.

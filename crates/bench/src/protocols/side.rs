@@ -6,7 +6,7 @@ use crate::caller::{Belief, Replicated};
 use crate::cli::ProtocolsPlan;
 use crate::load::{Controls, Load};
 use crate::marks::Mark;
-use crate::null::{DRAIN, links, start_replicas_with};
+use crate::null::{DRAIN, authenticators, links, start_replicas_with};
 use crate::processes::{Scratch, Server};
 use crate::protocol::Agreed;
 use crate::report::percentile;
@@ -14,7 +14,7 @@ use crate::syscalls::{self, Event};
 use bytes::Bytes;
 use std::time::Duration;
 use troth_node::Counters;
-use troth_node::config::{ClientSecret, Cluster, Durability, Protocol};
+use troth_node::config::{ClientSecret, Cluster, Durability};
 use troth_types::{ClientId, ReplicaId};
 
 /// How long a load runs before it is measured.
@@ -61,15 +61,14 @@ pub(crate) struct Figures {
 }
 
 impl Side {
-    /// Starts it.
+    /// Starts it, for the work of a cell.
     pub(super) async fn start(
         plan: &ProtocolsPlan,
         cell: Cell,
-        protocol: Protocol,
+        agreed: Agreed,
         further: &[&str],
     ) -> Result<Self, Failure> {
         // The last client is the one that is alone.
-        let agreed = Agreed::in_process(protocol, cell.faults);
         let scratch = Scratch::new(agreed, plan.clients.connections + 1, Durability::Memory)?;
         let cluster = Cluster::load(&scratch.layout.cluster())?;
         let reply = cell.reply.to_string();
@@ -89,7 +88,7 @@ impl Side {
         for number in 0..=plan.clients.connections {
             let client = ClientId(u64::from(number) + 1);
             let secret = ClientSecret::load(&scratch.layout.client_secret(client), &cluster)?;
-            let caller = Replicated::new(&belief, &secret);
+            let caller = Replicated::with(&belief, &secret, authenticators(&cluster, &secret));
             let links = links(&cluster, &secret, &addresses).await?;
             if number == plan.clients.connections {
                 alone.add(caller, links, 1);

@@ -63,7 +63,7 @@ pub(super) fn print(cell: Cell, shown: &[Shown]) {
     print!("{:<42}", "");
     for shown in shown {
         let replicas = shown.entry.protocol.replicas(cell.faults);
-        print!(" {:>34}", format!("{}, {replicas} replicas", shown.entry.name()));
+        print!(" {:>34}", format!("{}, {replicas} replicas", shown.name));
     }
     println!();
     for (title, name, decimals, value) in columns() {
@@ -89,11 +89,7 @@ pub(super) fn print(cell: Cell, shown: &[Shown]) {
         let how = if ratio.known { "95 %" } else { "lowest and highest" };
         println!(
             "{} / {}: {:.3} of the operations per second ({how}: {:.3} to {:.3})",
-            other.entry.name(),
-            shown[0].entry.name(),
-            ratio.median,
-            ratio.low,
-            ratio.high
+            other.name, shown[0].name, ratio.median, ratio.low, ratio.high
         );
     }
     let changes: u64 = shown.iter().flat_map(|shown| &shown.rounds).map(|round| round.view_changes).sum();
@@ -126,8 +122,14 @@ fn gates(cell: Cell, shown: &[Shown]) -> Vec<Gate> {
     gates
 }
 
-/// The gates, the summary and the object; tells whether all hold.
-pub(super) fn verdict(plan: &ProtocolsPlan, cells: &[(Cell, Vec<Shown>)], machine: &Yardsticks) -> bool {
+/// The gates, the summary and the object; tells whether all hold. Of PBFT by what shows whose its clients' frames are,
+/// nothing is demanded.
+pub(super) fn verdict(
+    plan: &ProtocolsPlan,
+    cells: &[(Cell, Vec<Shown>)],
+    by_auth: Option<&(Cell, Vec<Shown>)>,
+    machine: &Yardsticks,
+) -> bool {
     println!(
         "\nthe machine itself, medians of {} looks between the cells; load average {}",
         machine.looks(),
@@ -163,6 +165,7 @@ pub(super) fn verdict(plan: &ProtocolsPlan, cells: &[(Cell, Vec<Shown>)], machin
             "outstanding": plan.clients.outstanding, "load_average": load_average(),
             "machine": machine.json(), "instructions_counted": syscalls::available(Event::Instructions),
             "gates": gates, "cells": cells.iter().map(|(cell, shown)| json_of(*cell, shown)).collect::<Vec<_>>(),
+            "pbft_by_auth": by_auth.map(|(cell, shown)| json_of(*cell, shown)),
         });
         println!("{result}");
     }
@@ -186,13 +189,13 @@ fn json_of(cell: Cell, shown: &[Shown]) -> Value {
             );
             let ratio = one.beside(&shown[0]);
             figures.insert(
-                format!("ratio_to_{}", shown[0].entry.name()),
+                format!("ratio_to_{}", shown[0].name),
                 json!({ "median": ratio.median, "low": ratio.low, "high": ratio.high, "known_to_95_percent": ratio.known }),
             );
             figures.insert("replicas".to_owned(), one.entry.protocol.replicas(cell.faults).into());
             let changes: u64 = one.rounds.iter().map(|round| round.view_changes).sum();
             figures.insert("view_changes".to_owned(), changes.into());
-            (one.entry.name().to_owned(), figures.into())
+            (one.name.to_owned(), figures.into())
         })
         .collect();
     json!({
