@@ -44,8 +44,8 @@ use rule;
 
 /// Number of logs of one component, `LogId(0)` to `LogId(15)`.
 ///
-/// A2M-PBFT-EA needs six (paper 000 §4.3.1). The others are spare for replicas that go on with new logs
-/// after their histories were forked (paper 000 §4.2.3).
+/// A2M-PBFT-EA needs six (paper 000 §4.3.1); the others are spare. A replica whose history was forked does not go on
+/// with one of them (paper 000 §4.2.3, "new log ids"), but with another component (`docs/protocols/a2m-pbft-e.md`, N1 to N4).
 pub const LOGS: usize = 16;
 
 /// The most operations of one call, so that a home can bound what it takes and what it answers.
