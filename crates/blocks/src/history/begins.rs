@@ -36,11 +36,27 @@ impl HistoryLog {
         if at < admitted || at <= marks.end || !(self.is_to_begin() || self.opens) {
             return false;
         }
+        self.go_on_behind(at, digest);
+        true
+    }
+
+    /// F-A6: where others must tell what the log lacks, it advances instead, to behind a state that is certified and that this
+    /// replica has. Returns whether it does.
+    #[cfg(feature = "literal")]
+    pub fn advance_behind(&mut self, at: Seq, digest: Digest) -> bool {
+        let lags = self.lacks().is_some() && self.marks.is_some_and(|marks| marks.end < at);
+        if lags {
+            self.go_on_behind(at, digest);
+        }
+        lags
+    }
+
+    /// The next slot is the one above this number, filled by an advance from the digest of the history up to it.
+    fn go_on_behind(&mut self, at: Seq, digest: Digest) {
         (self.marks, self.opens) = (Some(Marks { low: at, end: at, digest }), true);
         // Nothing of what was before will ever be in this log.
         self.compared = at;
         (self.restored, self.waiting) = (None, self.waiting.split_off(&at.next()));
-        true
     }
 
     /// Where the log ends, if it may be filled.

@@ -1,7 +1,7 @@
 //! Paper 000 §4.2.2: checkpoints vouch for the history too, and a stable one truncates it. A replica whose state came from
 //! others appends what led there, instead of jumping (deviation D2).
 
-use crate::A2mPbftE;
+use crate::{A2mPbftE, Flaw};
 use troth_core::{Cx, To, rule};
 use troth_pbft::{AttestedCheckpoint, Body, Checkpoint, Message, Record};
 use troth_types::{Digest, ReplicaId, Seq};
@@ -36,6 +36,9 @@ impl A2mPbftE {
 
     /// Asks one of the others, in turn, for what the own history lacks.
     pub(crate) fn fetch_history(&mut self, cx: &mut Cx<'_, Self>) {
+        if self.follows(Flaw::Advance) {
+            return;
+        }
         let Some((whom, from)) = self.history.fetch(cx.group(), cx.me()) else { return };
         rule!("A2MPBFTE-T2");
         cx.send(To::One(whom), Message::FetchHistory(from));

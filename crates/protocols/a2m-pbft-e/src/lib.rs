@@ -5,18 +5,20 @@
 //! The specification is `docs/protocols/a2m-pbft-e.md`. Ordering is `troth-pbft`, unchanged; this crate stands around it:
 //! [`mod@replies`] what is appended and what a client is shown (§4.2.1), [`mod@checkpoint`] checkpoints and state transfer
 //! (§4.2.2), [`mod@restart`] the start from the log, [`mod@ordering`] what passes between PBFT and the rest,
-//! [`mod@renewal`] components that take the place of others.
+//! [`mod@renewal`] components that take the place of others, [`mod@literal`] what the simulator puts back of the paper.
 #![forbid(unsafe_code)]
 
 mod again;
 mod agreement;
 mod checkpoint;
+mod literal;
 mod ordering;
 mod renewal;
 mod replies;
 mod restart;
 mod state;
 
+pub use literal::Flaw;
 pub use renewal::is_replaced;
 pub use state::A2mPbftE;
 pub use troth_blocks::DIVERGED;

@@ -20,6 +20,9 @@ pub struct A2mPbftE {
     pub(crate) configuration: Arc<Configuration>,
     /// The epoch of this replica's component, where that matters.
     pub(crate) own_epoch: Option<u64>,
+    /// The flawed rule to follow.
+    #[cfg(feature = "literal")]
+    pub(crate) literal: Option<crate::Flaw>,
 }
 
 impl A2mPbftE {
@@ -35,6 +38,8 @@ impl A2mPbftE {
             useful: 0,
             configuration: Arc::default(),
             own_epoch: None,
+            #[cfg(feature = "literal")]
+            literal: None,
         }
     }
 

@@ -89,15 +89,20 @@ fn a_stable_checkpoint_truncates_the_log() {
 /// A group in which replica 3 slept through twelve batches and has had the state of the last sent.
 pub(super) fn with_a_transfer() -> Net {
     let mut net = Net::new();
+    transfer(&mut net, 1);
+    net
+}
+
+/// Replica 3 sleeps from this batch to the twelfth and has the state of the last sent.
+fn transfer(net: &mut Net, first: u64) {
     net.node_mut(3).down = true;
-    net.order_many(1..=12);
+    net.order_many(first..=12);
     net.node_mut(3).down = false;
     let proof = Message::Stable(net.node(0).replica.pbft().stable_proof().clone());
     net.tell(0, 3, proof);
     assert_eq!(net.node(3).transfers.last().map(|(seq, _)| *seq), Some(Seq(12)));
     net.install(3, 0);
     net.wire.clear();
-    net
 }
 
 #[test]
@@ -156,4 +161,31 @@ fn history_is_shown_to_each_once_in_a_while() {
     net.now += 1_000_000;
     net.tell(3, 0, Message::FetchHistory(Seq(1)));
     assert_eq!(answers(&net, 3), 2);
+}
+
+/// F-A6: as the paper has it, the replica goes on at once and nobody is asked for what its log lacks. Its component says that
+/// the log jumped, so that what it attests then is nobody else's history.
+#[cfg(feature = "literal")]
+#[test]
+fn a_log_that_advances_is_told_from_those_that_were_appended_to() {
+    let lookup = |net: &mut Net, slot| {
+        let ask =
+            Operation::Lookup { log: LogId(0), slot: troth_trusted::CounterValue(slot), nonce: [0; 32] };
+        match net.node_mut(3).logs.call(&[ask]).expect("a lookup").pop() {
+            Some(troth_trusted::a2m::Answer::Attested(attestation)) => attestation.claim.content,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut net = Net::new();
+    let replica = &mut net.node_mut(3).replica;
+    *replica = replica.clone().literally(Some(crate::Flaw::Advance));
+    net.order_many(1..=2);
+    transfer(&mut net, 3);
+    assert_eq!(net.node(3).replica.history().lacks(), None, "it asks nobody");
+    net.order_many(13..=13);
+    let (own, other) = (net.node(3).entry(13).expect("attested"), net.node(0).entry(13).expect("attested"));
+    assert_eq!(own.value, other.value);
+    assert_ne!(own.digest, other.digest);
+    let skipped = lookup(&mut net, 12);
+    assert!(matches!(skipped, troth_trusted::a2m::Content::Skipped { .. }), "{skipped:?}");
 }
