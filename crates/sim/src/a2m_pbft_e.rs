@@ -2,11 +2,12 @@
 //! check them.
 
 use crate::adversary::Hand;
+use crate::logs::Jumps;
 use crate::pbft::strategies::Written;
 use crate::pbft::{PbftFamily, PbftWorld, as_own, config};
 use crate::protocol::Named;
 use crate::{Body, Message, Options, OwnHistory, Protocol, Rng};
-use troth_a2m_pbft_e::A2mPbftE;
+use troth_a2m_pbft_e::{A2mPbftE, Flaw};
 use troth_auth::HISTORY_LOG;
 use troth_trusted::a2m::{LOGS, LogId};
 use troth_trusted::{CounterId, CounterValue};
@@ -17,6 +18,11 @@ use troth_types::{Group, GroupId, ReplicaId};
 pub struct A2mPbftEWorld;
 
 impl PbftFamily for A2mPbftEWorld {}
+
+/// The flaw of this name, where it is one of A2M-PBFT-E and not of PBFT.
+fn flaw(literal: &str) -> Option<Flaw> {
+    Flaw::ALL.iter().find(|(_, known)| *known == literal).map(|(flaw, _)| *flaw)
+}
 
 impl Protocol for A2mPbftEWorld {
     type Agreement = A2mPbftE;
@@ -34,10 +40,11 @@ impl Protocol for A2mPbftEWorld {
 
     fn agreement(options: &Options, group: &Group, me: ReplicaId, epoch: Option<u64>) -> A2mPbftE {
         let agreement = A2mPbftE::new(me, *group, config(options));
-        match epoch {
+        let agreement = match epoch {
             Some(epoch) => agreement.with_epoch(epoch),
             None => agreement,
-        }
+        };
+        agreement.literally(options.literal.as_deref().and_then(flaw))
     }
 
     fn counters() -> &'static [CounterId] {
@@ -59,7 +66,16 @@ impl Protocol for A2mPbftEWorld {
     }
 
     fn literals() -> Vec<&'static str> {
-        PbftWorld::literals()
+        Flaw::ALL.iter().map(|(_, name)| *name).chain(PbftWorld::literals()).collect()
+    }
+
+    /// How a log goes on has nothing to do with what is durable.
+    fn forgets(literal: &str) -> bool {
+        flaw(literal).is_none()
+    }
+
+    fn jumps(literal: &str) -> Jumps {
+        if flaw(literal) == Some(Flaw::Advance) { Jumps::AsPrinted } else { Jumps::Told }
     }
 
     fn costs_progress(literal: &str) -> bool {

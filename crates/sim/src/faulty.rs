@@ -48,12 +48,12 @@ impl Options {
     }
 
     /// In some worlds every faulty replica has two faces, and the network falls into parts for long enough that each part
-    /// leaves views by itself.
+    /// leaves views by itself. Where more of them are faulty than the group tolerates each part orders by itself.
     pub(crate) fn draw_faces(&mut self, shape: Shape, overrides: &Overrides) {
         let mut rng = Rng::stream(self.seed, "faces", 0);
         let general = overrides.literal.is_some();
         let drawn = rng.one_in(if general { 3 } else { 12 });
-        if !shape.faces || overrides.negative || self.beyond() || self.faulty.is_empty() || !drawn {
+        if !shape.faces || overrides.negative || self.faulty.is_empty() || !drawn {
             return;
         }
         (self.faces, self.bridges) = (true, true);

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`options`] | what a seed's world is like: the swarm |
 //! | [`world`] | hosts, clients and network on one heap of events |
-//! | [`storage`], [`component`], [`logs`] | disks that lose what was not synced; trusted components |
+//! | [`storage`], [`component`], [`logs`], [`printed`] | disks that lose what was not synced; trusted components |
 //! | [`adversary`] | twins, proxies, amnesia, and the machinery for written strategies |
 //! | [`checks`] | what must hold, one file and one property each |
 //! | [`service`], [`zookeeper`] | what the group replicates; the coordination service's sequential model and its clients |
@@ -23,6 +23,7 @@ pub mod logs;
 pub mod minbft;
 pub mod options;
 pub mod pbft;
+pub mod printed;
 pub mod protocol;
 pub mod report;
 mod rng;

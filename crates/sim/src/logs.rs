@@ -1,6 +1,7 @@
 //! The logs of trusted components in the simulated world, and what a faulty replica's hosts make of the one that they share.
 
 use crate::component::{WireWatch, identity_of, key};
+use crate::printed::Printed;
 use std::collections::BTreeMap;
 use troth_auth::HISTORY_LOG;
 use troth_trusted::a2m::{
@@ -12,13 +13,33 @@ use troth_trusted_host::{AttestationVerifier, InProcessLogs, TrustedLogs, log_ro
 use troth_types::{Group, ReplicaId};
 
 /// The logs of one replica's component. A crash of the replica does not touch them.
-pub type LogsComponent = InProcessLogs<VolatileStore>;
+pub type LogsComponent = Box<dyn TrustedLogs>;
+
+/// Which digest an advance has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jumps {
+    /// One that says so where the log held something before (A2M-L7).
+    Told,
+    /// That of an append, as the paper prints it (F-A6).
+    AsPrinted,
+}
 
 /// The logs of a replica's component at the start of an epoch.
 #[must_use]
-pub fn logs_of(group: &Group, replica: ReplicaId, epoch: u64, room: [usize; LOGS]) -> LogsComponent {
-    let identity = identity_of(group, replica, epoch);
-    InProcessLogs::new(A2m::start(identity, Certifier::Mac(key()), VolatileStore, log_room(room)))
+pub fn logs_of(
+    group: &Group,
+    replica: ReplicaId,
+    epoch: u64,
+    room: [usize; LOGS],
+    jumps: Jumps,
+) -> LogsComponent {
+    let (identity, certifier) = (identity_of(group, replica, epoch), Certifier::Mac(key()));
+    match jumps {
+        Jumps::Told => {
+            Box::new(InProcessLogs::new(A2m::start(identity, certifier, VolatileStore, log_room(room))))
+        }
+        Jumps::AsPrinted => Box::new(Printed::new(identity, certifier, room)),
+    }
 }
 
 /// What one host of a faulty replica believes of a log.
@@ -29,12 +50,13 @@ struct Belief {
 }
 
 impl Belief {
-    fn fill(&mut self, slot: Slot, value: Digest, previous: Option<Digest>) {
+    fn fill(&mut self, slot: Slot, value: Digest, previous: Option<Digest>, jumps: Jumps) {
         // After amnesia a host fills a slot a second time.
         drop(self.entries.split_off(&slot));
         let last = self.entries.last_key_value().map_or([0; 32], |(_, (_, digest))| *digest);
         let digest = match previous {
             Some(previous) if self.entries.is_empty() && self.low.0 == 0 => chained(slot, &value, &previous),
+            Some(previous) if jumps == Jumps::AsPrinted => chained(slot, &value, &previous),
             Some(previous) => jumped(slot, &value, &previous),
             None => chained(slot, &value, &last),
         };
@@ -71,15 +93,28 @@ pub struct Pretender {
     /// While nothing is to be forgotten: where each log is to begin afterwards.
     withheld: Option<BTreeMap<LogId, Slot>>,
     epoch: Epoch,
+    jumps: Jumps,
+}
+
+/// The digest with which a real log ends.
+fn ends_with(real: &mut LogsComponent, log: LogId) -> Digest {
+    let end = Operation::End { log, nonce: [0; 32] };
+    match real.call(&[end]).ok().and_then(|mut answers| answers.pop()) {
+        Some(Answer::Attested(Attestation {
+            claim: Claim { content: Content::Assigned { digest, .. }, .. },
+            ..
+        })) => digest,
+        _ => [0; 32],
+    }
 }
 
 impl Pretender {
     /// Between this component and so many hosts; where there are more components, each host has its own: clones.
     #[must_use]
-    pub fn new(real: Vec<LogsComponent>, hosts: usize) -> Self {
+    pub fn new(real: Vec<LogsComponent>, hosts: usize, jumps: Jumps) -> Self {
         let epoch = real.first().map_or(Epoch(0), |real| real.identity().epoch);
         let beliefs = vec![BTreeMap::new(); hosts];
-        Self { real, saved: beliefs.clone(), beliefs, withheld: None, epoch }
+        Self { real, saved: beliefs.clone(), beliefs, withheld: None, epoch, jumps }
     }
 
     /// A clone of a host is kept.
@@ -130,11 +165,11 @@ impl Pretender {
         let belief = self.beliefs[host].entry(log).or_default();
         let (request, slot, nonce) = match operation {
             Operation::Append { slot, value, nonce, .. } => {
-                belief.fill(slot, value, None);
+                belief.fill(slot, value, None, self.jumps);
                 (Request::Lookup, slot, nonce)
             }
             Operation::Advance { slot, previous, value, nonce, .. } => {
-                belief.fill(slot, value, Some(previous));
+                belief.fill(slot, value, Some(previous), self.jumps);
                 (Request::Lookup, slot, nonce)
             }
             Operation::Truncate { slot, .. } => {
@@ -156,7 +191,9 @@ impl Pretender {
         match operation {
             Operation::Append { slot, value, .. } => {
                 let brought = Operation::Advance { log, slot, previous: before, value, nonce: None };
-                let _ = real.call(&[operation]).or_else(|_| real.call(&[brought]));
+                // Where another host had the log filled, an append would go on from that one's history.
+                let fill = if ends_with(real, log) == before { operation } else { brought };
+                let _ = real.call(&[fill]).or_else(|_| real.call(&[brought]));
             }
             Operation::Truncate { slot, .. } if let Some(withheld) = &mut self.withheld => {
                 let due = withheld.entry(log).or_default();

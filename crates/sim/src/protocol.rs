@@ -1,6 +1,7 @@
 //! What a protocol brings to the simulated world.
 
 use crate::adversary::{Hand, Strategy};
+use crate::logs::Jumps;
 use crate::{Options, Shape};
 use troth_auth::Seal;
 use troth_client::Acceptance;
@@ -113,6 +114,11 @@ pub trait Protocol: Sized + 'static {
     fn forgets(literal: &str) -> bool {
         let _ = literal;
         true
+    }
+    /// Whether by a literal rule the logs of components jump as the paper prints it.
+    fn jumps(literal: &str) -> Jumps {
+        let _ = literal;
+        Jumps::Told
     }
     /// Whether a primary shows the others what its clients sent to it alone.
     fn primary_shows() -> bool {

@@ -4,6 +4,7 @@ mod checkers;
 mod coordination;
 mod heirs;
 mod histories;
+mod jumps;
 mod networks;
 mod pbft;
 mod random;

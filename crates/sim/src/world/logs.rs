@@ -3,13 +3,16 @@
 use super::World;
 use super::event::Event;
 use crate::Protocol;
-use crate::logs::LogsComponent;
+use crate::logs::{Jumps, LogsComponent, logs_of};
 use crate::protocol::Logged;
 use std::convert::Infallible;
 use troth_core::Ticket;
 use troth_trusted::a2m::{LogRefusal, Operation};
-use troth_trusted_host::TrustedLogs as _;
 use troth_trusted_host::repetition::{Repeated, repeat};
+use troth_types::ReplicaId;
+
+/// How many times the room of a correct replica's logs a faulty one's have: it may jump where a correct one does not.
+pub(super) const JUMPERS_ROOM: usize = 8;
 
 /// The answer to a call is lost, whichever it is, and the host has it all the same: it asks again, and is told the same
 /// (A2M-C4).
@@ -26,6 +29,17 @@ fn losing_an_answer(logs: &mut LogsComponent, operations: &[Operation]) -> Resul
 }
 
 impl<P: Protocol> World<P> {
+    /// Which digests the advances of components have.
+    pub(super) fn jumps(&self) -> Jumps {
+        self.options.literal.as_deref().map_or(Jumps::Told, P::jumps)
+    }
+
+    /// The empty logs of a component, where components have any, with so many times the room that a correct replica needs.
+    pub(super) fn empty_logs(&self, replica: ReplicaId, epoch: u64, times: usize) -> Option<LogsComponent> {
+        let room = P::log_room(&self.options)?.map(|entries| times * entries);
+        Some(logs_of(&self.blueprint.group, replica, epoch, room, self.jumps()))
+    }
+
     /// A host asks the logs of its component.
     pub(super) fn logs(&mut self, index: usize, operations: &[Operation]) {
         let node = &mut self.nodes[index];

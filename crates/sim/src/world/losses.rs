@@ -3,9 +3,9 @@
 
 use super::World;
 use super::event::Event;
+use super::logs::JUMPERS_ROOM;
 use crate::Protocol;
 use crate::component::{FIRST_EPOCH, component_of};
-use crate::logs::logs_of;
 use crate::options::FaultyKind;
 use std::sync::Arc;
 use troth_auth::Directory;
@@ -66,7 +66,6 @@ impl<P: Protocol> World<P> {
 
     /// A faulty replica says that its logs are lost, and has two components from then on.
     fn renew_faulty(&mut self) {
-        let Some(room) = P::log_room(&self.options) else { return };
         let not_renewed: Vec<usize> = (0..self.adversaries.len())
             .filter(|index| self.adversaries[*index].logs.as_ref().is_some_and(|logs| !logs.is_renewed()))
             .collect();
@@ -78,8 +77,8 @@ impl<P: Protocol> World<P> {
         self.mix(21, u64::from(replica.0));
         let now = self.agenda.now;
         self.trace.note(now, || format!("{replica} says that its logs are lost"));
-        let logs = logs_of(&self.blueprint.group, replica, FIRST_EPOCH + 1, room.map(|entries| 8 * entries));
-        if let Some(pretender) = &mut self.adversaries[index].logs {
+        let logs = self.empty_logs(replica, FIRST_EPOCH + 1, JUMPERS_ROOM);
+        if let (Some(pretender), Some(logs)) = (&mut self.adversaries[index].logs, logs) {
             pretender.renew(logs);
         }
         self.operator.admit(replica, FIRST_EPOCH + 1);
@@ -89,7 +88,8 @@ impl<P: Protocol> World<P> {
 
     /// The component of a correct replica is gone with its logs; the replica has its disk, and gets another component.
     fn lose_logs(&mut self, index: usize) {
-        let Some(room) = P::log_room(&self.options) else { return };
+        let (replica, epoch) = (self.nodes[index].replica, self.nodes[index].epoch + 1);
+        let Some(logs) = self.empty_logs(replica, epoch, 1) else { return };
         let now = self.agenda.now;
         self.mix(20, index as u64);
         self.trace.note(now, || format!("node {index} loses its logs"));
@@ -98,9 +98,8 @@ impl<P: Protocol> World<P> {
         }
         let node = &mut self.nodes[index];
         node.crash(&mut self.storage_rng);
-        let (replica, epoch) = (node.replica, node.epoch + 1);
         (node.epoch, node.votes) = (epoch, false);
-        node.logs = Some(logs_of(&self.blueprint.group, replica, epoch, room));
+        node.logs = Some(logs);
         self.operator.admit(replica, epoch);
         self.outcome.losses += 1;
         let life = self.nodes[index].life;

@@ -15,7 +15,7 @@ use troth_core::{Env, Host, RecoveryError, Replica, Resume, Unsettled, settle_sl
 use troth_exec::{Executor, Snapshot};
 use troth_trusted::a2m;
 use troth_trusted::{Refusal, Resumed};
-use troth_trusted_host::{Answer, Call, TrustedComponent, TrustedLogs as _};
+use troth_trusted_host::{Answer, Call, TrustedComponent};
 use troth_types::{Configuration, Group, Limits, ReplicaId, Seq, Time};
 
 use crate::storage::Storage;

@@ -5,6 +5,7 @@ use super::client::{Client, Proofs};
 use super::event::{Agenda, Event};
 use super::heirs::HEIRS_EPOCH;
 use super::kv::KvWorkload;
+use super::logs::JUMPERS_ROOM;
 use super::network::Network;
 use super::node::{Blueprint, Node, OwnClock};
 use super::operator::Operator;
@@ -16,7 +17,7 @@ use crate::adversary::{
 };
 use crate::checks::{Checks, ReplyIntegrity};
 use crate::component::{FIRST_EPOCH, GroupPairs, WireWatch, component, component_of, link_of};
-use crate::logs::{Pretender, logs_of};
+use crate::logs::Pretender;
 use crate::options::{FaultClass, FaultyKind};
 use crate::zookeeper::{Gateway, Town};
 use crate::{Options, Protocol, Rng, ServiceKind};
@@ -237,12 +238,10 @@ impl<P: Protocol> World<P> {
                 succession: Succession::default(),
                 puppet: Puppet::new(replica, group, component(&group, replica), signer.clone(), hosts),
                 heir: Puppet::new(replica, group, component_of(&group, replica, HEIRS_EPOCH), signer, 0),
-                logs: P::log_room(&self.options).map(|room| {
+                logs: P::log_room(&self.options).map(|_| {
                     let count = if self.options.negative { hosts } else { 1 };
-                    // A faulty replica may jump where a correct one does not.
-                    let room = room.map(|entries| 8 * entries);
-                    let real = (0..count).map(|_| logs_of(&group, replica, FIRST_EPOCH, room)).collect();
-                    Pretender::new(real, hosts)
+                    let real = (0..count).filter_map(|_| self.empty_logs(replica, FIRST_EPOCH, JUMPERS_ROOM));
+                    Pretender::new(real.collect(), hosts, self.jumps())
                 }),
                 heard: VecDeque::new(),
                 rng: Rng::stream(self.options.seed, "adversary", 1 + u64::from(replica.0)),
@@ -264,8 +263,7 @@ impl<P: Protocol> World<P> {
         if adversary.is_some() && self.options.service == ServiceKind::ZooKeeper {
             node.clock = Some(OwnClock::new(&mut rng, 20 * self.options.clock_bound()));
         }
-        let room = P::log_room(&self.options).filter(|_| adversary.is_none());
-        node.logs = room.map(|room| logs_of(&self.blueprint.group, replica, FIRST_EPOCH, room));
+        node.logs = adversary.is_none().then(|| self.empty_logs(replica, FIRST_EPOCH, 1)).flatten();
         self.nodes.push(node);
         self.hosts[usize::from(replica.0)].push(index);
         index
