@@ -16,7 +16,7 @@ mod world;
 
 pub use canary::CANARIES;
 pub use target::{Bound, Target};
-pub use targets::TARGETS;
+pub use targets::{MACHINES, Machine, TARGETS};
 pub use wire::Decoder;
 
 /// The target of this name, canaries among them.

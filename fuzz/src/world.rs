@@ -1,61 +1,116 @@
-//! One replica that runs MinBFT with a real executor, among two that say anything: their components certify and
-//! their hosts sign whatever the steps ask for, as those of faulty machines would.
+//! Replicas that run a protocol with a real executor, among others that say anything: their components certify and
+//! their hosts sign whatever the steps ask for, as those of faulty machines would. Either one replica is correct and
+//! all others are faulty, who then get it anywhere; or f are faulty and the others are correct, who then must agree.
 
-mod craft;
+mod a2m_pbft_ea;
+mod component;
+mod draw;
+mod histories;
+mod minbft;
+mod moves;
+mod node;
+mod pbft;
 
 use crate::bytes::Steps;
-use crate::samples;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use component::Component;
+use node::Node;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use troth_auth::{Directory, FrameVerifier, MessageVerifier, ModelScheme, ModelSigner, Seal, Signer, Ui};
-use troth_core::{
-    Agreement, Command, Env, Host, Input, PeerMessage, RecoveryError, Replica, ReplicaTimer, Request, Resume,
+use troth_a2m_pbft_e::DIVERGED;
+use troth_auth::{
+    Directory, FrameVerifier, MessageVerifier, ModelPairs, ModelScheme, ModelSigner, Seal, Signer,
 };
+use troth_core::{Agreement, Command, Env, Execution, Halt, Input, PeerMessage, Replica, ReplicaTimer, To};
 use troth_exec::{Executor, Snapshot};
 use troth_kv::Kv;
-use troth_minbft::{Body, Certified, Config, Message, MinBft, Timer};
-use troth_trusted::{
-    Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Resumed, TrustedCore, VolatileStore,
-};
-use troth_trusted_host::{Answer, Call, GroupVerifier, InProcess, MemberKey, TrustedComponent};
+use troth_trusted::CounterId;
+use troth_trusted::a2m::{LOGS, Nonce};
 use troth_types::{
-    ClientEntry, ClientId, ComponentKey, Configuration, Frame, Group, HostKeys, Member, OPERATOR, ReplicaId,
-    Time, Wish,
+    ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, Group, HostKeys, Limits, Member, OPERATOR,
+    ReplicaId, Seq, Time,
 };
 
-pub type App = Replica<MinBft, Executor<Kv>>;
+pub type App<P> = Replica<P, Executor<Kv>>;
 
 /// The time of day when a world begins.
 const WALL: u64 = 1_700_000_000_000_000;
 /// Intervals so small that a few batches need a checkpoint.
-const SMALL: Config = Config { interval: 4, window: 8, pipeline: 4, ..Config::DEFAULT };
-/// Replicas, of which one is correct: what two faulty ones bring about may be unsafe, and must not be a crash.
-const REPLICAS: u16 = 3;
+const INTERVAL: u64 = 4;
+const WINDOW: u64 = 8;
+const PIPELINE: u64 = 4;
+const CLIENTS: [u64; 3] = [1, 2, OPERATOR.0];
+/// What one event may make a replica do, for which nothing that it is sent may be too much.
+const MOST_COMMANDS: usize = 2_000;
+/// Messages on their way between correct replicas; the network loses more.
+const MOST_ON_THE_WAY: usize = 256;
+/// Messages of correct replicas that the faulty ones remember.
+const MOST_SAID: usize = 512;
 
-/// What survives the replica's process.
+/// How the replicas and clients of a group vouch for what they say, as `auth` of its configuration has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// Clients sign, and so do replicas what third parties are shown.
+    Signed,
+    /// Clients may show authenticators instead.
+    Mac,
+    /// Replicas sign the three phases too.
+    AllSigned,
+}
+
+/// A protocol as the world runs it.
+pub(crate) trait Fuzzed: Agreement {
+    /// How its groups can be set up.
+    const AUTHS: &'static [Auth] = &[Auth::Signed];
+    /// The counters of its components.
+    const COUNTERS: &'static [CounterId] = &[];
+
+    /// A group that tolerates one faulty replica.
+    fn group() -> Group;
+    /// A replica that has not stepped yet.
+    fn agreement(me: ReplicaId, group: Group, auth: Auth) -> Self;
+    /// Entries that each log of a component has room for, where it uses logs.
+    fn room() -> Option<[usize; LOGS]> {
+        None
+    }
+    /// Whether faulty replicas remember this message of a correct one: it can be shown to others, or says what they
+    /// need to know to say the next thing.
+    fn is_kept(message: &Self::Message) -> bool;
+    /// The state that a CHECKPOINT vouches for.
+    fn state(message: &Self::Message) -> Option<Digest>;
+    /// A faulty replica vouches for something: `what` is one of 8 to 15.
+    fn vouch(world: &mut World<Self>, from: ReplicaId, what: u8, steps: &mut Steps<'_>);
+    /// What a faulty replica says without vouching for it, or passes on.
+    fn say(world: &mut World<Self>, from: ReplicaId, steps: &mut Steps<'_>) -> Option<Self::Message>;
+}
+
+/// What survives a replica's process.
 #[derive(Clone, Default)]
 pub(crate) struct Kept {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) log: Vec<Bytes>,
 }
 
-/// The replica and everything around it.
-pub(crate) struct World {
+/// The replicas and everything around them.
+pub(crate) struct World<P: Fuzzed> {
     group: Group,
-    me: ReplicaId,
-    host: Host<App>,
-    components: Vec<InProcess<VolatileStore>>,
+    auth: Auth,
+    nodes: Vec<Node<P>>,
+    faulty: Vec<ReplicaId>,
+    components: Vec<Component>,
     first: Arc<Configuration>,
     now: u64,
-    timers: BTreeMap<ReplicaTimer<Timer>, Time>,
-    pub(crate) kept: Kept,
-    messages: MessageVerifier,
-    frames: FrameVerifier,
-    /// Everything that anybody certified, in order.
-    said: Vec<Arc<Certified>>,
+    /// What correct replicas have sent each other.
+    wire: VecDeque<(ReplicaId, ReplicaId, PeerMessage<P::Message>)>,
+    /// What anybody said that faulty replicas can use, in order.
+    said: Vec<P::Message>,
     /// Frames of clients that the faulty replicas know.
     known: Vec<Arc<Frame>>,
+    /// The states that correct replicas have come to.
+    states: BTreeMap<Seq, Digest>,
+    nonces: u64,
+    /// Whether a replica may find that it must not go on: its log is not what it wrote.
+    pub(crate) may_halt: bool,
 }
 
 fn signer(replica: ReplicaId) -> ModelSigner {
@@ -71,118 +126,153 @@ fn configuration(group: &Group) -> Arc<Configuration> {
         let key = ModelSigner::new(client).public_key().0;
         (ClientId(client), ClientEntry { key, link: [0; 32], removed: false })
     };
-    Arc::new(Configuration::new(
-        group.all().map(member).collect(),
-        [1, 2, OPERATOR.0].into_iter().map(client).collect(),
-    ))
+    Arc::new(Configuration::new(group.all().map(member).collect(), CLIENTS.into_iter().map(client).collect()))
 }
 
-impl World {
-    /// A world in which this replica is the correct one.
-    pub(crate) fn new(me: ReplicaId) -> Self {
-        let group = Group::hybrid(samples::GROUP, REPLICAS).expect("an odd number");
+impl<P: Fuzzed> World<P> {
+    /// The first byte of an input for a world in which this replica is the correct one, or the faulty one among correct
+    /// ones that are `together`.
+    pub(crate) fn cast(me: u16, auth: Auth, together: bool) -> u8 {
+        let auth = P::AUTHS.iter().position(|known| *known == auth).expect("the protocol has it");
+        let cast = usize::from(me) + P::group().n() * (auth + P::AUTHS.len() * usize::from(together));
+        u8::try_from(cast).expect("there are few")
+    }
+
+    /// The world of this first byte.
+    pub(crate) fn new(cast: u8) -> Self {
+        let group = P::group();
+        let (cast, n) = (usize::from(cast), group.n());
+        let me = ReplicaId(u16::try_from(cast % n).expect("a small group"));
+        let auth = P::AUTHS[cast / n % P::AUTHS.len()];
+        let together = cast / n / P::AUTHS.len() % 2 == 1;
+        let (faulty, correct): (Vec<_>, Vec<_>) = group.all().partition(|replica| (*replica == me) == together);
         let mut scheme = ModelScheme::default();
         group.all().for_each(|replica| scheme.register(&signer(replica)));
-        [1, 2, OPERATOR.0].into_iter().for_each(|client| scheme.register(&ModelSigner::new(client)));
+        CLIENTS.into_iter().for_each(|client| scheme.register(&ModelSigner::new(client)));
         let first = configuration(&group);
         let directory = Arc::new(Directory::new(group.id(), Arc::clone(&first)));
         let scheme = Arc::new(scheme);
-        let key = MacKey::new(&[9; 32]);
-        let identity =
-            |replica: ReplicaId| Identity { group: group.id().0, replica: replica.0, epoch: Epoch(1) };
-        let members = group.all().map(|replica| (identity(replica), MemberKey::Mac(key.verifier())));
-        let certificates = Arc::new(GroupVerifier::new(members).expect("named once"));
-        let component = |replica| {
-            let certifier = Certifier::Mac(MacKey::new(&[9; 32]));
-            InProcess::new(TrustedCore::start(identity(replica), certifier, VolatileStore))
-        };
+        let components = Arc::new(component::verifier(&group));
+        let messages = MessageVerifier::new(directory.clone(), scheme.clone(), components.clone());
+        let messages = messages.with_attestations(components);
+        let frames = FrameVerifier::new(directory, scheme, Limits::DEFAULT);
         let now = 1_000_000;
-        let host = Host::fresh(machine(me, group, &first), me, group, Arc::new(signer(me)), true, env(now));
+        let node = |me: &ReplicaId| {
+            let frames = match auth {
+                Auth::Mac => frames.with_pairs(*me, Arc::new(ModelPairs::of(*me))),
+                Auth::Signed | Auth::AllSigned => frames.clone(),
+            };
+            Node::fresh(*me, machine(*me, group, auth, &first), group, env(now), messages.clone(), frames)
+        };
         let mut world = Self {
             group,
-            me,
-            host: host.expect("a fresh machine starts"),
-            components: group.all().map(component).collect(),
-            first,
+            auth,
+            nodes: correct.iter().map(node).collect(),
+            faulty,
+            components: group.all().map(|replica| Component::new(&group, replica, P::room())).collect(),
+            first: Arc::clone(&first),
             now,
-            timers: BTreeMap::new(),
-            kept: Kept::default(),
-            messages: MessageVerifier::new(directory.clone(), scheme.clone(), certificates),
-            frames: FrameVerifier::new(directory, scheme, SMALL.limits),
+            wire: VecDeque::new(),
             said: Vec::new(),
             known: Vec::new(),
+            states: BTreeMap::new(),
+            nonces: 0,
+            may_halt: false,
         };
-        world.pump();
+        (0..world.nodes.len()).for_each(|at| world.pump(at));
         world
     }
 
-    /// Carries out what the host wants done, until it wants nothing. Everything is durable at once.
-    fn pump(&mut self) {
-        self.host.machine().agreement().invariants();
-        while let Some(command) = self.host.command() {
+    /// The same with one correct replica, whatever the byte says.
+    pub(crate) fn of_one(cast: u8) -> Self {
+        let alone = P::group().n() * P::AUTHS.len();
+        Self::new(u8::try_from(usize::from(cast) % alone).expect("smaller than a byte"))
+    }
+
+    /// Carries out what a replica's host wants done, until it wants nothing. Everything is durable at once.
+    fn pump(&mut self, at: usize) {
+        let env = env(self.now);
+        self.nodes[at].host.machine().agreement().invariants();
+        let mut commands = 0;
+        while let Some(command) = self.nodes[at].host.command() {
+            commands += 1;
+            assert!(commands <= MOST_COMMANDS, "one event makes a replica do that much");
+            let node = &mut self.nodes[at];
+            let component = &mut self.components[usize::from(node.me.0)];
             match command {
-                Command::Append(bytes) => self.kept.log.push(bytes),
+                Command::Append(bytes) => node.kept.log.push(bytes),
                 Command::NewSegment { snapshot, .. } => {
-                    self.kept = Kept { snapshot: Some(snapshot), log: Vec::new() };
+                    node.kept = Kept { snapshot: Some(snapshot), log: Vec::new() };
                 }
-                Command::Attest(call) => {
-                    let answer = self.ask(self.me, call);
-                    self.host.attested(env(self.now), answer);
+                Command::Attest(call) => node.host.attested(env, component.call(call)),
+                Command::Logs(operations) => node.host.logged(env, component.logs(&operations)),
+                Command::Draw(ticket) => {
+                    self.nonces += 1;
+                    let nonce = nonce(self.nonces);
+                    node.host.drawn(env, ticket, nonce);
                 }
-                Command::Peer { message: PeerMessage::Protocol(Message::Certified(message)), .. } => {
-                    let new = message.from == self.me && !self.said.contains(&message);
-                    self.said.extend(new.then_some(message));
+                Command::Return(message) => node.host.returned(env, message),
+                Command::Peer { to, message } => self.sent(at, to, message),
+                Command::SetTimer { timer, at } => drop(node.timers.insert(timer, at)),
+                Command::CancelTimer(timer) => drop(node.timers.remove(&timer)),
+                Command::Configured(configuration) => node.configured(&self.group, configuration),
+                Command::Halt(why) => {
+                    assert!(self.may_end(why), "a replica and its component disagree: {why:?}");
+                    self.nodes[at].ended = true;
+                    return;
                 }
-                Command::Logs(_) | Command::Draw(_) => unreachable!("MinBFT asks no logs and draws nothing"),
-                Command::Return(_) => unreachable!("MinBFT certifies what it sends to all"),
-                Command::SetTimer { timer, at } => drop(self.timers.insert(timer, at)),
-                Command::CancelTimer(timer) => drop(self.timers.remove(&timer)),
-                Command::Configured(configuration) => {
-                    let directory = Arc::new(Directory::new(self.group.id(), configuration));
-                    self.messages = self.messages.with_directory(Arc::clone(&directory));
-                    self.frames = self.frames.with_directory(directory);
-                }
-                Command::Halt(why) => panic!("the replica and its component disagree: {why:?}"),
-                Command::Sync | Command::Peer { .. } | Command::Client(_) | Command::Note(_) => {}
+                Command::Sync | Command::Client(_) | Command::Note(_) => {}
+            }
+        }
+        self.nodes[at].host.machine().agreement().invariants();
+        self.compare(at);
+    }
+
+    /// Whether this is an end that a correct replica may come to: where more than f others are faulty, they may certify a
+    /// history that is not its own.
+    fn may_end(&self, why: Halt) -> bool {
+        let is_alone = self.nodes.len() == 1;
+        self.may_halt || (is_alone && P::PROVES_REPLIES && why == Halt::Machine(DIVERGED))
+    }
+
+    /// Correct replicas never execute differently.
+    fn compare(&mut self, at: usize) {
+        let execution = self.nodes[at].host.machine().execution();
+        let seq = execution.executed();
+        if self.nodes.len() == 1 || seq != execution.committed() || seq == self.nodes[at].compared {
+            return;
+        }
+        let digest = execution.digest_now();
+        self.nodes[at].compared = seq;
+        let known = *self.states.entry(seq).or_insert(digest);
+        assert_eq!(known, digest, "two correct replicas differ in what they executed up to {seq}");
+    }
+
+    /// A correct replica sends.
+    fn sent(&mut self, at: usize, to: To, message: PeerMessage<P::Message>) {
+        let from = self.nodes[at].me;
+        if let PeerMessage::Protocol(message) = &message
+            && P::is_kept(message)
+            && self.said.len() < MOST_SAID
+            && !self.said.contains(message)
+        {
+            self.said.push(message.clone());
+        }
+        for node in self.nodes.iter().filter(|node| node.me != from) {
+            let is_for_it = match to {
+                To::Others => true,
+                To::One(one) => one == node.me,
+            };
+            if is_for_it && self.wire.len() < MOST_ON_THE_WAY {
+                self.wire.push_back((from, node.me, message.clone()));
             }
         }
     }
 
-    fn ask(&mut self, replica: ReplicaId, call: Call) -> Answer {
-        self.components[usize::from(replica.0)].call(&[call]).pop().expect("one answer")
-    }
-
-    fn input(&mut self, input: Input<Message, ReplicaTimer<Timer>>) {
-        self.host.input(env(self.now), input);
-        self.pump();
-    }
-
-    /// A message arrives as bytes from outside would: it may be refused.
-    fn arrive(&mut self, from: ReplicaId, message: PeerMessage<Message>) {
-        let input = match message {
-            PeerMessage::Protocol(message) => match self.messages.verify(message) {
-                Ok(verified) => Input::Message(from, verified),
-                Err(_) => return,
-            },
-            PeerMessage::FetchFrames(digests) => Input::FetchFrames(from, digests),
-            PeerMessage::Frames(frames) => {
-                Input::Frames(from, self.frames.verify_all(frames).into_iter().flatten().collect())
-            }
-            PeerMessage::FetchState(fetch) => Input::FetchState(from, fetch),
-            PeerMessage::StatePiece(piece) => Input::StatePiece(from, piece),
-        };
-        self.input(input);
-    }
-
-    /// A client's frame arrives, and the faulty replicas know it.
-    fn request(&mut self, steps: &mut Steps<'_>) {
-        let client = [1, 2, OPERATOR.0][steps.below(3)];
-        let number = 1 + u64::from(steps.byte() % 8);
-        let frame = samples::frame_of(client, number, vec![Bytes::copy_from_slice(steps.chunk())]);
-        if let Ok(verified) = self.frames.verify(Arc::clone(&frame)) {
-            self.known.push(frame);
-            let wish = [Wish::Usual, Wish::Full, Wish::Nothing, Wish::Alone][steps.below(4)];
-            self.input(Input::Requests(vec![Request { frame: verified, wish }]));
+    fn input(&mut self, at: usize, input: Input<P::Message, ReplicaTimer<P::Timer>>) {
+        if !self.nodes[at].ended {
+            self.nodes[at].host.input(env(self.now), input);
+            self.pump(at);
         }
     }
 
@@ -191,66 +281,64 @@ impl World {
         let end = self.now + micros;
         // A timer may be set again for the same time.
         for _ in 0..50 {
-            let due = self.timers.iter().map(|(timer, at)| (*at, *timer)).min();
-            let Some((at, timer)) = due.filter(|(at, _)| at.0 <= end) else { break };
+            let due = self.nodes.iter().enumerate().filter(|(_, node)| !node.ended).flat_map(|(node, it)| {
+                it.timers.iter().map(move |(timer, at)| (*at, node, *timer))
+            });
+            let Some((at, node, timer)) = due.min().filter(|(at, ..)| at.0 <= end) else { break };
             self.now = self.now.max(at.0);
-            self.timers.remove(&timer);
-            self.input(Input::Timer(timer));
+            self.nodes[node].timers.remove(&timer);
+            self.input(node, Input::Timer(timer));
         }
         self.now = end;
     }
 
-    /// The replica's process ends, and another one goes on from what was kept.
-    pub(crate) fn restart(&mut self, kept: Kept) -> Result<(), RecoveryError> {
-        let resumed: Resumed = match self.ask(self.me, Call::Resume { counter: CounterId(0) }) {
-            Answer::Resumed(resumed) => *resumed,
-            other => panic!("the component answers: {other:?}"),
+    /// A correct replica's process ends, and another one goes on from what was kept.
+    ///
+    /// # Errors
+    /// Why it does not start from that.
+    pub(crate) fn restart(&mut self, at: usize, kept: Kept) -> Result<(), String> {
+        let me = self.nodes[at].me;
+        let component = &mut self.components[usize::from(me.0)];
+        let counters: Vec<_> = P::COUNTERS.iter().map(|counter| component.resume(*counter)).collect();
+        let logs = match P::room() {
+            Some(_) => component.settle::<App<P>>(&kept.log, me, self.group.id())?,
+            None => Vec::new(),
         };
-        let machine = machine(self.me, self.group, &self.first);
-        let signer = Arc::new(signer(self.me));
-        self.timers.clear();
-        let Kept { snapshot, log } = &kept;
-        let counters = [resumed];
-        let resume = Resume { counters: &counters, logs: &[] };
-        let env = env(self.now);
-        self.host = Host::recover(machine, self.me, self.group, signer, env, snapshot.clone(), log, resume)?;
-        self.kept = kept;
-        self.pump();
+        let machine = machine(me, self.group, self.auth, &self.first);
+        self.nodes[at].restart(machine, self.group, env(self.now), kept, &counters, &logs)?;
+        self.pump(at);
         Ok(())
     }
 
-    /// Where a replica's counter stands.
-    fn counter(&mut self, replica: ReplicaId) -> CounterValue {
-        match self.ask(replica, Call::Read { counter: CounterId(0) }) {
-            Answer::Value(value) => value,
-            other => panic!("the component answers: {other:?}"),
-        }
+    /// What the first correct replica kept.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.nodes[0].kept
     }
 
-    /// Certifies anything in a replica's name, where its component does.
-    fn certify(&mut self, replica: ReplicaId, new: CounterValue, body: Body) -> Option<Arc<Certified>> {
-        let previous = self.counter(replica);
-        let digest = body.digest(self.group.id(), replica);
-        let answer =
-            self.ask(replica, Call::Attest { counter: CounterId(0), previous, new, digest: digest.0 });
-        let certificate = answer.attested()?.clone();
-        let seal = Seal::Ui(Ui { certificate, run: None });
-        let Message::Certified(message) = MinBft::seal(body, digest, replica, seal) else { return None };
-        self.said.push(Arc::clone(&message));
-        Some(message)
+    /// Signs anything in a replica's name.
+    fn sign(&self, from: ReplicaId, body: P::Body) -> P::Message {
+        let digest = P::digest(&body, self.group.id(), from);
+        P::seal(body, digest, from, Seal::Signature(signer(from).sign(&digest)))
     }
+}
+
+/// Not secret from anybody here, and never drawn twice.
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = [0; 32];
+    nonce[..8].copy_from_slice(&number.to_le_bytes());
+    nonce
 }
 
 fn env(now: u64) -> Env {
     Env { now: Time(now), wall: Time(WALL + now) }
 }
 
-fn machine(me: ReplicaId, group: Group, first: &Arc<Configuration>) -> App {
+fn machine<P: Fuzzed>(me: ReplicaId, group: Group, auth: Auth, first: &Arc<Configuration>) -> App<P> {
     let executor = Executor::with_configuration(
         Kv::default(),
-        SMALL.limits,
+        Limits::DEFAULT,
         Arc::clone(first),
-        SMALL.window + SMALL.interval,
+        WINDOW + INTERVAL,
     );
-    Replica::new(me, group, MinBft::new(me, group, SMALL), executor)
+    Replica::new(me, group, P::agreement(me, group, auth), executor)
 }

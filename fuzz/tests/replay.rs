@@ -2,16 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use troth_fuzz::{CANARIES, TARGETS, decoders, find};
+use troth_fuzz::{CANARIES, MACHINES, TARGETS, decoders, find};
 
 fn file(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
+fn table() -> toml::Table {
+    file("targets.toml").parse().expect("a table")
+}
+
+/// A type as the registry names it: its crate and its name.
+fn short(name: &str) -> Option<String> {
+    let name = name.split('<').next()?.strip_prefix("troth_")?;
+    Some(format!("{}::{}", name.split("::").next()?, name.rsplit("::").next()?))
+}
+
 /// The decoders that `targets.toml` names, by target.
 fn registry() -> BTreeMap<String, BTreeSet<String>> {
-    let table: toml::Table = file("targets.toml").parse().expect("a table");
+    let table = table();
     let targets = table["targets"].as_table().expect("a section");
     let list = |covers: &toml::Value| {
         let covers = covers.as_array().expect("a list");
@@ -59,10 +69,6 @@ fn what_the_registry_says_of_the_codec_is_so() {
     let named: BTreeSet<&str> = registry.keys().map(String::as_str).collect();
     let built: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(named, built, "targets.toml and the targets");
-    let short = |name: &str| {
-        let name = name.split('<').next()?.strip_prefix("troth_")?;
-        Some(format!("{}::{}", name.split("::").next()?, name.rsplit("::").next()?))
-    };
     let mut decoded: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (target, decoder) in decoders() {
         decoded.entry(target).or_default().extend(short((decoder.name)()));
@@ -77,6 +83,20 @@ fn what_the_registry_says_of_the_codec_is_so() {
         assert!(untrue.is_empty(), "{target} decodes none of {untrue:?}");
         assert!(decoded.len() > 5, "{decoded:?}");
     }
+}
+
+#[test]
+fn what_the_registry_says_of_machines_is_so() {
+    let table = table();
+    let said = table["machines"].as_table().expect("a section").iter().map(|(machine, targets)| {
+        let target = |key: &str| targets[key].as_str().expect("a text").to_owned();
+        (machine.clone(), (target("drives"), target("recovers")))
+    });
+    let built = MACHINES.iter().map(|machine| {
+        let name = short((machine.name)()).expect("a type of ours");
+        (name, (machine.drives.name.to_owned(), machine.recovers.name.to_owned()))
+    });
+    assert_eq!(said.collect::<BTreeMap<_, _>>(), built.collect());
 }
 
 #[test]

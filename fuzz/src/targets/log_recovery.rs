@@ -1,40 +1,26 @@
 //! Starting a replica from a log that says anything: records that were damaged, left out, repeated or moved, and
-//! records that nobody wrote. It starts or it says why not.
+//! records that nobody wrote. It starts, or it says why not, at once or when its component does not go along.
 
-use super::minbft::{COMMIT, PREPARE, REQUEST};
 use crate::bytes::{Steps, damage};
-use crate::world::{App, Kept, World};
-use crate::{Bound, Target, samples};
+use crate::samples;
+use crate::world::{Fuzzed, Kept, World};
 use bytes::Bytes;
-use troth_core::settle_slots;
-use troth_trusted::a2m::{A2m, LOGS};
-use troth_trusted::{Certifier, Epoch, Identity, MacKey, VolatileStore};
-use troth_trusted_host::{InProcessLogs, TrustedLogs, log_room};
-use troth_types::{GroupId, ReplicaId, Wire};
+use std::collections::BTreeSet;
+use troth_types::Wire;
 
-pub(super) const TARGET: Target = Target {
-    name: "log-recovery",
-    run,
-    seeds,
-    bound: Bound { fixed: 4 << 20, per_byte: 16 << 10 },
-    longest: 4096,
-};
+/// Records of a replica that seeds hold.
+const RECORDS: usize = 24;
 
-fn run(input: &[u8]) {
+pub(super) fn run<P: Fuzzed>(input: &[u8]) {
     let mut steps = Steps::new(input);
-    let mut world = World::new(ReplicaId(u16::from(steps.byte() % 3)));
+    let mut world = World::<P>::of_one(steps.byte());
     for _ in 0..steps.byte() % 32 {
         world.step(&mut steps);
     }
-    let mut kept = world.kept.clone();
+    let mut kept = world.kept().clone();
     change(&mut steps, &mut kept);
-    // What a component with logs would be asked first.
-    let (me, group) = (ReplicaId(0), GroupId([7; 16]));
-    let identity = Identity { group: group.0, replica: me.0, epoch: Epoch(1) };
-    let certifier = Certifier::Mac(MacKey::new(&[9; 32]));
-    let mut logs = InProcessLogs::new(A2m::start(identity, certifier, VolatileStore, log_room([4; LOGS])));
-    let _ = settle_slots::<App>(&kept.log, me, group, |operations| logs.call(operations));
-    if world.restart(kept).is_ok() {
+    world.may_halt = true;
+    if world.restart(0, kept).is_ok() {
         for _ in 0..8 {
             world.step(&mut steps);
         }
@@ -65,16 +51,26 @@ fn change(steps: &mut Steps<'_>, kept: &mut Kept) {
     }
 }
 
-fn seeds() -> Vec<Vec<u8>> {
-    let run = [REQUEST, PREPARE, COMMIT].concat();
+/// Starts after so many steps of a run, with records changed, and starts from the records alone that a replica wrote in
+/// a longer run.
+pub(super) fn seeds<P: Fuzzed>(cast: u8, run: &[u8], count: u8, longer: &[u8]) -> Vec<Vec<u8>> {
     let mut seeds = vec![
-        [&[1, 3][..], &run, &[0, 1, 5, 3, 0, 1]].concat(),
-        [&[1, 3][..], &run, &[1, 0, 2, 1, 3, 2]].concat(),
+        [&[cast, count][..], run, &[0, 1, 5, 3, 0, 1]].concat(),
+        [&[cast, count][..], run, &[1, 0, 2, 1, 3, 2]].concat(),
+        [&[cast, count][..], run, &[0, 200, 4]].concat(),
     ];
-    for record in samples::log_records() {
-        let bytes = record.to_wire();
-        if let Ok(length) = u8::try_from(bytes.len()) {
-            seeds.push([&[1, 0, 0, 0, 0, length][..], &bytes].concat());
+    let mut world = World::<P>::of_one(cast);
+    let mut steps = Steps::new(longer);
+    let mut records: BTreeSet<Bytes> = samples::log_records().iter().map(Wire::to_wire).collect();
+    let mut own: BTreeSet<Bytes> = BTreeSet::new();
+    while !steps.is_over() && own.len() < RECORDS {
+        world.step(&mut steps);
+        own.extend(world.kept().log.iter().cloned());
+    }
+    records.extend(own);
+    for record in records {
+        if let Ok(length) = u8::try_from(record.len()) {
+            seeds.push([&[cast, 0, 0, 0, 0, length][..], &record].concat());
         }
     }
     seeds

@@ -1,5 +1,6 @@
 //! The targets. What each of them covers is in `targets.toml`.
 
+mod a2m_pbft_ea;
 mod client;
 mod config;
 mod disk_log;
@@ -8,8 +9,10 @@ mod execute;
 mod gateway_shell;
 mod link;
 mod log_recovery;
+mod machines;
 mod minbft;
 mod node_files;
+mod pbft;
 mod state_transfer;
 mod trusted_log_store;
 mod trusted_logs;
@@ -26,6 +29,7 @@ mod zookeeper_client;
 mod zookeeper_gateway;
 
 use crate::{Decoder, Target};
+pub use machines::Machine;
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -52,9 +56,19 @@ pub const TARGETS: &[Target] = &[
     zookeeper_gateway::TARGET,
     gateway_shell::TARGET,
     state_transfer::TARGET,
-    minbft::TARGET,
-    log_recovery::TARGET,
+    minbft::MACHINE.drives,
+    pbft::PBFT.drives,
+    pbft::A2M_PBFT_E.drives,
+    a2m_pbft_ea::MACHINE.drives,
+    minbft::MACHINE.recovers,
+    pbft::PBFT.recovers,
+    pbft::A2M_PBFT_E.recovers,
+    a2m_pbft_ea::MACHINE.recovers,
 ];
+
+/// The agreement machines, each with its two targets.
+pub const MACHINES: &[Machine] =
+    &[minbft::MACHINE, pbft::PBFT, pbft::A2M_PBFT_E, a2m_pbft_ea::MACHINE];
 
 /// The targets whose inputs are for one of several decoders of the canonical codec.
 pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[

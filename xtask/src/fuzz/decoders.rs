@@ -1,5 +1,6 @@
 //! Which decoders there are, by the source, and which of them a target covers, by `fuzz/targets.toml`.
 
+use super::machines::Driven;
 use crate::source::{Kind, Token, is_rust, is_test, tokens};
 use crate::workspace::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,8 @@ pub struct Registry {
     pub exempt: BTreeMap<String, String>,
     /// All targets.
     pub targets: Vec<String>,
+    /// Which of them drive which agreement machine.
+    pub machines: BTreeMap<String, Driven>,
 }
 
 impl Registry {
@@ -64,6 +67,9 @@ impl Registry {
             let reason = reason.as_str().filter(|reason| !reason.trim().is_empty());
             let reason = reason.ok_or(format!("targets.toml: no reason to leave {decoder} out"))?;
             registry.exempt.insert(decoder.clone(), reason.to_string());
+        }
+        for (machine, targets) in section("machines")? {
+            registry.machines.insert(machine.clone(), Driven::parse(machine, targets)?);
         }
         Ok(registry)
     }
@@ -117,7 +123,7 @@ fn of(file: &SourceFile) -> Vec<(String, usize)> {
         if token.is("impl") && depth == 0 {
             let head = head(&tokens[at..]);
             let implemented = Impl::of(head);
-            if implemented.wire {
+            if implemented.is("Wire") {
                 found.push((format!("{place}::{}", implemented.of), token.line));
             }
             inside = Some(implemented);
@@ -137,7 +143,7 @@ fn of(file: &SourceFile) -> Vec<(String, usize)> {
             let head = head(&tokens[at..]);
             // A trait only says that there is one; the codec's own are found by their trait.
             let has_body = tokens.get(at + head.len()).is_some_and(|next| next.is_punct('{'));
-            let wire = inside.as_ref().is_some_and(|inside| inside.wire);
+            let wire = inside.as_ref().is_some_and(|inside| inside.is("Wire"));
             if has_body && !wire && reads(name, head) {
                 let within = inside.as_ref().map_or(String::new(), |inside| format!("{}::", inside.of));
                 found.push((format!("{place}::{module}{within}{name}"), token.line));
@@ -151,7 +157,7 @@ fn of(file: &SourceFile) -> Vec<(String, usize)> {
 }
 
 /// The tokens up to the body or the end of a declaration.
-fn head(tokens: &[Token]) -> &[Token] {
+pub(super) fn head(tokens: &[Token]) -> &[Token] {
     let end = tokens.iter().enumerate().scan(0_i32, |brackets, (at, token)| {
         if token.is_punct('(') || token.is_punct('[') {
             *brackets += 1;
@@ -173,15 +179,25 @@ fn reads(name: &str, head: &[Token]) -> bool {
 }
 
 /// The head of an `impl`.
-struct Impl {
-    of: String,
-    wire: bool,
+pub(super) struct Impl {
+    /// The type.
+    pub(super) of: String,
+    /// The trait, without what it is made for.
+    what: Option<String>,
 }
 
 impl Impl {
-    fn of(head: &[Token]) -> Self {
+    /// Whether it is of this trait.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.what.as_deref() == Some(name)
+    }
+
+    pub(super) fn of(head: &[Token]) -> Self {
         let split = head.iter().position(|token| token.is("for"));
-        let wire = split.is_some_and(|split| head[split - 1].is("Wire"));
+        let what = split.and_then(|split| match &head[split - 1].kind {
+            Kind::Ident(word) => Some(word.clone()),
+            _ => None,
+        });
         let own = &head[split.map_or(1, |split| split + 1)..];
         let own = if split.is_none() { behind_generics(own) } else { own };
         let mut name = String::new();
@@ -199,7 +215,7 @@ impl Impl {
                 _ => {}
             }
         }
-        Self { of: name, wire }
+        Self { of: name, what }
     }
 }
 
@@ -222,7 +238,7 @@ fn behind_generics(tokens: &[Token]) -> &[Token] {
 }
 
 /// The crate's short name and the module's path, with `::` behind it.
-fn names(path: &str) -> Option<(String, String)> {
+pub(super) fn names(path: &str) -> Option<(String, String)> {
     let (before, after) = path.split_once("/src/")?;
     let place = before.rsplit('/').next()?.replace('-', "_");
     let module = after.strip_suffix(".rs")?;

@@ -2,6 +2,7 @@
 
 pub mod decoders;
 mod engine;
+pub mod machines;
 pub mod output;
 
 use crate::cli::{Arguments, Command, Opt, Report, table};
@@ -26,8 +27,8 @@ second at least. Prints per target how many inputs were tried, how many edges of
 how many inputs are kept for the next run (target/fuzz/corpus).
 
 Fails where a target crashes, takes longer than ten seconds or takes more memory than it states, and names
-the input and the command that runs it again; where a decoder in the source has no target
-(fuzz/targets.toml says which covers what); and where three targets that are wrong on purpose are not found out.
+the input and the command that runs it again; where a decoder in the source has no target, or an agreement
+machine no two (fuzz/targets.toml says which covers what); and where three targets that are wrong on purpose are not found out.
 An input that was found belongs into fuzz/regressions/<target>/ with the mend: `cargo test -p troth-fuzz` runs
 what is there. Needs a C++ compiler (Debian: build-essential).",
     options: &[
@@ -49,7 +50,9 @@ fn run(arguments: &Arguments) -> Result<Report, String> {
     let root = workspace::root();
     let seconds = arguments.number("--seconds", 60)?;
     let registry = Registry::parse(&workspace::toml(&root, "fuzz/targets.toml")?)?;
-    let without = registry.check(&decoders::all(&workspace::files(&root)?));
+    let files = workspace::files(&root)?;
+    let mut without = registry.check(&decoders::all(&files));
+    without.extend(registry.check_machines(&machines::all(&files)));
     let chosen = chosen(&registry, &arguments.all("--target"))?;
     let engine = Engine::build(&root, BUILD)?;
     if let Some(input) = arguments.all("--input").last() {

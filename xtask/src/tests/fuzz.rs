@@ -3,7 +3,7 @@
 use super::file;
 use crate::fuzz::decoders::{Registry, all};
 use crate::fuzz::output::{Found, Run};
-use crate::fuzz::{canaries_missed, share};
+use crate::fuzz::{canaries_missed, machines, share};
 use crate::process::{Ending, Ran};
 use crate::workspace;
 use std::path::Path;
@@ -26,6 +26,7 @@ fn to_bytes() -> Bytes { Bytes::new() }
 ";
 
 fn registry(text: &str) -> Registry {
+    let text = format!("{text}\n[machines]");
     Registry::parse(&text.parse().expect("a table")).expect("a registry")
 }
 
@@ -71,8 +72,74 @@ fn an_entry_for_no_decoder_is_found() {
     assert!(old.check(&decoders)[0].contains("there is no a::Gone"));
     let both = registry("[targets]\none = ['a::Answer']\n[exempt]\n\"a::Answer\" = 'why'");
     assert!(both.check(&decoders)[0].contains("both covered and exempt"));
-    let no_reason = "[targets]\none = []\n[exempt]\n\"a::Answer\" = ' '".parse().expect("a table");
+    let no_reason = "[targets]\none = []\n[exempt]\n\"a::Answer\" = ' '\n[machines]".parse().expect("a table");
     assert!(Registry::parse(&no_reason).is_err());
+}
+
+const PROTOCOL: &str = "
+pub(crate) struct Other;
+impl Agreement for Machine {
+    type Body = Body;
+}
+impl<A: Agreement> Wrapper<A> {
+    fn agreement(&self) -> &impl Agreement { &self.0 }
+}
+impl<T> Other<T> for Machine {}
+";
+
+#[test]
+fn agreement_machines_are_found_in_the_source() {
+    let found = machines::all(&[file("crates/protocols/some-thing/src/agreement.rs", PROTOCOL)]);
+    let names: Vec<(&str, &str)> = found.iter().map(|(name, at)| (name.as_str(), at.as_str())).collect();
+    assert_eq!(names, [("some_thing::Machine", "crates/protocols/some-thing/src/agreement.rs:3")]);
+    let generic = "impl<X: Debug> troth_core::Agreement for Around<X> where X: Clone {}";
+    let found = machines::all(&[file("crates/protocols/b/src/lib.rs", generic)]);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["b::Around"]);
+    for elsewhere in ["crates/protocols/a/src/tests/a.rs", "crates/core/src/a.rs", "crates/sim/src/a.rs"] {
+        assert!(machines::all(&[file(elsewhere, PROTOCOL)]).is_empty(), "{elsewhere}");
+    }
+}
+
+#[test]
+fn a_machine_without_its_targets_is_found() {
+    let source = [file("crates/protocols/a/src/agreement.rs", PROTOCOL)];
+    let in_source = machines::all(&source);
+    let of = |targets: &str, entries: &str| {
+        let text = format!("[targets]\n{targets}\n[exempt]\n[machines]\n{entries}");
+        Registry::parse(&text.parse().expect("a table"))
+    };
+    let wrong = |targets: &str, entries: &str| {
+        of(targets, entries).expect("a registry").check_machines(&in_source).join("\n")
+    };
+    let (both, entry) = ("m = []\nr = []", "\"a::Machine\" = { drives = 'm', recovers = 'r' }");
+    assert_eq!(wrong(both, entry), "");
+    let without = wrong(both, "");
+    assert!(
+        without.starts_with(
+            "crates/protocols/a/src/agreement.rs:3: nothing drives the agreement machine a::Machine"
+        ),
+        "{without}"
+    );
+    // A target that a protocol names must be there: the one that drives it, and the one that starts it from its log.
+    assert!(wrong("r = []", entry).contains("a::Machine names 'm', which is no target"));
+    assert!(wrong("m = []", entry).contains("a::Machine names 'r', which is no target"));
+    let same = "\"a::Machine\" = { drives = 'm', recovers = 'm' }";
+    assert!(wrong(both, same).contains("one target for two purposes"));
+    let gone = format!("{entry}\n\"a::Gone\" = {{ drives = 'm', recovers = 'r' }}");
+    assert!(wrong(both, &gone).contains("there is no machine a::Gone"));
+    for half in ["\"a::Machine\" = { drives = 'm' }", "\"a::Machine\" = { recovers = 'r' }"] {
+        assert!(of(both, half).expect_err("half").contains("a::Machine has no target under"));
+    }
+}
+
+#[test]
+fn every_agreement_machine_of_this_workspace_is_driven() {
+    let root = workspace::root();
+    let table = workspace::toml(&root, "fuzz/targets.toml").expect("a table");
+    let registry = Registry::parse(&table).expect("a registry");
+    let found = machines::all(&workspace::files(&root).expect("the source"));
+    assert!(found.len() >= 4, "the scan sees hardly any: {found:?}");
+    assert_eq!(registry.check_machines(&found).join("\n"), "");
 }
 
 #[test]
