@@ -27,8 +27,8 @@ use troth_kv::Kv;
 use troth_trusted::CounterId;
 use troth_trusted::a2m::{LOGS, Nonce};
 use troth_types::{
-    ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, Group, HostKeys, Limits, Member, OPERATOR,
-    ReplicaId, Seq, Time,
+    ClientEntry, ClientId, ComponentKey, Configuration, Digest, Frame, Group, HostKeys, Limits, Member,
+    OPERATOR, ReplicaId, Seq, Time,
 };
 
 pub type App<P> = Replica<P, Executor<Kv>>;
@@ -145,7 +145,8 @@ impl<P: Fuzzed> World<P> {
         let me = ReplicaId(u16::try_from(cast % n).expect("a small group"));
         let auth = P::AUTHS[cast / n % P::AUTHS.len()];
         let together = cast / n / P::AUTHS.len() % 2 == 1;
-        let (faulty, correct): (Vec<_>, Vec<_>) = group.all().partition(|replica| (*replica == me) == together);
+        let (faulty, correct): (Vec<_>, Vec<_>) =
+            group.all().partition(|replica| (*replica == me) == together);
         let mut scheme = ModelScheme::default();
         group.all().for_each(|replica| scheme.register(&signer(replica)));
         CLIENTS.into_iter().for_each(|client| scheme.register(&ModelSigner::new(client)));
@@ -281,9 +282,12 @@ impl<P: Fuzzed> World<P> {
         let end = self.now + micros;
         // A timer may be set again for the same time.
         for _ in 0..50 {
-            let due = self.nodes.iter().enumerate().filter(|(_, node)| !node.ended).flat_map(|(node, it)| {
-                it.timers.iter().map(move |(timer, at)| (*at, node, *timer))
-            });
+            let due = self
+                .nodes
+                .iter()
+                .enumerate()
+                .filter(|(_, node)| !node.ended)
+                .flat_map(|(node, it)| it.timers.iter().map(move |(timer, at)| (*at, node, *timer)));
             let Some((at, node, timer)) = due.min().filter(|(at, ..)| at.0 <= end) else { break };
             self.now = self.now.max(at.0);
             self.nodes[node].timers.remove(&timer);
@@ -310,6 +314,12 @@ impl<P: Fuzzed> World<P> {
         Ok(())
     }
 
+    /// Where the first correct replica stands.
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> troth_core::Status {
+        self.nodes[0].host.machine().status()
+    }
+
     /// What the first correct replica kept.
     pub(crate) fn kept(&self) -> &Kept {
         &self.nodes[0].kept
@@ -334,11 +344,7 @@ fn env(now: u64) -> Env {
 }
 
 fn machine<P: Fuzzed>(me: ReplicaId, group: Group, auth: Auth, first: &Arc<Configuration>) -> App<P> {
-    let executor = Executor::with_configuration(
-        Kv::default(),
-        Limits::DEFAULT,
-        Arc::clone(first),
-        WINDOW + INTERVAL,
-    );
+    let executor =
+        Executor::with_configuration(Kv::default(), Limits::DEFAULT, Arc::clone(first), WINDOW + INTERVAL);
     Replica::new(me, group, P::agreement(me, group, auth), executor)
 }

@@ -38,6 +38,17 @@ pub struct Reached {
     pub deadline: Option<Time>,
 }
 
+/// What vouches for a message of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voucher {
+    /// Its trusted component, by the move of a counter.
+    Counter,
+    /// Its trusted component, by the slot of a log.
+    Slot,
+    /// Its host's key.
+    Host,
+}
+
 /// What a person wants to see of a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Status {
@@ -92,7 +103,9 @@ pub trait Agreement: Clone + Debug + Eq {
     /// The digest that is certified or signed for a body: separates group, protocol, message type and
     /// sender (guide.md §7.1).
     fn digest(body: &Self::Body, group: GroupId, from: ReplicaId) -> Digest;
-    /// The message that a certified or signed body becomes.
+    /// What vouches for a message with this body, in all logs that a replica of this protocol writes.
+    fn voucher(body: &Self::Body) -> Voucher;
+    /// The message that a certified or signed body becomes; the seal is of the body's [`Agreement::voucher`].
     fn seal(body: Self::Body, digest: Digest, from: ReplicaId, seal: Seal) -> Self::Message;
 
     /// The counter and value of a message that the trusted component certified.

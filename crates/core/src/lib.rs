@@ -27,7 +27,7 @@ mod rule;
 mod transfer;
 mod unasked;
 
-pub use agreement::{Agreement, Reached, Start, Status};
+pub use agreement::{Agreement, Reached, Start, Status, Voucher};
 pub use cx::Cx;
 pub use effect::{Effect, Ticket, To};
 pub use execution::{Done, Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};

@@ -3,8 +3,7 @@
 //! Bodies are durable before the counter that certifies them, so a crash leaves at
 //! most the last run without its certificate in the log; the component gives that one again.
 
-use crate::Machine;
-use crate::Resume;
+use crate::{Machine, Resume, Voucher};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use troth_auth::{Seal, Ui, decode_attestation, decode_certificate, encode_attestation, encode_certificate};
@@ -225,7 +224,7 @@ pub(crate) fn recover<M: Machine>(
             LogRecord::CarriedOver(_) => {}
             _ if let_go => {}
             LogRecord::Own { counter, previous, new, body } => {
-                bodies.insert((counter, new), (previous, M::Body::from_wire(&body)?));
+                bodies.insert((counter, new), (previous, own_body::<M>(&body, Voucher::Counter)?));
             }
             LogRecord::Certified(certificate) => {
                 certificates.insert((certificate.counter, certificate.new), certificate);
@@ -240,7 +239,7 @@ pub(crate) fn recover<M: Machine>(
                 }
             }
             LogRecord::OwnInLog { log, slot, body } => {
-                slots.bodies.insert((log, slot), M::Body::from_wire(&body)?);
+                slots.bodies.insert((log, slot), own_body::<M>(&body, Voucher::Slot)?);
             }
             LogRecord::Attested(attestation) => slots.take(attestation, me, group),
         }
@@ -283,6 +282,13 @@ pub(crate) fn recover<M: Machine>(
     }
     own.extend(slots.sealed.into_values());
     Ok(Recovered { own, records, attested })
+}
+
+/// The body of an own message. One for which something else vouches, no replica of this protocol has logged so.
+fn own_body<M: Machine>(bytes: &Bytes, voucher: Voucher) -> Result<M::Body, Malformed> {
+    let body = M::Body::from_wire(bytes)?;
+    let is_its = M::voucher(&body) == voucher;
+    is_its.then_some(body).ok_or(Malformed::Invalid("a logged body that is not vouched for so"))
 }
 
 /// Where what a log says of own messages begins to matter: what stands before, the machine has let go.

@@ -1,6 +1,6 @@
 //! What a host knows of the machine it drives: inputs in, outputs out, nothing else.
 
-use crate::{Note, Ticket, To, VerifiedFrame};
+use crate::{Note, Ticket, To, VerifiedFrame, Voucher};
 use core::fmt::Debug;
 use std::sync::Arc;
 use troth_auth::{Authentic, Seal, Verified};
@@ -254,6 +254,8 @@ pub trait Machine: Clone + Debug + PartialEq + Eq {
     fn input(&mut self, env: Env, input: Input<Self::Message, Self::Timer>, out: &mut Vec<Output<Self>>);
     /// The digest certified for a body.
     fn digest(body: &Self::Body, group: GroupId, from: ReplicaId) -> Digest;
+    /// What vouches for a message with this body.
+    fn voucher(body: &Self::Body) -> Voucher;
     /// The message that a sealed body becomes.
     fn seal(body: Self::Body, digest: Digest, from: ReplicaId, seal: Seal) -> Self::Message;
     /// The counter and value of a message that the trusted component certified.

@@ -5,7 +5,7 @@ use crate::delivery::Undecided;
 use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, machine::MAX_FRAMES, repetitions::Repetitions,
+    PeerMessage, Reached, Start, Status, To, Voucher, machine::MAX_FRAMES, repetitions::Repetitions,
     transfer::Transfer, unasked::Unasked,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -471,6 +471,10 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
 
     fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {
         A::digest(body, group, from)
+    }
+
+    fn voucher(body: &A::Body) -> Voucher {
+        A::voucher(body)
     }
 
     fn seal(body: A::Body, digest: Digest, from: ReplicaId, seal: Seal) -> A::Message {

@@ -38,12 +38,29 @@ fn seeds() -> Vec<Vec<u8>> {
         [&alone(0)[..], REQUEST, &[0, 10, 0, 0, 0, 1, 1], &[0, 10, 1, 0, 0, 1, 1]].concat(),
         [&alone(1)[..], REQUEST, AGREES, WANT, LEAVE, ANOTHER, &[0, 2, 255, 255], RESTART].concat(),
         // It asks for what it lacks, and is behind.
-        [&alone(2)[..], REQUEST, VOUCHES, &[0, 2, 255, 255], &[0, 7, 0, 3, 1, 1, 0, 0], &[0, 4, 0, 1, 1, 1, 1, 0, 0, 1]]
+        [
+            &alone(2)[..],
+            REQUEST,
+            VOUCHES,
+            &[0, 2, 255, 255],
+            &[0, 7, 0, 3, 1, 1, 0, 0],
+            &[0, 4, 0, 1, 1, 1, 1, 0, 0, 1],
+        ]
+        .concat(),
+        [
+            &alone(1)[..],
+            &[0, 1, 0, 0, 2, 5, 0, 0, 0, 0, 0],
+            REQUEST,
+            AGREES,
+            &[0, 1, 0, 0, 4],
+            &[0, 4, 4, 1, 1],
+        ]
+        .concat(),
+        [&together(2)[..], REQUEST, ARRIVES, ARRIVES, ANOTHER, ARRIVES, LATER, &[248, 6, 1], ARRIVES]
             .concat(),
-        [&alone(1)[..], &[0, 1, 0, 0, 2, 5, 0, 0, 0, 0, 0], REQUEST, AGREES, &[0, 1, 0, 0, 4], &[0, 4, 4, 1, 1]]
+        [&together(0)[..], REQUEST, ARRIVES, LATER, ARRIVES, LATER, ARRIVES, ANOTHER, ARRIVES, LATER]
             .concat(),
-        [&together(2)[..], REQUEST, ARRIVES, ARRIVES, ANOTHER, ARRIVES, LATER, &[248, 6, 1], ARRIVES].concat(),
-        [&together(0)[..], REQUEST, ARRIVES, LATER, ARRIVES, LATER, ARRIVES, ANOTHER, ARRIVES, LATER].concat(),
-        [&together(2)[..], REQUEST, ARRIVES, &[248, 11, 1, 5, 0, 1, 0], LATER, LATER, &[248, 6, 0], ARRIVES].concat(),
+        [&together(2)[..], REQUEST, ARRIVES, &[248, 11, 1, 5, 0, 1, 0], LATER, LATER, &[248, 6, 0], ARRIVES]
+            .concat(),
     ]
 }

@@ -33,11 +33,22 @@ pub(super) const fn machine<P: Fuzzed>(
     Machine {
         name: std::any::type_name::<P>,
         drives: Target { name: drives, run: run::<P>, seeds, bound: BOUND, longest: LONGEST },
-        recovers: Target { name: recovers, run: log_recovery::run::<P>, seeds: logs, bound: BOUND, longest: LONGEST },
+        recovers: Target {
+            name: recovers,
+            run: log_recovery::run::<P>,
+            seeds: logs,
+            bound: BOUND,
+            longest: LONGEST,
+        },
     }
 }
 
 fn run<P: Fuzzed>(input: &[u8]) {
+    drop(driven::<P>(input));
+}
+
+/// The world as an input leaves it.
+pub(crate) fn driven<P: Fuzzed>(input: &[u8]) -> World<P> {
     let mut steps = Steps::new(input);
     let mut world = World::<P>::new(steps.byte());
     for _ in 0..STEPS {
@@ -46,6 +57,7 @@ fn run<P: Fuzzed>(input: &[u8]) {
         }
         world.step(&mut steps);
     }
+    world
 }
 
 /// A request with an operation that the service knows.

@@ -1,19 +1,18 @@
 //! MinBFT: a replica among two that certify anything, or two correct ones with one that does. Of three with two faulty
 //! ones it may come to a halt or to a wrong result, but never to a crash, and it starts again from what it kept.
 
-use super::machines::{ARRIVES, LATER, Machine, REQUEST, RESTART, machine};
 use super::log_recovery;
+use super::machines::{ARRIVES, LATER, Machine, REQUEST, RESTART, machine};
 use crate::samples;
 use crate::world::{Auth, World};
 use troth_core::PeerMessage;
 use troth_minbft::{Message, MinBft};
 use troth_types::Wire;
 
-pub(super) const MACHINE: Machine =
-    machine::<MinBft>("minbft", "log-recovery-minbft", seeds, || {
-        let run = [REQUEST, PREPARE, COMMIT].concat();
-        log_recovery::seeds::<MinBft>(1, &run, 3, &[&run[..], WISHES, CHANGE].concat())
-    });
+pub(super) const MACHINE: Machine = machine::<MinBft>("minbft", "log-recovery-minbft", seeds, || {
+    let run = [REQUEST, PREPARE, COMMIT].concat();
+    log_recovery::seeds::<MinBft>(1, &run, 3, &[&run[..], WISHES, CHANGE].concat())
+});
 
 /// As the primary of view 0: a PREPARE of the next number with one frame.
 const PREPARE: &[u8] = &[0, 8, 5, 1, 1, 0, 1, 0, 1];

@@ -9,7 +9,7 @@ mod execute;
 mod gateway_shell;
 mod link;
 mod log_recovery;
-mod machines;
+pub(crate) mod machines;
 mod minbft;
 mod node_files;
 mod pbft;
@@ -67,8 +67,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// The agreement machines, each with its two targets.
-pub const MACHINES: &[Machine] =
-    &[minbft::MACHINE, pbft::PBFT, pbft::A2M_PBFT_E, a2m_pbft_ea::MACHINE];
+pub const MACHINES: &[Machine] = &[minbft::MACHINE, pbft::PBFT, pbft::A2M_PBFT_E, a2m_pbft_ea::MACHINE];
 
 /// The targets whose inputs are for one of several decoders of the canonical codec.
 pub(crate) const GROUPS: &[(&str, &[Decoder])] = &[

@@ -57,12 +57,20 @@ fn seeds<P: Fuzzed>(auth: Auth, vouches: &[u8]) -> Vec<Vec<u8>> {
         [&alone(0)[..], &one, &[0, 10, 0, 0, 0, 1, 0, 1, 0, 1], &[0, 11, 0, 0, 0, 1, 0, 1, 0, 1]].concat(),
         [&alone(1)[..], &one, AGREES, LEAVE, &other, &[0, 2, 255, 255], RESTART].concat(),
         // It asks for what it lacks, and is behind.
-        [&alone(2)[..], &one, vouches, &[0, 2, 255, 255], &[0, 7, 0, 3, 1, 1, 0, 0], &[0, 4, 0, 1, 1, 1, 1, 0, 0, 1]]
-            .concat(),
+        [
+            &alone(2)[..],
+            &one,
+            vouches,
+            &[0, 2, 255, 255],
+            &[0, 7, 0, 3, 1, 1, 0, 0],
+            &[0, 4, 0, 1, 1, 1, 1, 0, 0, 1],
+        ]
+        .concat(),
         [&alone(3)[..], &[0, 1, 0, 0, 2, 5, 0, 0, 0, 0, 0], &one, AGREES, &[0, 1, 0, 0, 4]].concat(),
         [&together(3)[..], &one, ARRIVES, ARRIVES, &other, ARRIVES, LATER, &[248, 6, 1], ARRIVES].concat(),
         [&together(0)[..], &one, ARRIVES, LATER, ARRIVES, LATER, ARRIVES, &other, ARRIVES, LATER].concat(),
-        [&together(3)[..], &one, ARRIVES, &[248, 13, 1, 1, 7, 0, 1, 0], LATER, LATER, &[248, 6, 2], ARRIVES].concat(),
+        [&together(3)[..], &one, ARRIVES, &[248, 13, 1, 1, 7, 0, 1, 0], LATER, LATER, &[248, 6, 2], ARRIVES]
+            .concat(),
     ]
 }
 

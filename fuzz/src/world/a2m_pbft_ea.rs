@@ -191,7 +191,9 @@ impl World<A2mPbftEa> {
         let mut all = BTreeMap::new();
         let own = |message: &&Arc<Attested>| message.from == by && message.commit().is_some();
         for commit in self.all_attested().filter(own) {
-            let Some(vote) = commit.voted().filter(|vote| vote.view == view && vote.seq > above) else { continue };
+            let Some(vote) = commit.voted().filter(|vote| vote.view == view && vote.seq > above) else {
+                continue;
+            };
             let same = |message: &&Arc<Attested>| message.voted() == Some(vote);
             let is_proposal = |message: &&Arc<Attested>| message.pre_prepare().is_some();
             let is_prepare = |message: &&Arc<Attested>| matches!(message.body, Body::Prepare(_));
@@ -236,7 +238,8 @@ impl World<A2mPbftEa> {
                 }
             }
             let slots = to_look_up(&CONFIG, left, to, last);
-            let abandoned = slots.into_iter().filter_map(|slot| component.look_up(COMMIT, slot, nonce)).collect();
+            let abandoned =
+                slots.into_iter().filter_map(|slot| component.look_up(COMMIT, slot, nonce)).collect();
             let change = ViewChange { left, to, stable, accepted, committed, wanted, abandoned };
             self.attest(by, Body::ViewChange(change), steps);
         }
@@ -254,10 +257,9 @@ impl World<A2mPbftEa> {
         if changes.len() > self.group.quorum() && steps.one_in(4) {
             changes.remove(steps.below(changes.len()));
         }
-        let Choice { base, mut chosen } = self.choice(&changes).unwrap_or(Choice {
-            base: (self.checkpoint_seq(steps), self.state(steps)),
-            chosen: Vec::new(),
-        });
+        let Choice { base, mut chosen } = self
+            .choice(&changes)
+            .unwrap_or(Choice { base: (self.checkpoint_seq(steps), self.state(steps)), chosen: Vec::new() });
         if steps.one_in(8) {
             chosen.push(self.batch(steps));
         }
@@ -269,7 +271,8 @@ impl World<A2mPbftEa> {
         let shown = changes.iter().map(|change| evidence(&self.group, &CONFIG, change).ok());
         let shown = shown.collect::<Option<Vec<_>>>()?;
         let left = highest(&shown)?;
-        let mut starts = self.all_attested().filter_map(|message| Some((message.digest, message.new_view()?)));
+        let mut starts =
+            self.all_attested().filter_map(|message| Some((message.digest, message.new_view()?)));
         choose(&shown, starts.rfind(|(_, new_view)| new_view.view == left))
     }
 

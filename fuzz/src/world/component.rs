@@ -3,14 +3,15 @@
 use bytes::Bytes;
 use troth_core::{Machine, settle_slots};
 use troth_trusted::a2m::{
-    A2m, Answer as LogAnswer, Attestation, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Slot, slot_nonce,
+    A2m, Answer as LogAnswer, Attestation, Content, LOGS, LogId, LogRefusal, Nonce, Operation, Slot,
+    slot_nonce,
 };
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Resumed, TrustedCore, VolatileStore,
 };
 use troth_trusted_host::{
-    Answer, Call, GroupVerifier, InProcess, InProcessLogs, MemberKey, TrustedComponent as _, TrustedLogs as _,
-    log_room,
+    Answer, Call, GroupVerifier, InProcess, InProcessLogs, MemberKey, TrustedComponent as _,
+    TrustedLogs as _, log_room,
 };
 use troth_types::{Group, GroupId, ReplicaId};
 

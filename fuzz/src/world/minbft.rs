@@ -162,7 +162,9 @@ impl World<MinBft> {
     ) -> Option<Arc<Certified>> {
         // Now and then what does not belong.
         let any = steps.byte() == 255;
-        self.one_said(steps, |message| certified(message).filter(|message| any || is(message)).map(Arc::clone))
+        self.one_said(steps, |message| {
+            certified(message).filter(|message| any || is(message)).map(Arc::clone)
+        })
     }
 
     fn checkpoint(&self, steps: &mut Steps<'_>) -> Checkpoint {

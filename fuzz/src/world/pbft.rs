@@ -285,17 +285,17 @@ impl<P: Orders> World<P> {
         let change_of = |message: &Message| signed(message)?.view_change().map(|change| change.to);
         let view = self.one_said(steps, change_of).unwrap_or_else(|| self.view(steps));
         let changes = self.last_of_each(|message| {
-            let signed = signed(message).filter(|signed| signed.view_change().is_some_and(|it| it.to == view))?;
+            let signed =
+                signed(message).filter(|signed| signed.view_change().is_some_and(|it| it.to == view))?;
             Some((signed.from, Arc::clone(signed)))
         });
         let mut changes: Vec<Arc<Signed>> = changes.into_values().collect();
         if changes.len() > self.group.quorum() && steps.one_in(4) {
             changes.remove(steps.below(changes.len()));
         }
-        let Choice { base, chosen } = self.choice(&changes).unwrap_or(Choice {
-            base: (self.checkpoint_seq(steps), self.state(steps)),
-            chosen: Vec::new(),
-        });
+        let Choice { base, chosen } = self
+            .choice(&changes)
+            .unwrap_or(Choice { base: (self.checkpoint_seq(steps), self.state(steps)), chosen: Vec::new() });
         let mut chosen: Vec<Batch> = chosen.iter().map(|digest| self.batch_of(digest)).collect();
         if steps.one_in(8) {
             chosen.push(self.batch(steps));
@@ -349,4 +349,3 @@ impl<P: Orders> World<P> {
         })
     }
 }
-

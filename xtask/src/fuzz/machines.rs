@@ -43,13 +43,17 @@ impl Registry {
         }
         for (machine, Driven { drives, recovers }) in &self.machines {
             if !machines.contains_key(machine) {
-                wrong.push(format!("fuzz/targets.toml: there is no machine {machine} in the source; remove it"));
+                wrong.push(format!(
+                    "fuzz/targets.toml: there is no machine {machine} in the source; remove it"
+                ));
             }
             for target in [drives, recovers].into_iter().filter(|target| !self.targets.contains(*target)) {
                 wrong.push(format!("fuzz/targets.toml: {machine} names '{target}', which is no target"));
             }
             if drives == recovers {
-                wrong.push(format!("fuzz/targets.toml: {machine} has one target for two purposes, '{drives}'"));
+                wrong.push(format!(
+                    "fuzz/targets.toml: {machine} has one target for two purposes, '{drives}'"
+                ));
             }
         }
         wrong
@@ -60,7 +64,9 @@ impl Registry {
 pub fn all(files: &[SourceFile]) -> BTreeMap<String, String> {
     let mut machines = BTreeMap::new();
     for file in files.iter().filter(|file| is_rust(file) && !is_test(&file.path)) {
-        let Some((place, _)) = names(&file.path).filter(|_| file.path.starts_with(PROTOCOLS)) else { continue };
+        let Some((place, _)) = names(&file.path).filter(|_| file.path.starts_with(PROTOCOLS)) else {
+            continue;
+        };
         let tokens = tokens(&file.text);
         for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.is("impl")) {
             let implemented = Impl::of(head(&tokens[at..]));

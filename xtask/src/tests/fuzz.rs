@@ -72,7 +72,8 @@ fn an_entry_for_no_decoder_is_found() {
     assert!(old.check(&decoders)[0].contains("there is no a::Gone"));
     let both = registry("[targets]\none = ['a::Answer']\n[exempt]\n\"a::Answer\" = 'why'");
     assert!(both.check(&decoders)[0].contains("both covered and exempt"));
-    let no_reason = "[targets]\none = []\n[exempt]\n\"a::Answer\" = ' '\n[machines]".parse().expect("a table");
+    let no_reason =
+        "[targets]\none = []\n[exempt]\n\"a::Answer\" = ' '\n[machines]".parse().expect("a table");
     assert!(Registry::parse(&no_reason).is_err());
 }
 

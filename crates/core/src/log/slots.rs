@@ -1,7 +1,7 @@
 //! Own messages that fill slots of the component's logs, before a host starts again.
 
-use super::{LogRecord, own_from};
-use crate::Machine;
+use super::{LogRecord, own_body, own_from};
+use crate::{Machine, Voucher};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use troth_auth::Seal;
@@ -125,7 +125,7 @@ fn unfilled<M: Machine>(
     for record in &records[own_from(records)..] {
         match record {
             LogRecord::OwnInLog { log, slot, body } if empty.contains(&(*log, *slot)) => {
-                bodies.insert((*log, *slot), M::Body::from_wire(body)?);
+                bodies.insert((*log, *slot), own_body::<M>(body, Voucher::Slot)?);
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use troth_auth::ModelSigner;
 use troth_core::{Command, Host, LogRecord, RecoveryError, Resume};
 use troth_trusted::CounterValue;
+use troth_trusted::a2m::LogId;
 use troth_types::Wire;
 
 /// What must hold after every start: the own messages are all that the component certified, each once
@@ -188,6 +189,21 @@ fn what_does_not_decode_is_refused() {
     }
     let mut log = whole.clone();
     log.push(bytes::Bytes::from_static(&[9]));
+    assert!(matches!(recovered(&mut home, &log), Err(RecoveryError::Malformed(_))));
+}
+
+#[test]
+fn a_log_of_another_protocol_is_refused() {
+    let mut home = Home::new(true);
+    home.ask(Ask::Certify(1));
+    home.run();
+    let whole = home.log.clone();
+    assert!(recovered(&mut home, &whole).is_ok());
+    // A body that counters certify, said to fill a slot.
+    let body = 7u64.to_wire();
+    let filled = LogRecord::OwnInLog { log: LogId(1), slot: CounterValue(1), body };
+    let mut log = whole.clone();
+    log.push(filled.to_wire());
     assert!(matches!(recovered(&mut home, &log), Err(RecoveryError::Malformed(_))));
 }
 

@@ -8,7 +8,7 @@ use troth_auth::{
 };
 use troth_core::{
     Command, Env, Halt, Host, Input, LogRecord, Machine, MachineStart, Output, PeerMessage, RecoveryError,
-    Resume, Ticket, To, settle_slots,
+    Resume, Ticket, To, Voucher, settle_slots,
 };
 use troth_trusted::a2m::{A2m, Attestation, Content, LOGS, LogId, Operation, Slot, slot_nonce};
 use troth_trusted::{Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, VolatileStore};
@@ -132,6 +132,10 @@ impl Machine for Ledger {
 
     fn digest(body: &u64, group: GroupId, from: ReplicaId) -> Digest {
         word_digest(*body, group, from)
+    }
+
+    fn voucher(_: &u64) -> Voucher {
+        Voucher::Slot
     }
 
     fn seal(word: u64, _: Digest, _: ReplicaId, seal: Seal) -> Filled {

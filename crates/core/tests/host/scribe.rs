@@ -6,6 +6,7 @@ use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Evidence, ModelSigner, Seal, Ui};
 use troth_core::{
     Command, Env, Host, Input, Machine, MachineStart, Note, Output, PeerMessage, RecoveryError, Resume, To,
+    Voucher,
 };
 use troth_trusted::{
     Certifier, CounterId, CounterValue, Epoch, Identity, MacKey, Resumed, TrustedCore, VolatileStore,
@@ -244,6 +245,10 @@ impl Machine for Scribe {
 
     fn digest(body: &u64, group: GroupId, from: ReplicaId) -> Digest {
         word_digest(*body, group, from)
+    }
+
+    fn voucher(_: &u64) -> Voucher {
+        Voucher::Counter
     }
 
     fn seal(body: u64, _: Digest, from: ReplicaId, seal: Seal) -> Said {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use troth_auth::{Seal, Verified, decode_attestation};
 use troth_core::{
     Agreement, BatchRun, Cx, Env, Execution, Input, Installing, Lookup, Machine as _, Ordered, Outcome,
-    Output, Proven, Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame,
+    Output, Proven, Reached, Replica, ReplicaTimer, ReplyProof, Start, Status, VerifiedFrame, Voucher,
 };
 use troth_trusted::a2m::{Attestation, Claim, Content, LogId, Request, slot_nonce};
 use troth_trusted::run::{Path, root_over};
@@ -82,6 +82,9 @@ impl Agreement for Proving {
 
     fn digest((): &(), _: GroupId, _: ReplicaId) -> Digest {
         Digest::ZERO
+    }
+    fn voucher((): &()) -> Voucher {
+        Voucher::Host
     }
     fn seal((): (), _: Digest, _: ReplicaId, _: Seal) -> Silence {
         Silence

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Seal, Verified};
 use troth_core::{
     Agreement, Cx, Execution, Installing, Lookup, Ordered, Outcome, Reached, Start, Status, VerifiedFrame,
+    Voucher,
 };
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
@@ -52,6 +53,9 @@ impl Agreement for Wanting {
 
     fn digest((): &(), _: GroupId, _: ReplicaId) -> Digest {
         Digest::ZERO
+    }
+    fn voucher((): &()) -> Voucher {
+        Voucher::Host
     }
     fn seal((): (), _: Digest, _: ReplicaId, _: Seal) -> Silence {
         Silence

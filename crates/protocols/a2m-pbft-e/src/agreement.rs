@@ -3,7 +3,9 @@
 use crate::{A2mPbftE, Body, Message, Record, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
+use troth_core::{
+    Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, Voucher, rule,
+};
 use troth_pbft::Pbft;
 use troth_trusted::a2m::{Answer, Nonce};
 use troth_trusted::{CounterId, CounterValue};
@@ -20,6 +22,10 @@ impl Agreement for A2mPbftE {
 
     fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
         Pbft::digest(body, group, from)
+    }
+
+    fn voucher(body: &Body) -> Voucher {
+        Pbft::voucher(body)
     }
 
     fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {

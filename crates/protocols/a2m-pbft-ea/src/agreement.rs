@@ -5,7 +5,9 @@ use crate::place;
 use crate::state::{A2mPbftEa, Asked, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, rule};
+use troth_core::{
+    Agreement, Cx, Outcome, Proven, Reached, Start, Status, Ticket, VerifiedFrame, Voucher, rule,
+};
 use troth_trusted::a2m::{Answer, LogId, Nonce, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
@@ -21,6 +23,13 @@ impl Agreement for A2mPbftEa {
 
     fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
         body.digest(group, from)
+    }
+
+    fn voucher(body: &Body) -> Voucher {
+        match body {
+            Body::Want(_) => Voucher::Host,
+            _ => Voucher::Slot,
+        }
     }
 
     fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {

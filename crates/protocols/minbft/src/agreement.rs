@@ -5,7 +5,7 @@ use crate::message::{Body, Message, Record};
 use crate::state::{MinBft, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, To, VerifiedFrame, rule};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, To, VerifiedFrame, Voucher, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, GroupId, ReplicaId, Seq, View};
 
@@ -20,6 +20,13 @@ impl Agreement for MinBft {
 
     fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
         body.digest(group, from)
+    }
+
+    fn voucher(body: &Body) -> Voucher {
+        match body {
+            Body::RequestViewChange(_) => Voucher::Host,
+            _ => Voucher::Counter,
+        }
     }
 
     fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {

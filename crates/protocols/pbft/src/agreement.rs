@@ -4,7 +4,7 @@ use crate::message::{Body, Message, Phase, Record, Signed};
 use crate::state::{Pbft, Timer};
 use std::sync::Arc;
 use troth_auth::{Seal, Verified};
-use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, rule};
+use troth_core::{Agreement, Cx, Outcome, Reached, Start, Status, VerifiedFrame, Voucher, rule};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{ClientId, Configuration, Digest, Frame, GroupId, ReplicaId, Seq, View};
 
@@ -21,6 +21,10 @@ impl Agreement for Pbft {
 
     fn digest(body: &Body, group: GroupId, from: ReplicaId) -> Digest {
         body.digest(group, from)
+    }
+
+    fn voucher(_: &Body) -> Voucher {
+        Voucher::Host
     }
 
     fn seal(body: Body, digest: Digest, from: ReplicaId, seal: Seal) -> Message {
