@@ -14,6 +14,9 @@ mod trees;
 mod wire;
 mod world;
 
+#[cfg(test)]
+mod tests;
+
 pub use canary::CANARIES;
 pub use target::{Bound, Target};
 pub use targets::{MACHINES, Machine, TARGETS};

@@ -44,11 +44,11 @@ pub(super) const fn machine<P: Fuzzed>(
 }
 
 fn run<P: Fuzzed>(input: &[u8]) {
-    drop(driven::<P>(input));
+    drive::<P>(input, |_| {});
 }
 
-/// The world as an input leaves it.
-pub(crate) fn driven<P: Fuzzed>(input: &[u8]) -> World<P> {
+/// Takes the steps of an input; `each` sees the world behind each of them.
+pub(crate) fn drive<P: Fuzzed>(input: &[u8], mut each: impl FnMut(&World<P>)) {
     let mut steps = Steps::new(input);
     let mut world = World::<P>::new(steps.byte());
     for _ in 0..STEPS {
@@ -56,14 +56,16 @@ pub(crate) fn driven<P: Fuzzed>(input: &[u8]) -> World<P> {
             break;
         }
         world.step(&mut steps);
+        each(&world);
     }
-    world
 }
 
 /// A request with an operation that the service knows.
 pub(super) const REQUEST: &[u8] = &[0, 0, 0, 0, 8, 0, 3, 0, 0, 0, b'k', b'e', b'y', 0];
 /// Another one.
 pub(super) const ANOTHER: &[u8] = &[0, 0, 1, 1, 8, 0, 3, 0, 0, 0, b'k', b'e', b'y', 0];
+/// And one more.
+pub(super) const THIRD: &[u8] = &[0, 0, 2, 2, 8, 0, 3, 0, 0, 0, b'k', b'e', b'y', 0];
 /// All that correct replicas said to each other arrives, and no time passes.
 pub(super) const ARRIVES: &[u8] = &[248, 2, 0, 0];
 /// The same, and six seconds pass in two halves.

@@ -2,7 +2,7 @@
 //! it does: a replica among three that say anything, or three correct ones with one that does.
 
 use super::log_recovery;
-use super::machines::{ANOTHER, ARRIVES, LATER, Machine, REQUEST, RESTART, machine};
+use super::machines::{ANOTHER, ARRIVES, LATER, Machine, REQUEST, RESTART, THIRD, machine};
 use crate::world::{Auth, Fuzzed, World};
 use troth_a2m_pbft_e::A2mPbftE;
 use troth_pbft::Pbft;
@@ -29,6 +29,8 @@ pub(super) const A2M_PBFT_E: Machine = machine::<A2mPbftE>(
 
 /// The next batch, of one frame, with everybody's votes.
 const AGREES: &[u8] = &[0, 15, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1];
+/// The same with the third frame.
+const AGREES_ON_THIRD: &[u8] = &[0, 15, 1, 2, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1];
 /// All three vouch for the state that there is at the fourth batch.
 const VOUCHES: [u8; 8] = [0, 12, 1, 1, 0, 1, 1, 1];
 /// The same with the histories that their components attest.
@@ -49,9 +51,10 @@ fn seeds<P: Fuzzed>(auth: Auth, vouches: &[u8]) -> Vec<Vec<u8>> {
     let alone = |me| [World::<P>::cast(me, auth, false)];
     let together = |faulty| [World::<P>::cast(faulty, auth, true)];
     let (one, other) = (request(auth, REQUEST, 1), request(auth, ANOTHER, 5));
+    let third = [request(auth, THIRD, 1), AGREES_ON_THIRD.to_vec()].concat();
     let batches = [&one[..], AGREES, &other, AGREES, AGREES, AGREES].concat();
     vec![
-        [&alone(2)[..], &batches, vouches, RESTART, AGREES, &[0, 2, 0, 20]].concat(),
+        [&alone(2)[..], &batches, vouches, &third, RESTART, AGREES, &[0, 2, 0, 20]].concat(),
         [&alone(2)[..], &one, AGREES, LEAVE, START, &other, AGREES, RESTART, AGREES].concat(),
         // As primary it proposes, and begins a view.
         [&alone(0)[..], &one, &[0, 10, 0, 0, 0, 1, 0, 1, 0, 1], &[0, 11, 0, 0, 0, 1, 0, 1, 0, 1]].concat(),

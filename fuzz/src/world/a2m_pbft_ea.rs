@@ -257,9 +257,10 @@ impl World<A2mPbftEa> {
         if changes.len() > self.group.quorum() && steps.one_in(4) {
             changes.remove(steps.below(changes.len()));
         }
-        let Choice { base, mut chosen } = self
-            .choice(&changes)
-            .unwrap_or(Choice { base: (self.checkpoint_seq(steps), self.state(steps)), chosen: Vec::new() });
+        let Choice { base, mut chosen } = self.choice(&changes).unwrap_or_else(|| Choice {
+            base: (self.checkpoint_seq(steps), self.state(steps)),
+            chosen: Vec::new(),
+        });
         if steps.one_in(8) {
             chosen.push(self.batch(steps));
         }

@@ -15,8 +15,8 @@ fn slot(seq: Seq) -> Slot {
 }
 
 impl<P: Fuzzed> World<P> {
-    /// What the history of a replica's component holds at a number. It goes on as the correct one's does, or, where that
-    /// ends or the steps say so, with something else.
+    /// What the history of a replica's component holds at a number. The faulty ones' go on as the correct one's does, and
+    /// this one, where that ends or the steps say so, with something else.
     pub(super) fn attest_history(
         &mut self,
         from: ReplicaId,
@@ -25,10 +25,17 @@ impl<P: Fuzzed> World<P> {
     ) -> Option<Attestation> {
         let lies = steps.byte() == 255;
         for seq in (1..=at.0.min(FURTHEST)).map(Seq) {
+            // All at once: what is stable the correct one forgets.
             let true_value = self.history_value(self.nodes[0].me, seq);
-            if self.history_value(from, seq).is_none() {
-                let value = true_value.filter(|_| !lies || seq < at).unwrap_or_else(|| [steps.byte(); 32]);
-                self.components[usize::from(from.0)].append(HISTORY_LOG, slot(seq), value)?;
+            for by in self.faulty.clone() {
+                if self.history_value(by, seq).is_some() {
+                    continue;
+                }
+                let goes_along = true_value.filter(|_| by != from || !lies || seq < at);
+                let value = goes_along.or_else(|| (by == from).then(|| [steps.byte(); 32]));
+                if let Some(value) = value {
+                    self.components[usize::from(by.0)].append(HISTORY_LOG, slot(seq), value);
+                }
             }
         }
         self.components[usize::from(from.0)].look_up(HISTORY_LOG, slot(at), slot_nonce(slot(at)))

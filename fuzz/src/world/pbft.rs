@@ -293,9 +293,10 @@ impl<P: Orders> World<P> {
         if changes.len() > self.group.quorum() && steps.one_in(4) {
             changes.remove(steps.below(changes.len()));
         }
-        let Choice { base, chosen } = self
-            .choice(&changes)
-            .unwrap_or(Choice { base: (self.checkpoint_seq(steps), self.state(steps)), chosen: Vec::new() });
+        let Choice { base, chosen } = self.choice(&changes).unwrap_or_else(|| Choice {
+            base: (self.checkpoint_seq(steps), self.state(steps)),
+            chosen: Vec::new(),
+        });
         let mut chosen: Vec<Batch> = chosen.iter().map(|digest| self.batch_of(digest)).collect();
         if steps.one_in(8) {
             chosen.push(self.batch(steps));
