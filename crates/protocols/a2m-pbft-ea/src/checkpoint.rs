@@ -9,6 +9,10 @@ use troth_core::{Cx, Note, Reached, rule};
 use troth_trusted::a2m::{LogId, Operation};
 use troth_types::{ClientId, Digest, Group, ReplicaId, Seq, View};
 
+/// The last number of a checkpoint that counts. No group comes so far, and a quorum of faulty replicas must not bring one
+/// to where a window above it is no number any more.
+const FURTHEST: Seq = Seq(u64::MAX / 2);
+
 /// What a certificate proves, where its attestations are good: the number and digest that f+1 distinct replicas
 /// vouched for, with the same history; zero for one without votes.
 #[must_use]
@@ -23,7 +27,8 @@ pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
     // A proof may be looked at before its attestations are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
-    (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
+    let possible = target.0 > Seq(0) && target.0 <= FURTHEST;
+    (possible && voters.count() >= group.quorum()).then_some(target)
 }
 
 impl A2mPbftEa {

@@ -7,6 +7,10 @@ use troth_blocks::{Behind, Voters};
 use troth_core::{Cx, Note, Reached, To, rule};
 use troth_types::{Batch, ClientId, Digest, Group, ReplicaId, Seq};
 
+/// The last number of a checkpoint that counts. No group comes so far, and a quorum of faulty replicas must not bring one
+/// to where a window above it is no number any more.
+const FURTHEST: Seq = Seq(u64::MAX / 2);
+
 /// What a certificate proves, where its signatures are good: the number and digest that 2f+1 distinct replicas
 /// signed, with the same history where this group's replicas keep `histories`; zero for one without votes.
 #[must_use]
@@ -19,7 +23,8 @@ pub fn proven(group: &Group, histories: bool, proof: &StableProof) -> Option<(Se
     // A proof may be looked at before its signatures are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
-    (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
+    let possible = target.0 > Seq(0) && target.0 <= FURTHEST;
+    (possible && voters.count() >= group.quorum()).then_some(target)
 }
 
 impl Pbft {

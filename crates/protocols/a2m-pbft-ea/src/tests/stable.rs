@@ -58,6 +58,18 @@ fn a_certificate_counts_replicas_and_equal_votes() {
 }
 
 #[test]
+fn nobody_is_brought_to_the_end_of_the_numbers() {
+    covers!("A2MPBFTEA-C2");
+    let mut bench = Bench::new(1);
+    let last = (1 << 63) - 1;
+    for seq in [last, last + 1, u64::MAX] {
+        let votes = vec![bench.checkpoint(0, seq, 4, 5), bench.checkpoint(1, seq, 4, 5)];
+        let expected = (seq == last).then_some((Seq(seq), Digest([4; 32])));
+        assert_eq!(proven(&bench.group, &StableProof { votes }), expected, "{seq}");
+    }
+}
+
+#[test]
 fn the_logs_forget_what_is_stable() {
     covers!("A2MPBFTEA-C5");
     let mut net = Net::new(1);

@@ -102,6 +102,23 @@ fn checkpoints_of_no_interval_and_far_away_ones_take_no_room() {
 }
 
 #[test]
+fn nobody_is_brought_to_the_end_of_the_numbers() {
+    covers!("PBFT-C2");
+    let mut net = Net::new(1);
+    let digest = Digest([4; 32]);
+    for seq in [u64::MAX, u64::MAX - SMALL.window, 1 << 63] {
+        let proof = proof(&net, seq, digest, &[0, 2, 3]);
+        net.tell(0, 1, Message::Stable(proof));
+        assert_eq!(net.node(1).pbft.stable.0, Seq(0), "{seq}");
+    }
+    let last = (1 << 63) - 1;
+    let proof = proof(&net, last, digest, &[0, 2, 3]);
+    net.tell(0, 1, Message::Stable(proof));
+    assert_eq!(net.node(1).pbft.stable, (Seq(last), digest));
+    assert_eq!(net.node(1).pbft.highest(), Seq(last + SMALL.window));
+}
+
+#[test]
 fn a_checkpoint_that_vouches_for_no_history_is_no_vote_where_the_others_do() {
     for histories in [false, true] {
         let mut net = Net::with(1, Config { histories, tentative: false, ..SMALL });
