@@ -8,7 +8,10 @@ use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use troth_node::config::{Auth, Protocol};
+use troth_node::config::Protocol;
+
+mod auth;
+pub(crate) use auth::AuthName;
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
@@ -171,28 +174,6 @@ pub(crate) enum ServiceName {
     Null,
     /// A coordination service, to gateways that ZooKeeper's clients connect to.
     Zookeeper,
-}
-
-/// By what clients' requests show whose they are.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum AuthName {
-    /// By a signature, which every replica checks.
-    Signed,
-    /// By a MAC for each replica, which costs a replica next to nothing; requests that are sent again are signed.
-    Mac,
-    /// By a signature, and what the replicas say in agreeing on them too: slower, and who lies can be shown to lie.
-    AllSigned,
-}
-
-impl AuthName {
-    /// The same in the configuration.
-    pub(crate) fn auth(self) -> Auth {
-        match self {
-            Self::Signed => Auth::Signed,
-            Self::Mac => Auth::Mac,
-            Self::AllSigned => Auth::AllSigned,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -24,11 +24,13 @@ pub fn proven(group: &Group, proof: &StableProof) -> Option<(Seq, Digest)> {
     }
     let vouched = proof.votes[0].checkpoint().and_then(Checkpoint::target)?;
     let same = |vote: &&Arc<Attested>| vote.checkpoint().and_then(Checkpoint::target) == Some(vouched);
+    if target.0 > FURTHEST {
+        return None;
+    }
     // A proof may be looked at before its attestations are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
-    let possible = target.0 > Seq(0) && target.0 <= FURTHEST;
-    (possible && voters.count() >= group.quorum()).then_some(target)
+    (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
 }
 
 impl A2mPbftEa {

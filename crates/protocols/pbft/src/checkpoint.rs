@@ -20,11 +20,13 @@ pub fn proven(group: &Group, histories: bool, proof: &StableProof) -> Option<(Se
     let Some(first) = proof.votes.first() else { return Some(target) };
     let vouched = first.body.checkpoint().filter(|(_, history)| history.is_some() == histories);
     let same = |vote: &&Arc<Signed>| vouched.is_some() && vote.body.checkpoint() == vouched;
+    if target.0 > FURTHEST {
+        return None;
+    }
     // A proof may be looked at before its signatures are, and so be anybody's.
     let members = proof.votes.iter().filter(same).map(|vote| vote.from).filter(|from| group.contains(*from));
     let voters: Voters = members.collect();
-    let possible = target.0 > Seq(0) && target.0 <= FURTHEST;
-    (possible && voters.count() >= group.quorum()).then_some(target)
+    (target.0 > Seq(0) && voters.count() >= group.quorum()).then_some(target)
 }
 
 impl Pbft {
