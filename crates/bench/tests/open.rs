@@ -1,22 +1,16 @@
 //! An open loop as a whole, as short as it can be.
 
-use std::process::Command;
+mod support;
 
 #[test]
 fn it_measures_every_variant_at_every_rate() {
-    let output = Command::new(env!("CARGO_BIN_EXE_troth-bench"))
-        .args(["open", "kv", "--percent", "5,20", "--seconds", "1", "--rounds", "1", "--connections", "3"])
-        // A test of this package alone does not build the `troth` that trusted processes are.
-        .args(["--outstanding", "32", "--variant", "in-process,unreplicated", "--json"])
-        .output()
-        .expect("the program starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = text.lines().last().unwrap_or_default();
-    let result: serde_json::Value =
-        serde_json::from_str(last).unwrap_or_else(|why| panic!("{why}: {text}{errors}"));
+    // A test of this package alone does not build the `troth` that trusted processes are.
+    let variants = ["--variant", "in-process,unreplicated"];
+    let shape = ["open", "kv", "--percent", "5,20", "--seconds", "1", "--rounds", "1", "--connections", "3"];
+    let support::Measured { result, code, printed } =
+        support::measure(&[&shape[..], &["--outstanding", "32"], &variants].concat());
     // Whether a build for tests keeps up says nothing; that the exit code follows the claim does.
-    assert_eq!(output.status.code(), Some(i32::from(result["ok"] != true)), "{text}{errors}");
+    assert_eq!(code, Some(i32::from(result["ok"] != true)), "{printed}");
     assert_eq!(result["operation_bytes"], 256);
 
     let variants = result["variants"].as_array().expect("variants");

@@ -14,9 +14,9 @@ pub(crate) struct Plan {
     /// How the replicas agree.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
-    /// By what requests show whose they are; others than signed only with pbft.
-    #[arg(long, value_enum, default_value_t = AuthName::Signed)]
-    pub(crate) auth: AuthName,
+    /// How requests prove who sent them: signed; with pbft also mac or all-signed.
+    #[arg(long, default_value_t)]
+    pub(crate) auth: Auth,
     /// What is served, and so what is asked for and what must hold.
     #[arg(long, value_enum, default_value_t = Service::Kv)]
     pub(crate) service: Service,
@@ -74,30 +74,8 @@ impl Plan {
     /// How the replicas agree, and by what requests show whose they are where that is not the usual, for people.
     pub(crate) fn agreement(&self) -> String {
         match self.auth {
-            AuthName::Signed => self.protocol.name().to_owned(),
-            auth => format!("{}, auth {}", self.protocol, auth.auth().name()),
-        }
-    }
-}
-
-/// By what clients' requests show whose they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AuthName {
-    /// By a signature.
-    Signed,
-    /// By a MAC for each replica; requests that are sent again are signed.
-    Mac,
-    /// By a signature, and what the replicas say in agreeing on them too.
-    AllSigned,
-}
-
-impl AuthName {
-    /// The same in the configuration.
-    pub(crate) fn auth(self) -> Auth {
-        match self {
-            Self::Signed => Auth::Signed,
-            Self::Mac => Auth::Mac,
-            Self::AllSigned => Auth::AllSigned,
+            Auth::Signed => self.protocol.name().to_owned(),
+            auth => format!("{}, auth {auth}", self.protocol),
         }
     }
 }

@@ -80,9 +80,9 @@ pub(crate) fn home(plan: &Plan) -> Result<TrustedHome, Failure> {
 
 /// How the replicas agree and by what requests show whose they are, where these go together.
 pub(crate) fn agreed(plan: &Plan) -> Result<(Protocol, Auth), Failure> {
-    let (protocol, auth) = (plan.protocol, plan.auth.auth());
+    let (protocol, auth) = (plan.protocol, plan.auth);
     if !protocol.takes(auth) {
-        return Err(format!("{protocol} takes no --auth {}; only pbft does", auth.name()).into());
+        return Err(format!("{protocol} takes no --auth {auth}; only pbft does").into());
     }
     Ok((protocol, auth))
 }
@@ -138,7 +138,7 @@ fn judgement(
     Ok(Report {
         seed,
         protocol: plan.protocol,
-        auth: plan.auth.auth(),
+        auth: plan.auth,
         agreement: plan.agreement(),
         f: plan.f,
         seconds: stage.began.elapsed().as_secs(),

@@ -8,10 +8,7 @@ use crate::suggest::USUAL_DIR;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use troth_node::config::Protocol;
-
-mod auth;
-pub(crate) use auth::AuthName;
+use troth_node::config::{Auth, Protocol};
 
 /// Troth keeps a service right although some of its replicas fail or lie.
 #[derive(Debug, Parser)]
@@ -209,17 +206,20 @@ pub(crate) struct Init {
 #[derive(Args, Debug)]
 pub(crate) struct Shape {
     /// How the replicas agree: minbft (2f+1 replicas, each with a trusted component), pbft (3f+1, nothing trusted),
-    /// a2m-pbft-e (3f+1, each of which attests its history) or a2m-pbft-ea (2f+1, each of which attests all it says);
-    /// minbft where absent, and with `troth restore` as the backup's group did.
+    /// a2m-pbft-e (3f+1, each of which attests its history) or a2m-pbft-ea (2f+1, each of which attests all it says).
+    /// Where absent: minbft; with `troth restore` the protocol of the backup's group.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// By what requests show whose they are; signed where absent, with `troth restore` as before. Others only with pbft.
-    #[arg(long, value_enum)]
-    pub(crate) auth: Option<AuthName>,
-    /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others; with `troth
-    /// restore` too, whatever the backup's group bore.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
-    pub(crate) f: u16,
+    /// How requests prove who sent them: signed (every replica checks a signature), or with pbft also mac (a MAC for
+    /// each replica, which costs next to nothing; what is sent again is signed) or all-signed (signatures, and on what
+    /// replicas say in agreeing too: slower, and who lies can be shown to lie). Where absent: signed; with `troth
+    /// restore` as in the backup's group, where the protocol takes that.
+    #[arg(long)]
+    pub(crate) auth: Option<Auth>,
+    /// Faulty replicas to bear: the group gets 2f+1 with minbft and a2m-pbft-ea, 3f+1 with the others. Where absent: 1;
+    /// with `troth restore` as many as the backup's group bore.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub(crate) f: Option<u16>,
     /// How trusted components certify; hmac where absent, ed25519 with --trusted-home process and with a2m-pbft-e and
     /// a2m-pbft-ea, which take nothing else. Not with pbft.
     #[arg(long, value_enum)]
@@ -369,9 +369,10 @@ pub(crate) struct Up {
     /// How the replicas of a new cluster agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; minbft where absent.
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// By what requests to a new cluster show whose they are; signed where absent. Others only with pbft.
-    #[arg(long, value_enum)]
-    pub(crate) auth: Option<AuthName>,
+    /// How requests to a new cluster prove who sent them: signed, which is usual, or with pbft also mac or all-signed;
+    /// `troth init --help` says what they are.
+    #[arg(long)]
+    pub(crate) auth: Option<Auth>,
     /// Faulty replicas to bear, where a new cluster is made: it gets 2f+1 with minbft and a2m-pbft-ea, else 3f+1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) f: Option<u16>,
@@ -395,9 +396,10 @@ pub(crate) struct Demo {
     /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; one is replaced with minbft alone.
     #[arg(long, default_value_t)]
     pub(crate) protocol: Protocol,
-    /// By what requests show whose they are; signed where absent. Others only with pbft.
-    #[arg(long, value_enum)]
-    pub(crate) auth: Option<AuthName>,
+    /// How requests prove who sent them: signed, which is usual, or with pbft also mac or all-signed; `troth init
+    /// --help` says what they are.
+    #[arg(long)]
+    pub(crate) auth: Option<Auth>,
     /// Keep the replicas' logs and configuration, and say where.
     #[arg(long)]
     pub(crate) keep: bool,

@@ -1,6 +1,6 @@
 //! `troth init`.
 
-use crate::cli::{AuthName, DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
+use crate::cli::{DurabilityName, HomeName, Init, ServiceName, Shape, TrustedName};
 use crate::failure::Failure;
 use crate::how_to_start::{self, Which};
 use crate::print::say;
@@ -43,10 +43,8 @@ pub(crate) fn run(init: &Init) -> Result<(), Failure> {
     };
     let zookeeper = settings(&init.zookeeper, service)?;
     let layout = Layout::new(&init.dir.dir);
-    let protocol = init.shape.protocol.unwrap_or_default();
-    create(&layout, &init.shape, service, (protocol, Auth::Signed), |plan| {
-        make(&layout, &Plan { zookeeper, ..plan.clone() })
-    })
+    let usual = Usual { protocol: Protocol::default(), auth: Auth::Signed, f: 1 };
+    create(&layout, &init.shape, service, usual, |plan| make(&layout, &Plan { zookeeper, ..plan.clone() }))
 }
 
 /// The settings of the coordination service that were asked for.
@@ -70,16 +68,25 @@ fn settings(asked: &ZooKeeperSettings, service: Service) -> Result<ZooKeeper, Fa
     Ok(settings)
 }
 
-/// Makes a cluster of this shape and tells what is where. What the shape leaves open of the proofs of requests is `auth`.
+/// What a new group is where its shape leaves that open.
+pub(crate) struct Usual {
+    /// How its replicas agree.
+    pub(crate) protocol: Protocol,
+    /// How requests prove who sent them, where the protocol takes that.
+    pub(crate) auth: Auth,
+    /// How many faulty replicas it bears.
+    pub(crate) f: u16,
+}
+
+/// Makes a cluster of this shape and tells what is where.
 pub(crate) fn create(
     layout: &Layout,
     init: &Shape,
     service: Service,
-    (protocol, auth): (Protocol, Auth),
+    usual: Usual,
     make: impl FnOnce(&Plan) -> Result<(), MakeError>,
 ) -> Result<(), Failure> {
-    let auth = init.auth.map_or(auth, AuthName::auth);
-    let plan = plan(init, service, protocol, auth)?;
+    let plan = plan(init, service, usual)?;
     let owner = owner(init, plan.trusted_home)?;
     if layout.root().join(OURS).exists() {
         return Err(Failure::usage(format!(
@@ -89,12 +96,12 @@ pub(crate) fn create(
         )));
     }
     make(&plan)?;
-    let n = protocol.replicas(init.f);
+    let n = plan.protocol.replicas(plan.faults);
     if let Some(owner) = owner {
         (0..n).try_for_each(|replica| give(layout, ReplicaId(replica), owner))?;
     }
     let dir = layout.root().display();
-    say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", init.f);
+    say!("Made a group of {n} replicas, {} of which may fail, in {dir}.", plan.faults);
     say!("");
     say!("  {dir}/cluster.toml          public: the same on every machine");
     say!("  {dir}/replica-N/            secret: on replica N's machine only");
@@ -138,8 +145,11 @@ pub(crate) fn fits(protocol: Protocol, auth: Auth) -> Result<(), Failure> {
     Ok(())
 }
 
-fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Result<Plan, Failure> {
-    let n = protocol.replicas(init.f);
+fn plan(init: &Shape, service: Service, usual: Usual) -> Result<Plan, Failure> {
+    let protocol = init.protocol.unwrap_or(usual.protocol);
+    let auth = if protocol.takes(usual.auth) { usual.auth } else { Auth::Signed };
+    let (auth, faults) = (init.auth.unwrap_or(auth), init.f.unwrap_or(usual.f));
+    let n = protocol.replicas(faults);
     let asks_for_components =
         init.trusted.is_some() || init.trusted_home.is_some() || init.trusted_user.is_some();
     if !protocol.has_components() && asks_for_components {
@@ -159,13 +169,12 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
     let home = init.trusted_home.unwrap_or(HomeName::InProcess);
     if !init.hosts.is_empty() && init.hosts.len() != usize::from(n) {
         return Err(Failure::usage(format!(
-            "--f {} makes {n} replicas with {}, and --hosts names {}; name one machine per replica",
-            init.f,
+            "--f {faults} makes {n} replicas with {}, and --hosts names {}; name one machine per replica",
             protocol.name(),
             init.hosts.len()
         )));
     }
-    check_hosts(init)?;
+    check_hosts(init, faults)?;
     let addresses = (0..n).map(|replica| {
         let host = init.hosts.get(usize::from(replica)).map_or("127.0.0.1", String::as_str);
         // One machine each: the same port everywhere. All on one machine: a port each.
@@ -185,7 +194,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
     Ok(Plan {
         protocol,
         auth,
-        faults: init.f,
+        faults,
         service,
         zookeeper: ZooKeeper::default(),
         trusted,
@@ -202,7 +211,7 @@ fn plan(init: &Shape, service: Service, protocol: Protocol, auth: Auth) -> Resul
 }
 
 /// Each of the machines has one replica, on the same port as all others.
-fn check_hosts(init: &Shape) -> Result<(), Failure> {
+fn check_hosts(init: &Shape, faults: u16) -> Result<(), Failure> {
     let (port, http) = (init.base_port, init.base_port + HTTP_OFFSET);
     for host in &init.hosts {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -222,10 +231,9 @@ fn check_hosts(init: &Shape) -> Result<(), Failure> {
             return Err(Failure::usage(format!(
                 "--hosts names {host} for replicas {}: all of them would listen on its port {port}\n  mend: for all replicas \
                  on this one machine leave --hosts away, and replica N gets port {port} + N of 127.0.0.1; otherwise name \
-                 another machine for each, since the group bears {} that {}",
+                 another machine for each, since the group bears {faults} that {}",
                 twice.join(" and "),
-                init.f,
-                if init.f == 1 { "fails" } else { "fail" },
+                if faults == 1 { "fails" } else { "fail" },
             )));
         }
     }

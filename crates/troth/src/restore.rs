@@ -3,13 +3,13 @@
 use crate::backup::content_of;
 use crate::cli::{Dir, Shape};
 use crate::failure::{Failure, NO};
-use crate::init::create;
+use crate::init::{Usual, create};
 use crate::print::{note, say};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{Auth, Cluster, Durability, Layout, Service, TrustedHome, hex, make_restored};
+use troth_node::config::{Cluster, Durability, Layout, Service, TrustedHome, hex, make_restored};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -56,10 +56,13 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
         );
     }
     let layout = Layout::new(&restore.dir.dir);
-    let protocol = restore.shape.protocol.unwrap_or(backup.cluster.protocol);
-    let as_before = backup.cluster.auth;
-    let auth = if protocol.takes(as_before) { as_before } else { Auth::Signed };
-    create(&layout, &restore.shape, backup.cluster.service, (protocol, auth), |plan| {
+    let before = Usual {
+        protocol: backup.cluster.protocol,
+        auth: backup.cluster.auth,
+        // A group bears far fewer than this number tells apart.
+        f: u16::try_from(backup.cluster.group.f()).unwrap_or(u16::MAX),
+    };
+    create(&layout, &restore.shape, backup.cluster.service, before, |plan| {
         make_restored(&layout, plan, &backup.content, &backup.cluster)
     })?;
     say!("");

@@ -1,6 +1,6 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
-use crate::cli::{AuthName, Up};
+use crate::cli::Up;
 use crate::failure::{Failure, USAGE};
 use crate::gateway::{Beside, LOG};
 use crate::init::fits;
@@ -37,8 +37,7 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     }
     if !layout.cluster().exists() {
         let service = if up.zookeeper.is_some() { Service::ZooKeeper } else { Service::Kv };
-        let (protocol, auth) =
-            (up.protocol.unwrap_or_default(), up.auth.map_or(Auth::Signed, AuthName::auth));
+        let (protocol, auth) = (up.protocol.unwrap_or_default(), up.auth.unwrap_or_default());
         make_ours(&layout, (protocol, auth), up.f.unwrap_or(1), service)?;
     }
     let mut result = serve(&layout, up, &signals);
@@ -113,7 +112,7 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
         );
         return Err(Failure::usage(problem));
     }
-    if let Some(wanted) = up.auth.map(AuthName::auth).filter(|wanted| *wanted != cluster.auth) {
+    if let Some(wanted) = up.auth.filter(|wanted| *wanted != cluster.auth) {
         let problem = format!(
             "{} is of a group whose auth is {}, not {}; leave --auth away, or give another --dir",
             layout.cluster().display(),

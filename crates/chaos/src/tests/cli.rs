@@ -1,6 +1,6 @@
 //! What the command line takes and refuses.
 
-use crate::cli::{AuthName, Home, Plan, Plant, Scenario, Service};
+use crate::cli::{Home, Plan, Plant, Scenario, Service};
 use crate::run::agreed;
 use clap::Parser as _;
 use troth_node::config::{Auth, Protocol};
@@ -18,7 +18,7 @@ fn the_defaults_are_a_short_run() {
     assert!(!plan.json);
     assert_eq!((plan.trusted_home, plan.scenario, plan.plant), (None, None, None));
     assert_eq!(plan.protocol, Protocol::MinBft);
-    assert_eq!((plan.auth, plan.agreement().as_str()), (AuthName::Signed, "minbft"));
+    assert_eq!((plan.auth, plan.agreement().as_str()), (Auth::Signed, "minbft"));
     assert_eq!(parse(&["--protocol", "pbft"]).unwrap().protocol, Protocol::Pbft);
     assert_eq!(parse(&["--trusted-home", "in-process"]).unwrap().trusted_home, Some(Home::InProcess));
     assert_eq!(parse(&["--scenario", "catch-up"]).unwrap().scenario, Some(Scenario::CatchUp));

@@ -170,7 +170,7 @@ fn judgement(
     Ok(Report {
         seed,
         protocol: plan.protocol,
-        auth: plan.auth.auth(),
+        auth: plan.auth,
         agreement: plan.agreement(),
         f: plan.f,
         seconds,

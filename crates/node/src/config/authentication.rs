@@ -3,6 +3,8 @@
 use super::checks::Checks;
 use super::error::ConfigError;
 use super::protocol::Protocol;
+use std::fmt;
+use std::str::FromStr;
 use toml::Spanned;
 
 /// By what clients' frames, and what replicas say in agreeing on them, show whose they are: part of the group's name.
@@ -29,6 +31,32 @@ impl Auth {
             Self::Mac => "mac",
             Self::AllSigned => "all-signed",
         }
+    }
+}
+
+impl fmt::Display for Auth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// There is no proof of requests of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownAuth;
+
+impl fmt::Display for UnknownAuth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "say one of {}", Auth::ALL.map(Auth::name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownAuth {}
+
+impl FromStr for Auth {
+    type Err = UnknownAuth;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAuth> {
+        Self::ALL.into_iter().find(|auth| auth.name() == name).ok_or(UnknownAuth)
     }
 }
 

@@ -20,7 +20,7 @@ mod restored;
 mod secret;
 mod zookeeper;
 
-pub use authentication::Auth;
+pub use authentication::{Auth, UnknownAuth};
 pub use cluster::{ClientEntry, Cluster, ReplicaEntry, Service, Timing, TrustedKind};
 pub use durability::Durability;
 pub use error::ConfigError;

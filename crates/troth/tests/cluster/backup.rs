@@ -381,6 +381,32 @@ fn the_newest_acknowledged_write_is_in_a_backup_of_a_group_at_rest() {
 }
 
 #[test]
+fn a_restored_group_bears_as_many_faults_as_before_unless_told_otherwise() {
+    let scratch = Scratch::new("backup-faults");
+    let dir = scratch.0.join("old");
+    init_with(&dir, &["--f", "2", "--durability", "memory"]);
+    // Three of five, which serve as well.
+    let replicas = all(&dir);
+    good(&dir, &["kv", "put", "key", "value"]);
+    let saved = scratch.0.join("saved");
+    backup(&dir, &saved);
+    drop(replicas);
+    let from = ["--from", saved.to_str().expect("plain")];
+    let restored = |name: &str, further: &[&str]| {
+        made_by_saying("restore", &scratch.0.join(name), &[&from, further].concat()).1
+    };
+    let said = restored("same", &[]);
+    assert!(said.contains("a group of 5 replicas, 2 of which may fail"), "{said}");
+    assert!(!said.contains("it bears"), "{said}");
+    let said = restored("other", &["--f", "1"]);
+    assert!(said.contains("a group of 3 replicas, 1 of which may fail"), "{said}");
+    assert!(said.contains("it bears 1 faulty (before: 2)"), "{said}");
+    let few = run(&scratch.0.join("few"), &[&["restore", "--hosts", "a,b,c"], &from[..]].concat());
+    assert_eq!(few.status.code(), Some(2), "{}", text(&few));
+    assert!(text(&few).contains("--f 2 makes 5 replicas"), "{}", text(&few));
+}
+
+#[test]
 fn another_user_is_served_no_backup_even_where_the_directory_is_open() {
     if !is_root() {
         eprintln!("SKIPPED: only root starts processes of other users");
