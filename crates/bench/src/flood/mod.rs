@@ -86,6 +86,8 @@ struct Stage {
     /// The one that may be faulty.
     faulty: ReplicaId,
     _silent: Vec<Server>,
+    /// Where a flood goes that is discarded.
+    sockets: Vec<String>,
     flooders: u32,
 }
 
@@ -100,7 +102,11 @@ impl Stage {
         let faulty = ReplicaId(2);
         let honest = cluster.group.all().filter(|replica| !kind.is_replica() || *replica != faulty);
         let dir = scratch.layout.root().to_string_lossy().into_owned();
-        let mut silent = vec![silent_server(&scratch, faulty, &scratch.direct.0, "socket").await?];
+        let sockets = sockets(&scratch.direct.0, kind, cluster.group.n());
+        let mut silent = Vec::new();
+        for (number, address) in sockets.iter().enumerate() {
+            silent.push(silent_server(&scratch, faulty, address, &format!("socket-{number}")).await?);
+        }
         if kind.is_replica() {
             let address = &cluster.replica(faulty).address;
             silent.push(silent_server(&scratch, faulty, address, "silent").await?);
@@ -115,7 +121,7 @@ impl Stage {
         for server in &mut replicas {
             server.wait(|snapshot| snapshot.peers.len() >= others).await?;
         }
-        Ok(Self { scratch, cluster, kind, replicas, faulty, _silent: silent, flooders: 0 })
+        Ok(Self { scratch, cluster, kind, replicas, faulty, _silent: silent, sockets, flooders: 0 })
     }
 
     /// The honest replicas, as targets of a flood.
@@ -125,13 +131,23 @@ impl Stage {
     }
 
     /// Starts a flood of the replicas, or of the socket that discards it.
-    fn flood(&mut self, plan: &FloodPlan, rate: u64, discarded: bool) -> Result<Server, Failure> {
-        self.flooders += 1;
-        let directory = directory(&self.scratch, &format!("flooder-{}", self.flooders))?;
+    fn flood(&mut self, plan: &FloodPlan, rate: u64, discarded: bool) -> Result<Vec<Server>, Failure> {
         let mut victims = self.victims();
         if discarded {
-            victims.fill((self.scratch.direct.0.clone(), self.faulty));
+            for (victim, socket) in victims.iter_mut().zip(self.sockets.iter().cycle()) {
+                *victim = (socket.clone(), self.faulty);
+            }
         }
+        match self.kind {
+            FloodKind::Idle => victims.into_iter().map(|one| self.flooder(plan, rate, &vec![one])).collect(),
+            _ => Ok(vec![self.flooder(plan, rate, &victims)?]),
+        }
+    }
+
+    /// Starts one that floods these.
+    fn flooder(&mut self, plan: &FloodPlan, rate: u64, victims: &Victims) -> Result<Server, Failure> {
+        self.flooders += 1;
+        let directory = directory(&self.scratch, &format!("flooder-{}", self.flooders))?;
         let own = match self.kind {
             FloodKind::Peer | FloodKind::Fetcher => u64::from(self.faulty.0),
             FloodKind::Client
@@ -142,9 +158,19 @@ impl Stage {
             FloodKind::Idle => u64::from(plan.clients.connections) + 2,
         };
         let dir = self.scratch.layout.root().to_string_lossy();
-        let words = flooder_words(&dir, self.kind, own, &victims, rate, plan.idle);
+        let words = flooder_words(&dir, self.kind, own, victims, rate, plan.idle);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Server::start(&words, &directory, "")
+    }
+}
+
+/// Where floods of this kind are discarded. Idle connections are so many that a process may not have them to all replicas:
+/// so they are made, and discarded, by one process for each, on another address of this machine.
+pub(crate) fn sockets(address: &str, kind: FloodKind, replicas: usize) -> Vec<String> {
+    let port = address.rsplit_once(':').map_or(address, |(_, port)| port);
+    match kind {
+        FloodKind::Idle => (1..=replicas).map(|host| format!("127.0.0.{host}:{port}")).collect(),
+        _ => vec![address.to_owned()],
     }
 }
 
@@ -210,7 +236,7 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
         load.add(caller, links, plan.clients.share(number));
     }
 
-    let quiet = phase(&mut load, &stage, plan, QUIET, None).await?;
+    let quiet = phase(&mut load, &stage, plan, QUIET, &[]).await?;
     println!("{}: without any flood {:.0} operations per second", kind.name(), quiet.rate);
     let rate = plan.times * quiet.read_bytes.max(1);
     // Idle connections are measured when they stand: to make them is not what is claimed.
@@ -219,13 +245,13 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
     let mut outcome = Outcome::default();
     for number in 1..=phases {
         for discarded in [true, false] {
-            let flooder = stage.flood(plan, rate, discarded)?;
+            let flooders = stage.flood(plan, rate, discarded)?;
             if kind == FloodKind::Idle {
-                let victims = stage.victims().len() as u64;
-                stand(&flooder, u64::from(plan.idle).div_ceil(2) * victims).await?;
+                let victims = flooders.len() as u64;
+                stand(&flooders, u64::from(plan.idle).div_ceil(2) * victims).await?;
             }
-            let phase = phase(&mut load, &stage, plan, seconds, Some(&flooder)).await?;
-            drop(flooder);
+            let phase = phase(&mut load, &stage, plan, seconds, &flooders).await?;
+            drop(flooders);
             let to = if discarded { "discarding socket" } else { "replicas" };
             println!(
                 "{}, phase {number}, flood to {to:<17} {:>9.0} operations per second, {:.1} MB/s of flood taken",
@@ -240,11 +266,11 @@ async fn measure(plan: &FloodPlan, kind: FloodKind) -> Result<Flooded, Failure> 
 }
 
 /// Waits until so many idle connections of clients stand.
-async fn stand(flooder: &Server, wanted: u64) -> Result<(), Failure> {
+async fn stand(flooders: &[Server], wanted: u64) -> Result<(), Failure> {
     let give_up = Instant::now() + STANDS_WITHIN;
-    while sent(Some(flooder)) < wanted {
+    while sent_by_all(flooders) < wanted {
         if Instant::now() > give_up {
-            let stand = sent(Some(flooder));
+            let stand = sent_by_all(flooders);
             return Err(format!("only {stand} of {wanted} idle connections of clients stand").into());
         }
         tokio::time::sleep(CONNECTS_EVERY).await;
@@ -262,9 +288,9 @@ async fn phase(
     stage: &Stage,
     plan: &FloodPlan,
     seconds: u64,
-    flooder: Option<&Server>,
+    flooders: &[Server],
 ) -> Result<Phase, Failure> {
-    let before = sent(flooder);
+    let before = sent_by_all(flooders);
     let reads = report::reads(&stage.replicas).await?;
     let began = Instant::now();
     // The flooding client's own keys are the ones that would connect.
@@ -287,7 +313,7 @@ async fn phase(
         p99: round.p99,
         view_changes: round.view_changes,
         read_bytes: (read as f64 / took / stage.replicas.len() as f64) as u64,
-        flood_bytes: ((sent(flooder) - before) as f64 / took) as u64,
+        flood_bytes: ((sent_by_all(flooders) - before) as f64 / took) as u64,
         connects: connected.len() as u64,
         slowest_connect: connected.into_iter().max().unwrap_or_default(),
     })
@@ -308,4 +334,9 @@ async fn connect(stage: &Stage, plan: &FloodPlan) -> Result<Duration, Failure> {
 pub(crate) fn sent(flooder: Option<&Server>) -> u64 {
     let said = flooder.map(Server::said).unwrap_or_default();
     said.lines().rev().find_map(|line| line.parse().ok()).unwrap_or(0)
+}
+
+/// The same of several together.
+fn sent_by_all(flooders: &[Server]) -> u64 {
+    flooders.iter().map(|flooder| sent(Some(flooder))).sum()
 }

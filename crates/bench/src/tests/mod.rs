@@ -1,6 +1,7 @@
 //! Tests of what needs no servers.
 mod allocations;
 mod cost;
+mod flood;
 mod junk;
 mod open;
 mod peers;
