@@ -105,6 +105,7 @@ async fn scan(client: &Client, prefix: &str, limit: u32) -> Result<(), Failure> 
             other => return Err(refused(prefix, &other)),
         }
     }
+    note!("these are the first {limit}, and there may be more: --limit says how many are printed");
     Ok(())
 }
 

@@ -9,7 +9,9 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{Cluster, Durability, Layout, Service, TrustedHome, hex, make_restored};
+use troth_node::config::{
+    Cluster, Durability, Layout, Service, TrustedHome, TrustedKind, hex, make_restored,
+};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -80,7 +82,7 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     );
     let other = differences(&backup.cluster, &Cluster::load(&layout.cluster())?);
     if !other.is_empty() {
-        say!("Not as in the backup's group, unless options say so: {}.", other.join(", "));
+        say!("Otherwise than in the backup's group: {}.", other.join(", "));
     }
     say!("content digest {digest}");
     Ok(())
@@ -96,7 +98,20 @@ pub(crate) fn differences(before: &Cluster, now: &Cluster) -> Vec<String> {
     if now.protocol != before.protocol {
         other.push(format!("protocol {} (before: {})", now.protocol.name(), before.protocol.name()));
     }
-    if now.trusted_home != before.trusted_home {
+    if now.auth != before.auth {
+        other.push(format!("--auth {} (before: {})", now.auth, before.auth));
+    }
+    // What a protocol without components has of them is said by its name.
+    let components = now.protocol.has_components() && before.protocol.has_components();
+    if components && now.trusted != before.trusted {
+        let kind = |kind| match kind {
+            TrustedKind::Hmac => "hmac",
+            TrustedKind::Ed25519 => "ed25519",
+            TrustedKind::Nothing => "none",
+        };
+        other.push(format!("--trusted {} (before: {})", kind(now.trusted), kind(before.trusted)));
+    }
+    if components && now.trusted_home != before.trusted_home {
         let home = |home| match home {
             TrustedHome::InProcess => "in-process",
             TrustedHome::Process => "process",

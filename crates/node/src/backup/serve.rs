@@ -118,7 +118,13 @@ fn refuse(mut stream: UnixStream, reason: String) {
 
 /// Answers fetches from the held state until the operator has enough; says how many.
 pub(crate) fn give<M: Wire>(mut stream: UnixStream, offer: Offer<M>, state: &State) -> io::Result<u64> {
-    send(&mut stream, &Greeting::Offer(offer).to_wire())?;
+    match send(&mut stream, &Greeting::Offer(offer).to_wire()) {
+        // It looked for a moment and is gone.
+        Err(why) if matches!(why.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            return Ok(0);
+        }
+        sent => sent?,
+    }
     let mut pieces = 0;
     while let Some(asked) = receive(&mut stream, MAX_FETCH)? {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());

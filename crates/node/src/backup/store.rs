@@ -6,7 +6,7 @@ use super::manifest::{FORMAT, FORMAT_AS_BEGUN};
 use super::{BackupError, Manifest, Source, failed, file};
 use crate::config::{Cluster, Layout, Service, TrustedKind, hex};
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,6 +164,7 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     }
 
     let config = from.join(CLUSTER);
+    present(&config)?;
     let cluster = Cluster::load(&config).map_err(|why| damaged(&config, why.to_string()))?;
     if hex::encode(&cluster.group.id().0) != manifest.group {
         return Err(match cluster.service {
@@ -177,11 +178,11 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     } else {
         let at = from.join(CONFIGURATION);
         let found =
-            Configuration::from_wire(&get(&at)?.into()).map_err(|why| damaged(&at, why.to_string()))?;
+            Configuration::from_wire(&part(&at)?.into()).map_err(|why| damaged(&at, why.to_string()))?;
         Arc::new(found)
     };
     let at = from.join(PROOF);
-    let proof = get(&at)?.into();
+    let proof = part(&at)?.into();
     let (target, certified) = match cluster.trusted {
         TrustedKind::Ed25519 | TrustedKind::Nothing => {
             (certified(&cluster, &configuration, None, &proof), true)
@@ -195,6 +196,7 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
     }
 
     let at = from.join(STATE);
+    present(&at)?;
     let state = file::read(&at)?;
     if (state.seq(), state.digest()) != (seq, digest) {
         return Err(damaged(&at, "it is not the state that was certified".to_owned()));
@@ -204,6 +206,19 @@ pub fn read(from: &Path) -> Result<Backup, BackupError> {
         return Err(damaged(&at, "its content has another digest than backup.json names".to_owned()));
     }
     Ok(Backup { manifest, cluster, content, certified })
+}
+
+/// Refuses a backup of which a part is gone: it is damaged, whatever a disk that cannot be read would be.
+fn present(file: &Path) -> Result<(), BackupError> {
+    let is_gone = std::fs::symlink_metadata(file).is_err_and(|why| why.kind() == ErrorKind::NotFound);
+    let gone = || BackupError::Damaged { file: file.to_path_buf(), what: "it is missing".to_owned() };
+    if is_gone { Err(gone()) } else { Ok(()) }
+}
+
+/// The bytes of a part that must be there.
+fn part(file: &Path) -> Result<Vec<u8>, BackupError> {
+    present(file)?;
+    get(file)
 }
 
 impl Backup {

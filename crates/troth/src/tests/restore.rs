@@ -2,7 +2,7 @@
 
 use crate::restore::differences;
 use crate::tests::cluster;
-use troth_node::config::{Cluster, Durability, Protocol, TrustedHome};
+use troth_node::config::{Auth, Cluster, Durability, Protocol, TrustedHome, TrustedKind};
 
 #[test]
 fn what_the_new_group_has_otherwise_is_said() {
@@ -14,5 +14,9 @@ fn what_the_new_group_has_otherwise_is_said() {
     assert_eq!(differences(&memory, &before), ["--durability always (before: memory)"]);
     let pbft = cluster("differences", Protocol::Pbft);
     let said = differences(&pbft, &before);
-    assert!(said.contains(&"protocol minbft (before: pbft)".to_owned()), "{said:?}");
+    assert_eq!(said, ["protocol minbft (before: pbft)"], "components come with the protocol");
+    let tagged = Cluster { auth: Auth::Mac, ..pbft.clone() };
+    assert_eq!(differences(&tagged, &pbft), ["--auth signed (before: mac)"]);
+    let signing = Cluster { trusted: TrustedKind::Ed25519, ..before.clone() };
+    assert_eq!(differences(&signing, &before), ["--trusted hmac (before: ed25519)"]);
 }

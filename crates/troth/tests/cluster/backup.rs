@@ -92,6 +92,11 @@ fn a_backup_under_load_goes_on_in_a_new_group_with_the_same_content() {
     let replicas = all(&new);
     assert_eq!(entries(&new, "before/"), before, "everything acknowledged before is there");
     assert_eq!(good(&new, &["kv", "get", "large"]).trim_end(), large);
+    let some = run(&new, &["kv", "scan", "before/", "--limit", "3"]);
+    assert_eq!(String::from_utf8_lossy(&some.stdout).lines().count(), 3, "{}", text(&some));
+    assert!(text(&some).contains("these are the first 3"), "{}", text(&some));
+    let all_of_them = run(&new, &["kv", "scan", "before/"]);
+    assert!(!text(&all_of_them).contains("these are the first"), "{}", text(&all_of_them));
     assert!(entries(&new, "load/").len() > 1, "and of the load what was in the checkpoint");
     let second = backup(&new, &scratch.0.join("second"));
     assert_eq!(second["content_digest"], digest.as_str(), "the same content has the same digest");
@@ -307,7 +312,9 @@ fn a_damaged_backup_is_refused() {
         }
         std::fs::remove_file(&path).expect("it was there");
         let missing = run(&new, &["restore", "--from", from]);
-        assert!(!missing.status.success(), "{file} is missing: {}", text(&missing));
+        let code = if file == "backup.json" { 2 } else { 1 };
+        assert_eq!(missing.status.code(), Some(code), "{file} is missing: {}", text(&missing));
+        assert!(text(&missing).contains("mend: "), "{file} is missing: {}", text(&missing));
         assert!(!new.exists());
         std::fs::write(&path, &whole).expect("our own directory");
     }
