@@ -9,9 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use troth_node::backup;
-use troth_node::config::{
-    Cluster, Durability, Layout, Service, TrustedHome, TrustedKind, hex, make_restored,
-};
+use troth_node::config::{Cluster, Layout, Service, hex, make_restored};
 
 #[derive(Args, Debug)]
 pub(crate) struct Restore {
@@ -104,32 +102,15 @@ pub(crate) fn differences(before: &Cluster, now: &Cluster) -> Vec<String> {
     // What a protocol without components has of them is said by its name.
     let components = now.protocol.has_components() && before.protocol.has_components();
     if components && now.trusted != before.trusted {
-        let kind = |kind| match kind {
-            TrustedKind::Hmac => "hmac",
-            TrustedKind::Ed25519 => "ed25519",
-            TrustedKind::Nothing => "none",
-        };
-        other.push(format!("--trusted {} (before: {})", kind(now.trusted), kind(before.trusted)));
+        other.push(format!("--trusted {} (before: {})", now.trusted.name(), before.trusted.name()));
     }
     if components && now.trusted_home != before.trusted_home {
-        let home = |home| match home {
-            TrustedHome::InProcess => "in-process",
-            TrustedHome::Process => "process",
-            TrustedHome::Nowhere => "none",
-        };
-        other.push(format!(
-            "--trusted-home {} (before: {})",
-            home(now.trusted_home),
-            home(before.trusted_home)
-        ));
+        let (now, before) = (now.trusted_home.name(), before.trusted_home.name());
+        other.push(format!("--trusted-home {now} (before: {before})"));
     }
-    let durability = |cluster: &Cluster| match cluster.durability {
-        Durability::Always => "always",
-        Durability::Interval(_) => "interval",
-        Durability::Memory => "memory",
-    };
-    if durability(now) != durability(before) {
-        other.push(format!("--durability {} (before: {})", durability(now), durability(before)));
+    let (now, before) = (now.durability.name(), before.durability.name());
+    if now != before {
+        other.push(format!("--durability {now} (before: {before})"));
     }
     other
 }

@@ -119,7 +119,7 @@ fn refuse(mut stream: UnixStream, reason: String) {
 /// Answers fetches from the held state until the operator has enough; says how many.
 pub(crate) fn give<M: Wire>(mut stream: UnixStream, offer: Offer<M>, state: &State) -> io::Result<u64> {
     match send(&mut stream, &Greeting::Offer(offer).to_wire()) {
-        // It looked for a moment and is gone.
+        // It looked whether somebody listens, and is gone.
         Err(why) if matches!(why.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
             return Ok(0);
         }

@@ -2,6 +2,7 @@
 
 use super::checks::Checks;
 use super::error::ConfigError;
+use super::names::{UnknownName, named};
 use super::protocol::Protocol;
 use std::fmt;
 use std::str::FromStr;
@@ -40,23 +41,11 @@ impl fmt::Display for Auth {
     }
 }
 
-/// There is no proof of requests of this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownAuth;
-
-impl fmt::Display for UnknownAuth {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "say one of {}", Auth::ALL.map(Auth::name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownAuth {}
-
 impl FromStr for Auth {
-    type Err = UnknownAuth;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownAuth> {
-        Self::ALL.into_iter().find(|auth| auth.name() == name).ok_or(UnknownAuth)
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        named(name, &Self::ALL, Self::name)
     }
 }
 

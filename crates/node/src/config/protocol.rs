@@ -1,5 +1,6 @@
 //! Which agreement protocol a group runs, and what that asks of the rest of its configuration.
 
+use super::names::{UnknownName, named};
 use super::{Auth, TrustedHome, TrustedKind};
 use std::fmt;
 use std::str::FromStr;
@@ -195,22 +196,10 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// No agreement protocol has this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownProtocol;
-
-impl fmt::Display for UnknownProtocol {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "say one of {}", Protocol::ALL.map(Protocol::name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownProtocol {}
-
 impl FromStr for Protocol {
-    type Err = UnknownProtocol;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
-        Self::ALL.into_iter().find(|protocol| protocol.name() == name).ok_or(UnknownProtocol)
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        named(name, &Self::ALL, Self::name)
     }
 }

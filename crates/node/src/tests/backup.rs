@@ -114,6 +114,17 @@ impl Group {
 }
 
 #[test]
+fn who_only_looks_whether_somebody_listens_is_no_backup_that_failed() {
+    let group = group("backup-look", TrustedKind::Ed25519);
+    let state = state(10);
+    let (theirs, ours) = UnixStream::pair().expect("a pair of sockets");
+    drop(ours);
+    let proof = group.proof(&[0, 2], state.digest());
+    let offer = Offer { executed: Seq(70), proof: Message::Stable(Arc::new(proof)) };
+    assert_eq!(give(theirs, offer, &state).expect("nothing went wrong"), 0);
+}
+
+#[test]
 fn what_a_quorum_certified_is_fetched_whole() {
     for trusted in [TrustedKind::Hmac, TrustedKind::Ed25519] {
         let group = group(&format!("backup-{}", trusted.name()), trusted);

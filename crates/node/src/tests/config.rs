@@ -267,13 +267,18 @@ fn how_often_is_synced_is_read_within_bounds_and_only_where_it_goes_by_the_clock
 }
 
 #[test]
-fn a_protocol_is_known_by_the_name_that_it_has_in_the_configuration() {
+fn protocols_and_proofs_of_requests_are_known_by_their_names_in_the_configuration() {
     for protocol in Protocol::ALL {
         assert_eq!(protocol.name().parse(), Ok(protocol));
         assert_eq!(protocol.to_string(), protocol.name());
     }
     let refused = "raft".parse::<Protocol>().unwrap_err();
     assert_eq!(refused.to_string(), "say one of minbft, pbft, a2m-pbft-e, a2m-pbft-ea");
+    for auth in Auth::ALL {
+        assert_eq!(auth.to_string().parse(), Ok(auth));
+    }
+    let refused = "unsigned".parse::<Auth>().unwrap_err();
+    assert_eq!(refused.to_string(), "say one of signed, mac, all-signed");
 }
 
 #[test]
