@@ -30,8 +30,8 @@ const MOST_AT_ONCE: usize = 64;
 /// what is not appended yet, as many again. Who missed more proves nothing until it has another component: half a minute at
 /// two thousand batches a second, 2 MiB.
 pub const MOST_VALUES: usize = 1 << 16;
-/// Batches kept whose slots were not asked for.
-const MOST_WAITING: usize = 4096;
+/// Batches kept whose slots were not asked for, each with the digest and the client's number of each of its frames.
+pub const MOST_WAITING: usize = 4096;
 
 /// A slot of the own history that is attested.
 #[derive(Clone, Debug, PartialEq, Eq)]

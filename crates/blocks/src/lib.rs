@@ -11,10 +11,12 @@ mod frames;
 mod gate;
 mod history;
 mod kept_history;
+mod lacked;
 mod lag;
 mod pace;
 mod patience;
 mod pool;
+mod shown_again;
 mod voters;
 
 pub use back_off::BackOff;
@@ -24,12 +26,14 @@ pub use doubt::Doubt;
 pub use favours::{Favours, FavoursAsked};
 pub use frames::FrameStore;
 pub use gate::{CounterGate, Offered};
-pub use history::{Attested, Begins, DIVERGED, Held, HistoryLog, MOST_VALUES};
+pub use history::{Attested, Begins, DIVERGED, Held, HistoryLog, MOST_VALUES, MOST_WAITING};
 pub use kept_history::KeptHistory;
+pub use lacked::LackedFrames;
 pub use lag::{Behind, Lag};
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};
 pub use pool::{Admitted, RequestPool, Waiting};
+pub use shown_again::ShownAgain;
 pub use voters::Voters;
 
 #[cfg(test)]

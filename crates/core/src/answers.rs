@@ -67,7 +67,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 replies.push(*reply);
             }
         }
-        self.held.insert(ordered.seq, replies);
+        self.held.hold(ordered.seq, replies);
     }
 
     /// A checkpoint is stable: what is not proven by the next one is not held any longer. Its clients ask again, and it is
@@ -75,14 +75,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     pub(crate) fn answers_stable(&mut self, stable: Seq) {
         self.repeated.stable(stable);
         let before = std::mem::replace(&mut self.stable, stable);
-        self.held = self.held.split_off(&before.next());
+        self.held.forget_below(before.next());
     }
 
     /// Lets the replies of a batch go.
     pub(crate) fn release(&mut self, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
         // Proofs come in the order of batches: what was passed over gets none.
-        self.held = self.held.split_off(&seq);
-        let proven = self.held.remove(&seq).unwrap_or_default();
+        let proven = self.held.release(seq);
         let renewed = self.execution.configuration().renewed_at(seq);
         for reply in proven {
             if let Some(place) = proof.place_of(reply.client, reply.number) {

@@ -2,20 +2,20 @@
 //! replies, reads, frames for peers, state transfer.
 
 use crate::delivery::Undecided;
+use crate::held::HeldReplies;
 use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
     PeerMessage, Reached, Start, Status, To, Voucher, machine::MAX_FRAMES, repetitions::Repetitions,
     transfer::Transfer, unasked::Unasked,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use troth_auth::Seal;
 use troth_trusted::a2m::{LogId, Slot};
 use troth_trusted::{CounterId, CounterValue};
 use troth_types::{
-    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Reply, Seq, StateFetch, StatePiece,
-    Time,
+    ClientId, Configuration, Digest, Frame, Group, GroupId, ReplicaId, Seq, StateFetch, StatePiece, Time,
 };
 
 /// Bytes of the frames in one message, unless a single one is larger.
@@ -61,7 +61,7 @@ pub struct Replica<A: Agreement, X: Execution> {
     /// Pieces of state that were of use.
     pieces: u64,
     /// Replies that wait for the proof of their batch's place.
-    pub(crate) held: BTreeMap<Seq, Vec<Reply>>,
+    pub(crate) held: HeldReplies,
     /// The last stable checkpoint that was told of.
     pub(crate) stable: Seq,
     /// Of frames that were asked for again: under which batch they are answered.
@@ -99,7 +99,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             hashing: false,
             hashed: (Time(0), 0),
             pieces: 0,
-            held: BTreeMap::new(),
+            held: HeldReplies::default(),
             stable: Seq(0),
             repeated: Repetitions::default(),
             unasked: Unasked::default(),

@@ -1,12 +1,13 @@
 //! What a replica's process may have resident, beside the service's state: the sum of the bounds of everything
 //! that others can fill. docs/internals/bounds.md has the table.
 
-use crate::config::{Auth, Cluster};
+use crate::config::{Auth, Cluster, Protocol};
 use crate::connection::{CLIENT_OVERHEAD, CLIENT_UNSENT_AT_LEAST, CLIENTS_UNSENT, REPLICA_UNSENT};
 use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
 use crate::served::{batches_per_number, largest_message};
-use troth_core::{HELD_READS, UNASKED};
+use troth_blocks::MOST_WAITING;
+use troth_core::{HELD_READS, HELD_REPLIES, UNASKED};
 use troth_minbft::KEPT_FRAMES;
 
 /// The program, its threads and what the allocator keeps at hand.
@@ -15,6 +16,9 @@ const PROGRAM: usize = 128 << 20;
 const BUFFERS: usize = 256 << 10;
 /// Bytes of a certified message that is held, beside the digests of its batch.
 const CERTIFIED: usize = 1024;
+
+/// What each frame of a batch takes whose place in a history is not proven yet: two nodes of its tree, its client and number.
+const UNPROVEN: usize = 96;
 
 /// The bound for a replica of this cluster with so many clients in its configuration, in bytes.
 #[must_use]
@@ -41,7 +45,10 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     // Certified messages: each replica's log and hold-back, and a quorum of VIEW-CHANGEs in a NEW-VIEW.
     let certified = CERTIFIED + 32 * limits.batch_frames;
     let protocol = n * (7 * window + 64) * certified + 4 * n * largest;
-    let others = PROGRAM + HELD_READS + 2 * BACKLOG_BYTES;
+    // Replies that wait for the proof of their batch's place, and batches that wait for a slot of the history.
+    let proves = matches!(cluster.protocol, Protocol::A2mPbftE | Protocol::A2mPbftEa);
+    let proven = if proves { HELD_REPLIES + MOST_WAITING * limits.batch_frames * UNPROVEN } else { 0 };
+    let others = PROGRAM + HELD_READS + 2 * BACKLOG_BYTES + proven;
     let sum = others + (n - 1) * peer + shared + clients * client + kept + ahead + doubtful + protocol;
     sum as u64
 }

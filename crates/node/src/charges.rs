@@ -24,6 +24,11 @@ const AGAIN_BURST: u64 = 1_000_000;
 const ANSWER: usize = 4 << 20;
 /// The most of them that it may have left.
 const MOST_ASKED: usize = 4 * ANSWER;
+/// Microseconds of work with such frames that count as asked for per second, lasting. How often somebody is asked he may
+/// bring about himself: a primary names to one replica what nobody has. What is beyond counts as not asked for.
+const ASKED_RATE: u64 = 50_000;
+/// The same at once: the largest answers that may be due.
+const ASKED_BURST: u64 = 250_000;
 /// Bytes of state and frames that a replica may fetch per second, lasting.
 const FETCH_RATE: u64 = 32 << 20;
 /// The same at once.
@@ -107,6 +112,8 @@ pub(crate) struct PeerCharges {
     again: Vec<Cell<Account>>,
     /// Bytes of frames that each was asked for and has not sent, at most.
     asked: Vec<Cell<usize>>,
+    /// What of that is for nothing.
+    answers: Vec<Cell<Account>>,
     fetched: Vec<Cell<Account>>,
 }
 
@@ -116,6 +123,7 @@ impl PeerCharges {
             useless: vec![Cell::new(Account::new(PEER_RATE, PEER_BURST)); replicas],
             again: vec![Cell::new(Account::new(AGAIN_RATE, AGAIN_BURST)); replicas],
             asked: vec![Cell::new(0); replicas],
+            answers: vec![Cell::new(Account::new(ASKED_RATE, ASKED_BURST)); replicas],
             fetched: vec![Cell::new(Account::new(FETCH_RATE, FETCH_BURST)); replicas],
         }
     }
@@ -131,12 +139,21 @@ impl PeerCharges {
         asked.set((asked.get() + ANSWER).min(MOST_ASKED));
     }
 
-    /// A replica showed a frame of so many bytes that is held already. Whether it may have been asked for it.
-    pub(crate) fn was_asked(&self, replica: ReplicaId, bytes: usize) -> bool {
+    /// A replica showed a frame of so many bytes that is held already. Whether it may have been asked for it, and has not
+    /// been shown as many such as replicas are in a second.
+    pub(crate) fn was_asked(&self, replica: ReplicaId, now: Time, bytes: usize) -> bool {
         let asked = &self.asked[usize::from(replica.0)];
         let left = asked.get().checked_sub(bytes);
         asked.set(left.unwrap_or(0));
         left.is_some()
+            && with(&self.answers, replica, |account| {
+                let took = cost(bytes, 0);
+                let may = !account.lacks(now, took);
+                if may {
+                    account.charge(now, took);
+                }
+                may
+            })
     }
 
     /// A replica caused so many microseconds of work with frames that are held already and that it was not asked for.

@@ -203,11 +203,11 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     ) {
         let all = shown.len() as u64;
         let (mut good, mut news, mut doubtful, mut refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        let mut again = 0;
+        let (mut again, came) = (0, self.clock.now());
         for shown in shown {
             match shown {
                 Shown::Known(frame) => {
-                    again += u64::from(!self.peer_charges.was_asked(from, frame.size()));
+                    again += u64::from(!self.peer_charges.was_asked(from, came, frame.size()));
                     good.push(frame);
                 }
                 Shown::New(shown) => match verdicts.next().expect("one verdict per frame") {

@@ -43,7 +43,8 @@ impl Wire for StateFetch {
         Ok(Self {
             seq: Wire::decode(reader)?,
             digest: Wire::decode(reader)?,
-            path: reader.bytes("a path", MAX_PATH)?,
+            // It waits for its turn: as a part of the record that it came in it would keep all of that.
+            path: Bytes::copy_from_slice(&reader.bytes("a path", MAX_PATH)?),
         })
     }
 }

@@ -2,9 +2,11 @@
 
 mod favours;
 mod history;
+mod lacked;
 mod lag;
 mod places;
 mod shown;
+mod shown_again;
 
 use crate::*;
 use troth_trusted::CounterValue;

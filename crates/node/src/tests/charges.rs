@@ -24,14 +24,17 @@ fn an_overdrawn_replica_rests_until_its_account_has_refilled() {
 fn frames_that_are_held_are_charged_where_they_were_not_asked_for() {
     let charges = PeerCharges::new(2);
     let one = ReplicaId(1);
-    assert!(!charges.was_asked(one, 1));
+    assert!(!charges.was_asked(one, START, 1));
     charges.asks(one);
-    assert!(charges.was_asked(one, 3 << 20) && !charges.was_asked(one, 2 << 20), "an answer has 4 MiB");
-    assert!(!charges.was_asked(one, 1), "that was all of it");
+    assert!(
+        charges.was_asked(one, START, 3 << 20) && !charges.was_asked(one, START, 2 << 20),
+        "an answer has 4 MiB"
+    );
+    assert!(!charges.was_asked(one, START, 1), "that was all of it");
     for _ in 0..100 {
         charges.asks(ReplicaId(0));
     }
-    let taken = (0..100).filter(|_| charges.was_asked(ReplicaId(0), 1 << 20)).count();
+    let taken = (0..100).filter(|_| charges.was_asked(ReplicaId(0), START, 1 << 20)).count();
     assert_eq!(taken, 16, "what it never sent does not add up");
     charges.again(one, START, 1_000_000);
     assert_eq!(charges.rests(one, START), None, "the burst is its own");
@@ -41,6 +44,23 @@ fn frames_that_are_held_are_charged_where_they_were_not_asked_for() {
     // Both accounts count.
     charges.useless(one, START, 260_000);
     assert!(charges.rests(one, START) > Some(until));
+}
+
+/// How often a replica is asked for frames it may bring about itself: a primary names to one backup what nobody has.
+#[test]
+fn who_is_asked_without_end_does_not_send_held_frames_without_end() {
+    let charges = PeerCharges::new(2);
+    let one = ReplicaId(1);
+    let taken = |now: Time| {
+        let answers = (0..100).flat_map(|_| {
+            charges.asks(one);
+            [0; 4].map(|_| charges.was_asked(one, now, 1 << 20))
+        });
+        answers.filter(|taken| *taken).count()
+    };
+    assert_eq!(taken(START), 61, "250 ms of 4 ms each");
+    assert_eq!(taken(START.after(1_000_000)), 12, "50 ms in the second after");
+    assert_eq!(charges.rests(one, START), None, "what is beyond is charged where it is taken");
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn whoever_is_asked_for_frames_may_send_what_another_sent_before() {
     let question = PeerMessage::<Message>::FetchFrames(vec![Digest::ZERO]);
     engine.tell_peers(To::One(ReplicaId(1)), &question);
     let may = |engine: &mut Engine<MinBft, Executor<Null>>, replica| {
-        engine.peer_charges.was_asked(ReplicaId(replica), 1 << 20)
+        engine.peer_charges.was_asked(ReplicaId(replica), troth_types::Time(1), 1 << 20)
     };
     assert!(may(&mut engine, 1) && !may(&mut engine, 2));
     engine.tell_peers(To::Others, &question);

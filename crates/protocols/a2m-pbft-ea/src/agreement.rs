@@ -87,9 +87,10 @@ impl Agreement for A2mPbftEa {
 
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
         for frame in frames {
-            if self.frames.wants(&frame.digest(), self.wants_up_to()) {
+            let digest = frame.digest();
+            if self.frames.wants(&digest, self.wants_up_to()) {
                 self.frames.insert(frame, false);
-                self.reconsider = true;
+                self.reconsider |= self.starts_lack.came(&digest);
             }
         }
         self.progress(cx);
@@ -188,8 +189,13 @@ impl Agreement for A2mPbftEa {
 
     fn is_worth_checking(&self, message: &Message) -> bool {
         rule!("A2MPBFTEA-R18");
-        let Message::Attested(message) = message else { return true };
+        let message = match message {
+            Message::Attested(message) => message,
+            Message::Stable(proof) => return self.brings_stable(proof),
+            _ => return true,
+        };
         match &message.body {
+            Body::Checkpoint(vote) => self.brings_checkpoint(message.from, vote.seq),
             Body::ViewChange(change) => {
                 self.may_be_whole(change) && self.brings_view_change(message.from, change.to)
             }

@@ -68,6 +68,24 @@ impl A2mPbftEa {
         }
     }
 
+    /// Whether a vote for a checkpoint at this number may count.
+    fn may_become_stable(&self, seq: Seq) -> bool {
+        // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
+        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
+        seq > self.stable.0 && seq.0 <= furthest && seq.0.is_multiple_of(self.config.interval)
+    }
+
+    /// Whether a replica's CHECKPOINT for this number may count and is not here: a number has one slot.
+    pub(crate) fn brings_checkpoint(&self, from: ReplicaId, seq: Seq) -> bool {
+        let known = self.checkpoint_votes.get(&seq).is_some_and(|votes| votes.contains_key(&from));
+        self.may_become_stable(seq) && !known
+    }
+
+    /// Whether this certificate would show a higher checkpoint to be stable, if all in it is good.
+    pub(crate) fn brings_stable(&self, proof: &StableProof) -> bool {
+        proven(&self.group, proof).is_some_and(|(seq, _)| seq > self.stable.0)
+    }
+
     /// CHECKPOINT ⟨n, s, ⟨x, d⟩_q⟩.
     pub(crate) fn on_checkpoint_vote(
         &mut self,
@@ -75,12 +93,7 @@ impl A2mPbftEa {
         message: &Arc<Attested>,
         vote: &Checkpoint,
     ) {
-        // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
-        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
-        if vote.seq <= self.stable.0
-            || vote.seq.0 > furthest
-            || !vote.seq.0.is_multiple_of(self.config.interval)
-        {
+        if !self.may_become_stable(vote.seq) {
             return self.heard(message, vote.seq, false);
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();

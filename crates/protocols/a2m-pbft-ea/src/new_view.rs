@@ -88,6 +88,10 @@ impl A2mPbftEa {
                 complete &= self.frames.name(seq, &batch.frames);
             }
         }
+        if !complete {
+            let named = chosen.iter().flat_map(|batch| &batch.frames).copied();
+            self.starts_lack.lacks(named.filter(|digest| self.frames.wants(digest, Seq(u64::MAX))));
+        }
         complete
     }
 

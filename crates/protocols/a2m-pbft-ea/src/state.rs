@@ -7,8 +7,8 @@ use crate::place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::{
-    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, Lag, Lateness, OrderedAt, Pace,
-    RequestPool, Shown, Voters,
+    BackOff, Favours, FavoursAsked, FrameStore, HistoryLog, KeptHistory, LackedFrames, Lag, Lateness,
+    OrderedAt, Pace, RequestPool, Shown, Voters,
 };
 use troth_core::{Cx, Reached, Ticket, To, rule};
 use troth_trusted::CounterValue;
@@ -236,6 +236,8 @@ pub struct A2mPbftEa {
     pub(crate) known_views: KnownViews,
     /// Whether anything came since the start of a new view was last computed that may decide it.
     pub(crate) reconsider: bool,
+    /// Frames alone that starts of views lacked then.
+    pub(crate) starts_lack: LackedFrames,
     /// Whether the timer for the NEWVIEW runs.
     pub(crate) waits_for_view: bool,
     pub(crate) back_off: BackOff,
@@ -323,6 +325,7 @@ impl A2mPbftEa {
             changes: BTreeMap::new(),
             known_views: KnownViews::default(),
             reconsider: false,
+            starts_lack: LackedFrames::default(),
             waits_for_view: false,
             back_off: BackOff::default(),
             advanced: false,
@@ -474,6 +477,7 @@ impl A2mPbftEa {
         self.follow_wishes(cx);
         self.follow_wants(cx);
         if std::mem::take(&mut self.reconsider) {
+            self.starts_lack.forget();
             self.try_judge(cx);
             self.ask_for_distant_starts();
             self.try_new_view(cx);

@@ -119,6 +119,7 @@ impl MinBft {
 
     /// Which of the large messages among these a replica is sent in answer to its status.
     fn choose_large(&mut self, now: Time, to: ReplicaId, messages: &[Message]) -> Vec<Name> {
+        rule!("MINBFT-R15");
         let interval = self.config.status_interval;
         let lacking: Vec<Name> = messages.iter().filter_map(name_of_large).collect();
         let mut shown_again = std::mem::take(&mut self.peer_mut(to).shown_again);

@@ -54,15 +54,16 @@ impl Agreement for Pbft {
     }
 
     fn on_known_frames(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<VerifiedFrame>) {
-        let mut useful = false;
+        let mut came = Vec::new();
         for frame in frames {
-            if self.frames.wants(&frame.digest(), self.wants_up_to()) {
+            let digest = frame.digest();
+            if self.frames.wants(&digest, self.wants_up_to()) {
                 self.frames.insert(frame, false);
-                useful = true;
+                came.push(digest);
             }
         }
-        if useful {
-            self.touch_all();
+        if !came.is_empty() {
+            self.frames_came(&came);
             self.progress(cx);
         }
     }
@@ -183,11 +184,16 @@ impl Agreement for Pbft {
 
     fn is_worth_checking(&self, message: &Message) -> bool {
         rule!("PBFT-R14");
-        let Message::Signed(signed) = message else { return true };
+        let signed = match message {
+            Message::Signed(signed) => signed,
+            Message::Stable(proof) => return self.brings_stable(proof),
+            _ => return true,
+        };
         match &signed.body {
             Body::ViewChange(change) => self.brings_view_change(signed.from, change.to),
             Body::NewView(new_view) => self.brings_view(new_view.view) || self.teaches(new_view),
-            Body::Checkpoint(_) | Body::Attested(_) | Body::Phase(_) => true,
+            Body::Checkpoint(_) | Body::Attested(_) => self.brings_checkpoint(signed),
+            Body::Phase(_) => true,
         }
     }
 

@@ -19,7 +19,7 @@ impl Pbft {
     /// everybody hears of it.
     pub(crate) fn doubt(&mut self, cx: &mut Cx<'_, Self>, frames: Vec<Arc<Frame>>) {
         rule!("PBFT-M2");
-        let mut found = Vec::new();
+        let (mut found, mut news) = (Vec::new(), Vec::new());
         let mut bytes: usize = self.doubtful.values().map(|frame| frame.size()).sum();
         for frame in frames {
             let digest = frame.digest();
@@ -27,21 +27,23 @@ impl Pbft {
                 continue;
             }
             bytes += frame.size();
+            // Of a client that was complained of in this view the others need no more words at once: who makes wrong tags, or
+            // shows them, must not have this replica complain as often as he likes.
+            if !self.distrust.is_shown(frame.client()) {
+                news.push(digest);
+            }
             if self.distrust.shown(frame.client()) {
                 self.forget_unsigned(frame.client());
             }
             found.push(digest);
             self.doubtful.insert(digest, frame);
         }
-        if found.is_empty() {
-            return;
-        }
-        self.useful += 1;
         rule!("PBFT-M4");
-        for some in found.chunks(MOST_COMPLAINTS) {
+        for some in news.chunks(MOST_COMPLAINTS) {
             cx.send(troth_core::To::Others, Message::WrongTags(some.to_vec()));
         }
-        self.touch_all();
+        self.useful += u64::from(!found.is_empty());
+        self.frames_came(&found);
     }
 
     /// Whether a proposal names a frame that is not here, in doubt neither.

@@ -97,22 +97,40 @@ impl Pbft {
         }
     }
 
+    /// Whether a vote for a checkpoint at this number may count.
+    fn may_become_stable(&self, seq: Seq) -> bool {
+        // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
+        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
+        seq > self.stable.0 && seq.0 <= furthest && seq.0.is_multiple_of(self.config.interval)
+    }
+
+    /// Whether this CHECKPOINT may count and is not here.
+    pub(crate) fn brings_checkpoint(&self, message: &Signed) -> bool {
+        let Some((vote, _)) = message.body.checkpoint() else { return false };
+        let known = self.checkpoint_votes.get(&vote.seq).and_then(|votes| votes.get(&message.from));
+        self.may_become_stable(vote.seq) && known.is_none_or(|known| known.digest != message.digest)
+    }
+
+    /// Whether this certificate would show a higher checkpoint to be stable, if all in it is good.
+    pub(crate) fn brings_stable(&self, proof: &StableProof) -> bool {
+        let shown = proven(&self.group, self.config.histories, proof);
+        shown.is_some_and(|(seq, _)| seq > self.stable.0)
+    }
+
     /// CHECKPOINT ⟨n, d⟩_σi.
     pub(crate) fn on_checkpoint_vote(&mut self, cx: &mut Cx<'_, Self>, message: &Arc<Signed>) {
         let Some((vote, history)) = message.body.checkpoint() else { return };
         if history.is_some() != self.config.histories {
             return cx.ignore(message.from, "a CHECKPOINT of another kind of group");
         }
-        // Nobody correct is further ahead of a stable checkpoint that this replica has not heard of, and it will.
-        let furthest = self.stable.0.0.max(self.delivered.0) + 2 * self.config.window;
-        if vote.seq <= self.stable.0
-            || vote.seq.0 > furthest
-            || !vote.seq.0.is_multiple_of(self.config.interval)
-        {
+        if !self.may_become_stable(vote.seq) {
             return;
         }
         let votes = self.checkpoint_votes.entry(vote.seq).or_default();
         let news = votes.insert(message.from, message.clone()).is_none();
+        // A state that was found wrong has another CHECKPOINT follow. Who goes on and on is of no more use.
+        rule!("PBFT-R13");
+        self.in_vain += u64::from(!news);
         let same = |other: &&Arc<Signed>| other.body.checkpoint() == Some((vote, history));
         let same: Vec<Arc<Signed>> = votes.values().filter(same).cloned().collect();
         self.useful += u64::from(news);

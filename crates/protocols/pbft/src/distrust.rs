@@ -36,6 +36,11 @@ impl Distrust {
         self.in_view.contains(&client) || self.owed.get(&client).is_some_and(|owed| owed.left > 0)
     }
 
+    /// Whether a frame of the client was shown in this view in which the own tag is wrong.
+    pub(crate) fn is_shown(&self, client: ClientId) -> bool {
+        self.in_view.contains(&client)
+    }
+
     /// A frame of the client was shown in which the own tag is wrong. Whether that is news of it.
     pub(crate) fn shown(&mut self, client: ClientId) -> bool {
         let known = self.has(client);

@@ -43,6 +43,7 @@ impl Pbft {
         if self.active || !self.is_primary() || self.proposed_view || !std::mem::take(&mut self.reconsider) {
             return;
         }
+        self.start_lacks.forget();
         let changes: Vec<Arc<Signed>> = self.present_changes().cloned().collect();
         let mine = changes.iter().any(|message| message.from == self.me);
         if changes.len() < self.group.quorum() || !mine {
@@ -80,6 +81,11 @@ impl Pbft {
             if seq > self.stable.0 {
                 complete &= self.frames.name(seq, &batch.frames);
             }
+        }
+        if !complete {
+            rule!("PBFT-V10");
+            let named = chosen.iter().flat_map(|batch| &batch.frames).copied();
+            self.start_lacks.lacks(named.filter(|digest| self.frames.wants(digest, Seq(u64::MAX))));
         }
         complete
     }

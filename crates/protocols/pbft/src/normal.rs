@@ -24,7 +24,7 @@ impl Pbft {
             Some(admitted) => self.keep_admitted(cx, frame, wanted, admitted),
         }
         if wanted {
-            self.touch_all();
+            self.frames_came(&[digest]);
         }
     }
 

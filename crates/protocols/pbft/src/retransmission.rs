@@ -109,15 +109,26 @@ impl Pbft {
         }
         let behind = status.view < self.view;
         if self.active && (behind || !status.active) {
-            if let Some((new_view, _)) = self.start_to_show() {
-                cx.send(to, Message::Signed(new_view.clone()));
-            }
+            self.show_start(cx, from);
         } else if !self.active {
             self.resend_change(cx, from, behind || status.changes & 1 << self.me.0 == 0);
             self.show_last_start(cx, from, status);
         }
         if self.active && !behind && status.active {
             self.resend_votes(cx, from, status);
+        }
+    }
+
+    /// The NEW-VIEW of the present view, to who says that it does not work in it: ever more seldom, for it is large, and who
+    /// has it may say so for as long as the view lasts.
+    fn show_start(&mut self, cx: &mut Cx<'_, Self>, to: ReplicaId) {
+        rule!("PBFT-R7");
+        let Some(message) = self.start_to_show().map(|(message, _)| message.clone()) else { return };
+        let (view, interval) = (self.view, self.config.status_interval);
+        let shown = self.shown_starts.entry(to).or_default();
+        shown.retain(|shown| *shown == view);
+        if !shown.choose(cx.now(), interval, &[view]).is_empty() {
+            cx.send(To::One(to), Message::Signed(message));
         }
     }
 

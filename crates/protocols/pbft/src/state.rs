@@ -7,7 +7,9 @@ use crate::message::{Entry, Signed, StableProof, Vote};
 use crate::tentative::Tentative;
 use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::sync::Arc;
-use troth_blocks::{BackOff, FrameStore, Lag, Lateness, OrderedAt, Pace, RequestPool, Shown, Voters};
+use troth_blocks::{
+    BackOff, FrameStore, LackedFrames, Lag, Lateness, OrderedAt, Pace, RequestPool, Shown, ShownAgain, Voters,
+};
 use troth_core::{Cx, Reached, rule};
 use troth_types::{Batch, Digest, Frame, Group, ReplicaId, Seq, Time, View};
 
@@ -220,8 +222,12 @@ pub struct Pbft {
     pub(crate) lacking: Vec<Digest>,
     /// Whether anything came since the start of a new view was last computed that may decide it.
     pub(crate) reconsider: bool,
+    /// Frames alone that it lacked then.
+    pub(crate) start_lacks: LackedFrames,
     /// How often each replica was shown, in which view that has not begun, the NEW-VIEW by which this one entered its last.
     pub(crate) start_shown: BTreeMap<ReplicaId, (View, u8)>,
+    /// When each was shown that of the present view.
+    pub(crate) shown_starts: BTreeMap<ReplicaId, ShownAgain<View>>,
     /// Whether this replica, as primary of its view, has signed its NEW-VIEW.
     pub(crate) proposed_view: bool,
     /// Whether the timer for the NEW-VIEW runs.
@@ -231,7 +237,7 @@ pub struct Pbft {
     pub(crate) accused: Voters,
     /// How many messages did.
     pub(crate) broken: u64,
-    /// How many VIEW-CHANGEs were of no use to it.
+    /// How many VIEW-CHANGEs and CHECKPOINTs were of no use to it.
     pub(crate) in_vain: u64,
     /// When a status of each replica was answered last.
     pub(crate) answered: BTreeMap<ReplicaId, Time>,
@@ -320,7 +326,9 @@ impl Pbft {
             changes: BTreeMap::new(),
             lacking: Vec::new(),
             reconsider: false,
+            start_lacks: LackedFrames::default(),
             start_shown: BTreeMap::new(),
+            shown_starts: BTreeMap::new(),
             proposed_view: false,
             waits_for_view: false,
             back_off: BackOff::default(),
@@ -417,6 +425,18 @@ impl Pbft {
     /// Something changed that any slot may have waited for.
     pub(crate) fn touch_all(&mut self) {
         self.reconsider = true;
+        self.touched.extend(self.slots.keys().copied());
+    }
+
+    /// Frames came that batches name, or some that may be these.
+    pub(crate) fn frames_came(&mut self, digests: &[Digest]) {
+        if digests.is_empty() {
+            return;
+        }
+        rule!("PBFT-V10");
+        for digest in digests {
+            self.reconsider |= self.start_lacks.came(digest);
+        }
         self.touched.extend(self.slots.keys().copied());
     }
 

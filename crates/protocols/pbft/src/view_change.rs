@@ -34,6 +34,7 @@ impl Pbft {
         self.forget_passed();
         self.touched.clear();
         self.lacking.clear();
+        self.start_lacks.forget();
         // What is still needed is named again by the NEW-VIEW; what nobody has must not hide it.
         self.frames.want_nothing();
         self.doubtful.clear();

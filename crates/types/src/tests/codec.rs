@@ -119,6 +119,15 @@ fn every_message_survives_a_round_trip_and_nothing_shorter_or_longer_does() {
     round_trip(&StatePiece { seq: Seq(1), digest: Digest([1; 32]), path: Bytes::new(), content });
 }
 
+/// A question waits for its turn, and what it came in may be megabytes.
+#[test]
+fn a_question_for_state_keeps_nothing_of_the_record_that_it_came_in() {
+    let asked = StateFetch { seq: Seq(1), digest: Digest([1; 32]), path: Bytes::from_static(b"p") };
+    let record = asked.to_wire();
+    let read = StateFetch::from_wire(&record).expect("it is whole");
+    assert!(!record.as_ptr_range().contains(&read.path.as_ptr()));
+}
+
 #[test]
 fn a_full_reply_and_its_digest_cast_the_same_vote() {
     let results = vec![Bytes::from_static(b"a")];

@@ -5,11 +5,15 @@ use super::hub::Inbound;
 use crate::machine::{ConnectionId, Frame, Frames};
 use crate::settings::REQUEST;
 use crate::{Settings, TooLong};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use core::cell::RefCell;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Poll, ready};
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// Room for what is read at once.
@@ -200,11 +204,32 @@ async fn read_all(
             told = buffer.len();
             inbound.send(Inbound::Part(id, told)).await.map_err(io::Error::other)?;
         }
-        buffer.reserve(READ);
-        if reader.read_buf(buffer).await? == 0 {
+        if buffer.is_empty() {
+            // It may be a part of what packets were cut from, and keep all of that.
+            *buffer = BytesMut::new();
+        }
+        if read_some(&mut reader, buffer).await? == 0 {
             return Ok(());
         }
     }
+}
+
+thread_local! {
+    /// What connections of one thread are read into: one that rests has no buffer of its own.
+    static SHARED: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
+}
+
+/// Puts what there is behind what is in the buffer already; how many bytes that is, 0 at the end.
+async fn read_some(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> io::Result<usize> {
+    poll_fn(|cx| {
+        SHARED.with_borrow_mut(|shared| {
+            let mut some = ReadBuf::new(shared);
+            ready!(Pin::new(&mut *reader).poll_read(cx, &mut some))?;
+            buffer.extend_from_slice(some.filled());
+            Poll::Ready(Ok(some.filled().len()))
+        })
+    })
+    .await
 }
 
 async fn hand_over(
@@ -229,15 +254,20 @@ async fn write_all(
     // What has been taken out and did not fit.
     let mut left = None;
     loop {
-        let Some(mut next) = (match left.take() {
-            Some(left) => Some(left),
-            None => outgoing.recv().await,
+        let there = left.take().or_else(|| outgoing.try_recv().ok());
+        let Some(mut next) = (match there {
+            Some(next) => Some(next),
+            None => {
+                // Many connections rest, each for long.
+                together = Vec::new();
+                outgoing.recv().await
+            }
         }) else {
             break;
         };
         together.clear();
         let mut packets = 1;
-        // Many small ones go as one; a large one as it is, for this buffer lasts as long as the connection.
+        // Many small ones go as one; a large one as it is, for this buffer lasts as long as there is more.
         while together.len() + next.len() <= WRITE
             && let Ok(more) = outgoing.try_recv()
         {
@@ -268,8 +298,7 @@ async fn write_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::pin::Pin;
-    use core::task::{Context, Poll};
+    use core::task::Context;
 
     /// How long what was written at a time was.
     struct Lengths(Vec<usize>);
@@ -291,7 +320,26 @@ mod tests {
         }
     }
 
-    // ZKG-B5: what they are put together in lasts as long as the connection, and is in no count.
+    // ZKG-B5: what is read into is in no count.
+    #[tokio::test]
+    async fn a_connection_that_rests_has_no_buffer() {
+        let (mut far, mut near) = tokio::io::duplex(1 << 20);
+        let mut buffer = BytesMut::new();
+        {
+            let mut reading = core::pin::pin!(read_some(&mut near, &mut buffer));
+            let pending = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_pending()));
+            assert!(pending.await, "nothing has come");
+        }
+        assert_eq!(buffer.capacity(), 0);
+        far.write_all(&[7; 100]).await.expect("there is room");
+        assert_eq!(read_some(&mut near, &mut buffer).await.expect("it is open"), 100);
+        assert!(buffer[..] == [7; 100] && buffer.capacity() < 1_000, "as much as has come");
+        far.write_all(&[8; 100_000]).await.expect("there is room");
+        assert_eq!(read_some(&mut near, &mut buffer).await.expect("it is open"), READ);
+        assert!(buffer.len() == READ + 100 && buffer[99..=100] == [7, 8]);
+    }
+
+    // ZKG-B5: what they are put together in lasts as long as there is more, and is in no count.
     #[tokio::test]
     async fn small_packets_go_as_one_and_large_ones_by_themselves() {
         let (inbound, mut told) = mpsc::channel(16);

@@ -3,10 +3,11 @@
 use super::craft::Bench;
 use super::harness::{Net, SMALL, batch, covers, frame, r};
 use super::normal::is_prepare;
-use crate::message::{Body, Message, StableProof};
+use crate::message::{Attested, Body, Checkpoint, Message, StableProof};
 use crate::state::Started;
 use crate::{Config, Timer, place, proven};
 use std::sync::Arc;
+use troth_core::Agreement;
 use troth_trusted::a2m::{Answer, Content, Operation};
 use troth_trusted_host::TrustedLogs as _;
 use troth_types::{Digest, Seq, View};
@@ -55,6 +56,36 @@ fn a_certificate_counts_replicas_and_equal_votes() {
         |votes: Vec<_>| super::harness::authentic(&group, &Message::Stable(Arc::new(StableProof { votes })));
     assert!(authentic(vec![vote(0, 1, 1), vote(1, 1, 1)]));
     assert!(!authentic(vec![vote(0, 1, 1), vote(1, 1, 2)]));
+}
+
+#[test]
+fn checkpoints_that_can_make_nothing_stable_are_passed_over() {
+    covers!("A2MPBFTEA-R18");
+    let (mut net, mut bench) = (Net::new(1), Bench::new(1));
+    let worth = |net: &Net, message: &Message| net.node(0).replica.is_worth_checking(message);
+    let (first, second) = (bench.checkpoint(1, 4, 1, 1), bench.checkpoint(2, 4, 1, 1));
+    assert!(worth(&net, &Message::Attested(first.clone())));
+    for seq in [0, 5, 2 * SMALL.window + 4] {
+        let body = Body::Checkpoint(Checkpoint { seq: Seq(seq), ..said(&first) });
+        let vote = Attested { body, ..(*first).clone() };
+        assert!(!worth(&net, &Message::Attested(Arc::new(vote))), "{seq} is no number of one that may count");
+    }
+    net.tell(1, 0, Message::Attested(first.clone()));
+    assert!(!worth(&net, &Message::Attested(first.clone())), "it is here");
+    let proof = |votes: &[&Arc<Attested>]| {
+        Message::Stable(Arc::new(StableProof { votes: votes.iter().map(|vote| (*vote).clone()).collect() }))
+    };
+    let whole = proof(&[&first, &second]);
+    assert!(worth(&net, &whole));
+    assert!(!worth(&net, &proof(&[&first])) && !worth(&net, &proof(&[&first, &first])));
+    net.tell(1, 0, whole.clone());
+    assert_eq!(net.node(0).replica.stable.0, Seq(4));
+    assert!(!worth(&net, &whole) && !worth(&net, &proof(&[])), "no higher one");
+    assert!(!worth(&net, &Message::Attested(second)), "it is stable");
+}
+
+fn said(message: &Attested) -> Checkpoint {
+    message.checkpoint().cloned().expect("a CHECKPOINT")
 }
 
 #[test]

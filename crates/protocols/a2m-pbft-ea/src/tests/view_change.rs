@@ -5,7 +5,7 @@ use super::harness::{Net, SMALL, batch, covers, frame, r};
 use super::normal::is_commit;
 use crate::Timer;
 use crate::message::{Accept, Body, Message, NewView, StableProof, Status, ViewChange};
-use troth_core::Agreement;
+use troth_core::{Agreement, VerifiedFrame};
 use troth_types::{Digest, Seq, View};
 
 pub(super) fn kind(message: &Message) -> &'static str {
@@ -329,6 +329,30 @@ fn frames_that_a_start_names_are_fetched_before_anybody_commits_to_it() {
     net.request(&one, [0]);
     assert_eq!(net.node(0).replica.entered, View(1));
     assert_eq!(net.sent(0, |message| kind(message) == "COMMIT(NEWVIEW)"), 2);
+}
+
+#[test]
+fn a_start_is_looked_at_again_when_its_last_frame_has_come() {
+    covers!("A2MPBFTEA-V13");
+    let mut bench = Bench::new(1);
+    let frames: Vec<_> = (1..=3).map(|client| frame(client, 1)).collect();
+    let named: Vec<&VerifiedFrame> = frames.iter().collect();
+    let certificate = bench.prepare(0, 1, &batch(&named), &[1]);
+    let committed = bench.commit(1, &certificate);
+    let changes =
+        vec![bench.view_change(1, 0, 1, None, vec![committed]), bench.view_change(2, 0, 1, None, Vec::new())];
+    let start = bench.new_view(changes, None);
+    let mut net = Net::new(1);
+    net.tell(1, 0, Message::Attested(start));
+    for (at, shown) in frames.iter().enumerate() {
+        assert_eq!(net.node(0).replica.entered, View(0));
+        net.step(r(0), |replica, cx| {
+            replica.admit(cx, shown.clone());
+            assert_eq!(replica.reconsider, at == 2, "frame {at}");
+            replica.progress(cx);
+        });
+    }
+    assert_eq!(net.node(0).replica.entered, View(1));
 }
 
 /// A NEWVIEW by its primary that says to rest on the start of this view, which none of that number can.

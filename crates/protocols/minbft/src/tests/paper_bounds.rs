@@ -5,11 +5,9 @@ use super::harness::{Fate, Flight, Kind, SMALL, World, covers, r};
 use crate::Config;
 use crate::message::{Body, Certified, Message, NewView, StableProof, Status, ViewChange};
 use crate::place::Place;
-use crate::shown_again::ShownAgain;
 use std::sync::Arc;
 use troth_core::{Agreement as _, PeerMessage};
-use troth_trusted::CounterValue;
-use troth_types::{Digest, Limits, Seq, Time, View};
+use troth_types::{Digest, Limits, Seq, View};
 
 /// Batches of at most 4 KiB where they name more than one frame.
 const TIGHT: Config = Config {
@@ -383,22 +381,4 @@ fn what_can_bring_nothing_is_not_worth_a_check() {
         placed.ui.certificate.new = Place::of_start(View(1));
         assert_eq!(asks.is_worth_checking(&Message::Evidence(Arc::new(placed))), good);
     }
-}
-
-#[test]
-fn an_answer_has_four_large_messages_at_most() {
-    covers!("MINBFT-R15");
-    let interval = SMALL.status_interval;
-    let lacking: Vec<_> = (1..=6).map(|value| (r(1), CounterValue(value), false)).collect();
-    let mut shown = ShownAgain::default();
-    let mut ask = |at: u64| {
-        let chosen = shown.choose(Time(at), interval, &lacking);
-        chosen.iter().map(|(_, value, _)| value.0).collect::<Vec<_>>()
-    };
-    assert_eq!(ask(1), [1, 2, 3, 4]);
-    assert_eq!(ask(interval / 4), [5, 6], "the first are on their way");
-    assert_eq!(ask(1 + interval / 2), [1, 2, 3, 4]);
-    assert_eq!(ask(1 + interval), [5, 6], "the first wait for twice as long now");
-    shown.retain(|(_, value, _)| value.0 != 1);
-    assert_eq!(shown.choose(Time(1 + interval), interval, &lacking), [lacking[0]], "one that is forgotten");
 }

@@ -172,6 +172,24 @@ fn who_finds_its_tag_wrong_tells_everybody() {
     assert_eq!(net.sent(3, told), 3, "once");
 }
 
+/// The others charge complaints that are no news to whoever makes them.
+#[test]
+fn of_a_client_that_is_complained_of_the_next_frames_wait_for_a_status() {
+    covers!("PBFT-M4");
+    let mut net = Net::new(1);
+    let frames: Vec<_> = (1..=3).map(|number| tagged(1, number)).collect();
+    let all: Vec<&VerifiedFrame> = frames.iter().collect();
+    net.tell(0, 3, pre_prepare(1, &batch(&all)));
+    let told = |net: &Net| net.sent(3, |message| matches!(message, Message::WrongTags(_))) / 3;
+    for frame in &all {
+        show_doubtful(&mut net, 3, &[*frame]);
+        assert_eq!(told(&net), 1);
+    }
+    net.fire(3, Timer::Status);
+    assert_eq!(told(&net), 2);
+    assert_eq!(net.node(3).pbft.doubtful.len(), 3, "all are kept");
+}
+
 #[test]
 fn a_client_whose_tags_f_plus_1_found_wrong_is_proposed_with_its_signature_only() {
     covers!("PBFT-M5");

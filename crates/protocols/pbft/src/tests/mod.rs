@@ -16,3 +16,4 @@ mod tentative;
 mod useful;
 mod view_change;
 mod wire;
+mod worth;
