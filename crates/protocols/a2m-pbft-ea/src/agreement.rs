@@ -90,7 +90,7 @@ impl Agreement for A2mPbftEa {
             let digest = frame.digest();
             if self.frames.wants(&digest, self.wants_up_to()) {
                 self.frames.insert(frame, false);
-                self.reconsider |= self.starts_lack.came(&digest);
+                self.frame_came(&digest);
             }
         }
         self.progress(cx);

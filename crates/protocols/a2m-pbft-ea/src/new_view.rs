@@ -95,6 +95,12 @@ impl A2mPbftEa {
         complete
     }
 
+    /// A frame came: what is known of starts is looked at again where it was the last that one of them lacked.
+    pub(crate) fn frame_came(&mut self, digest: &Digest) {
+        rule!("A2MPBFTEA-V13");
+        self.reconsider |= self.starts_lack.came(digest);
+    }
+
     /// Whether a NEWVIEW follows from what it shows: the same computation that its sender made.
     fn judge(&self, new_view: &NewView) -> Judgement {
         rule!("A2MPBFTEA-V12");

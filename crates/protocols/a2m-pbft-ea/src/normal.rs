@@ -39,7 +39,7 @@ impl A2mPbftEa {
             Admitted::SlotTaken => cx.ignore(self.me, "the slot of the client's window is taken"),
             Admitted::Full => cx.ignore(self.me, "the client has as many bytes pending as it may"),
         }
-        self.reconsider |= self.starts_lack.came(&digest);
+        self.frame_came(&digest);
     }
 
     /// What waits of removed clients would be shown to primaries that take nothing of theirs any more. What a batch names
