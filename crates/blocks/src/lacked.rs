@@ -19,6 +19,12 @@ impl LackedFrames {
         self.0.push(frames.collect());
     }
 
+    /// Whether one of them lacks this frame.
+    #[must_use]
+    pub fn has(&self, frame: &Digest) -> bool {
+        self.0.iter().any(|lacked| lacked.contains(frame))
+    }
+
     /// A frame came. Whether one of them lacks none any more.
     pub fn came(&mut self, frame: &Digest) -> bool {
         let mut complete = false;

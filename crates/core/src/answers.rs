@@ -1,5 +1,6 @@
 //! What a replica answers its clients to new requests and to repeated ones.
 
+use crate::held::Held;
 use crate::replica::Outputs;
 use crate::{
     Agreement, Done, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
@@ -83,7 +84,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         // Proofs come in the order of batches: what was passed over gets none.
         let proven = self.held.release(seq);
         let renewed = self.execution.configuration().renewed_at(seq);
-        for reply in proven {
+        for held in proven {
+            let reply = match held {
+                Held::Here(reply) => reply,
+                Held::InTable(client, number) => match self.execution.lookup(client, number) {
+                    Lookup::Executed(reply) => *reply,
+                    // Its client has asked for so much since that it is gone.
+                    Lookup::ResultGone(_) | Lookup::TooOld | Lookup::New => continue,
+                },
+            };
             if let Some(place) = proof.place_of(reply.client, reply.number) {
                 let unasked = self.unasked.take(reply.client, reply.number);
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);

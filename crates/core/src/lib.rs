@@ -32,7 +32,7 @@ pub use agreement::{Agreement, Reached, Start, Status, Voucher};
 pub use cx::Cx;
 pub use effect::{Effect, Ticket, To};
 pub use execution::{Done, Execution, Installing, Lookup, Ordered, Outcome, VerifiedFrame};
-pub use held::HELD_REPLIES;
+pub use held::{HELD_NAMES, HELD_REPLIES};
 pub use host::{Command, Halt, Host, Resume};
 pub use log::{LogRecord, RecoveryError, Unsettled, settle_slots};
 pub use machine::{Env, Input, Machine, MachineStart, Output, PeerMessage, Repeated, Request};

@@ -7,7 +7,7 @@ use crate::engine::BACKLOG_BYTES;
 use crate::inbox::{CLIENTS_BYTES, LANE_BYTES};
 use crate::served::{batches_per_number, largest_message};
 use troth_blocks::MOST_WAITING;
-use troth_core::{HELD_READS, HELD_REPLIES, UNASKED};
+use troth_core::{HELD_NAMES, HELD_READS, HELD_REPLIES, UNASKED};
 use troth_minbft::KEPT_FRAMES;
 
 /// The program, its threads and what the allocator keeps at hand.
@@ -47,7 +47,11 @@ pub fn memory_bound(cluster: &Cluster, clients: usize) -> u64 {
     let protocol = n * (7 * window + 64) * certified + 4 * n * largest;
     // Replies that wait for the proof of their batch's place, and batches that wait for a slot of the history.
     let proves = matches!(cluster.protocol, Protocol::A2mPbftE | Protocol::A2mPbftEa);
-    let proven = if proves { HELD_REPLIES + MOST_WAITING * limits.batch_frames * UNPROVEN } else { 0 };
+    let proven = if proves {
+        HELD_REPLIES + HELD_NAMES * UNPROVEN + MOST_WAITING * limits.batch_frames * UNPROVEN
+    } else {
+        0
+    };
     let others = PROGRAM + HELD_READS + 2 * BACKLOG_BYTES + proven;
     let sum = others + (n - 1) * peer + shared + clients * client + kept + ahead + doubtful + protocol;
     sum as u64

@@ -75,8 +75,13 @@ impl A2mPbftEa {
         seq > self.stable.0 && seq.0 <= furthest && seq.0.is_multiple_of(self.config.interval)
     }
 
-    /// Whether a replica's CHECKPOINT for this number may count and is not here: a number has one slot.
+    /// Whether a replica's CHECKPOINT for this number may count and is not here, as a number has one slot; or is only late, as
+    /// those of the slowest replicas always are.
     pub(crate) fn brings_checkpoint(&self, from: ReplicaId, seq: Seq) -> bool {
+        if seq <= self.stable.0 {
+            let heard = self.heard.get(&(from, CHECKPOINT)).copied().unwrap_or_default();
+            return seq > heard && seq < self.lowest() && seq.0.is_multiple_of(self.config.interval);
+        }
         let known = self.checkpoint_votes.get(&seq).is_some_and(|votes| votes.contains_key(&from));
         self.may_become_stable(seq) && !known
     }

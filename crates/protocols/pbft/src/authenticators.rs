@@ -23,13 +23,20 @@ impl Pbft {
         let mut bytes: usize = self.doubtful.values().map(|frame| frame.size()).sum();
         for frame in frames {
             let digest = frame.digest();
+            if self.start_lacks.has(&digest) {
+                // What a view starts with one correct replica at least pre-prepared (A2).
+                rule!("PBFT-M3");
+                found.push(digest);
+                self.frames.insert(Verified::vouched(frame), false);
+                continue;
+            }
             if !self.wants_shown(&digest) || bytes >= self.most_doubtful() {
                 continue;
             }
             bytes += frame.size();
-            // Of a client that was complained of in this view the others need no more words at once: who makes wrong tags, or
-            // shows them, must not have this replica complain as often as he likes.
-            if !self.distrust.is_shown(frame.client()) {
+            // Who makes wrong tags, or shows them, must not have this replica complain as often as he likes: others charge it
+            // for what is no news to them.
+            if self.distrust.may_tell(frame.client(), cx.now(), self.config.status_interval) {
                 news.push(digest);
             }
             if self.distrust.shown(frame.client()) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use troth_blocks::Voters;
 use troth_core::rule;
-use troth_types::ClientId;
+use troth_types::{ClientId, Time};
 
 /// Signed frames of a client that are executed before its tags count again for the first time. Each further time it takes
 /// twice as many: what a client costs that makes wrong tags again and again grows no faster than the logarithm of what it asks.
@@ -25,6 +25,8 @@ struct Owed {
 pub(crate) struct Distrust {
     /// Clients of whom a frame was shown in this view in which the own tag is wrong: whoever showed it may have spoilt it.
     in_view: BTreeSet<ClientId>,
+    /// When the others were told of one at once, last.
+    told: BTreeMap<ClientId, Time>,
     /// Who found its tag wrong in frames that these clients sent.
     complaints: BTreeMap<ClientId, Voters>,
     owed: BTreeMap<ClientId, Owed>,
@@ -36,9 +38,13 @@ impl Distrust {
         self.in_view.contains(&client) || self.owed.get(&client).is_some_and(|owed| owed.left > 0)
     }
 
-    /// Whether a frame of the client was shown in this view in which the own tag is wrong.
-    pub(crate) fn is_shown(&self, client: ClientId) -> bool {
-        self.in_view.contains(&client)
+    /// Whether the others are told at once of a frame of the client in which the own tag is wrong: once in an interval.
+    pub(crate) fn may_tell(&mut self, client: ClientId, now: Time, interval: u64) -> bool {
+        let may = self.told.get(&client).is_none_or(|told| now.0 >= told.0.saturating_add(interval));
+        if may {
+            self.told.insert(client, now);
+        }
+        may
     }
 
     /// A frame of the client was shown in which the own tag is wrong. Whether that is news of it.
@@ -87,5 +93,6 @@ impl Distrust {
     /// The view is over: the next primary shows frames of its own.
     pub(crate) fn view_ends(&mut self) {
         self.in_view.clear();
+        self.told.clear();
     }
 }

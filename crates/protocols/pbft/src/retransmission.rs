@@ -244,7 +244,10 @@ impl Pbft {
         if lacked {
             let open: Vec<Seq> = self.slots.range(self.delivered.next()..).map(|(seq, _)| *seq).collect();
             open.into_iter().for_each(|seq| self.adopt_named(cx, seq));
-            self.touch_all();
+            self.touch_slots();
+            rule!("PBFT-V10");
+            let here = self.lacking.iter().all(|digest| self.batch(digest).is_some());
+            self.reconsider |= !self.lacking.is_empty() && here;
         }
     }
 

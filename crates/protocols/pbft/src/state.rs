@@ -425,6 +425,11 @@ impl Pbft {
     /// Something changed that any slot may have waited for.
     pub(crate) fn touch_all(&mut self) {
         self.reconsider = true;
+        self.touch_slots();
+    }
+
+    /// All numbers are looked at again.
+    pub(crate) fn touch_slots(&mut self) {
         self.touched.extend(self.slots.keys().copied());
     }
 
@@ -437,7 +442,7 @@ impl Pbft {
         for digest in digests {
             self.reconsider |= self.start_lacks.came(digest);
         }
-        self.touched.extend(self.slots.keys().copied());
+        self.touch_slots();
     }
 
     pub(crate) fn condemn(&mut self, cx: &mut Cx<'_, Self>, replica: ReplicaId, why: &'static str) {

@@ -171,11 +171,11 @@ async fn read_all(
     // Bytes of a packet that has not come whole, as the gateway was told of them.
     let mut told = 0;
     loop {
-        let mut packets = Vec::new();
+        let (mut packets, mut cut) = (Vec::new(), false);
         let next = loop {
             match frames.take_next() {
                 Ok(Some(Frame::Packet(packet))) => {
-                    told = 0;
+                    (told, cut) = (0, true);
                     if !room.try_take(packet.len()) {
                         // What came before it may be what has to be done with first.
                         hand_over(id, inbound, &mut packets).await?;
@@ -204,9 +204,9 @@ async fn read_all(
             told = buffer.len();
             inbound.send(Inbound::Part(id, told)).await.map_err(io::Error::other)?;
         }
-        if buffer.is_empty() {
-            // It may be a part of what packets were cut from, and keep all of that.
-            *buffer = BytesMut::new();
+        if cut {
+            // It is a part of what packets were cut from, and would keep all of that.
+            *buffer = BytesMut::from(&buffer[..]);
         }
         if read_some(&mut reader, buffer).await? == 0 {
             return Ok(());

@@ -81,7 +81,11 @@ fn checkpoints_that_can_make_nothing_stable_are_passed_over() {
     net.tell(1, 0, whole.clone());
     assert_eq!(net.node(0).replica.stable.0, Seq(4));
     assert!(!worth(&net, &whole) && !worth(&net, &proof(&[])), "no higher one");
-    assert!(!worth(&net, &Message::Attested(second)), "it is stable");
+    assert!(!worth(&net, &Message::Attested(second.clone())), "it is stable");
+    net.node_mut(0).replica.delivered = Seq(4);
+    assert!(worth(&net, &Message::Attested(second.clone())), "it is late, and no more than that");
+    net.tell(2, 0, Message::Attested(second.clone()));
+    assert!(!worth(&net, &Message::Attested(second)) && !worth(&net, &Message::Attested(first)));
 }
 
 fn said(message: &Attested) -> Checkpoint {

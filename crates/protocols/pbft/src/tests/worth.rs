@@ -128,3 +128,48 @@ fn a_start_is_chosen_again_when_its_last_frame_has_come() {
     assert!(net.node(1).pbft.active);
     assert_eq!(net.node(2).history().len(), 3);
 }
+
+/// Clients spoil the tags for the next primary alone, which was left out: all that it starts with is in doubt there.
+#[test]
+fn a_start_takes_frames_that_are_in_doubt_however_many() {
+    covers!("PBFT-M3");
+    let mut net = Net::new(1);
+    let frames: Vec<_> = (1..=3).map(|client| frame(client, 1)).collect();
+    frames.iter().for_each(|frame| net.request(frame, [0, 2, 3]));
+    net.run_where(|flight| flight.to != r(1) && flight.from != r(1));
+    net.node_mut(0).down = true;
+    (1..4).for_each(|replica| net.leave(replica));
+    net.run();
+    net.fire(1, Timer::Fetch);
+    net.run();
+    assert!(!net.node(1).pbft.active && net.node(1).pbft.lacking.is_empty());
+    for shown in &frames {
+        net.step(r(1), |pbft, cx| pbft.on_doubtful_frames(cx, vec![Arc::clone(shown)]));
+        assert!(net.node(1).pbft.doubtful.is_empty(), "a correct replica pre-prepared it");
+    }
+    net.run();
+    assert!(net.node(1).pbft.active);
+    assert_eq!(net.node(2).history().len(), 3);
+}
+
+#[test]
+fn a_start_is_chosen_again_when_its_last_batch_has_come() {
+    covers!("PBFT-V10");
+    let mut net = Net::new(1);
+    for client in 1..=3 {
+        net.request(&frame(client, 1), [0, 2, 3]);
+        net.run_where(|flight| flight.to != r(1) && flight.from != r(1));
+    }
+    net.node_mut(0).down = true;
+    (1..4).for_each(|replica| net.leave(replica));
+    net.run_where(|flight| !matches!(flight.message, Message::Batches(_)));
+    let lacking = net.node(1).pbft.lacking.clone();
+    assert_eq!(lacking.len(), 3);
+    for (at, digest) in lacking.iter().enumerate() {
+        let batch = net.node(2).pbft.batch(digest).expect("it prepared there");
+        net.step(r(1), |pbft, cx| {
+            pbft.on_batches(cx, r(2), vec![batch]);
+            assert_eq!(pbft.reconsider, at == 2, "batch {at}");
+        });
+    }
+}
