@@ -33,6 +33,7 @@ mod tests;
 mod trusted;
 mod trusted_start;
 mod up;
+mod up_place;
 mod users;
 mod words;
 

@@ -6,6 +6,7 @@ use crate::failure::{Failure, NOT_DONE};
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
 use troth_types::ReplicaId;
 
@@ -102,10 +103,12 @@ impl Processes {
                 return Err(Failure::new(code, format!("replica {} ended at once{said}", replica.0)));
             }
             let others = cluster.group.n() - 1;
-            let ready = |answer: &Result<_, _>| {
-                answer.as_ref().is_ok_and(|snapshot: &troth_node::Snapshot| snapshot.peers.len() == others)
+            // Another process that answers in its place is about to have this one end.
+            let ready = |(answer, child): (&Result<Snapshot, _>, &Option<Child>)| {
+                let pid = child.as_ref().map(Child::id);
+                answer.as_ref().is_ok_and(|says| says.peers.len() == others && Some(says.pid) == pid)
             };
-            if ask::all(cluster).iter().all(ready) {
+            if ask::all(cluster).iter().zip(&self.children).all(ready) {
                 return Ok(true);
             }
             if Instant::now() > give_up {

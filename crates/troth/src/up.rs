@@ -1,15 +1,15 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
 use crate::cli::Up;
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 use crate::gateway::{Beside, LOG};
 use crate::init::fits;
 use crate::print::say;
 use crate::processes::Processes;
 use crate::session;
 use crate::suggest::{self, USUAL_DIR, quoted};
+use crate::up_place::{self, Held};
 use crate::words::count;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use troth_node::config::{
@@ -20,8 +20,6 @@ use troth_types::ReplicaId;
 
 /// Stands in a directory whose cluster `troth up` made itself and may remove.
 pub(crate) const OURS: &str = "made-by-troth-up";
-/// Held locked while a `troth up` runs.
-const LOCK: &str = "troth-up.lock";
 /// Clients of a cluster made here.
 const CLIENTS: u16 = 16;
 /// How long the replicas may take to find each other.
@@ -30,12 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     let signals = Signals::listen()?;
     let layout = Layout::new(&up.dir.dir);
-    let lock = lock(&layout, up.zookeeper.is_some())?;
+    let mut held = Held::hold(&layout, up.zookeeper.is_some())?;
     let ours = layout.root().join(OURS);
-    if ours.exists() {
+    let is_left = ours.exists();
+    up_place::none_runs(&layout, is_left)?;
+    if is_left {
         clear(&layout)?;
     }
     if !layout.cluster().exists() {
+        // What else stands beside a mark came after it.
+        if !is_left {
+            holds_nothing(layout.root())?;
+        }
         let service = if up.zookeeper.is_some() { Service::ZooKeeper } else { Service::Kv };
         let (protocol, auth) = (up.protocol.unwrap_or_default(), up.auth.unwrap_or_default());
         make_ours(&layout, (protocol, auth), up.f.unwrap_or(1), service)?;
@@ -46,14 +50,11 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         let kept = if matches!(result, Ok(End::Asked)) { Vec::new() } else { keep_logs(layout.root())? };
         if kept.is_empty() {
             clear(&layout)?;
-            let _ = std::fs::remove_file(layout.root().join(LOCK));
-            // Fails where the user keeps something else there, which is right.
-            let _ = std::fs::remove_dir(layout.root());
+            held.goes_too(layout.root());
         } else {
             result = tell_kept(result, &kept);
         }
     }
-    drop(lock);
     result.map(drop)
 }
 
@@ -288,29 +289,6 @@ fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> String {
     }
 }
 
-fn lock(layout: &Layout, for_gateway: bool) -> Result<File, Failure> {
-    let root = layout.root();
-    std::fs::create_dir_all(root).map_err(|why| Failure::place("cannot make", root, &why))?;
-    let path = root.join(LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|why| Failure::place("cannot open", &path, &why))?;
-    file.try_lock().map_err(|_| {
-        let serves = || session::present(layout).is_ok_and(|cluster| cluster.service == Service::ZooKeeper);
-        let instead = match for_gateway && serves() {
-            true => "; `troth gateway zookeeper` is another gateway for its group, and for another group",
-            false => ";",
-        };
-        let problem =
-            format!("a `troth up` runs from {} already{instead} give another --dir", root.display());
-        Failure::new(USAGE, problem)
-    })?;
-    Ok(file)
-}
-
 fn make_ours(
     layout: &Layout,
     (protocol, auth): (Protocol, Auth),
@@ -338,14 +316,6 @@ fn make_ours(
         addresses,
         timing: String::new(),
     };
-    // What stands here already is not ours to remove later.
-    if let Some(theirs) = made_names(layout.root())?.into_iter().next() {
-        let problem = format!(
-            "{} is there already and no cluster.toml beside it; give another --dir, or add the cluster.toml",
-            theirs.display()
-        );
-        return Err(Failure::usage(problem));
-    }
     let mark = layout.root().join(OURS);
     std::fs::write(&mark, "`troth up` made this cluster and removes it when it ends or starts again.\n")
         .map_err(|why| Failure::place("cannot write", &mark, &why))?;
@@ -358,6 +328,17 @@ fn make_ours(
         }
         why.into()
     })
+}
+
+/// Refuses a directory in which something stands that is not ours to remove later, or to put a cluster among.
+fn holds_nothing(root: &Path) -> Result<(), Failure> {
+    match made_names(root)?.into_iter().next() {
+        None => up_place::holds_nothing(root),
+        Some(theirs) => Err(Failure::usage(format!(
+            "{} is there already and no cluster.toml beside it; give another --dir, or add the cluster.toml",
+            theirs.display()
+        ))),
+    }
 }
 
 /// What is in a directory under the names that [`clear`] removes, but for the mark.

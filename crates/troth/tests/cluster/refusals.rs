@@ -1,6 +1,7 @@
 //! What a replica refuses, with the exit code and the words that help.
 
-use crate::support::{Running, Scratch, init, init_with, run, status, troth, until};
+use crate::support::{Running, Scratch, init, init_with, run, status, troth, until, up};
+use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -157,4 +158,89 @@ fn a_file_in_the_place_of_a_directory_is_named() {
             assert!(said.contains(&format!("mend: {} is no directory", file.display())), "{said}");
         }
     }
+}
+
+/// What `troth up` says where it refuses to start, having left nothing that was not there before.
+fn up_refused(dir: &Path, arguments: &[&str]) -> String {
+    let names = |place: &Path| -> Vec<_> {
+        let entries = std::fs::read_dir(place).into_iter().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("readable").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = (dir.exists(), names(dir));
+    let mut command = troth(dir);
+    command.arg("up").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // One that serves after all ends with the test.
+    let mut running = Running(command.spawn().expect("the command starts"));
+    let code = running.ends();
+    let (mut said, mut words) = (String::new(), String::new());
+    running.0.stdout.take().expect("piped").read_to_string(&mut said).expect("text");
+    running.0.stderr.take().expect("piped").read_to_string(&mut words).expect("text");
+    assert_eq!((code, said.as_str()), (Some(2), ""), "{arguments:?}: {words}");
+    assert_eq!((dir.exists(), names(dir)), before, "{arguments:?}");
+    words
+}
+
+#[test]
+fn up_starts_no_replica_a_second_time() {
+    let scratch = Scratch::new("up-twice");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let named = dir.display();
+    let mut replicas: Vec<Running> = ["0", "1"].into_iter().map(|id| replica(dir, id)).collect();
+    let answering = || status(dir).iter().filter_map(|replica| replica["pid"].as_u64()).count();
+    until("two of them serve", || (answering() == 2).then_some(()));
+    let pids = |replicas: &[Running]| {
+        let pids: Vec<String> = replicas.iter().map(|replica| replica.0.id().to_string()).collect();
+        pids.join(", ")
+    };
+    let words = up_refused(dir, &[]);
+    let run_already = format!("replicas 0 and 1 of {named} run already (processes {})", pids(&replicas));
+    assert!(words.contains(&run_already), "{words}");
+    assert!(words.contains("start only the others, each with `troth replica --id N`"), "{words}");
+
+    replicas.push(replica(dir, "2"));
+    until("all serve", || (answering() == 3).then_some(()));
+    let words = up_refused(dir, &[]);
+    assert!(words.contains(&format!("replicas 0, 1 and 2 of {named} run already")), "{words}");
+    assert!(words.contains("use the group as it is (`troth status` shows it)"), "{words}");
+    assert!(words.contains("stop them first (SIGTERM)"), "{words}");
+    assert_eq!(answering(), 3, "they were left as they are");
+
+    drop(replicas);
+    let _up = up(dir, &[]);
+    let words = up_refused(dir, &[]);
+    assert!(words.contains("a `troth up` runs from"), "{words}");
+}
+
+#[test]
+fn up_makes_no_cluster_among_other_files_and_leaves_none_of_its_own() {
+    let scratch = Scratch::new("up-refused");
+    let dir = scratch.0.as_path();
+    let deep = dir.join("not").join("there");
+    let words = up_refused(&deep, &["--auth", "mac"]);
+    assert!(words.contains("--protocol minbft takes no --auth mac"), "{words}");
+    assert!(!dir.exists(), "nor are the directories on the way left");
+
+    std::fs::create_dir_all(dir).expect("a directory");
+    up_refused(dir, &["--auth", "mac"]);
+    for name in ["letter.txt", "photograph", "zebra"] {
+        std::fs::write(dir.join(name), "mine").expect("our own file");
+    }
+    let words = up_refused(dir, &[]);
+    let said = format!("{} holds no cluster, but letter.txt and 2 files more", dir.display());
+    assert!(words.contains(&said) && words.contains("give another --dir"), "{words}");
+}
+
+#[test]
+fn up_ends_without_a_trace_of_itself_beside_a_cluster_that_stays() {
+    let scratch = Scratch::new("up-traces");
+    let dir = scratch.0.as_path();
+    init(dir);
+    let mut cluster = up(dir, &[]);
+    assert!(dir.join("troth-up.lock").exists());
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
+    assert!(!dir.join("troth-up.lock").exists());
 }
