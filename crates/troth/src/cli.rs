@@ -5,7 +5,7 @@ use crate::gateway::{Gateway, USUAL as GATEWAY, address};
 use crate::import::Import;
 use crate::init::ZooKeeperSettings;
 use crate::suggest::USUAL_DIR;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use troth_node::config::{Auth, Protocol};
@@ -453,14 +453,15 @@ pub(crate) enum KvOperation {
         /// The key.
         key: String,
     },
-    /// Write a key only if it has the expected version; exit code 1 where it has another.
+    /// Write a key only if it has the expected version, or does not exist; exit code 1 where that is not so.
+    #[command(group(ArgGroup::new("expected").required(true).args(["version", "absent"])))]
     Cas {
         /// The key.
         key: String,
         /// The new value.
         value: String,
         /// The version it must have.
-        #[arg(long, required_unless_present = "absent", conflicts_with = "absent")]
+        #[arg(long)]
         version: Option<u64>,
         /// The key must not exist.
         #[arg(long)]

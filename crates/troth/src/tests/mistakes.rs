@@ -67,3 +67,14 @@ fn a_value_that_follows_with_an_equals_sign_is_told_so() {
     assert!(up.contains("tip: its value follows with '=': --zookeeper=127.0.0.1:22184"), "{up}");
     assert!(!up.contains("in quotes"), "{up}");
 }
+
+#[test]
+fn what_a_key_must_be_like_is_asked_for_by_both_its_names() {
+    let said = said(&["kv", "cas", "key", "value"]);
+    assert!(said.contains("--version <VERSION>|--absent"), "{said}");
+    let both = ["troth", "kv", "cas", "key", "value", "--absent", "--version", "1"];
+    assert!(Cli::try_parse_from(both).is_err());
+    for one in [&both[..6], &["troth", "kv", "cas", "key", "value", "--version", "1"]] {
+        assert!(Cli::try_parse_from(one).is_ok(), "{one:?}");
+    }
+}
