@@ -92,6 +92,7 @@ impl From<BackupError> for Failure {
     fn from(why: BackupError) -> Self {
         let code = match &why {
             BackupError::Exists(_)
+            | BackupError::Absent(_)
             | BackupError::NoBackup(_)
             | BackupError::Version { .. }
             | BackupError::Form(_) => USAGE,

@@ -5,6 +5,7 @@ use crate::cli::{Dir, Shape};
 use crate::failure::{Failure, NO};
 use crate::init::{Usual, create};
 use crate::print::{note, say};
+use crate::words::count;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,17 +20,29 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) from: PathBuf,
     /// Go on only if the content has this digest, as `troth backup` printed it.
-    #[arg(long, value_name = "DIGITS")]
+    #[arg(long, value_name = "DIGITS", value_parser = content_digest)]
     pub(crate) content_digest: Option<String>,
     #[command(flatten)]
     pub(crate) shape: Shape,
+}
+
+/// A digest as somebody copied it, if it is all of one.
+fn content_digest(digits: &str) -> Result<String, String> {
+    let digits = digits.to_ascii_lowercase();
+    if hex::decode::<32>(&digits).is_some() {
+        return Ok(digits);
+    }
+    Err(format!(
+        "a content digest has 64 hexadecimal digits, as `troth backup` printed it, and this has {}",
+        count(digits.chars().count(), "character")
+    ))
 }
 
 pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     let backup = backup::read(&restore.from)?;
     let digest = hex::encode(&backup.content_digest().0);
     if let Some(wanted) = &restore.content_digest
-        && !wanted.eq_ignore_ascii_case(&digest)
+        && *wanted != digest
     {
         let problem = format!(
             "the content of {} has digest {digest}, and not {wanted}: it is another backup, or somebody changed it\n  mend: \

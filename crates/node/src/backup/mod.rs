@@ -82,6 +82,9 @@ pub enum BackupError {
         /// What is wrong with it.
         what: String,
     },
+    /// Nothing is where the backup should be.
+    #[error("{0} does not exist\n  mend: name the directory that `troth backup --to` made")]
+    Absent(PathBuf),
     /// Not a backup, or one that was never finished.
     #[error(
         "{0} holds no finished backup: there is no backup.json\n  mend: name the directory that `troth backup --to` made; what is \

@@ -148,6 +148,9 @@ fn fill(
 pub fn read(from: &Path) -> Result<Backup, BackupError> {
     let at = from.join(MANIFEST);
     let damaged = |file: &Path, what: String| BackupError::Damaged { file: file.to_path_buf(), what };
+    if matches!(from.try_exists(), Ok(false)) {
+        return Err(BackupError::Absent(from.to_path_buf()));
+    }
     if !at.exists() {
         return Err(BackupError::NoBackup(from.to_path_buf()));
     }

@@ -1,7 +1,9 @@
 //! What `troth restore` says is not as it was.
 
+use crate::cli::Cli;
 use crate::restore::differences;
 use crate::tests::cluster;
+use clap::Parser;
 use troth_node::config::{Auth, Cluster, Durability, Protocol, TrustedHome, TrustedKind};
 
 #[test]
@@ -19,4 +21,16 @@ fn what_the_new_group_has_otherwise_is_said() {
     assert_eq!(differences(&tagged, &pbft), ["--auth signed (before: mac)"]);
     let signing = Cluster { trusted: TrustedKind::Ed25519, ..before.clone() };
     assert_eq!(differences(&signing, &before), ["--trusted hmac (before: ed25519)"]);
+}
+
+#[test]
+fn a_digest_that_is_not_all_of_one_is_no_digest() {
+    let parsed = |digest: &str| {
+        Cli::try_parse_from(["troth", "restore", "--from", "there", "--content-digest", digest])
+    };
+    assert!(parsed(&"0aF9".repeat(16)).is_ok());
+    for (digest, has) in [("0af".to_owned(), "has 3 characters"), ("g".repeat(64), "has 64 characters")] {
+        let said = parsed(&digest).expect_err("it is none").to_string();
+        assert!(said.contains("64 hexadecimal digits") && said.contains(has), "{said}");
+    }
 }

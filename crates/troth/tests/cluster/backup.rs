@@ -82,6 +82,11 @@ fn a_backup_under_load_goes_on_in_a_new_group_with_the_same_content() {
 
     let new = scratch.0.join("new");
     let from = saved.to_str().expect("plain");
+    let nowhere = scratch.0.join("nowhere");
+    let absent = run(&new, &["restore", "--from", nowhere.to_str().expect("plain")]);
+    let words = String::from_utf8_lossy(&absent.stderr).into_owned();
+    assert_eq!(absent.status.code(), Some(2), "{words}");
+    assert!(words.contains(&format!("{} does not exist", nowhere.display())), "{words}");
     let wrong = run(&new, &["restore", "--from", from, "--content-digest", &"0".repeat(64)]);
     assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong));
     assert!(!new.exists(), "what is refused makes nothing");
