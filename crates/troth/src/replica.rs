@@ -5,7 +5,7 @@ use crate::failure::{Failure, MUST_NOT_START};
 use crate::trusted::no_component;
 use std::ffi::OsString;
 use std::time::Duration;
-use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome};
+use troth_node::config::{Cluster, Layout, Protocol, ReplicaSecret, TrustedHome, seen_by_others};
 use troth_node::{Options, TrustedDelay, serve};
 use troth_types::ReplicaId;
 
@@ -15,6 +15,9 @@ pub(crate) fn run(replica: &Replica, log: Option<&str>) -> Result<(), Failure> {
     let id = ReplicaId(replica.id);
     if !cluster.group.contains(id) {
         return Err(Failure::no_such_replica(&cluster.group, "--id", id));
+    }
+    if let Some(open) = seen_by_others(&layout.replica(id)) {
+        return Err(open.into());
     }
     let secret_file = layout.replica_secret(id);
     let secret = ReplicaSecret::load(&secret_file, &cluster)?;

@@ -33,5 +33,5 @@ pub use names::UnknownName;
 pub use protocol::Protocol;
 pub use renew::ReplicaKeys;
 pub use restored::make_restored;
-pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret};
+pub use secret::{ClientSecret, ReplicaSecret, TrustedSecret, seen_by_others};
 pub use troth_zookeeper::ZooKeeper;

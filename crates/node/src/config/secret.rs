@@ -301,19 +301,31 @@ fn mend_for_missing(file: &Path) -> String {
     }
 }
 
+/// What is wrong with a file of secret keys, or the directory of a replica or a component, that others than its owner may
+/// open; nothing where it is closed to them, or cannot be looked at.
+#[must_use]
+pub fn seen_by_others(place: &Path) -> Option<ConfigError> {
+    let data = std::fs::metadata(place).ok()?;
+    let mode = data.permissions().mode() & 0o777;
+    let (whose, closed) = match data.is_dir() {
+        true => ("is for its owner alone and open to others", 700),
+        false => ("holds secret keys and others may read it", 600),
+    };
+    (mode & 0o077 != 0).then(|| ConfigError {
+        file: place.to_path_buf(),
+        place: None,
+        problem: format!("{whose} (mode {mode:o})"),
+        mend: format!("chmod {closed} {}", place.display()),
+    })
+}
+
 /// Reads a file that nobody but its owner may read.
 pub(super) fn private(file: &Path) -> Result<Source, ConfigError> {
     let source = Source::read(file, &mend_for_missing(file))?;
-    let mode = std::fs::metadata(file).map(|data| data.permissions().mode()).unwrap_or(0);
-    if mode & 0o077 != 0 {
-        return Err(ConfigError {
-            file: file.to_path_buf(),
-            place: None,
-            problem: format!("holds secret keys and others may read it (mode {:o})", mode & 0o777),
-            mend: format!("chmod 600 {}", file.display()),
-        });
+    match seen_by_others(file) {
+        Some(open) => Err(open),
+        None => Ok(source),
     }
-    Ok(source)
 }
 
 pub(super) fn same_group(

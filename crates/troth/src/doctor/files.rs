@@ -10,7 +10,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use troth_node::awaits_its_component;
-use troth_node::config::{Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret};
+use troth_node::config::{
+    Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret, seen_by_others,
+};
 use troth_types::ReplicaId;
 
 const SUBJECT: &str = "files";
@@ -32,18 +34,18 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     findings.extend(unwritable(layout.root()));
     findings.extend(unwritable(&layout.cluster()));
     for replica in here {
-        findings.extend(private(&layout.replica(*replica), 0o700));
+        findings.extend(private(&layout.replica(*replica)));
         let kept = layout.component(*replica, cluster.trusted_home);
         for place in [layout.replica(*replica), layout.data(*replica)].into_iter().chain(kept) {
             findings.extend(closed_to_its_owner(&place));
         }
-        let open = private(&layout.replica_secret(*replica), 0o600);
+        let open = private(&layout.replica_secret(*replica));
         // One that is open to others is not read, for that very reason.
         findings.extend(open.or_else(|| readable(layout, cluster, *replica)));
         findings.extend(whole(layout, cluster, *replica));
         if cluster.trusted_home == TrustedHome::Process {
-            findings.extend(private(&layout.trusted(*replica), 0o700));
-            findings.extend(private(&layout.trusted_secret(*replica), 0o600));
+            findings.extend(private(&layout.trusted(*replica)));
+            findings.extend(private(&layout.trusted_secret(*replica)));
             if let Some(place) = layout.trusted_socket(*replica).parent() {
                 findings.extend(unwritable(place));
             }
@@ -55,7 +57,7 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     let clients = cluster.clients.keys().map(|client| layout.client_secret(*client));
     for secret in clients.chain([layout.operator_secret()]) {
         if secret.exists() {
-            findings.extend(private(&secret, 0o600));
+            findings.extend(private(&secret));
         }
     }
     if findings.len() == before {
@@ -71,20 +73,12 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     findings
 }
 
-/// A directory or file that nobody but its owner may open.
-fn private(path: &Path, mode: u32) -> Option<Finding> {
-    let data = match look_at(path) {
-        Ok(data) => data,
-        Err(finding) => return finding,
-    };
-    let others = data.mode() & 0o077;
-    (others != 0).then(|| {
-        Finding::fail(
-            SUBJECT,
-            format!("{} is open to others (mode {:o})", path.display(), data.mode() & 0o777),
-            format!("chmod {mode:o} {}", path.display()),
-        )
-    })
+/// A directory or file that nobody but its owner may open, judged as by who refuses to use it.
+fn private(path: &Path) -> Option<Finding> {
+    if let Err(finding) = look_at(path) {
+        return finding;
+    }
+    seen_by_others(path).map(|why| Finding::fail(SUBJECT, why.said(), why.mend))
 }
 
 /// A directory in which its owner, whose replica or component is to run, cannot make files.
@@ -140,7 +134,7 @@ fn unwritable(path: &Path) -> Option<Finding> {
 
 /// What is there; nothing to say where a directory on the way is closed to us, which is as it should be.
 fn look_at(path: &Path) -> Result<Metadata, Option<Finding>> {
-    std::fs::symlink_metadata(path).map_err(|why| match why.kind() {
+    std::fs::metadata(path).map_err(|why| match why.kind() {
         io::ErrorKind::PermissionDenied => None,
         io::ErrorKind::NotFound => Some(Finding::fail(
             SUBJECT,

@@ -2,10 +2,12 @@
 
 use crate::killed::all;
 use crate::pbft::{refused, start};
-use crate::support::{Scratch, good, init_with, run, until};
+use crate::support::{Running, Scratch, good, init_with, run, troth, until};
 use crate::trusted::{init_processes, lose_counters};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 /// The findings, held against the exit code.
 fn findings(dir: &Path) -> Vec<(String, String, String)> {
@@ -34,6 +36,18 @@ fn about(findings: &[(String, String, String)], subject: &str, said: &str) -> Op
 
 fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own directory");
+}
+
+/// What replica 0 says where it refuses to start as it is set up.
+fn refusal_of_replica_0(dir: &Path) -> String {
+    let mut command = troth(dir);
+    command.args(["replica", "--id", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut replica = Running(command.spawn().expect("the command starts"));
+    let code = replica.ends();
+    let mut words = String::new();
+    replica.0.stderr.take().expect("piped").read_to_string(&mut words).expect("text");
+    assert_eq!(code, Some(2), "{words}");
+    words
 }
 
 #[test]
@@ -87,6 +101,12 @@ fn it_finds_what_is_wrong_with_files_and_says_so_in_a_line_each() {
         assert_eq!(about(&found, "files", &said).as_deref(), Some("fail"), "{said}: {found:?}");
         let times = found.iter().filter(|(subject, _, says)| subject == "files" && says.contains(&*said));
         assert_eq!(times.count(), 1, "it is said once: {found:?}");
+        if path == secret || path == dir.join("replica-0") {
+            let words = refusal_of_replica_0(dir);
+            let (_, _, same) = found.iter().find(|(_, _, says)| says.contains(&*said)).expect("it is found");
+            assert!(words.contains(same.as_str()), "the replica says {words}, and the doctor {same}");
+            assert!(words.contains(&format!("chmod {good:o} {said}")), "{words}");
+        }
         mode(&path, good);
     }
     std::fs::copy(dir.join("replica-1/secret.toml"), &secret).expect("our own directory");
