@@ -56,7 +56,7 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
     let up = seen.iter().filter(|seen| seen.port.is_ok()).count();
     let mut findings = Vec::new();
     if up > 0 {
-        findings.extend(silent(cluster, seen));
+        findings.extend(silent(cluster, seen, up >= quorum));
     }
     for (id, seen) in seen.iter().enumerate() {
         if let Some(Ok(says)) = &seen.says {
@@ -98,8 +98,9 @@ fn forgets(cluster: &Cluster) -> bool {
     cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::InProcess
 }
 
-/// What to do about replicas that do not answer: not each that has ended may start again.
-fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>) -> String {
+/// What to do about replicas that do not answer: not each that has ended may start again, and admitting one anew takes
+/// a group that `orders`.
+fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>, orders: bool) -> String {
     let start = "start it there, or let this machine through its firewall";
     // With the component alone in a process that has ended, the log of a replica that did not is whole.
     let component = cluster.durability == Durability::Memory && cluster.trusted_home == TrustedHome::Process;
@@ -109,7 +110,13 @@ fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>) -> String
                 [id] => id.0.to_string(),
                 _ => "N for each".to_owned(),
             };
-            format!("troth admin readmit --replica {which} (docs/operating/readmission.md), then start it")
+            let first = match orders {
+                true => String::new(),
+                false => format!("once {} answer, as it takes to admit it: ", cluster.group.quorum()),
+            };
+            format!(
+                "{first}troth admin readmit --replica {which} (docs/operating/readmission.md), then start it"
+            )
         }
         false => cluster.protocol.way_back(),
     };
@@ -134,7 +141,7 @@ fn bring_back(cluster: &Cluster, ids: &[ReplicaId], ran: Option<bool>) -> String
 }
 
 /// Replicas that do not answer, a line for each reason and what is to be done.
-fn silent(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
+fn silent(cluster: &Cluster, seen: &[Seen], orders: bool) -> Vec<Finding> {
     let mut alike: BTreeMap<_, Vec<ReplicaId>> = BTreeMap::new();
     for (id, seen) in (0..).map(ReplicaId).zip(seen) {
         if let Err(why) = &seen.port {
@@ -145,7 +152,7 @@ fn silent(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
         let places: Vec<&str> = ids.iter().map(|id| cluster.replica(*id).address.as_str()).collect();
         let does = if ids.len() == 1 { "does" } else { "do" };
         let said = format!("{} {does} not answer at {}: {why}", replicas(&ids), places.join(", "));
-        Finding::warn("peers", said, bring_back(cluster, &ids, ran))
+        Finding::warn("peers", said, bring_back(cluster, &ids, ran, orders))
     };
     alike.into_iter().map(finding).collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
             "disk",
             format!(
                 "nothing is ever synced (durability \"memory\"): a replica whose trusted component has ended comes back {}, \
-                 and if all end everything is gone",
+                 and where more than f have ended so, the group is lost with what it held",
                 if cluster.protocol.readmits() {
                     "only by `troth admin readmit`"
                 } else {

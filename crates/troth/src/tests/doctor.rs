@@ -175,6 +175,20 @@ fn a_replica_that_must_be_readmitted_is_not_to_be_started() {
     assert!(mend(Durability::Memory, here, None).contains(readmit), "nobody knows here whether it ran");
     assert!(!mend(Durability::Always, here, Some(true)).contains(readmit));
 
+    // Admitting one takes as many as ordering anything does.
+    let two_gone = |durability| {
+        let cluster = Cluster { durability, ..cluster("two-ended", Protocol::MinBft) };
+        let seen: Vec<Seen> = (0..3).map(|id| seen(id == 0, Snapshot::default())).collect();
+        judge_peers(&cluster, &seen)
+            .into_iter()
+            .find(|finding| finding.said.contains("replicas 1 and 2 do not"))
+    };
+    for durability in [Durability::Memory, Durability::interval()] {
+        let mend = two_gone(durability).expect("they are missed").mend;
+        let first = "once 2 answer, as it takes to admit it: troth admin readmit --replica N";
+        assert!(mend.contains(first), "{mend}");
+    }
+
     let all_gone = |durability| {
         let cluster = Cluster { durability, ..cluster("over", Protocol::MinBft) };
         let gone: Vec<Seen> = (0..3).map(|_| seen(false, Snapshot::default())).collect();
