@@ -263,7 +263,7 @@ pub(crate) fn mourned(layout: &Layout, cluster: &Cluster, replica: ReplicaId, ru
 }
 
 /// Whether a replica that has ended can be started again, and how.
-fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> String {
+pub(crate) fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> String {
     let command = format!("`troth replica --id {}`", replica.0);
     match cluster.durability {
         Durability::Memory if cluster.trusted_home == TrustedHome::Process => {

@@ -11,12 +11,12 @@ mod replace;
 pub(crate) mod room;
 mod show;
 
-pub(crate) use arguments::Admin;
+pub(crate) use arguments::{Action, Admin};
 
 use crate::failure::{Failure, NO, NOT_DONE, UNKNOWN};
 use crate::session::{Patience, Session};
 use crate::suggest;
-use arguments::Action;
+use crate::up::again;
 use troth_node::config::{Cluster, Known, Layout};
 use troth_types::{Change, ChangeAnswer, ComponentKey, Configuration, Member, Refused, ReplicaId, Seq, Wire};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Admin) -> Result<(), Failure> {
     match &arguments.action {
         Action::Readmit { .. } if renews => {}
         action if !cluster.protocol.readmits() && changes_replicas(action) => {
-            return Err(no_replacements(&cluster));
+            return Err(no_replacements(&cluster, action));
         }
         _ => {}
     }
@@ -63,10 +63,18 @@ fn changes_replicas(action: &Action) -> bool {
 }
 
 /// A replica without a component has no epoch that could end: nothing would make what it promised before void.
-fn no_replacements(cluster: &Cluster) -> Failure {
+pub(crate) fn no_replacements(cluster: &Cluster, action: &Action) -> Failure {
+    let again = match action {
+        Action::Readmit { replica } if !cluster.group.contains(ReplicaId(*replica)) => {
+            return Failure::no_such_replica(&cluster.group, "--replica", ReplicaId(*replica));
+        }
+        // Who wants one readmitted wants it back, which may take no more than a start.
+        Action::Readmit { replica } => again(cluster, ReplicaId(*replica), true) + " T",
+        _ => "t".to_owned(),
+    };
     Failure::usage(format!(
         "the protocol of this group is {}, whose replicas {}, and this version changes neither their hosts nor their \
-         keys\n  mend: the group bears {} for good; where that is not enough, or to move it to \
+         keys\n  mend: {again}he group bears {} for good; where that is not enough, or to move it to \
          other machines: `troth backup`, then `troth restore` into a new group",
         cluster.protocol.name(),
         match (cluster.protocol.renews_components(), cluster.protocol.has_components()) {

@@ -1,5 +1,6 @@
 //! Tests of what needs no process.
 
+mod admin;
 mod backup;
 mod doctor;
 mod gateway;
