@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
 use troth_node::backup::BackupError;
 use troth_node::config::{ConfigError, MakeError};
-use troth_node::{AsideError, RunError, Standing};
+use troth_node::{AsideError, DurableError, HomeError, RunError, Standing, SupervisorError};
 use troth_types::{Group, ReplicaId};
 
 /// The service said no.
@@ -125,20 +125,25 @@ impl From<MakeError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(why: RunError) -> Self {
-        let code = match &why {
-            RunError::Config(_) | RunError::Genesis(_) | RunError::Listen(..) => USAGE,
-            why if Standing::of(why).is_some() => MUST_NOT_START,
-            RunError::System(_)
-            | RunError::Marker(_)
-            | RunError::Start(_)
-            | RunError::Component(_)
-            | RunError::Logs(_)
-            | RunError::Contradiction(_)
-            | RunError::Halted
-            | RunError::Panicked(_)
-            | RunError::Durable(_)
-            | RunError::Disk(_) => NOT_DONE,
-        };
+        let code =
+            match &why {
+                RunError::Config(_) | RunError::Genesis(_) | RunError::Listen(..) => USAGE,
+                // Its trusted process has said what is wrong with the set-up, and another start would hear the same.
+                RunError::Durable(DurableError::Home(HomeError::Supervisor(SupervisorError::Ended(
+                    status,
+                )))) if status.code() == Some(USAGE.into()) => USAGE,
+                why if Standing::of(why).is_some() => MUST_NOT_START,
+                RunError::System(_)
+                | RunError::Marker(_)
+                | RunError::Start(_)
+                | RunError::Component(_)
+                | RunError::Logs(_)
+                | RunError::Contradiction(_)
+                | RunError::Halted
+                | RunError::Panicked(_)
+                | RunError::Durable(_)
+                | RunError::Disk(_) => NOT_DONE,
+            };
         Self::new(code, why.to_string())
     }
 }

@@ -168,7 +168,12 @@ pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<
     }
     let mut lines = match which {
         Which::One(_) => vec![],
-        Which::Each(n) => vec![format!("For each N from 0 to {}, once, as root:", n - 1)],
+        Which::Each(n) => vec![format!(
+            "The components' directories are root's, as whom none of them runs, and a replica whose component does \
+                 not start ends. `troth init --trusted-user {SUGGESTED}` gives them away from the beginning; for these, for \
+                 each N from 0 to {}, once, as root:",
+            n - 1
+        )],
     };
     lines.extend([
         format!("  id -u {SUGGESTED} || useradd --system {SUGGESTED}"),

@@ -26,6 +26,10 @@ fn a_component_that_would_be_root_s_is_given_a_user_first() {
         at("troth trusted")
             < at("troth replica --dir /srv/troth --id 2 --trusted-socket /srv/troth/socket-2/")
     );
+    let each = words(&layout, Which::Each(3), Component::OfRoot);
+    assert!(each[0].contains("directories are root's") && each[0].contains("ends"), "{each:?}");
+    assert!(each[0].contains("`troth init --trusted-user troth-trusted`"), "{each:?}");
+    assert!(each[0].contains("for each N from 0 to 2, once, as root:"), "{each:?}");
     assert!(one.iter().all(|line| !line.contains("-N") && !line.contains("troth up")), "{one:?}");
 }
 

@@ -198,6 +198,6 @@ fn a_trusted_process_that_cannot_serve_ends_its_replica_with_the_reason() {
     std::fs::write(&secret, other).expect("our own file");
     let refused = run(dir, &["replica", "--id", "0"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(5), "{words}");
+    assert_eq!(refused.status.code(), Some(2), "{words}");
     assert!(words.contains("is replica 1's, not replica 0's"), "{words}");
 }

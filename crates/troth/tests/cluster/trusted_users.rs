@@ -5,6 +5,7 @@ use crate::support::{
 };
 use crate::trusted::{all_executed, is_root, trusted_processes};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -262,4 +263,25 @@ fn a_replica_waits_for_a_socket_that_is_not_its_own_yet() {
     let _component = component(dir, 0);
     until("the replica serves", || said().contains(" serves").then_some(()));
     assert!(early.0.try_wait().expect("our own child").is_none(), "{}", said());
+}
+
+#[test]
+fn a_replica_whose_component_is_set_up_wrongly_is_not_started_again_for_it() {
+    if !is_root() {
+        eprintln!("SKIPPED: only root has components that belong to root");
+        return;
+    }
+    let scratch = Scratch::new("trusted-root");
+    let dir = scratch.0.as_path();
+    let (_, said) = made_by_saying("init", dir, &["--trusted-home", "process"]);
+    assert!(said.contains("`troth init --trusted-user troth-trusted`"), "{said}");
+    let mut command = troth(dir);
+    command.args(["replica", "--id", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut replica = Running(command.spawn().expect("the command starts"));
+    let code = replica.ends();
+    let mut words = String::new();
+    replica.0.stderr.take().expect("piped").read_to_string(&mut words).expect("text");
+    assert!(words.contains("does not run as root"), "{words}");
+    // As which a unit does not start it again (RestartPreventExitStatus).
+    assert_eq!(code, Some(2), "{words}");
 }
