@@ -33,7 +33,7 @@ pub(crate) struct Backup {
     /// change nothing are ordered until a checkpoint holds everything acknowledged so far.
     #[arg(long)]
     pub(crate) last: bool,
-    /// The client to order those as; a free one where absent.
+    /// The client to order those as, whose keys are in clients/client-N.toml below --dir; a free one where absent.
     #[arg(long)]
     pub(crate) client: Option<u64>,
     /// Seconds to wait for a checkpoint to become stable.

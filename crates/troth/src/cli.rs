@@ -49,7 +49,7 @@ Examples:
   troth init                                    three replicas on this machine, in ./troth-data
   troth init --f 2 --dir /tmp/five              five replicas, two of which may fail
   troth init --protocol pbft                    four replicas that need no trusted component
-  troth init --protocol a2m-pbft-e              four replicas; answers are of one history even if two lie
+  troth init --protocol a2m-pbft-e              four replicas; one history even if two lie
   troth init --hosts 10.0.0.1,10.0.0.2,10.0.0.3 one replica per machine, each on --base-port
   troth init --service zookeeper                a coordination service
 
@@ -89,7 +89,10 @@ Examples:
   troth up --f 2              five replicas, two may fail
   troth up --protocol pbft    four replicas without trusted components, one may fail
   troth up --zookeeper        three replicas and a gateway for ZooKeeper's clients on 127.0.0.1:2181
-  troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made")]
+  troth up --dir my-cluster   the cluster that `troth init --dir my-cluster` made
+
+A cluster that it makes has ports that were free then, others each time: `troth status`
+shows them. For ports that stay: `troth init --base-port 4700`, and then `troth up`.")]
     Up(Up),
     /// Use the key-value service.
     Kv(Kv),
@@ -122,10 +125,7 @@ Then go on as after `troth init`: each replica's directory, with its file genesi
 belongs on its own machine. Keys, clients and what was kept for them are new.")]
     Restore(crate::restore::Restore),
     /// Show every replica: process, view, primary, progress, suspicions.
-    #[command(
-        after_help = "Exit code 5 where too few replicas answer to order requests: fewer than f+1 of 2f+1, or\n2f+1 of 3f+1."
-    )]
-    Status(Status),
+    Status(crate::status::Status),
     /// Change who the replicas and clients are, as the operator.
     Admin(Admin),
     /// Watch three replicas stay right while one is killed, lies and is replaced; `make demo` runs it.
@@ -383,15 +383,6 @@ pub(crate) struct Up {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Status {
-    #[command(flatten)]
-    pub(crate) dir: Dir,
-    /// Print the replicas' answers as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// How the replicas agree, minbft, pbft, a2m-pbft-e or a2m-pbft-ea; one is replaced with minbft alone.
     #[arg(long, default_value_t)]
@@ -421,7 +412,8 @@ where it was not; `troth --help` lists all.")]
 pub(crate) struct Kv {
     #[command(flatten)]
     pub(crate) dir: Dir,
-    /// The client to be; a free one where absent. One process at a time may be a client.
+    /// The client to be, whose keys are in clients/client-N.toml below --dir; a free one where absent. One process at a
+    /// time may be a client.
     #[arg(long, global = true)]
     pub(crate) client: Option<u64>,
     /// Seconds to wait for the group, and for each answer; 5 and 30 where absent.

@@ -1,13 +1,56 @@
 //! `troth status`.
 
 use crate::ask;
-use crate::cli::Status;
+use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE};
 use crate::print;
 use crate::session;
 use crate::words::answering;
+use clap::Args;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What a replica says of itself, which nobody else vouches for:
+  pid         its process
+  view        which turn of leading this is; primary says which replica leads it
+  active      whether it works in that view, or waits for a new primary
+  votes       whether its word counts, or what it waits for before it does
+  executed    the last batch of requests that it executed
+  stable      the last of those up to which enough replicas proved to have the same state
+  pending     requests that wait to be executed
+  suspicions  how often it suspected a primary
+  accused     replicas of which it has proof that they broke a rule
+  alarm       \"disk full\", or the batch at which its state diverged from the others'
+`troth status --json` has more (docs/reference/metrics.md).
+
+Exit code 5 where too few replicas answer to order requests: fewer than f+1 of 2f+1, or
+2f+1 of 3f+1.")]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Print the replicas' answers as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The columns of the table.
+pub(crate) const COLUMNS: [&str; 13] = [
+    "replica",
+    "address",
+    "pid",
+    "view",
+    "primary",
+    "active",
+    "votes",
+    "executed",
+    "stable",
+    "pending",
+    "suspicions",
+    "accused",
+    "alarm",
+];
 
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let cluster = session::present(&Layout::new(&status.dir.dir))?;
@@ -44,22 +87,7 @@ fn json(answers: &[Result<Snapshot, String>]) -> serde_json::Value {
 
 /// The table, ending with a line break.
 pub(crate) fn table(cluster: &Cluster, answers: &[Result<Snapshot, String>]) -> String {
-    let head = [
-        "replica",
-        "address",
-        "pid",
-        "view",
-        "primary",
-        "active",
-        "votes",
-        "executed",
-        "stable",
-        "pending",
-        "suspicions",
-        "accused",
-        "alarm",
-    ];
-    let mut rows: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
+    let mut rows: Vec<Vec<String>> = vec![COLUMNS.iter().map(|name| (*name).to_owned()).collect()];
     for (index, answer) in answers.iter().enumerate() {
         let mut row = vec![index.to_string(), cluster.replicas[index].address.clone()];
         match answer {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   troth admin show
-  troth admin readmit --replica 2                     its disk or its component is lost, its machine is not
-  troth admin replace --replica 2 --address 10.0.0.9:4700 --http 10.0.0.9:4800 --out for-the-new-machine
+  troth admin readmit --replica 2                     its disk or component is lost, its machine not
+  troth admin replace --replica 2 --address 10.0.0.9:4700 --http 10.0.0.9:4800 --out for-new
   troth admin rekey --replica 2                       its link and signing keys, not its component's
   troth admin add-client --client 17
   troth admin remove-client --client 17
@@ -76,7 +76,8 @@ pub(crate) enum Action {
         /// Its number, never used before; the next free one where absent.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
         client: Option<u64>,
-        /// Where its secret file goes; among the others where absent.
+        /// Where its secret file goes; clients/client-N.toml below --dir where absent. There it belongs on the client's
+        /// machine, too, below the --dir that has cluster.toml and configuration.toml.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },

@@ -36,7 +36,8 @@ pub(super) fn add(operator: &mut Operator, wanted: Option<u64>, out: Option<&Pat
         &[
             format!("Client {} may have operations ordered. Its keys: {}", client.0, file.display()),
             format!(
-                "On another machine it needs that file, cluster.toml and {}.",
+                "On another machine it needs that file as clients/client-{}.toml below its --dir, and there cluster.toml and {}.",
+                client.0,
                 operator.layout.known().display()
             ),
         ],

@@ -47,7 +47,8 @@ enum Kind {
 Examples:
   troth gateway zookeeper
   troth gateway zookeeper --listen 127.0.0.1:2181,[::1]:2181 --client 3
-  troth gateway zookeeper --tls-listen 0.0.0.0:2281 --tls-certificates own.pem --tls-key key.pem --tls-clients ca.pem
+  troth gateway zookeeper --tls-listen 0.0.0.0:2281 --tls-certificates own.pem \\
+    --tls-key key.pem --tls-clients ca.pem
 
 It is one of the group's clients, and a process of its own for each machine with clients: what it
 tells them rests on the word of enough replicas, and what they and it say to each other goes over
@@ -79,7 +80,8 @@ struct ZooKeeper {
     /// Where the admin pages and metrics are (http://ADDRESS:PORT/commands and /metrics), neither encrypted nor authenticated; nowhere where absent.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     admin: Option<SocketAddr>,
-    /// The group's client to be; a free one where absent. One process at a time may be a client.
+    /// The group's client to be, whose keys are in clients/client-N.toml below --dir; a free one where absent. One process
+    /// at a time may be a client.
     #[arg(long)]
     client: Option<u64>,
     /// The most connections.

@@ -51,10 +51,10 @@ enum Kind {
     #[command(after_help = "\
 Examples:
   troth import zookeeper --from zk1:2181,zk2:2181,zk3:2181 --dry-run
-  troth import zookeeper --from zk1:2181,zk2:2181,zk3:2181 --from-digest super-there --to-digest super-here
+  troth import zookeeper --from zk1:2181,zk2:2181 --from-digest there --to-digest here
   troth import zookeeper --from zk1:2181 --path /app          one subtree
   troth import zookeeper --from zk1:2181 --kind '/locks/*=container' --kind /cache/hot=ttl:60000
-  troth import zookeeper --from zk1:2181/app                  what clients with this chroot see, as the whole tree
+  troth import zookeeper --from zk1:2181/app                  what clients with this chroot see
   troth import zookeeper --from zk1:2281 --from-tls ca.pem    over TLS
 
 Carried: nodes with their data and access control lists, quotas, and the counters that
@@ -87,7 +87,8 @@ struct ZooKeeper {
     /// A gateway of the group to write through; a client of the group in --dir where absent.
     #[arg(long, value_name = "HOST:PORT,…", value_parser = place::parse, conflicts_with = "client")]
     to: Option<Place>,
-    /// The group's client to be; a free one where absent. One process at a time may be a client.
+    /// The group's client to be, whose keys are in clients/client-N.toml below --dir; a free one where absent. One process
+    /// at a time may be a client.
     #[arg(long)]
     client: Option<u64>,
     /// A file of those to be at the ensemble: a line name:password each, readable by its user only. With its superuser

@@ -2,6 +2,7 @@
 
 use crate::cli::Cli;
 use crate::failure::{Failure, MUST_NOT_START, NO, NOT_DONE, UNKNOWN, USAGE};
+use crate::status::COLUMNS;
 use clap::CommandFactory;
 use std::io::Error;
 use troth_client::ClientError;
@@ -33,4 +34,55 @@ fn errors_have_the_codes_that_the_help_gives_them() {
     let file = MakeError::File("cluster.toml".into(), Error::other("no space"));
     assert_eq!(Failure::from(file).code, NOT_DONE, "the system refused");
     assert_eq!(Failure::from(MakeError::Exists("cluster.toml".into())).code, USAGE);
+}
+
+/// The help of a command, on the terminal of whoever looks.
+fn help_of(path: &[&str]) -> String {
+    let mut root = Cli::command();
+    root.build();
+    let mut place = &mut root;
+    for name in path {
+        place = place.find_subcommand_mut(name).expect("a command");
+    }
+    place.render_long_help().to_string()
+}
+
+#[test]
+fn every_column_of_the_status_is_explained() {
+    let help = help_of(&["status"]);
+    for column in COLUMNS.iter().filter(|column| !["replica", "address", "primary"].contains(*column)) {
+        assert!(
+            help.lines().any(|line| line.trim_start().starts_with(&format!("{column} "))),
+            "{column}: {help}"
+        );
+    }
+    assert!(help.contains("primary says which replica leads it"), "{help}");
+}
+
+#[test]
+fn it_is_said_where_keys_of_clients_go_and_which_ports_up_takes() {
+    for path in [
+        &["kv"][..],
+        &["gateway", "zookeeper"],
+        &["import", "zookeeper"],
+        &["backup"],
+        &["admin", "add-client"],
+    ] {
+        let help: Vec<String> = help_of(path).split_whitespace().map(str::to_owned).collect();
+        assert!(help.join(" ").contains("clients/client-N.toml below --dir"), "{path:?}: {help:?}");
+    }
+    assert!(help_of(&["up"]).contains("`troth init --base-port 4700`, and then `troth up`"));
+}
+
+/// What is longer is broken where its columns end.
+#[test]
+fn no_line_of_an_example_is_wider_than_the_help() {
+    fn look(place: &clap::Command, path: &str) {
+        let after = place.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in after.lines() {
+            assert!(line.chars().count() <= 100, "{path}: {line}");
+        }
+        place.get_subcommands().for_each(|next| look(next, &format!("{path} {}", next.get_name())));
+    }
+    look(&Cli::command(), "troth");
 }
