@@ -95,6 +95,11 @@ impl Meeting {
         self.link_key(party) == Some(key)
     }
 
+    /// Whether the present configuration has this replica with the key that it has.
+    pub(crate) fn knows_me(&self) -> bool {
+        self.knows(Party::Replica(self.me), LinkKey(self.identity.public_key().0))
+    }
+
     fn link_key(&self, party: Party) -> Option<LinkKey> {
         let configuration = self.configuration.borrow();
         match party {

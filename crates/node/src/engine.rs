@@ -434,8 +434,16 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Checks from now on what comes, and who comes, by this configuration, unless a later one is known
     /// already: a replica that starts behind the others executes its way there.
     pub(crate) fn configured(&mut self, configuration: &Arc<Configuration>) {
+        let knew_me = self.meeting.knows_me();
         if !self.meeting.adopt(configuration) {
             return;
+        }
+        if knew_me && !self.meeting.knows_me() {
+            tracing::warn!(
+                "the operator gave this replica's place to a host with other keys (`troth admin replace`, or `rekey`): the \
+                 others do not hear this one any more; mend: stop it, and start it again only with the new keys, where they \
+                 are its own"
+            );
         }
         self.frames = self.keys.frames(configuration);
         self.messages = self.keys.messages(configuration);

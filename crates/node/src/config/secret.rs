@@ -13,7 +13,7 @@ use toml::Spanned;
 use troth_auth::{Ed25519Signer, Signer};
 use troth_link::{Identity, PeerId};
 use troth_trusted::{Certifier, Epoch, MacKey, SigningKey};
-use troth_types::{ClientId, OPERATOR, ReplicaId};
+use troth_types::{ClientId, Configuration, Member, OPERATOR, ReplicaId};
 
 /// What one replica knows and nobody else does.
 pub struct ReplicaSecret {
@@ -123,6 +123,17 @@ impl ReplicaSecret {
         };
         let (address, http) = (address(&raw.address)?, address(&raw.http)?);
         Ok(Self { replica, epoch, address, http, link, host, trusted, mac })
+    }
+}
+
+impl ReplicaSecret {
+    /// Whether these are the keys that the replica began with, and its host has others in this configuration: it was given
+    /// those, or another host has its place. Of later keys a configuration alone does not tell which are newer.
+    #[must_use]
+    pub fn is_succeeded(&self, cluster: &Cluster, configuration: &Configuration) -> bool {
+        let own = link_key(&self.link);
+        let other = |member: &Member| member.host().link != own;
+        own == cluster.replica(self.replica).link_key && configuration.member(self.replica).is_some_and(other)
     }
 }
 

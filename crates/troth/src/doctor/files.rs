@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use troth_node::awaits_its_component;
 use troth_node::config::{
-    Cluster, Durability, Layout, ReplicaSecret, TrustedHome, TrustedSecret, seen_by_others,
+    Cluster, Durability, Known, Layout, ReplicaSecret, TrustedHome, TrustedSecret, seen_by_others,
 };
 use troth_types::ReplicaId;
 
@@ -31,6 +31,7 @@ pub(super) fn look(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Ve
     )];
     let before = findings.len();
     findings.extend(forgetful(layout, cluster, here));
+    findings.extend(succeeded(layout, cluster, here));
     findings.extend(unwritable(layout.root()));
     findings.extend(unwritable(&layout.cluster()));
     for replica in here {
@@ -161,6 +162,29 @@ fn readable(layout: &Layout, cluster: &Cluster, replica: ReplicaId) -> Option<Fi
             Finding::fail(SUBJECT, said, why.mend)
         }),
     }
+}
+
+/// Replicas whose place another host has, or which have other keys by now, as far as is known here.
+fn succeeded(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Option<Finding> {
+    // What cannot be read is said elsewhere.
+    let known = Known::load(layout, cluster).ok()?;
+    let is_succeeded = |id: &ReplicaId| {
+        let secret = ReplicaSecret::load(&layout.replica_secret(*id), cluster).ok();
+        secret.is_some_and(|secret| secret.is_succeeded(cluster, &known.configuration))
+    };
+    let ids: Vec<ReplicaId> = here.iter().copied().filter(is_succeeded).collect();
+    (!ids.is_empty()).then(|| {
+        Finding::warn(
+            SUBJECT,
+            format!(
+                "{}: the operator gave the place to a host with other keys (`troth admin replace`, or `rekey`), as {} says: what \
+                 is here counts for nothing",
+                replicas(&ids),
+                layout.known().display()
+            ),
+            "stop it, and start it again only with the new keys, where they are its own",
+        )
+    })
 }
 
 /// Whether replicas keep nothing that they could start from again.

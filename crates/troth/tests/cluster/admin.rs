@@ -118,6 +118,9 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     for value in 0..10 {
         good(&dir, &["kv", "put", "key", &value.to_string()]);
     }
+    let looked = run(&dir, &["doctor"]);
+    let words = String::from_utf8_lossy(&looked.stdout).into_owned();
+    assert!(!words.contains("the operator gave"), "{words}");
     let (address, http) = (format!("127.0.0.1:{}", base + 50), format!("127.0.0.1:{}", base + 51));
     let out_dir = out.to_string_lossy().into_owned();
     let arguments =
@@ -136,6 +139,7 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
     let looked = run(&dir, &["doctor"]);
     let words = String::from_utf8_lossy(&looked.stdout).into_owned();
     assert!(words.contains(&format!("replica 1 does not answer at {address}")), "{words}");
+    assert!(words.contains("replica 1: the operator gave the place to a host with other keys"), "{words}");
     // Once more, as after an interruption.
     good(&dir, &arguments);
     let old = until("nobody talks to the old host", || {
@@ -143,6 +147,17 @@ fn a_new_host_takes_a_replica_s_place_and_the_old_one_counts_for_nothing() {
         (old["peers"].as_array().is_some_and(Vec::is_empty)).then_some(old)
     });
     assert_eq!(old["epoch"], 1);
+    // Started again where that is known, it says so.
+    replicas[1].signal("TERM");
+    assert_eq!(replicas[1].ends(), Some(0));
+    let log = dir.join("old.log");
+    let mut again = troth(&dir);
+    again.args(["replica", "--id", "1"]).stdout(Stdio::null());
+    again.stderr(std::fs::File::create(&log).expect("our own directory"));
+    replicas[1] = Running(again.spawn().expect("the command starts"));
+    until("the old host serves again", || status(&before)[1]["pid"].as_u64());
+    let said = std::fs::read_to_string(&log).expect("its log");
+    assert_eq!(said.matches("the operator gave this replica's place").count(), 1, "{said}");
 
     // It calls replica 0 and is called by replica 2.
     let log = out.join("replica-1.log");
