@@ -51,6 +51,11 @@ impl HeldReplies {
                 batch.replies.push(Held::InTable(reply.client, reply.number));
             }
         }
+        if batch.replies.is_empty() {
+            return;
+        }
+        // As many as had room: where there is none, that of the others would be in no count.
+        batch.replies.shrink_to_fit();
         self.bytes += batch.bytes;
         self.names += batch.names;
         self.batches.insert(seq, batch);
@@ -137,5 +142,6 @@ mod tests {
             replies.hold(Seq(seq), many.collect());
         }
         assert_eq!(held(&replies), (0, HELD_NAMES));
+        assert_eq!(replies.batches.len(), 2, "nothing is kept of a batch that has no room");
     }
 }

@@ -124,7 +124,8 @@ impl Agreement for A2mPbftE {
     }
 
     fn is_worth_checking(&self, message: &Self::Message) -> bool {
-        self.pbft.is_worth_checking(message)
+        let counts = !matches!(message, Message::Signed(signed) if !self.vouches(signed));
+        counts && self.pbft.is_worth_checking(message)
     }
 
     fn may_answer_reads(&self) -> bool {

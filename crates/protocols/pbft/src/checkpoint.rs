@@ -106,9 +106,12 @@ impl Pbft {
 
     /// Whether this CHECKPOINT may count and is not here.
     pub(crate) fn brings_checkpoint(&self, message: &Signed) -> bool {
-        let Some((vote, _)) = message.body.checkpoint() else { return false };
+        let Some((vote, history)) = message.body.checkpoint() else { return false };
         let known = self.checkpoint_votes.get(&vote.seq).and_then(|votes| votes.get(&message.from));
-        self.may_become_stable(vote.seq) && known.is_none_or(|known| known.digest != message.digest)
+        let of_this_kind = history.is_some() == self.config.histories;
+        of_this_kind
+            && self.may_become_stable(vote.seq)
+            && known.is_none_or(|known| known.digest != message.digest)
     }
 
     /// Whether this certificate would show a higher checkpoint to be stable, if all in it is good.

@@ -38,8 +38,9 @@ fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own directory");
 }
 
-/// What replica 0 says where it refuses to start as it is set up.
-fn refusal_of_replica_0(dir: &Path) -> String {
+/// What replica 0 says where it refuses to start as it is set up, so that a unit does not start it again
+/// (RestartPreventExitStatus).
+pub(crate) fn refusal_of_replica_0(dir: &Path) -> String {
     let mut command = troth(dir);
     command.args(["replica", "--id", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut replica = Running(command.spawn().expect("the command starts"));

@@ -147,6 +147,8 @@ fn a_checkpoint_counts_by_the_component_that_its_sender_had_there() {
         net.admit(&[(2, 2, admitted)]);
         for (from, epoch) in [(1, 1), (3, 1), (2, epoch)] {
             let message = vote(&net, from, 4, epoch);
+            let worth = net.node(0).replica.is_worth_checking(&message);
+            assert_eq!(worth, counts || from != 2, "nothing comes of a signature that does not count");
             net.tell(from, 0, message);
         }
         let case = format!("epoch {epoch} of 2, whose second was admitted by {admitted}");

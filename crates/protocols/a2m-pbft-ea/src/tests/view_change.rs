@@ -313,18 +313,24 @@ fn the_deadline_of_the_application_has_a_timer() {
     assert_eq!(net.node(1).replica.wanted_view, View(1));
 }
 
-#[test]
-fn frames_that_a_start_names_are_fetched_before_anybody_commits_to_it() {
-    covers!("A2MPBFTEA-V13");
+/// Replica 0 has the NEWVIEW of view 1, which carries over a batch of these frames.
+fn told_of_a_start_with(frames: &[&VerifiedFrame]) -> Net {
     let mut bench = Bench::new(1);
-    let one = frame(1, 1);
-    let certificate = bench.prepare(0, 1, &batch(&[&one]), &[1]);
+    let certificate = bench.prepare(0, 1, &batch(frames), &[1]);
     let committed = bench.commit(1, &certificate);
     let changes =
         vec![bench.view_change(1, 0, 1, None, vec![committed]), bench.view_change(2, 0, 1, None, Vec::new())];
     let start = bench.new_view(changes, None);
     let mut net = Net::new(1);
     net.tell(1, 0, Message::Attested(start));
+    net
+}
+
+#[test]
+fn frames_that_a_start_names_are_fetched_before_anybody_commits_to_it() {
+    covers!("A2MPBFTEA-V13");
+    let one = frame(1, 1);
+    let mut net = told_of_a_start_with(&[&one]);
     assert_eq!(net.node(0).replica.entered, View(0));
     net.request(&one, [0]);
     assert_eq!(net.node(0).replica.entered, View(1));
@@ -334,16 +340,8 @@ fn frames_that_a_start_names_are_fetched_before_anybody_commits_to_it() {
 #[test]
 fn a_start_is_looked_at_again_when_its_last_frame_has_come() {
     covers!("A2MPBFTEA-V13");
-    let mut bench = Bench::new(1);
     let frames: Vec<_> = (1..=3).map(|client| frame(client, 1)).collect();
-    let named: Vec<&VerifiedFrame> = frames.iter().collect();
-    let certificate = bench.prepare(0, 1, &batch(&named), &[1]);
-    let committed = bench.commit(1, &certificate);
-    let changes =
-        vec![bench.view_change(1, 0, 1, None, vec![committed]), bench.view_change(2, 0, 1, None, Vec::new())];
-    let start = bench.new_view(changes, None);
-    let mut net = Net::new(1);
-    net.tell(1, 0, Message::Attested(start));
+    let mut net = told_of_a_start_with(&frames.iter().collect::<Vec<_>>());
     for (at, shown) in frames.iter().enumerate() {
         assert_eq!(net.node(0).replica.entered, View(0));
         net.step(r(0), |replica, cx| {

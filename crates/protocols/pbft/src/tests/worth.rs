@@ -1,10 +1,10 @@
 //! What one faulty replica has the others do for nothing.
 
 use super::harness::{Net, SMALL, covers, frame, r};
-use crate::Timer;
-use crate::message::{Body, Checkpoint, Message, StableProof, Status};
+use crate::message::{Body, Checkpoint, Message, Phase, StableProof, Status};
+use crate::{Timer, Vote};
 use std::sync::Arc;
-use troth_core::Agreement;
+use troth_core::{Agreement, VerifiedFrame};
 use troth_types::{Digest, Seq, View};
 
 fn checkpoint(net: &Net, from: u16, seq: u64, state: u8) -> Message {
@@ -30,6 +30,8 @@ fn checkpoints_that_can_make_nothing_stable_are_passed_over() {
     for seq in [0, interval + 1, 2 * SMALL.window + interval] {
         assert!(!worth(&net, &checkpoint(&net, 2, seq, 1)), "{seq} is no number of one that may count");
     }
+    let prepare = Phase::Prepare(Vote { view: View(0), seq: Seq(1), digest: Digest([1; 32]) });
+    assert!(!worth(&net, &net.signed(2, Body::Phase(prepare))), "no group of this kind signs it");
     net.tell(2, 1, first.clone());
     assert!(!worth(&net, &first), "it is here");
     assert!(worth(&net, &checkpoint(&net, 2, interval, 2)), "its state may have been wrong before");
@@ -55,6 +57,25 @@ fn who_changes_its_mind_about_a_checkpoint_again_and_again_pays_for_it() {
     }
 }
 
+/// The STATUS of one that is in this view and has not heard that it began.
+fn works_in_no(view: View) -> Message {
+    let (stable, executed, slots) = (Seq(0), Seq(0), Vec::new());
+    Message::Status(Status {
+        view,
+        active: false,
+        stable,
+        executed,
+        slots,
+        changes: u128::MAX,
+        wishes: false,
+    })
+}
+
+/// NEW-VIEWs that 1 has sent.
+fn starts(net: &Net) -> usize {
+    net.sent(1, |message| matches!(message, Message::Signed(signed) if signed.new_view().is_some()))
+}
+
 #[test]
 fn who_says_without_end_that_it_works_in_no_view_is_shown_its_start_ever_more_seldom() {
     covers!("PBFT-R7");
@@ -68,13 +89,9 @@ fn who_says_without_end_that_it_works_in_no_view_is_shown_its_start_ever_more_se
         net.wire.clear();
         for _ in 0..4 * intervals {
             net.now += SMALL.status_interval / 4;
-            let (view, stable, executed) = (View(1), Seq(0), Seq(0));
-            let slots = Vec::new();
-            let status =
-                Status { view, active: false, stable, executed, slots, changes: u128::MAX, wishes: false };
-            net.tell(3, 1, Message::Status(status));
+            net.tell(3, 1, works_in_no(View(1)));
         }
-        net.sent(1, |message| matches!(message, Message::Signed(signed) if signed.new_view().is_some()))
+        starts(net)
     };
     assert_eq!(shown(&mut net, 2), 3, "at once, after half an interval, and after a whole one");
     let (soon, later) = (shown(&mut net, 30), shown(&mut net, 160));
@@ -89,19 +106,12 @@ fn who_says_without_end_that_it_works_in_no_view_is_shown_its_start_ever_more_se
     assert!(net.node(2).pbft.active);
     net.wire.clear();
     net.now += SMALL.status_interval;
-    let (view, stable, executed) = (View(2), Seq(0), Seq(0));
-    let status =
-        Status { view, active: false, stable, executed, slots: Vec::new(), changes: 0, wishes: false };
-    net.tell(3, 1, Message::Status(status));
-    assert_eq!(
-        net.sent(1, |message| matches!(message, Message::Signed(signed) if signed.new_view().is_some())),
-        1
-    );
+    net.tell(3, 1, works_in_no(View(2)));
+    assert_eq!(starts(&net), 1);
 }
 
-#[test]
-fn a_start_is_chosen_again_when_its_last_frame_has_come() {
-    covers!("PBFT-V10");
+/// The next primary, 1, has the batches that its view starts with, and none of the frames that these name.
+fn lacking_frames() -> (Net, Vec<VerifiedFrame>) {
     let mut net = Net::new(1);
     let frames: Vec<_> = (1..=3).map(|client| frame(client, 1)).collect();
     frames.iter().for_each(|frame| net.request(frame, [0, 2, 3]));
@@ -113,6 +123,13 @@ fn a_start_is_chosen_again_when_its_last_frame_has_come() {
     net.fire(1, Timer::Fetch);
     net.run();
     assert!(!net.node(1).pbft.active && net.node(1).pbft.lacking.is_empty());
+    (net, frames)
+}
+
+#[test]
+fn a_start_is_chosen_again_when_its_last_frame_has_come() {
+    covers!("PBFT-V10");
+    let (mut net, frames) = lacking_frames();
     for (at, shown) in frames.iter().enumerate() {
         assert!(!net.node(1).pbft.active);
         // What begins with all that it needs is begun in the same step.
@@ -133,16 +150,7 @@ fn a_start_is_chosen_again_when_its_last_frame_has_come() {
 #[test]
 fn a_start_takes_frames_that_are_in_doubt_however_many() {
     covers!("PBFT-M3");
-    let mut net = Net::new(1);
-    let frames: Vec<_> = (1..=3).map(|client| frame(client, 1)).collect();
-    frames.iter().for_each(|frame| net.request(frame, [0, 2, 3]));
-    net.run_where(|flight| flight.to != r(1) && flight.from != r(1));
-    net.node_mut(0).down = true;
-    (1..4).for_each(|replica| net.leave(replica));
-    net.run();
-    net.fire(1, Timer::Fetch);
-    net.run();
-    assert!(!net.node(1).pbft.active && net.node(1).pbft.lacking.is_empty());
+    let (mut net, frames) = lacking_frames();
     for shown in &frames {
         net.step(r(1), |pbft, cx| pbft.on_doubtful_frames(cx, vec![Arc::clone(shown)]));
         assert!(net.node(1).pbft.doubtful.is_empty(), "a correct replica pre-prepared it");
