@@ -48,7 +48,7 @@ that it measures, and demands nothing of, PBFT with signed frames, with `auth = 
 f = 1 and 0/0; `--protocol pbft` measures these alone. `--rounds` is the number of pairs (10).
 `delays` measures A2M-PBFT-E and A2M-PBFT-EA with trusted components whose calls take 1 to 1000 µs more, with operations
 bundled into a call and with a call for each (the A2M paper's table 2).
-What was measured is written to bench/results, that of gates, open and delays as a picture too; `plots` draws those again.",
+What was measured is written to bench/results, that of gates, open, delays, protocols, peers and zookeeper as a picture too; `plots` draws those again.",
     options: &[
         Opt {
             name: "--protocol",
@@ -173,7 +173,6 @@ fn gates(arguments: &Arguments, service: Option<&str>) -> Result<Report, String>
     let report = heard(words, &HONEST, limit)?;
     let name = format!("gates{}", service.map(|name| format!("-{name}")).unwrap_or_default());
     keep(&report, &name)?;
-    draw(&report.json, &name)?;
     Ok(report)
 }
 
@@ -207,7 +206,6 @@ fn open(arguments: &Arguments, service: &str) -> Result<Report, String> {
     let always = arguments.all("--durability").last().is_some_and(|durability| durability == "always");
     let name = format!("open-{service}{}", if always { "-always" } else { "" });
     keep(&report, &name)?;
-    draw(&report.json, &name)?;
     Ok(report)
 }
 
@@ -296,7 +294,6 @@ fn delays(arguments: &Arguments) -> Result<Report, String> {
     let rounds = u32::try_from(rounds.saturating_add(1).saturating_mul(20)).unwrap_or(u32::MAX);
     let report = heard(words, &HONEST, Duration::from_secs(6) * rounds + OVERHEAD * 6)?;
     keep(&report, "delays")?;
-    draw(&report.json, "delays")?;
     Ok(report)
 }
 
@@ -305,10 +302,11 @@ fn results() -> PathBuf {
     workspace::root().join("bench").join("results")
 }
 
-/// Writes what was measured to a file of its own.
+/// Writes what was measured to a file of its own, and its picture beside it where it has one.
 pub fn keep(report: &Report, name: &str) -> Result<(), String> {
     let text = serde_json::to_string_pretty(&report.json).map_err(|why| why.to_string())?;
-    write(&format!("{name}.json"), &(text + "\n"))
+    write(&format!("{name}.json"), &(text + "\n"))?;
+    draw(&report.json, name)
 }
 
 /// What draws the picture of a result, where it has one.
@@ -317,6 +315,9 @@ fn picture(name: &str) -> Option<fn(&Value) -> String> {
         Some("gates") => Some(plot::gates),
         Some("open") => Some(plot::open),
         Some("delays") => Some(plot::delays),
+        Some("peers") => Some(plot::peers),
+        Some("protocols") => Some(plot::protocols),
+        Some("zookeeper") => Some(plot::zookeeper),
         _ => None,
     }
 }

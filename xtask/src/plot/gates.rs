@@ -25,9 +25,22 @@ struct Gate {
 
 /// The picture of a result of `bench gates`.
 pub fn draw(result: &Value) -> String {
-    let gates: Vec<Gate> = result["cells"].as_array().into_iter().flatten().map(gate).collect();
+    let gates = result["cells"].as_array().into_iter().flatten();
+    of(gates.map(|cell| gate(cell, &cell["cell"])).collect(), "Gates: how far each ratio is from its bound")
+}
+
+/// The picture of a result of `bench zookeeper`, whose gates are rates beside one peer's.
+pub fn of_a_peer(result: &Value) -> String {
+    let gates = result["gates"].as_array().into_iter().flatten().map(|cell| {
+        let (ratio, bound) = (figure(cell, "ratio"), figure(cell, "bound"));
+        let words = format!("{ratio:.2} of the peer's rate; at least {bound}");
+        Gate { name: words_of(&cell["gate"]), margin: ratio / bound, words, ok: cell["ok"] == true }
+    });
+    of(gates.collect(), "Beside ZooKeeper: how far each ratio is from its bound")
+}
+
+fn of(gates: Vec<Gate>, title: &str) -> String {
     let bottom = TOP + ROW * gates.len().max(1) as f64;
-    let title = "Gates: how far each ratio is from its bound";
     let mut picture = Picture::new(WIDTH, bottom + 60.0, title);
     picture.text((20.0, 30.0), 17.0, Anchor::Start, title);
     for (x, colour, words) in [(20.0, COLOURS[0], "holds"), (120.0, COLOURS[1], "does not hold")] {
@@ -57,18 +70,20 @@ pub fn draw(result: &Value) -> String {
     picture.finish()
 }
 
-fn gate(cell: &Value) -> Gate {
-    let figure = |name: &str| cell[name].as_f64().unwrap_or(f64::NAN);
-    let (ratio, bound) = (figure("ratio"), figure("bound"));
+fn figure(cell: &Value, name: &str) -> f64 {
+    cell[name].as_f64().unwrap_or(f64::NAN)
+}
+
+fn words_of(name: &Value) -> String {
+    name.as_str().unwrap_or_default().to_string()
+}
+
+fn gate(cell: &Value, name: &Value) -> Gate {
+    let (ratio, bound) = (figure(cell, "ratio"), figure(cell, "bound"));
     let (margin, words) = match cell["gate"].as_str() {
         Some("rate") => (ratio / bound, format!("{ratio:.3} of the rate; at least {bound}")),
         Some("latency") => (bound / ratio, format!("{ratio:.2} times the p50; at most {bound}")),
         _ => (bound / ratio, format!("{ratio:.2} times the CPU time; at most {bound}")),
     };
-    Gate {
-        name: cell["cell"].as_str().unwrap_or_default().to_string(),
-        margin,
-        words,
-        ok: cell["ok"] == true,
-    }
+    Gate { name: words_of(name), margin, words, ok: cell["ok"] == true }
 }

@@ -5,11 +5,16 @@ mod axis;
 mod delays;
 mod gates;
 mod open;
+mod peers;
+mod protocols;
 mod svg;
 
 pub use delays::draw as delays;
 pub use gates::draw as gates;
+pub use gates::of_a_peer as zookeeper;
 pub use open::draw as open;
+pub use peers::draw as peers;
+pub use protocols::draw as protocols;
 
 #[cfg(test)]
 pub use axis::{Axis, short, time};

@@ -1,6 +1,6 @@
 //! Tests of the plots: that they are well-formed, that values stand where they should, that nothing is missing.
 
-use crate::plot::{Anchor, Axis, Picture, delays, gates, open, short, time};
+use crate::plot::{Anchor, Axis, Picture, delays, gates, open, peers, protocols, short, time, zookeeper};
 use serde_json::{Value, json};
 
 /// Reads a text as XML as far as pictures use it: the elements that it opens, with their attributes.
@@ -148,4 +148,70 @@ fn delays_have_a_line_for_each_protocol_and_a_dot_for_each_delay() {
     assert_eq!((count(&elements, "polyline"), count(&elements, "circle")), (2, 6));
     assert!(picture.contains("a2m-pbft-e, operations bundled") && picture.contains("&lt;b&gt; &amp; c"));
     assert_eq!(count(&self::elements(&delays(&json!({}))), "polyline"), 0);
+}
+
+#[test]
+fn each_protocol_stands_in_each_cell_beside_what_is_demanded_of_it() {
+    let ratio = |low: f64, median: f64, high: f64| json!({ "ratio_to_pbft": { "low": low, "median": median, "high": high } });
+    let protocols_of = json!({
+        "pbft": ratio(1.0, 1.0, 1.0), "minbft": ratio(1.5, 1.6, 1.7), "a2m-pbft-e": ratio(0.86, 0.88, 0.94),
+    });
+    let gate = |of: &str, demanded: f64| json!({ "gate": of, "demanded": demanded, "ok": true });
+    let measured = json!({
+        "cells": [{ "cell": "0/4", "f": 2, "protocols": protocols_of }],
+        "gates": [
+            gate("f = 2, 0/4: minbft beside pbft, at least", 1.1),
+            gate("f = 2, 0/4: messages of a batch of minbft, about", 20.0),
+            gate("f = 1, 0/4: a2m-pbft-e beside pbft, at least", 0.93),
+        ],
+    });
+    let picture = protocols(&measured);
+    let elements = elements(&picture);
+    // Three in the legend, and the two that were measured beside PBFT.
+    assert_eq!(count(&elements, "circle"), 5);
+    let bounds = elements.iter().filter(|(name, attributes)| {
+        name == "line" && attributes.iter().any(|(name, value)| name == "stroke-width" && value == "3")
+    });
+    assert_eq!(bounds.count(), 2, "one in the legend, and MinBFT's in this cell");
+    assert!(picture.contains("f = 2, 0/4 KB"));
+    self::elements(&protocols(&json!({})));
+    self::elements(&protocols(&json!({ "cells": [{}] })));
+}
+
+#[test]
+fn bars_beside_peers_begin_at_nothing() {
+    let variant = |rate: f64, p50: f64| {
+        let figure = |value: f64| json!({ "median": value, "rounds": [value * 0.5, value] });
+        json!({ "operations_per_second": figure(rate), "p50_us": figure(p50) })
+    };
+    let variants = json!({ "Troth <x>": variant(50_000.0, 2_000.0), "etcd": variant(12_500.0, 500.0) });
+    let cell = |name: &str| json!({ "cell": name, "variants": variants });
+    let picture = peers(&json!({ "cells": [cell("kv, 1000 outstanding"), cell("kv, one client alone")] }));
+    let elements = elements(&picture);
+    let widths: Vec<f64> = elements
+        .iter()
+        .filter(|(name, _)| name == "rect")
+        .skip(1)
+        .map(|(_, attributes)| {
+            attributes.iter().find(|(name, _)| name == "width").expect("a width").1.parse().expect("a number")
+        })
+        .collect();
+    let [rate, lower, late, soon] = widths[..] else { panic!("a bar for each: {widths:?}") };
+    assert!(rate > 0.0 && (lower / rate - 0.25).abs() < 0.01, "{widths:?}");
+    assert!(late == rate && (soon / late - 0.25).abs() < 0.01, "{widths:?}");
+    for words in ["50k", "12.5k", "2 ms", "500 µs", "Troth &lt;x&gt;"] {
+        assert!(picture.contains(words), "{words}");
+    }
+    self::elements(&peers(&json!({})));
+    self::elements(&peers(&json!({ "cells": [{}] })));
+}
+
+#[test]
+fn rates_beside_zookeeper_are_drawn_with_their_bounds() {
+    let gate = |name: &str, ratio: f64, bound: f64| json!({ "gate": name, "ratio": ratio, "bound": bound, "ok": ratio >= bound });
+    let picture = zookeeper(&json!({ "gates": [gate("setData", 1.3, 2.0), gate("getData", 3.2, 1.0)] }));
+    let elements = elements(&picture);
+    assert_eq!(count(&elements, "rect"), 5, "the paper, two for the legend, one for each gate");
+    assert!(picture.contains("1.30 of the peer's rate; at least 2") && picture.contains("getData"));
+    self::elements(&zookeeper(&json!({})));
 }
