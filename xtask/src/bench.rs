@@ -204,8 +204,10 @@ fn open(arguments: &Arguments, service: &str) -> Result<Report, String> {
     let limit = Duration::from_secs(each.saturating_mul(rates.saturating_add(1))) + OVERHEAD * 4;
     let report = heard(words, &HONEST, limit)?;
     let always = arguments.all("--durability").last().is_some_and(|durability| durability == "always");
-    let name = format!("open-{service}{}", if always { "-always" } else { "" });
-    keep(&report, &name)?;
+    // A part is no result of the whole.
+    if ["--percent", "--variant"].iter().all(|name| arguments.all(name).is_empty()) {
+        keep(&report, &format!("open-{service}{}", if always { "-always" } else { "" }))?;
+    }
     Ok(report)
 }
 
