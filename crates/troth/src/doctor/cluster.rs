@@ -184,7 +184,8 @@ fn judge_one(cluster: &Cluster, id: usize, says: &Snapshot, up: usize) -> Vec<Fi
         findings.push(Finding::fail(
             SUBJECT,
             format!("what answers as replica {id} belongs to another group"),
-            "copy the same cluster.toml to every machine",
+            "stop that group where it uses this one's ports, or give one of the two other ports; only where it should be \
+             this group: copy the same cluster.toml to every machine",
         ));
     }
     if says.peers.len() + 1 < up {

@@ -1,6 +1,21 @@
 //! How the group does, as a table.
 
-use crate::status::render;
+use crate::status::{of_this_group, render};
+use crate::tests::cluster;
+use troth_node::Snapshot;
+use troth_node::config::{Protocol, hex};
+
+#[test]
+fn who_answers_for_another_group_is_none_of_this_ones_replicas() {
+    let cluster = cluster("strangers", Protocol::MinBft);
+    let of = |group: String| Ok(Snapshot { group, pid: 7, ..Snapshot::default() });
+    let own = hex::encode(&cluster.group.id().0);
+    let answers = of_this_group(&cluster, vec![of(own), of("00".to_owned()), Err("refused".to_owned())]);
+    assert!(answers[0].is_ok());
+    let said = answers[1].as_ref().expect_err("another group's");
+    assert!(said.contains("another group answers there (process 7)") && said.contains("other ports"), "{said}");
+    assert_eq!(answers[2].as_ref().err().map(String::as_str), Some("refused"));
+}
 
 #[test]
 fn what_stands_in_no_column_makes_none_wider_and_all_others_do() {
