@@ -372,7 +372,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
     if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-/// SIGINT and SIGTERM as something to wait for.
+/// SIGINT, SIGTERM, and the SIGHUP of a terminal that was closed, as something to wait for.
 pub(crate) struct Signals(std::sync::mpsc::Receiver<()>);
 
 impl Signals {
@@ -387,12 +387,13 @@ impl Signals {
         let (ready, listening) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             runtime.block_on(async move {
-                let pair = signal(SignalKind::interrupt())
-                    .and_then(|int| Ok((int, signal(SignalKind::terminate())?)));
-                let (mut interrupt, mut terminate) = match pair {
-                    Ok(pair) => {
+                let all = signal(SignalKind::interrupt()).and_then(|interrupt| {
+                    Ok((interrupt, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?))
+                });
+                let (mut interrupt, mut terminate, mut hangup) = match all {
+                    Ok(all) => {
                         let _ = ready.send(Ok(()));
-                        pair
+                        all
                     }
                     Err(why) => {
                         let _ = ready.send(Err(why));
@@ -403,6 +404,7 @@ impl Signals {
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
+                        _ = hangup.recv() => {}
                     }
                     if tell.send(()).is_err() {
                         return;

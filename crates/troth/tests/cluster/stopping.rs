@@ -77,6 +77,16 @@ fn a_signal_ends_a_cluster_that_is_still_starting() {
 }
 
 #[test]
+fn a_closed_terminal_ends_a_cluster_as_ctrl_c_does() {
+    let scratch = Scratch::new("hangup");
+    let dir = scratch.0.as_path();
+    let mut cluster = up(dir, &[]);
+    cluster.signal("HUP");
+    assert_eq!(cluster.ends(), Some(0));
+    assert!(!dir.exists(), "what it made went with it");
+}
+
+#[test]
 fn a_cluster_that_does_not_come_to_serve_is_no_success() {
     let scratch = Scratch::new("halfway");
     let dir = scratch.0.as_path();
