@@ -20,6 +20,11 @@ use troth_types::ReplicaId;
 
 /// Stands in a directory whose cluster `troth up` made itself and may remove.
 pub(crate) const OURS: &str = "made-by-troth-up";
+/// What the mark says.
+const MARK: &str = "`troth up` made this cluster and removes it when it ends or starts again.\n";
+/// The same, where the directory goes with the cluster.
+const MARK_WITH_DIRECTORY: &str =
+    "`troth up` made this cluster and its directory, and removes both when it ends or starts again.\n";
 /// Clients of a cluster made here.
 const CLIENTS: u16 = 16;
 /// How long the replicas may take to find each other.
@@ -33,6 +38,9 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
     let is_left = ours.exists();
     up_place::none_runs(&layout, is_left)?;
     if is_left {
+        if std::fs::read_to_string(&ours).is_ok_and(|mark| mark == MARK_WITH_DIRECTORY) {
+            held.goes_too(layout.root());
+        }
         clear(&layout)?;
     }
     if !layout.cluster().exists() {
@@ -42,7 +50,8 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         }
         let service = if up.zookeeper.is_some() { Service::ZooKeeper } else { Service::Kv };
         let (protocol, auth) = (up.protocol.unwrap_or_default(), up.auth.unwrap_or_default());
-        make_ours(&layout, (protocol, auth), up.f.unwrap_or(1), service)?;
+        let mark = if held.takes(layout.root()) { MARK_WITH_DIRECTORY } else { MARK };
+        make_ours(&layout, mark, (protocol, auth), up.f.unwrap_or(1), service)?;
     }
     let mut result = serve(&layout, up, &signals);
     if ours.exists() {
@@ -50,7 +59,6 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         let kept = if matches!(result, Ok(End::Asked)) { Vec::new() } else { keep_logs(layout.root())? };
         if kept.is_empty() {
             clear(&layout)?;
-            held.goes_too(layout.root());
         } else {
             result = tell_kept(result, &kept);
         }
@@ -291,6 +299,7 @@ pub(crate) fn again(cluster: &Cluster, replica: ReplicaId, is_served: bool) -> S
 
 fn make_ours(
     layout: &Layout,
+    words: &str,
     (protocol, auth): (Protocol, Auth),
     faults: u16,
     service: Service,
@@ -317,8 +326,7 @@ fn make_ours(
         timing: String::new(),
     };
     let mark = layout.root().join(OURS);
-    std::fs::write(&mark, "`troth up` made this cluster and removes it when it ends or starts again.\n")
-        .map_err(|why| Failure::place("cannot write", &mark, &why))?;
+    std::fs::write(&mark, words).map_err(|why| Failure::place("cannot write", &mark, &why))?;
     make(layout, &plan).map_err(|why| {
         match &why {
             // Somebody else makes a cluster here at this moment: nothing here is ours any more.

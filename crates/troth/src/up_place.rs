@@ -50,9 +50,14 @@ impl Held {
         }
     }
 
-    /// Has a directory go, too, where nothing is left in it, although it was there before.
+    /// Whether a directory goes with it.
+    pub(crate) fn takes(&self, root: &Path) -> bool {
+        self.made.iter().any(|made| made == root)
+    }
+
+    /// Has a directory go, too, where nothing is left in it: another one that has ended made it.
     pub(crate) fn goes_too(&mut self, root: &Path) {
-        if !self.made.iter().any(|made| made == root) {
+        if !self.takes(root) {
             self.made.insert(0, root.to_path_buf());
         }
     }

@@ -87,6 +87,28 @@ fn a_closed_terminal_ends_a_cluster_as_ctrl_c_does() {
 }
 
 #[test]
+fn up_leaves_a_directory_that_was_there_and_takes_one_that_it_made() {
+    let scratch = Scratch::new("was-there");
+    let dir = scratch.0.as_path();
+    // One that ended without clearing up left the directory, and it is still the command's own.
+    for (was_there, is_killed) in [(true, false), (true, true), (false, true)] {
+        if was_there {
+            std::fs::create_dir_all(dir).expect("our own directory");
+        }
+        if is_killed {
+            let mut killed = up(dir, &[]);
+            killed.signal("KILL");
+            killed.ends();
+        }
+        let mut cluster = up(dir, &[]);
+        cluster.signal("INT");
+        assert_eq!(cluster.ends(), Some(0));
+        assert_eq!(dir.exists(), was_there, "killed before: {is_killed}");
+        let _ = std::fs::remove_dir(dir);
+    }
+}
+
+#[test]
 fn a_cluster_that_does_not_come_to_serve_is_no_success() {
     let scratch = Scratch::new("halfway");
     let dir = scratch.0.as_path();
