@@ -54,7 +54,12 @@ pub(crate) fn run(up: &Up) -> Result<(), Failure> {
         make_ours(&layout, mark, (protocol, auth), up.f.unwrap_or(1), service)?;
     }
     let mut result = serve(&layout, up, &signals);
-    if ours.exists() {
+    let left = up_place::left(&layout);
+    if let Some(said) = up_place::outlive(&layout, &left) {
+        say!("{said}");
+    }
+    // Who still serves needs its files, and whoever starts here next has to find it by them.
+    if ours.exists() && left.is_empty() {
         // State, counters and keys are of no use once the replicas have ended; their logs are, where they tell why.
         let kept = if matches!(result, Ok(End::Asked)) { Vec::new() } else { keep_logs(layout.root())? };
         if kept.is_empty() {
@@ -166,7 +171,9 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
             if let Some((replica, _)) = processes.ended() {
                 processes.forget(replica);
                 end = End::Mourned;
-                let said = mourned(layout, &cluster, replica, processes.running());
+                // Those that somebody started by hand order with the others.
+                let serving = up_place::running(&cluster).len();
+                let said = mourned(layout, &cluster, replica, processes.running(), serving);
                 say!("{}", suggest::with_dir(&said, &elsewhere(layout), true));
             }
         }
@@ -248,21 +255,30 @@ pub(crate) fn after(layout: &Layout, cluster: &Cluster) -> String {
 }
 
 /// What is said where a replica has ended. Others may run that were started by hand, also of those that ended here, so
-/// it says what this process knows: who ended, and how many it still runs.
-pub(crate) fn mourned(layout: &Layout, cluster: &Cluster, replica: ReplicaId, running: usize) -> String {
+/// it says how many this process still runs, and goes by how many of the group answer, `serving`.
+pub(crate) fn mourned(
+    layout: &Layout,
+    cluster: &Cluster,
+    replica: ReplicaId,
+    running: usize,
+    serving: usize,
+) -> String {
+    // One that is just busy is not gone.
+    let serving = serving.max(running);
     let (n, quorum) = (cluster.group.n(), cluster.group.quorum());
     let runs = if running == 1 { "runs" } else { "run" };
+    let answer = if serving == 1 { "answers" } else { "answer" };
     let log = layout.replica(replica).join("replica.log");
     let mut said = format!(
-        "Replica {} has ended (see {}). {}\nOf the {n} replicas that were started here {running} still {runs}, and the group \
-         needs {quorum}",
+        "Replica {} has ended (see {}). {}\nOf the {n} replicas that were started here {running} still {runs}; of the \
+         group {serving} {answer}, and it needs {quorum}",
         replica.0,
         log.display(),
-        again(cluster, replica, running >= quorum)
+        again(cluster, replica, serving >= quorum)
     );
-    if running < quorum {
+    if serving < quorum {
         said += &format!(
-            ": unless others were started elsewhere, it answers nothing any more, rather than something wrong. Ctrl-C \
+            ": it answers nothing any more, rather than something wrong. Ctrl-C \
              stops those that were started here; {}",
             after(layout, cluster)
         );

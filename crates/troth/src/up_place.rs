@@ -109,12 +109,34 @@ pub(crate) fn none_runs(layout: &Layout, are_ending: bool) -> Result<(), Failure
 }
 
 /// The replicas of this group that answer, and which processes they are.
-fn running(cluster: &Cluster) -> Vec<(ReplicaId, u32)> {
+pub(crate) fn running(cluster: &Cluster) -> Vec<(ReplicaId, u32)> {
     let group = hex::encode(&cluster.group.id().0);
     let ours = |(id, answer): (ReplicaId, Result<troth_node::Snapshot, String>)| {
         answer.ok().filter(|says| says.group == group).map(|says| (id, says.pid))
     };
     cluster.group.all().zip(ask::all(cluster)).filter_map(ours).collect()
+}
+
+/// The replicas that still run from a directory once its `troth up` has stopped those that it started.
+pub(crate) fn left(layout: &Layout) -> Vec<(ReplicaId, u32)> {
+    session::present(layout).map(|cluster| running(&cluster)).unwrap_or_default()
+}
+
+/// What is said of them, if there are any.
+pub(crate) fn outlive(layout: &Layout, left: &[(ReplicaId, u32)]) -> Option<String> {
+    let (ids, pids): (Vec<ReplicaId>, Vec<String>) =
+        left.iter().map(|(id, pid)| (*id, pid.to_string())).unzip();
+    let (runs, them) = match ids.len() {
+        0 => return None,
+        1 => ("was not started here and still runs", "it"),
+        _ => ("were not started here and still run", "them"),
+    };
+    Some(format!(
+        "{} {runs}: the files in {} stay. To stop {them}: kill {}",
+        replicas(&ids),
+        layout.root().display(),
+        pids.join(" ")
+    ))
 }
 
 fn run_already(layout: &Layout, cluster: &Cluster, found: &[(ReplicaId, u32)]) -> Failure {

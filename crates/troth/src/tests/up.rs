@@ -2,11 +2,34 @@
 
 use crate::tests::cluster;
 use crate::up::mourned;
+use crate::up_place::outlive;
 use troth_node::config::{Cluster, Durability, Layout, Protocol, TrustedHome};
 use troth_types::ReplicaId;
 
 fn said(cluster: &Cluster, running: usize) -> String {
-    mourned(&Layout::new("there"), cluster, ReplicaId(1), running)
+    mourned(&Layout::new("there"), cluster, ReplicaId(1), running, running)
+}
+
+#[test]
+fn one_that_was_brought_back_by_hand_counts_among_those_that_are_left() {
+    let memory = Cluster { durability: Durability::Memory, ..cluster("by-hand", Protocol::MinBft) };
+    let said = |running, serving| mourned(&Layout::new("there"), &memory, ReplicaId(1), running, serving);
+    let back = said(1, 2);
+    assert!(back.contains("of the group 2 answer, and it needs 2"), "{back}");
+    assert!(back.contains("readmit") && !back.contains("too few") && !back.contains("nothing"), "{back}");
+    let gone = said(1, 1);
+    assert!(gone.contains("of the group 1 answers") && gone.contains("too few are left"), "{gone}");
+    assert!(gone.contains("answers nothing any more"), "{gone}");
+    assert!(!said(2, 0).contains("too few"), "those that it runs are there, also where they are busy");
+}
+
+#[test]
+fn who_outlives_it_is_named_with_what_stops_it() {
+    let there = Layout::new("there");
+    assert_eq!(outlive(&there, &[]), None);
+    let said = outlive(&there, &[(ReplicaId(1), 70), (ReplicaId(2), 71)]).expect("two are left");
+    assert!(said.contains("replicas 1 and 2 were not started here and still run"), "{said}");
+    assert!(said.ends_with("the files in there stay. To stop them: kill 70 71"), "{said}");
 }
 
 #[test]
@@ -14,16 +37,16 @@ fn of_others_than_its_own_replicas_it_says_only_who_knows_them() {
     let cluster = cluster("mourned", Protocol::Pbft);
     let enough = said(&cluster, 3);
     assert!(
-        enough.contains("4 replicas that were started here 3 still run, and the group needs 3"),
+        enough.contains("4 replicas that were started here 3 still run; of the group 3 answer, and it needs 3"),
         "{enough}"
     );
     assert!(enough.contains("there/replica-1/replica.log"), "{enough}");
     let few = said(&cluster, 1);
-    assert!(few.contains("1 still runs") && few.contains("unless others were started elsewhere"), "{few}");
+    assert!(few.contains("1 still runs") && few.contains("answers nothing any more"), "{few}");
     for said in [&enough, &few] {
         assert!(said.ends_with("`troth status` shows who serves."), "{said}");
     }
-    assert!(!enough.contains("unless"), "{enough}");
+    assert!(!enough.contains("nothing any more"), "{enough}");
 }
 
 #[test]

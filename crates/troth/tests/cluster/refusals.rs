@@ -1,6 +1,8 @@
 //! What a replica refuses, with the exit code and the words that help.
 
-use crate::support::{Running, Scratch, init, init_with, run, status, troth, until, up};
+use crate::support::{
+    Running, Scratch, init, init_with, pid, run, signal, status, troth, until, up, up_printing,
+};
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
@@ -212,6 +214,30 @@ fn up_starts_no_replica_a_second_time() {
     let _up = up(dir, &[]);
     let words = up_refused(dir, &[]);
     assert!(words.contains("a `troth up` runs from"), "{words}");
+}
+
+#[test]
+fn up_leaves_the_files_of_a_replica_that_it_did_not_start() {
+    let scratch = Scratch::new("up-outlived");
+    let dir = scratch.0.as_path();
+    let (mut cluster, mut lines) = up_printing(dir, &["--protocol", "pbft"]);
+    signal(pid(&status(dir)[1]), "KILL");
+    until("it has noticed", || lines.next()?.ok()?.contains("Replica 1 has ended").then_some(()));
+    let by_hand = replica(dir, "1");
+    until("it serves", || (status(dir)[1]["pid"].as_u64() == Some(by_hand.0.id().into())).then_some(()));
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
+    let said: Vec<String> = lines.map_while(Result::ok).collect();
+    let left = format!("the files in {} stay. To stop it: kill {}", dir.display(), by_hand.0.id());
+    assert!(said.iter().any(|line| line.contains(&left)), "{said:?}");
+    let words = up_refused(dir, &["--protocol", "pbft"]);
+    assert!(words.contains(&format!("replica 1 of {} runs already", dir.display())), "{words}");
+
+    drop(by_hand);
+    let mut cluster = up(dir, &["--protocol", "pbft"]);
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
+    assert!(!dir.exists(), "nothing keeps it any more");
 }
 
 #[test]
