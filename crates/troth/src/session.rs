@@ -8,7 +8,7 @@ use std::time::Duration;
 use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
-use troth_node::config::{Auth, ClientSecret, Cluster, Known, Layout, Protocol};
+use troth_node::config::{Auth, ClientSecret, Cluster, Durability, Known, Layout, Protocol, TrustedHome};
 use troth_types::{ClientId, OPERATOR, ReplicaId};
 
 /// How long a replica's port may take.
@@ -233,7 +233,7 @@ pub(crate) fn too_few(
             "start those that do not answer, each on its machine: `troth trusted`, where it is a process of its own, and \
              `troth replica`"
         };
-        return format!("{said}\n  mend: look with `troth status`; {start}");
+        return format!("{said}\n  mend: look with `troth status`; {start}{}", lost(cluster));
     }
     let here = replicas(open);
     if client == OPERATOR {
@@ -248,6 +248,18 @@ pub(crate) fn too_few(
          client {}, who has other keys there or was removed by the operator\n  mend: look with `troth status`; where they \
          serve, ask the operator (`troth admin show` lists who was removed)",
         client.0
+    )
+}
+
+/// What is gone with replicas that have ended, where they keep nothing.
+fn lost(cluster: &Cluster) -> String {
+    if cluster.durability != Durability::Memory || cluster.trusted_home != TrustedHome::InProcess {
+        return String::new();
+    }
+    let f = cluster.group.f();
+    format!(
+        ". This group keeps everything in memory: once more than {f} of its replicas have ended, all that it held is lost, and \
+         only a new group serves again, empty or from a backup (`troth restore`)"
     )
 }
 

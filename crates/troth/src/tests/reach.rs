@@ -3,7 +3,7 @@
 use crate::reach::Reach;
 use crate::session::{needed, too_few};
 use crate::tests::cluster;
-use troth_node::config::Protocol;
+use troth_node::config::{Cluster, Durability, Protocol, TrustedHome};
 use troth_types::{ClientId, OPERATOR, ReplicaId};
 
 fn down(count: u16) -> Vec<ReplicaId> {
@@ -48,6 +48,25 @@ fn who_starts_replicas_elsewhere_is_not_sent_to_troth_up() {
     assert!(!there.contains("`troth up`") && there.contains("each on its machine"), "{there}");
     let operator = too_few(&cluster, OPERATOR, &down(3), &down(2));
     assert!(operator.contains("the operator") && !operator.contains("removed"), "{operator}");
+}
+
+#[test]
+fn who_is_sent_to_start_replicas_is_told_where_their_data_is_lost() {
+    let said = |durability, trusted_home| {
+        let cluster = Cluster { durability, trusted_home, ..cluster("lost-data", Protocol::MinBft) };
+        [ClientId(1), OPERATOR].map(|client| too_few(&cluster, client, &down(2), &[]))
+    };
+    for memory in said(Durability::Memory, TrustedHome::InProcess) {
+        assert!(
+            memory.contains("more than 1 of its replicas have ended, all that it held is lost"),
+            "{memory}"
+        );
+    }
+    let kept =
+        [said(Durability::Always, TrustedHome::InProcess), said(Durability::Memory, TrustedHome::Process)];
+    for kept in kept.as_flattened() {
+        assert!(!kept.contains("lost"), "{kept}");
+    }
 }
 
 #[test]
