@@ -122,7 +122,8 @@ Examples:
   troth restore --from /backups/monday --dir new --hosts 10.0.0.1,10.0.0.2,10.0.0.3
 
 Then go on as after `troth init`: each replica's directory, with its file genesis,
-belongs on its own machine. Keys, clients and what was kept for them are new.")]
+belongs on its own machine. Keys, clients and what was kept for them are new. Ports are 4700
+and up as with `troth init`, whatever the backup's group had: --base-port takes others.")]
     Restore(crate::restore::Restore),
     /// Show every replica: process, view, primary, progress, suspicions.
     Status(crate::status::Status),

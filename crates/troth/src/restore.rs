@@ -32,9 +32,12 @@ fn content_digest(digits: &str) -> Result<String, String> {
     if hex::decode::<32>(&digits).is_some() {
         return Ok(digits);
     }
+    let has = match digits.chars().find(|character| !character.is_ascii_hexdigit()) {
+        Some(odd) => format!("{odd:?}, which is no such digit"),
+        None => count(digits.chars().count(), "character"),
+    };
     Err(format!(
-        "a content digest has 64 hexadecimal digits, as `troth backup` printed it, and this has {}",
-        count(digits.chars().count(), "character")
+        "a content digest has 64 hexadecimal digits, as `troth backup` printed it, and this has {has}"
     ))
 }
 
@@ -62,12 +65,6 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
         );
         return Err(Failure::usage(problem));
     }
-    if !backup.certified {
-        note!(
-            "the certificates in it are HMACs: they were checked when the backup was made, and only secrets of the old group could \
-             check them again here"
-        );
-    }
     let layout = Layout::new(&restore.dir.dir);
     let before = Usual {
         protocol: backup.cluster.protocol,
@@ -78,6 +75,12 @@ pub(crate) fn run(restore: &Restore) -> Result<(), Failure> {
     create(&layout, &restore.shape, backup.cluster.service, before, |plan| {
         make_restored(&layout, plan, &backup.content, &backup.cluster)
     })?;
+    if !backup.certified {
+        note!(
+            "the certificates in the backup are HMACs: they were checked when the backup was made, and only secrets of the old group could \
+             check them again here"
+        );
+    }
     say!("");
     say!(
         "It begins with what the backup's group had at batch {}: {}, in the file genesis of every replica.",

@@ -29,7 +29,7 @@ fn a_digest_that_is_not_all_of_one_is_no_digest() {
         Cli::try_parse_from(["troth", "restore", "--from", "there", "--content-digest", digest])
     };
     assert!(parsed(&"0aF9".repeat(16)).is_ok());
-    for (digest, has) in [("0af".to_owned(), "has 3 characters"), ("g".repeat(64), "has 64 characters")] {
+    for (digest, has) in [("0af".to_owned(), "has 3 characters"), ("g".repeat(64), "has 'g', which is no")] {
         let said = parsed(&digest).expect_err("it is none").to_string();
         assert!(said.contains("64 hexadecimal digits") && said.contains(has), "{said}");
     }
