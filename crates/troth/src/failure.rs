@@ -3,6 +3,7 @@
 use crate::places;
 use crate::print::note;
 use crate::suggest;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use troth_client::{ClientError, SubmitError};
@@ -45,7 +46,11 @@ impl Failure {
 
     /// A directory or file that could not be made, opened or written, as `what` says.
     pub(crate) fn place(what: &str, path: &Path, why: &std::io::Error) -> Self {
-        Self::new(NOT_DONE, format!("{what} {}: {why}{}", path.display(), places::mend(path, why)))
+        let mend = places::mend(path, why);
+        // Another name was meant, and no other try of the same makes it.
+        let is_misnamed = matches!(why.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory);
+        let code = if is_misnamed && !mend.is_empty() { USAGE } else { NOT_DONE };
+        Self::new(code, format!("{what} {}: {why}{mend}", path.display()))
     }
 
     /// A replica that the group does not have, which an option named.
