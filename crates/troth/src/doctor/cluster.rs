@@ -68,15 +68,20 @@ pub(crate) fn judge(cluster: &Cluster, seen: &[Seen]) -> Vec<Finding> {
     }
     findings.extend(without_primary(seen));
     findings.push(match up {
-        0 => Finding::warn(
+        0 if seen.iter().any(|seen| seen.ran == Some(true)) => Finding::fail(
             SUBJECT,
-            "no replica answers: none runs yet, or none can be reached from here",
-            if forgets(cluster) && seen.iter().any(|seen| seen.ran == Some(true)) {
+            "no replica answers, and one of this machine ran before: all have ended, or none can be reached from here",
+            if forgets(cluster) {
                 "nothing where they run and only cannot be reached; if they have ended, this group is over (durability \
                  \"memory\"): make a new one in another directory"
             } else {
-                "nothing where the group is not meant to run yet; else start the replicas"
+                "start the replicas, unless the group is meant to rest"
             },
+        ),
+        0 => Finding::warn(
+            SUBJECT,
+            "no replica answers: none runs yet, or none can be reached from here",
+            "nothing where the group is not meant to run yet; else start the replicas",
         ),
         up if up < quorum => Finding::fail(
             SUBJECT,

@@ -137,13 +137,15 @@ fn seen(port: bool, says: Snapshot) -> Seen {
 }
 
 #[test]
-fn too_few_replicas_are_a_failure_and_none_at_all_is_not_yet_one() {
+fn too_few_replicas_are_a_failure_and_none_at_all_is_one_once_they_ran() {
     let cluster = cluster("peers", Protocol::MinBft);
     let group = troth_node::config::hex::encode(&cluster.group.id().0);
     let good = || Snapshot { group: group.clone(), active: true, peers: vec![1, 2], ..Snapshot::default() };
     let worst = |seen: Vec<Seen>| judge_peers(&cluster, &seen).iter().map(state).max().expect("a finding");
     let up = |count: usize| (0..3).map(|id| seen(id < count, good())).collect();
-    assert_eq!([0, 1, 2, 3].map(|count| worst(up(count))), [Warn, Fail, Warn, Good]);
+    assert_eq!([0, 1, 2, 3].map(|count| worst(up(count))), [Fail, Fail, Warn, Good]);
+    let new = (0..3).map(|_| Seen { ran: Some(false), ..seen(false, good()) }).collect();
+    assert_eq!(worst(new), Warn, "none has begun yet");
     let odd = |odd: Snapshot| worst(vec![seen(true, good()), seen(true, good()), seen(true, odd)]);
     assert_eq!(odd(Snapshot { group: "00".to_owned(), ..good() }), Fail, "another group's");
     assert_eq!(odd(Snapshot { peers: vec![], ..good() }), Warn);
