@@ -161,7 +161,7 @@ pub(crate) fn words(layout: &Layout, which: Which, component: Component) -> Vec<
         return match which {
             Which::One(_) => vec![format!("  {replica}")],
             Which::Each(n) => vec![
-                format!("Run each replica once: {replica}, for N from 0 to {}.", n - 1),
+                format!("Start each replica, for N from 0 to {}:   {replica}", n - 1),
                 format!("Or {ALL}   troth up --dir {dir}"),
             ],
         };

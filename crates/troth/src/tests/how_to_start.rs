@@ -12,7 +12,7 @@ fn a_component_that_would_be_root_s_is_given_a_user_first() {
     assert_eq!(
         plain,
         [
-            "Run each replica once: troth replica --dir /srv/troth --id N, for N from 0 to 4.",
+            "Start each replica, for N from 0 to 4:   troth replica --dir /srv/troth --id N",
             "Or all of them here:   troth up --dir /srv/troth",
         ]
     );
