@@ -37,7 +37,8 @@ fn of_others_than_its_own_replicas_it_says_only_who_knows_them() {
     let cluster = cluster("mourned", Protocol::Pbft);
     let enough = said(&cluster, 3);
     assert!(
-        enough.contains("4 replicas that were started here 3 still run; of the group 3 answer, and it needs 3"),
+        enough
+            .contains("4 replicas that were started here 3 still run; of the group 3 answer, and it needs 3"),
         "{enough}"
     );
     assert!(enough.contains("there/replica-1/replica.log"), "{enough}");
