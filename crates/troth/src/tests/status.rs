@@ -13,7 +13,10 @@ fn who_answers_for_another_group_is_none_of_this_ones_replicas() {
     let answers = of_this_group(&cluster, vec![of(own), of("00".to_owned()), Err("refused".to_owned())]);
     assert!(answers[0].is_ok());
     let said = answers[1].as_ref().expect_err("another group's");
-    assert!(said.contains("another group answers there (process 7)") && said.contains("other ports"), "{said}");
+    assert!(
+        said.contains("another group answers there (process 7)") && said.contains("other ports"),
+        "{said}"
+    );
     assert_eq!(answers[2].as_ref().err().map(String::as_str), Some("refused"));
 }
 

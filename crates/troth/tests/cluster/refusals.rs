@@ -1,7 +1,7 @@
 //! What a replica refuses, with the exit code and the words that help.
 
 use crate::support::{
-    Running, Scratch, init, init_with, pid, run, signal, status, troth, until, up, up_printing,
+    Running, Scratch, good, init, init_with, pid, run, signal, status, troth, until, up, up_printing,
 };
 use std::io::Read;
 use std::path::Path;
@@ -214,6 +214,19 @@ fn up_starts_no_replica_a_second_time() {
     let _up = up(dir, &[]);
     let words = up_refused(dir, &[]);
     assert!(words.contains("a `troth up` runs from"), "{words}");
+}
+
+#[test]
+fn status_shows_no_other_groups_replicas_as_its_own() {
+    let (scratch, other) = (Scratch::new("status-own"), Scratch::new("status-other"));
+    let port = init(&scratch.0).to_string();
+    good(&other.0, &["init", "--base-port", &port]);
+    let _other = up(&other.0, &[]);
+    good(&other.0, &["status"]);
+    let output = run(&scratch.0, &["status"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(table.matches("a replica of another group answers there").count(), 3, "{table}");
 }
 
 #[test]
