@@ -90,6 +90,10 @@ fn a_backup_under_load_goes_on_in_a_new_group_with_the_same_content() {
     let wrong = run(&new, &["restore", "--from", from, "--content-digest", &"0".repeat(64)]);
     assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong));
     assert!(!new.exists(), "what is refused makes nothing");
+    let among = run(Path::new(from), &["restore", "--from", from]);
+    let said = String::from_utf8_lossy(&among.stderr).into_owned();
+    assert_eq!(among.status.code(), Some(2), "{said}");
+    assert!(!said.contains("HMACs"), "nothing is warned of that is not done: {said}");
     made_by("restore", &new, &["--from", from, "--content-digest", &digest]);
     let keys = |dir: &Path, file: &str| std::fs::read(dir.join(file)).expect("it is there");
     assert_ne!(keys(&old, "replica-0/secret.toml"), keys(&new, "replica-0/secret.toml"), "new keys");
