@@ -206,7 +206,8 @@ fn forgetful(layout: &Layout, cluster: &Cluster, here: &[ReplicaId]) -> Option<F
                     _ => "",
                 }
             ),
-            "nothing while all run; make new clusters with durability \"always\"",
+            "none is needed while every replica runs, also one that was readmitted; the next cluster had better have durability \
+             \"always\"",
         )
     })
 }

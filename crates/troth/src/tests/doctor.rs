@@ -148,6 +148,10 @@ fn too_few_replicas_are_a_failure_and_none_at_all_is_one_once_they_ran() {
     assert_eq!(worst(new), Warn, "none has begun yet");
     let odd = |odd: Snapshot| worst(vec![seen(true, good()), seen(true, good()), seen(true, odd)]);
     assert_eq!(odd(Snapshot { group: "00".to_owned(), ..good() }), Fail, "another group's");
+    let foreign = seen(true, Snapshot { group: "00".to_owned(), ..good() });
+    let findings = judge_peers(&cluster, &[seen(true, good()), seen(true, good()), foreign]);
+    let mend = &findings.iter().find(|one| one.said.contains("another group")).expect("it is seen").mend;
+    assert!(mend.starts_with("stop that group") && mend.contains("other ports"), "{mend}");
     assert_eq!(odd(Snapshot { peers: vec![], ..good() }), Warn);
     assert_eq!(odd(Snapshot { active: false, ..good() }), Warn);
     assert_eq!(odd(Snapshot { accused: vec![1], ..good() }), Warn);
