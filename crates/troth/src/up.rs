@@ -396,7 +396,15 @@ fn remove(path: &Path) -> std::io::Result<()> {
     if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-/// SIGINT, SIGTERM, and the SIGHUP of a terminal that was closed, as something to wait for.
+/// Whether this process was started so that it outlives its terminal, as `nohup` does it: SIGHUP, the first signal of
+/// the mask, is ignored. A handler would undo that.
+fn outlives_its_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// SIGINT, SIGTERM, and the SIGHUP of a terminal that was closed unless it is ignored, as something to wait for.
 pub(crate) struct Signals(std::sync::mpsc::Receiver<()>);
 
 impl Signals {
@@ -412,7 +420,9 @@ impl Signals {
         std::thread::spawn(move || {
             runtime.block_on(async move {
                 let all = signal(SignalKind::interrupt()).and_then(|interrupt| {
-                    Ok((interrupt, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?))
+                    let hangup =
+                        (!outlives_its_terminal()).then(|| signal(SignalKind::hangup())).transpose()?;
+                    Ok((interrupt, signal(SignalKind::terminate())?, hangup))
                 });
                 let (mut interrupt, mut terminate, mut hangup) = match all {
                     Ok(all) => {
@@ -428,7 +438,12 @@ impl Signals {
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
-                        _ = hangup.recv() => {}
+                        () = async {
+                            match &mut hangup {
+                                Some(hangup) => drop(hangup.recv().await),
+                                None => std::future::pending().await,
+                            }
+                        } => {}
                     }
                     if tell.send(()).is_err() {
                         return;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use troth_node::config::{Cluster, Layout, Service, hex};
+use troth_node::config::{Cluster, Durability, Layout, Service, TrustedHome, hex};
 use troth_types::ReplicaId;
 
 /// Held locked while a `troth up` runs.
@@ -143,8 +143,16 @@ fn run_already(layout: &Layout, cluster: &Cluster, found: &[(ReplicaId, u32)]) -
     let (ids, pids): (Vec<ReplicaId>, Vec<String>) =
         found.iter().map(|(id, pid)| (*id, pid.to_string())).unzip();
     let one = ids.len() == 1;
+    // One that ran and kept everything in its process is not itself any more.
+    let is_forgotten = cluster.durability == Durability::Memory
+        && cluster.protocol.has_components()
+        && cluster.trusted_home != TrustedHome::Process;
     let rest = match cluster.group.n() - ids.len() {
         0 => "use the group as it is (`troth status` shows it)",
+        _ if is_forgotten => {
+            "start only those of the others that have not run yet, each with `troth replica --id N` (for one that has, \
+             `troth doctor` says what brings it back)"
+        }
         _ => "start only the others, each with `troth replica --id N`",
     };
     Failure::usage(format!(

@@ -230,6 +230,17 @@ fn status_shows_no_other_groups_replicas_as_its_own() {
 }
 
 #[test]
+fn up_sends_nobody_to_start_again_what_kept_all_in_its_process() {
+    let scratch = Scratch::new("up-memory");
+    let dir = scratch.0.as_path();
+    init_with(dir, &["--durability", "memory"]);
+    let _runs = replica(dir, "0");
+    until("it serves", || status(dir)[0]["pid"].as_u64().map(drop));
+    let words = up_refused(dir, &[]);
+    assert!(words.contains("those of the others that have not run yet"), "{words}");
+}
+
+#[test]
 fn up_leaves_the_files_of_a_replica_that_it_did_not_start() {
     let scratch = Scratch::new("up-outlived");
     let dir = scratch.0.as_path();

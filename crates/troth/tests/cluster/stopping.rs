@@ -1,9 +1,9 @@
 //! Stopping before it has started, and while the group does not answer.
 
-use crate::support::{Running, Scratch, init, lives, pid, run, signal, status, troth, until, up};
+use crate::support::{Running, Scratch, init, lives, pid, run, serving, signal, status, troth, until, up};
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Replicas that are stopped, and killed where the test leaves them: they would never end otherwise.
 struct Frozen(Vec<u32>);
@@ -76,14 +76,37 @@ fn a_signal_ends_a_cluster_that_is_still_starting() {
     assert_eq!((cluster.ends(), said(&mut cluster.0).as_str()), (Some(0), "\nStopping.\n"));
 }
 
+/// A cluster that does with SIGHUP as `env` is told, whatever whoever runs the tests does with it.
+fn up_with(dir: &Path, hangup: &str) -> Running {
+    let mut command = Command::new("env");
+    command.args([hangup, env!("CARGO_BIN_EXE_troth"), "up"]).env("TROTH_DIR", dir).stdin(Stdio::null());
+    let (running, lines) = serving(&mut command);
+    std::thread::spawn(move || lines.for_each(drop));
+    running
+}
+
 #[test]
 fn a_closed_terminal_ends_a_cluster_as_ctrl_c_does() {
     let scratch = Scratch::new("hangup");
     let dir = scratch.0.as_path();
-    let mut cluster = up(dir, &[]);
+    let mut cluster = up_with(dir, "--default-signal=HUP");
     cluster.signal("HUP");
     assert_eq!(cluster.ends(), Some(0));
     assert!(!dir.exists(), "what it made went with it");
+}
+
+#[test]
+fn a_cluster_that_was_started_to_outlive_its_terminal_does() {
+    let scratch = Scratch::new("nohup");
+    let dir = scratch.0.as_path();
+    let mut cluster = up_with(dir, "--ignore-signal=HUP");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", cluster.0.id())).expect("it runs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("as the kernel has it");
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
+    assert_eq!(ignored & 1, 1, "SIGHUP is still ignored: {ignored:x}");
+    cluster.signal("HUP");
+    cluster.signal("INT");
+    assert_eq!(cluster.ends(), Some(0));
 }
 
 #[test]

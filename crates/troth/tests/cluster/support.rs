@@ -125,13 +125,13 @@ pub fn up(dir: &Path, arguments: &[&str]) -> Running {
 
 /// As [`up`], and gives what it says after that.
 pub fn up_printing(dir: &Path, arguments: &[&str]) -> (Running, Lines<BufReader<ChildStdout>>) {
-    let mut child = troth(dir)
-        .arg("up")
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
+    serving(troth(dir).arg("up").args(arguments))
+}
+
+/// Starts a `troth up` and waits until it serves.
+pub fn serving(command: &mut Command) -> (Running, Lines<BufReader<ChildStdout>>) {
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let first = lines.next();
     let mut running = Running(child);
