@@ -17,6 +17,7 @@ impl MinBft {
     pub(crate) fn watch_pace(&mut self, cx: &mut Cx<'_, Self>) {
         if !self.looking && self.active() && !self.pool.is_empty() {
             self.looking = true;
+            self.pace.watch_from(cx.now());
             cx.set_timer(Timer::Pace, self.after(cx, self.patience().between_looks()));
         }
     }
@@ -35,6 +36,7 @@ impl MinBft {
     pub(crate) fn note_proposed(&mut self, cx: &Cx<'_, Self>, seq: Seq, prepare: &Certified) {
         let Some(slot) = self.slots.get_mut(&seq) else { return };
         slot.at = cx.now();
+        self.pace.proposes(slot.batch().map_or(0, |batch| batch.frames.len()));
         let same = (prepare.value(), prepare.digest);
         let committed = slot.commits.iter().filter(|(_, to)| **to == same).map(|(backup, _)| *backup);
         self.pace.prepared(seq, cx.now(), committed);
@@ -56,7 +58,9 @@ impl MinBft {
         rule!("MINBFT-P1");
         let proposed: BTreeSet<Digest> = self.proposed().copied().collect();
         let waited = self.pool.typical_wait(cx.now(), |digest| proposed.contains(digest));
-        let waiting = self.pool.len().saturating_sub(proposed.len());
+        // Most of what waits may wait at the primary alone (N14).
+        let unseen = waited.map_or(0, |(waited, _)| self.pace.backlog(cx.now(), waited));
+        let waiting = self.pool.len().saturating_sub(proposed.len()).max(unseen);
         let bytes = self.pool.bytes().saturating_sub(self.frames.bytes(&proposed));
         let (limits, most) = (&self.config.limits, self.config.batch_bytes());
         let times = self.patience().agreements(waiting, bytes, limits, most);
@@ -72,8 +76,9 @@ impl MinBft {
     }
 
     /// Frames of batches that this replica committed to in this view and that are not executed yet.
-    fn proposed(&self) -> impl Iterator<Item = &Digest> {
-        let started = self.started.chosen.iter();
+    pub(crate) fn proposed(&self) -> impl Iterator<Item = &Digest> {
+        let executed = self.reached.seq.0.saturating_sub(self.started.base.0);
+        let started = self.started.chosen.iter().skip(executed as usize);
         let batches = self.slots.range(..=self.committed).filter_map(|(_, slot)| slot.batch()).chain(started);
         batches.flat_map(|batch| batch.frames.iter())
     }

@@ -2,8 +2,9 @@
 
 use super::harness::{Kind, World, covers, r};
 use crate::Config;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use troth_types::{Batch, Frame, View};
+use troth_types::{Batch, Frame, Limits, View};
 
 const MS: u64 = 1_000;
 /// No checkpoint comes in between.
@@ -69,6 +70,70 @@ fn a_primary_that_is_slower_than_the_others_is_suspected() {
         fair.paced(20_000 * MS, wait, agreement);
         assert_eq!(fair.wants(), 0, "{wait} beside {agreement}");
     }
+}
+
+/// For two seconds the primary proposes a full batch every 10 ms, of which the backup was sent one frame, so many batches
+/// ago; the others agree in 9 ms.
+fn busy(batches_ago: usize) -> u64 {
+    let limits = Limits { batch_frames: 16, client_window: 256, ..CONFIG.limits };
+    let config = Config { limits, ..CONFIG };
+    let mut backup = Backup { world: World::with(3, config, &[2]), seq: 0, number: 0 };
+    let mut queue = VecDeque::new();
+    for step in 0..200 {
+        let frames: Vec<_> =
+            (0..16).map(|place| backup.world.frame(1 + place % 8, 1 + 2 * step + place / 8, "op")).collect();
+        backup.world.request(&[2], &frames[(step % 8) as usize]);
+        queue.push_back(frames);
+        backup.world.pass(MS);
+        let due = queue.len() > batches_ago;
+        let prepare = due.then(|| {
+            let frames = queue.pop_front().expect("more than none");
+            let frames: Vec<_> = frames.iter().collect();
+            backup.world.show(0, 2, &frames);
+            backup.seq += 1;
+            let prepare = backup.world.prepare(0, backup.seq, &frames);
+            backup.world.say(2, &prepare);
+            prepare
+        });
+        backup.world.pass(9 * MS);
+        if let Some(prepare) = prepare {
+            let commit = backup.world.commit(1, &prepare);
+            backup.world.say(2, &commit);
+        }
+    }
+    assert_eq!(backup.world.executed(2), backup.seq);
+    backup.wants()
+}
+
+// "… pending is what waits here, or, where that is more, as many as were proposed since the last look times …"
+#[test]
+fn what_waits_at_the_primary_alone_takes_it_time_too() {
+    covers!("MINBFT-P2");
+    assert_eq!(busy(6), 0, "six batches before each, as fast as the others agree");
+    assert_eq!(busy(60), 1, "its own backlog excuses no more than eight");
+}
+
+// MINBFT-P1 "… those that are proposed already do not" wait: no longer than until they are executed.
+#[test]
+fn what_a_view_started_with_is_not_proposed_for_ever() {
+    let mut world = World::with(5, CONFIG, &[4]);
+    let frames = world.frames_held(3, &[4]);
+    for prepare in world.ordered_by_puppet(&[], &frames) {
+        world.commit(1, &prepare);
+    }
+    world.wishes(&[0, 1, 2], 4, 1);
+    let changes: Vec<_> = [0, 1, 2].map(|by| world.view_change(by, 1)).into();
+    let new_view = world.new_view(1, &[&changes[1], &changes[0], &changes[2]], &[]);
+    for message in world.said(1) {
+        world.say(4, &message);
+    }
+    assert!(world.works_in(4, 1));
+    assert_eq!((world.executed(4), world.minbft(4).proposed().count()), (0, 3), "carried over");
+    world.accept(2, &new_view);
+    for message in world.said(2) {
+        world.say(4, &message);
+    }
+    assert_eq!((world.executed(4), world.minbft(4).proposed().count()), (3, 0));
 }
 
 // "… in two of the last four looks"
