@@ -32,7 +32,7 @@ pub use lacked::LackedFrames;
 pub use lag::{Behind, Lag};
 pub use pace::{Look, Pace};
 pub use patience::{Lateness, OrderedAt, Patience, Shown};
-pub use pool::{Admitted, RequestPool, Waiting};
+pub use pool::{Admitted, RequestPool, Stock, Waiting};
 pub use shown_again::ShownAgain;
 pub use voters::Voters;
 

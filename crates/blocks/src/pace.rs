@@ -24,9 +24,8 @@ pub struct Pace {
     /// The mean agreement time of the last look that had any.
     agreement: Option<u64>,
     waited: Option<u64>,
-    /// Since when stock is taken, and how many requests were proposed since.
+    /// Since when stock is taken.
     since: Time,
-    proposed: u64,
     /// The last looks, the newest lowest: whether each found the primary slow.
     slow: u8,
     doubt: Doubt,
@@ -94,20 +93,13 @@ impl Pace {
 
     /// Stock is taken from now on.
     pub fn watch_from(&mut self, now: Time) {
-        (self.since, self.proposed) = (now, 0);
+        self.since = now;
     }
 
-    /// A batch of so many requests is proposed.
-    pub fn proposes(&mut self, requests: usize) {
-        self.proposed += requests as u64;
-    }
-
-    /// How many requests wait at a primary under which each waits for so long, by what it proposed since stock is taken
-    /// (Little's law): it may be sent most of them alone, so that they wait where no backup sees them.
+    /// Since when stock is taken.
     #[must_use]
-    pub fn backlog(&self, now: Time, waited: u64) -> usize {
-        let during = now.0.saturating_sub(self.since.0).max(1);
-        usize::try_from(self.proposed.saturating_mul(waited) / during).unwrap_or(usize::MAX)
+    pub fn since(&self) -> Time {
+        self.since
     }
 
     /// Looks at the primary: `waited` is how long requests typically waited for it, `times` how many times an

@@ -5,7 +5,7 @@ mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use troth_types::{ClientId, Digest, Time};
-pub use waits::Waiting;
+pub use waits::{Stock, Waiting};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

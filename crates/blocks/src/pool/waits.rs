@@ -21,6 +21,17 @@ impl Waiting {
     }
 }
 
+/// What a look at the pool found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stock {
+    /// How long requests typically waited, in microseconds.
+    pub waited: u64,
+    /// How many clients had a say in that.
+    pub clients: usize,
+    /// How many requests must wait where only the primary sees them.
+    pub unseen: usize,
+}
+
 /// For so many looks a client has a say by what it waited before, while the primary shows what it sends: a minute.
 pub(super) const REMEMBERED: u16 = 240;
 
@@ -35,6 +46,12 @@ impl RequestPool {
     /// Those that wait still count with their age, but for those that `proposed` knows. A client of which the primary itself
     /// showed everything since counts with what was last measured, so that few others do not become the middle. `None` where nothing waited.
     pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
+        self.stock(now, now, proposed).map(|stock| (stock.waited, stock.clients))
+    }
+
+    /// The same, and how many requests must wait at the primary alone, by what was executed `since` the last look of which
+    /// only the primary showed that it was sent.
+    pub fn stock(&mut self, since: Time, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<Stock> {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
@@ -50,9 +67,21 @@ impl RequestPool {
             measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
         };
         let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
+        let middle = means.len().saturating_sub(1) / 2;
+        let waited = (!means.is_empty()).then(|| *means.select_nth_unstable(middle).1);
+        let unseen = self.unseen(waited.unwrap_or_default(), now.0.saturating_sub(since.0));
         self.forget_waits();
-        let middle = means.len().checked_sub(1)? / 2;
-        Some((*means.select_nth_unstable(middle).1, means.len()))
+        Some(Stock { waited: waited?, clients: means.len(), unseen })
+    }
+
+    /// How many requests wait at the primary where each waits for so long and what it showed was executed within that time
+    /// (Little's law). A client counts for no more than it may have outstanding, or few could excuse a primary that has
+    /// the others wait.
+    fn unseen(&self, waited: u64, during: u64) -> usize {
+        let waits =
+            |account: &Account| (account.shown.saturating_mul(waited) / during.max(1)).min(self.window);
+        let all: u64 = self.accounts.values().map(waits).sum();
+        usize::try_from(all).unwrap_or(usize::MAX)
     }
 
     /// Begins to measure anew.

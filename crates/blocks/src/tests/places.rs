@@ -120,6 +120,31 @@ fn whom_a_new_primary_shows_has_a_say_from_the_beginning() {
     assert_eq!(pool.typical_wait(Time(91_000), |_| false), Some((90_000, 1)), "while it shows something");
 }
 
+/// MINBFT-P2: what waits at the primary alone, by what it showed; a client counts for no more than its window, and a request
+/// once, or few clients would excuse a primary that has the others wait.
+#[test]
+fn what_waits_where_only_the_primary_sees_it_is_estimated() {
+    let mut pool = RequestPool::new(WINDOW, 1 << 20);
+    let unseen = |pool: &mut RequestPool, shown: &[u64]| {
+        for (client, count) in (1..).zip(shown) {
+            for number in 1..=*count {
+                pool.admit(ClientId(client), number, digest(client, number), 10, Time(0));
+                pool.came(ClientId(client), number, true, Time(0));
+                pool.done(ClientId(client), number, Time(0), Some(Time(0)));
+                assert_eq!(pool.done(ClientId(client), number, Time(0), None), None, "named again");
+            }
+        }
+        // One that its client sent here waited for a quarter of the time since the last look.
+        pool.admit(ClientId(9), 1, Digest([9; 32]), 10, Time(0));
+        pool.done(ClientId(9), 1, Time(250), Some(Time(250)));
+        pool.stock(Time(0), Time(1000), |_| false).map(|stock| (stock.waited, stock.unseen))
+    };
+    assert_eq!(unseen(&mut pool, &[]), Some((250, 0)));
+    assert_eq!(unseen(&mut pool, &[8, 20]), Some((250, 2 + 5)));
+    assert_eq!(unseen(&mut pool, &[400]), Some((250, WINDOW as usize)));
+    assert_eq!(unseen(&mut pool, &[]), Some((250, 0)), "it counts once");
+}
+
 /// MINBFT-P3: however many and large the requests of one client are that came before, another's oldest is among those by which
 /// the primary is judged.
 #[test]

@@ -36,7 +36,6 @@ impl MinBft {
     pub(crate) fn note_proposed(&mut self, cx: &Cx<'_, Self>, seq: Seq, prepare: &Certified) {
         let Some(slot) = self.slots.get_mut(&seq) else { return };
         slot.at = cx.now();
-        self.pace.proposes(slot.batch().map_or(0, |batch| batch.frames.len()));
         let same = (prepare.value(), prepare.digest);
         let committed = slot.commits.iter().filter(|(_, to)| **to == same).map(|(backup, _)| *backup);
         self.pace.prepared(seq, cx.now(), committed);
@@ -57,16 +56,16 @@ impl MinBft {
         }
         rule!("MINBFT-P1");
         let proposed: BTreeSet<Digest> = self.proposed().copied().collect();
-        let waited = self.pool.typical_wait(cx.now(), |digest| proposed.contains(digest));
+        let stock = self.pool.stock(self.pace.since(), cx.now(), |digest| proposed.contains(digest));
         // Most of what waits may wait at the primary alone (N14).
-        let unseen = waited.map_or(0, |(waited, _)| self.pace.backlog(cx.now(), waited));
+        let unseen = stock.map_or(0, |stock| stock.unseen);
         let waiting = self.pool.len().saturating_sub(proposed.len()).max(unseen);
         let bytes = self.pool.bytes().saturating_sub(self.frames.bytes(&proposed));
         let (limits, most) = (&self.config.limits, self.config.batch_bytes());
         let times = self.patience().agreements(waiting, bytes, limits, most);
-        let least = self.patience().least(waited.map(|(_, clients)| clients));
+        let least = self.patience().least(stock.map(|stock| stock.clients));
         rule!("MINBFT-P2");
-        let look = self.pace.look(cx.now(), waited.map(|(waited, _)| waited), times, least);
+        let look = self.pace.look(cx.now(), stock.map(|stock| stock.waited), times, least);
         if look == Look::TooSlow {
             rule!("MINBFT-P4");
             self.pace.blame(self.primary(), self.group.weak());

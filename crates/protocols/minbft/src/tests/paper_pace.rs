@@ -105,12 +105,37 @@ fn busy(batches_ago: usize) -> u64 {
     backup.wants()
 }
 
-// "… pending is what waits here, or, where that is more, as many as were proposed since the last look times …"
+// "… pending is what waits here or, where that is more, what must wait at the primary alone …"
 #[test]
 fn what_waits_at_the_primary_alone_takes_it_time_too() {
     covers!("MINBFT-P2");
     assert_eq!(busy(6), 0, "six batches before each, as fast as the others agree");
     assert_eq!(busy(60), 1, "its own backlog excuses no more than eight");
+}
+
+// "… were executed …": a batch may name as often as it has places what was executed before, which is no work.
+#[test]
+fn a_full_batch_of_what_was_executed_excuses_nobody() {
+    covers!("MINBFT-P2");
+    let mut backup = Backup::new();
+    let old = backup.request(1);
+    backup.propose(&old, MS);
+    for _ in 0..200 {
+        let frame = backup.request(1);
+        backup.world.pass(90 * MS);
+        let mut frames = vec![&old; CONFIG.limits.batch_frames];
+        frames[0] = &frame;
+        backup.seq += 1;
+        let prepare = backup.world.prepare(0, backup.seq, &frames);
+        backup.world.say(2, &prepare);
+        backup.world.pass(MS);
+        let commit = backup.world.commit(1, &prepare);
+        backup.world.say(2, &commit);
+        if backup.wants() > 0 {
+            break;
+        }
+    }
+    assert_eq!(backup.wants(), 1);
 }
 
 // MINBFT-P1 "… those that are proposed already do not" wait: no longer than until they are executed.
