@@ -75,6 +75,8 @@ pub struct RequestPool {
     waiting_bytes: usize,
     /// When the request came that came last of those that were proposed.
     newest_proposed: Time,
+    /// What came before counts for no wait: it was counted.
+    counted: Time,
 }
 
 impl RequestPool {
@@ -93,6 +95,7 @@ impl RequestPool {
             waiting: 0,
             waiting_bytes: 0,
             newest_proposed: Time(0),
+            counted: Time(0),
         }
     }
 
@@ -318,8 +321,10 @@ impl RequestPool {
             }
             return None;
         }
+        let counted = self.counted;
         let account = self.forget(key, entry);
-        if (entry.signed || entry.named) && !entry.again && !entry.by_primary {
+        let counts = !entry.again && !entry.by_primary && entry.at >= counted;
+        if (entry.signed || entry.named) && counts {
             account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
             account.waits += 1;
         }

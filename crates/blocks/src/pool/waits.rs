@@ -44,7 +44,9 @@ impl RequestPool {
     /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
     /// of these the middle one, so that no minority of the clients has a say; with it how many clients they were.
     /// Those that wait still count with their age, but for those that `proposed` knows. A client of which the primary itself
-    /// showed everything since counts with what was last measured, so that few others do not become the middle. `None` where nothing waited.
+    /// showed everything since counts with what was last measured, so that few others do not become the middle; but no longer
+    /// than that of those who were measured since, or what was slow once would be for as long as nobody is measured again. `None`
+    /// where nobody was.
     pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
         self.stock(now, now, proposed).map(|stock| (stock.waited, stock.clients))
     }
@@ -55,23 +57,34 @@ impl RequestPool {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
-            if !entry.again && !entry.by_primary && !proposed(&entry.digest) {
+            let counts = !entry.again && !entry.by_primary && entry.at >= self.counted;
+            if counts && !proposed(&entry.digest) {
                 let account = self.accounts.get_mut(&key.0).expect("as above");
                 account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
                 account.waits += 1;
             }
         }
+        let mut measured = Vec::new();
         let mean = |account: &mut Account| {
-            let measured = account.waited.checked_div(account.waits);
-            account.last = measured.map(|mean| (mean, REMEMBERED)).or(account.last);
-            measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
+            let mean = account.waited.checked_div(account.waits);
+            measured.extend(mean);
+            account.last = mean.map(|mean| (mean, REMEMBERED)).or(account.last);
+            mean.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
         };
-        let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
-        let middle = means.len().saturating_sub(1) / 2;
-        let waited = (!means.is_empty()).then(|| *means.select_nth_unstable(middle).1);
+        let mut all: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
+        let middle = |means: &mut [u64]| {
+            let middle = means.len().checked_sub(1)? / 2;
+            Some(*means.select_nth_unstable(middle).1)
+        };
+        let waited = middle(&mut measured).zip(middle(&mut all)).map(|(measured, all)| measured.min(all));
         let unseen = self.unseen(waited.unwrap_or_default(), now.0.saturating_sub(since.0));
         self.forget_waits();
-        Some(Stock { waited: waited?, clients: means.len(), unseen })
+        Some(Stock { waited: waited?, clients: all.len(), unseen })
+    }
+
+    /// What came before this was counted: it counts for no wait any more.
+    pub fn counted_until(&mut self, until: Time) {
+        self.counted = until;
     }
 
     /// How many requests wait at the primary where each waits for so long and what it showed was executed within that time

@@ -25,6 +25,7 @@ impl MinBft {
     /// A view begins: its primary is as if everything had come just now.
     pub(crate) fn begin_pace(&mut self, cx: &Cx<'_, Self>) {
         self.pace.begin(self.after(cx, self.patience().spared()));
+        self.pool.counted_until(Time(0));
         self.proposed_at.clear();
         self.shown = None;
         self.asked_up_to = Seq(0);
@@ -66,6 +67,8 @@ impl MinBft {
         let least = self.patience().least(stock.map(|stock| stock.clients));
         rule!("MINBFT-P2");
         let look = self.pace.look(cx.now(), stock.map(|stock| stock.waited), times, least);
+        // One hiccup is not slow twice, because requests waited through the end of a look.
+        self.pool.counted_until(if look == Look::Slow { cx.now() } else { Time(0) });
         if look == Look::TooSlow {
             rule!("MINBFT-P4");
             self.pace.blame(self.primary(), self.group.weak());

@@ -173,6 +173,61 @@ fn a_primary_that_is_slow_now_and_then_is_not_suspected() {
     assert_eq!(backup.wants(), 0);
 }
 
+// MINBFT-P1 "… nor those that were there at the end of the look before where that one found the primary slow …"
+#[test]
+fn a_hiccup_at_the_end_of_a_look_counts_once() {
+    covers!("MINBFT-P1");
+    // Wherever the looks are, some of these pauses go on through the end of one.
+    for offset in 0..25 {
+        let mut backup = Backup::new();
+        backup.paced((2_000 + 10 * offset) * MS, MS, MS);
+        let waiting: Vec<_> = (1..=4).map(|client| backup.request(client)).collect();
+        backup.world.pass(200 * MS);
+        for frame in &waiting {
+            backup.propose(frame, MS);
+        }
+        backup.paced(2_000 * MS, MS, MS);
+        assert_eq!(backup.wants(), 0, "{offset}");
+    }
+}
+
+/// Eight clients with two requests each, proposed every 20 ms, of which the backup is sent one in five times; once it is sent
+/// all, and these wait for so long, as all others do where it is not the only time.
+fn remembered(wait: u64, once: bool) -> u64 {
+    let mut backup = Backup::new();
+    for step in 0..150 {
+        let frames: Vec<_> =
+            (0..16).map(|place| backup.world.frame(1 + place % 8, 1 + 2 * step + place / 8, "op")).collect();
+        if step == 75 {
+            backup.world.requests(2, &frames);
+        } else if step % 5 == 0 {
+            backup.world.request(&[2], &frames[(step / 5 % 8) as usize]);
+        }
+        backup.world.pass(if once && step != 75 { MS } else { wait });
+        let frames: Vec<_> = frames.iter().collect();
+        backup.world.show(0, 2, &frames);
+        backup.seq += 1;
+        let prepare = backup.world.prepare(0, backup.seq, &frames);
+        backup.world.say(2, &prepare);
+        backup.world.pass(MS);
+        let commit = backup.world.commit(1, &prepare);
+        backup.world.say(2, &commit);
+        backup.world.pass(18 * MS);
+        if backup.wants() > 0 {
+            break;
+        }
+    }
+    backup.wants()
+}
+
+// MINBFT-P5 "… the middle of those that were measured since counts where it is shorter …"
+#[test]
+fn a_hiccup_is_not_found_again_in_what_is_remembered() {
+    covers!("MINBFT-P5");
+    assert_eq!(remembered(90 * MS, false), 1);
+    assert_eq!(remembered(90 * MS, true), 0);
+}
+
 // "… a batch counts as proposed when this replica commits to it …"
 #[test]
 fn a_primary_that_proposes_at_once_what_nobody_can_commit_to_is_slow() {
