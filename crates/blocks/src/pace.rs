@@ -105,6 +105,11 @@ impl Pace {
     /// Looks at the primary: `waited` is how long requests typically waited for it, `times` how many times an
     /// agreement they may, `least` what nobody is blamed for.
     pub fn look(&mut self, now: Time, waited: Option<u64>, times: u64, least: u64) -> Look {
+        self.look_again(now, waited, true, times, least)
+    }
+
+    /// The same where part of `waited` may be remembered of an earlier look: what is not measured `anew` is not slow again.
+    pub fn look_again(&mut self, now: Time, waited: Option<u64>, anew: bool, times: u64, least: u64) -> Look {
         // A batch that too few others vote for says nothing for ever; they may be down.
         let stuck = self
             .probe
@@ -125,8 +130,11 @@ impl Pace {
         if now < self.from {
             return Look::Nothing;
         }
-        self.slow = (self.slow << 1) & Self::LATE;
         let bears = self.doubt.bears(agreement.saturating_mul(times).saturating_add(least));
+        if waited > bears && !anew {
+            return Look::Nothing;
+        }
+        self.slow = (self.slow << 1) & Self::LATE;
         if waited <= bears {
             self.doubt.good(waited <= bears / 2);
             return Look::Good;

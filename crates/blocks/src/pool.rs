@@ -52,6 +52,8 @@ struct Account {
     shown: u64,
     /// What its requests waited when that was last measured, and for how many looks that counts.
     last: Option<(u64, u16)>,
+    /// That was counted in a look that found the primary slow.
+    spent: bool,
 }
 
 /// Pending requests by (client, slot of its window): bounded by clients times window, and in bytes by clients
@@ -75,8 +77,8 @@ pub struct RequestPool {
     waiting_bytes: usize,
     /// When the request came that came last of those that were proposed.
     newest_proposed: Time,
-    /// What came before counts for no wait: it was counted.
-    counted: Time,
+    /// What came before was counted, and counts again only where it waits for longer than so many microseconds.
+    counted: (Time, u64),
 }
 
 impl RequestPool {
@@ -95,7 +97,7 @@ impl RequestPool {
             waiting: 0,
             waiting_bytes: 0,
             newest_proposed: Time(0),
-            counted: Time(0),
+            counted: (Time(0), 0),
         }
     }
 
@@ -321,11 +323,10 @@ impl RequestPool {
             }
             return None;
         }
-        let counted = self.counted;
+        let wait = self.wait(&entry, proposed);
         let account = self.forget(key, entry);
-        let counts = !entry.again && !entry.by_primary && entry.at >= counted;
-        if (entry.signed || entry.named) && counts {
-            account.waited = account.waited.saturating_add(proposed.0.saturating_sub(entry.at.0));
+        if let Some(wait) = wait.filter(|_| entry.signed || entry.named) {
+            account.waited = account.waited.saturating_add(wait);
             account.waits += 1;
         }
         account.shown += u64::from(entry.by_primary);
@@ -425,7 +426,9 @@ impl RequestPool {
             entry.named = entry.proposed;
             (entry.at, entry.by_primary) = (now, false);
         }
-        self.accounts.values_mut().for_each(|account| account.last = Some((0, waits::REMEMBERED)));
+        for account in self.accounts.values_mut() {
+            (account.last, account.spent) = (Some((0, waits::REMEMBERED)), false);
+        }
         let waiting = self.entries.values().filter(|entry| !entry.proposed);
         (self.waiting, self.waiting_bytes) =
             waiting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));

@@ -30,6 +30,8 @@ pub struct Stock {
     pub clients: usize,
     /// How many requests must wait where only the primary sees them.
     pub unseen: usize,
+    /// Whether half of the clients or more were measured since a look found the primary slow, if any did.
+    pub anew: bool,
 }
 
 /// For so many looks a client has a say by what it waited before, while the primary shows what it sends: a minute.
@@ -44,9 +46,7 @@ impl RequestPool {
     /// How long requests waited to be proposed since the last look, in microseconds: the mean of each client, and
     /// of these the middle one, so that no minority of the clients has a say; with it how many clients they were.
     /// Those that wait still count with their age, but for those that `proposed` knows. A client of which the primary itself
-    /// showed everything since counts with what was last measured, so that few others do not become the middle; but no longer
-    /// than that of those who were measured since, or what was slow once would be for as long as nobody is measured again. `None`
-    /// where nobody was.
+    /// showed everything since counts with what was last measured, so that few others do not become the middle. `None` where nothing waited.
     pub fn typical_wait(&mut self, now: Time, proposed: impl Fn(&Digest) -> bool) -> Option<(u64, usize)> {
         self.stock(now, now, proposed).map(|stock| (stock.waited, stock.clients))
     }
@@ -57,44 +57,58 @@ impl RequestPool {
         let step = self.order.len().div_ceil(SAMPLED).max(1);
         for key in self.order.values().step_by(step) {
             let entry = &self.entries[key];
-            let counts = !entry.again && !entry.by_primary && entry.at >= self.counted;
-            if counts && !proposed(&entry.digest) {
+            if let Some(wait) = self.wait(entry, now).filter(|_| !proposed(&entry.digest)) {
                 let account = self.accounts.get_mut(&key.0).expect("as above");
-                account.waited = account.waited.saturating_add(now.0.saturating_sub(entry.at.0));
+                account.waited = account.waited.saturating_add(wait);
                 account.waits += 1;
             }
         }
-        let mut measured = Vec::new();
+        let mut spent = 0;
         let mean = |account: &mut Account| {
-            let mean = account.waited.checked_div(account.waits);
-            measured.extend(mean);
-            account.last = mean.map(|mean| (mean, REMEMBERED)).or(account.last);
-            mean.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean))
+            let measured = account.waited.checked_div(account.waits);
+            if let Some(mean) = measured {
+                (account.last, account.spent) = (Some((mean, REMEMBERED)), false);
+            }
+            let mean = measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean));
+            spent += usize::from(mean.is_some() && account.spent);
+            mean
         };
-        let mut all: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
-        let middle = |means: &mut [u64]| {
-            let middle = means.len().checked_sub(1)? / 2;
-            Some(*means.select_nth_unstable(middle).1)
-        };
-        let waited = middle(&mut measured).zip(middle(&mut all)).map(|(measured, all)| measured.min(all));
+        let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
+        let middle = means.len().saturating_sub(1) / 2;
+        let waited = (!means.is_empty()).then(|| *means.select_nth_unstable(middle).1);
         let unseen = self.unseen(waited.unwrap_or_default(), now.0.saturating_sub(since.0));
         self.forget_waits();
-        Some(Stock { waited: waited?, clients: all.len(), unseen })
+        Some(Stock { waited: waited?, clients: means.len(), unseen, anew: 2 * spent <= means.len() })
     }
 
-    /// What came before this was counted: it counts for no wait any more.
-    pub fn counted_until(&mut self, until: Time) {
-        self.counted = until;
+    /// A look at `until` found the primary slow. What was there counts again only where it waits for longer than `longest` in
+    /// all, and what clients waited is not found slow again before half of them were measured anew.
+    pub fn found_slow(&mut self, until: Time, longest: u64) {
+        self.counted = (until, longest);
+        self.accounts.values_mut().for_each(|account| account.spent = true);
+    }
+
+    /// The last look did not find the primary slow: all that waits counts.
+    pub fn found_fair(&mut self) {
+        self.counted = (Time(0), 0);
+    }
+
+    /// How long a request waited until then for what the primary is judged by, if at all.
+    pub(super) fn wait(&self, entry: &Entry, until: Time) -> Option<u64> {
+        let wait = until.0.saturating_sub(entry.at.0);
+        let (counted, longest) = self.counted;
+        let counts = !entry.again && !entry.by_primary && (entry.at >= counted || wait > longest);
+        counts.then_some(wait)
     }
 
     /// How many requests wait at the primary where each waits for so long and what it showed was executed within that time
     /// (Little's law). A client counts for no more than it may have outstanding, or few could excuse a primary that has
     /// the others wait.
     fn unseen(&self, waited: u64, during: u64) -> usize {
-        let waits =
-            |account: &Account| (account.shown.saturating_mul(waited) / during.max(1)).min(self.window);
-        let all: u64 = self.accounts.values().map(waits).sum();
-        usize::try_from(all).unwrap_or(usize::MAX)
+        let most = self.window.saturating_mul(during);
+        let waits = |account: &Account| account.shown.saturating_mul(waited).min(most);
+        let all = self.accounts.values().map(waits).fold(0, u64::saturating_add);
+        usize::try_from(all / during.max(1)).unwrap_or(usize::MAX)
     }
 
     /// Begins to measure anew.

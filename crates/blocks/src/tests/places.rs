@@ -143,6 +143,7 @@ fn what_waits_where_only_the_primary_sees_it_is_estimated() {
     assert_eq!(unseen(&mut pool, &[8, 20]), Some((250, 2 + 5)));
     assert_eq!(unseen(&mut pool, &[400]), Some((250, WINDOW as usize)));
     assert_eq!(unseen(&mut pool, &[]), Some((250, 0)), "it counts once");
+    assert_eq!(unseen(&mut pool, &[1; 8]), Some((250, 2)), "a quarter of each");
 }
 
 /// MINBFT-P3: however many and large the requests of one client are that came before, another's oldest is among those by which

@@ -25,7 +25,7 @@ impl MinBft {
     /// A view begins: its primary is as if everything had come just now.
     pub(crate) fn begin_pace(&mut self, cx: &Cx<'_, Self>) {
         self.pace.begin(self.after(cx, self.patience().spared()));
-        self.pool.counted_until(Time(0));
+        self.pool.found_fair();
         self.proposed_at.clear();
         self.shown = None;
         self.asked_up_to = Seq(0);
@@ -53,6 +53,7 @@ impl MinBft {
             || self.awaited.is_some()
         {
             self.pool.forget_waits();
+            self.pool.found_fair();
             return self.watch_pace(cx);
         }
         rule!("MINBFT-P1");
@@ -66,9 +67,14 @@ impl MinBft {
         let times = self.patience().agreements(waiting, bytes, limits, most);
         let least = self.patience().least(stock.map(|stock| stock.clients));
         rule!("MINBFT-P2");
-        let look = self.pace.look(cx.now(), stock.map(|stock| stock.waited), times, least);
-        // One hiccup is not slow twice, because requests waited through the end of a look.
-        self.pool.counted_until(if look == Look::Slow { cx.now() } else { Time(0) });
+        let anew = stock.is_some_and(|stock| stock.anew);
+        let waited = stock.map(|stock| stock.waited);
+        let look = self.pace.look_again(cx.now(), waited, anew, times, least);
+        // One hiccup is not found slow twice.
+        match look {
+            Look::Slow => self.pool.found_slow(cx.now(), self.patience().between_looks()),
+            _ => self.pool.found_fair(),
+        }
         if look == Look::TooSlow {
             rule!("MINBFT-P4");
             self.pace.blame(self.primary(), self.group.weak());

@@ -173,7 +173,7 @@ fn a_primary_that_is_slow_now_and_then_is_not_suspected() {
     assert_eq!(backup.wants(), 0);
 }
 
-// MINBFT-P1 "… nor those that were there at the end of the look before where that one found the primary slow …"
+// MINBFT-P1 "… nor, unless they wait for longer than a quarter in all, those that were there at the end of the look before …"
 #[test]
 fn a_hiccup_at_the_end_of_a_look_counts_once() {
     covers!("MINBFT-P1");
@@ -188,6 +188,25 @@ fn a_hiccup_at_the_end_of_a_look_counts_once() {
         }
         backup.paced(2_000 * MS, MS, MS);
         assert_eq!(backup.wants(), 0, "{offset}");
+    }
+}
+
+// "… unless they wait for longer than a quarter in all …"
+#[test]
+fn a_primary_that_stands_still_through_two_looks_is_suspected() {
+    covers!("MINBFT-P1");
+    for offset in 0..25 {
+        let mut backup = Backup::new();
+        backup.paced((2_000 + 10 * offset) * MS, MS, MS);
+        for _ in 0..4 {
+            let waiting: Vec<_> = (1..=4).map(|client| backup.request(client)).collect();
+            backup.world.pass(480 * MS);
+            for frame in &waiting {
+                backup.propose(frame, MS);
+            }
+            backup.paced(500 * MS, MS, MS);
+        }
+        assert_eq!(backup.wants(), 1, "{offset}");
     }
 }
 
@@ -220,7 +239,7 @@ fn remembered(wait: u64, once: bool) -> u64 {
     backup.wants()
 }
 
-// MINBFT-P5 "… the middle of those that were measured since counts where it is shorter …"
+// MINBFT-P5 "After a look that found the primary slow none does so again before half of the clients were measured anew …"
 #[test]
 fn a_hiccup_is_not_found_again_in_what_is_remembered() {
     covers!("MINBFT-P5");
