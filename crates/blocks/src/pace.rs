@@ -108,7 +108,7 @@ impl Pace {
         self.look_again(now, waited, true, times, least)
     }
 
-    /// The same where part of `waited` may be remembered of an earlier look: what is not measured `anew` is not slow again.
+    /// The same where part of `waited` may be remembered of an earlier look: what is not measured `anew` says nothing.
     pub fn look_again(&mut self, now: Time, waited: Option<u64>, anew: bool, times: u64, least: u64) -> Look {
         // A batch that too few others vote for says nothing for ever; they may be down.
         let stuck = self
@@ -127,13 +127,10 @@ impl Pace {
         let (Some(waited), Some(agreement)) = (waited, self.agreement) else {
             return Look::Nothing;
         };
-        if now < self.from {
+        if now < self.from || !anew {
             return Look::Nothing;
         }
         let bears = self.doubt.bears(agreement.saturating_mul(times).saturating_add(least));
-        if waited > bears && !anew {
-            return Look::Nothing;
-        }
         self.slow = (self.slow << 1) & Self::LATE;
         if waited <= bears {
             self.doubt.good(waited <= bears / 2);

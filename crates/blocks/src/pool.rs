@@ -79,6 +79,8 @@ pub struct RequestPool {
     newest_proposed: Time,
     /// What came before was counted, and counts again only where it waits for longer than so many microseconds.
     counted: (Time, u64),
+    /// Looks until what was counted in a slow one counts like everything else.
+    spent_for: u8,
 }
 
 impl RequestPool {
@@ -98,6 +100,7 @@ impl RequestPool {
             waiting_bytes: 0,
             newest_proposed: Time(0),
             counted: (Time(0), 0),
+            spent_for: 0,
         }
     }
 
@@ -433,6 +436,7 @@ impl RequestPool {
         (self.waiting, self.waiting_bytes) =
             waiting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));
         self.newest_proposed = Time(0);
+        self.spent_for = 0;
         self.forget_waits();
     }
 

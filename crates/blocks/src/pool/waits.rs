@@ -30,12 +30,15 @@ pub struct Stock {
     pub clients: usize,
     /// How many requests must wait where only the primary sees them.
     pub unseen: usize,
-    /// Whether half of the clients or more were measured since a look found the primary slow, if any did.
+    /// Whether half of the clients or more were measured since a look found the primary slow, or that is long ago.
     pub anew: bool,
 }
 
 /// For so many looks a client has a say by what it waited before, while the primary shows what it sends: a minute.
 pub(super) const REMEMBERED: u16 = 240;
+
+/// So many looks after a slow one that say nothing before half of the clients were measured anew: two seconds by default.
+const SPENT: u8 = 8;
 
 /// Pending requests looked at to tell how long they have waited: enough for a typical one.
 const SAMPLED: usize = 1024;
@@ -63,28 +66,33 @@ impl RequestPool {
                 account.waits += 1;
             }
         }
-        let mut spent = 0;
+        self.spent_for = self.spent_for.saturating_sub(1);
+        let (ends, mut known, mut spent) = (self.spent_for == 0, 0, 0);
         let mean = |account: &mut Account| {
             let measured = account.waited.checked_div(account.waits);
             if let Some(mean) = measured {
                 (account.last, account.spent) = (Some((mean, REMEMBERED)), false);
             }
-            let mean = measured.or(account.last.filter(|_| account.shown > 0).map(|(mean, _)| mean));
-            spent += usize::from(mean.is_some() && account.spent);
-            mean
+            account.spent &= !ends;
+            known += usize::from(account.last.is_some());
+            spent += usize::from(account.last.is_some() && account.spent);
+            let remembered = |(mean, _)| if account.spent { 0 } else { mean };
+            measured.or(account.last.filter(|_| account.shown > 0).map(remembered))
         };
         let mut means: Vec<u64> = self.accounts.values_mut().filter_map(mean).collect();
         let middle = means.len().saturating_sub(1) / 2;
         let waited = (!means.is_empty()).then(|| *means.select_nth_unstable(middle).1);
         let unseen = self.unseen(waited.unwrap_or_default(), now.0.saturating_sub(since.0));
         self.forget_waits();
-        Some(Stock { waited: waited?, clients: means.len(), unseen, anew: 2 * spent <= means.len() })
+        Some(Stock { waited: waited?, clients: means.len(), unseen, anew: 2 * spent <= known })
     }
 
     /// A look at `until` found the primary slow. What was there counts again only where it waits for longer than `longest` in
-    /// all, and what clients waited is not found slow again before half of them were measured anew.
+    /// all, and no look says anything before half of the clients were measured anew, for [`SPENT`] looks at most: until then
+    /// the others count as who did not wait.
     pub fn found_slow(&mut self, until: Time, longest: u64) {
         self.counted = (until, longest);
+        self.spent_for = SPENT;
         self.accounts.values_mut().for_each(|account| account.spent = true);
     }
 

@@ -146,6 +146,33 @@ fn what_waits_where_only_the_primary_sees_it_is_estimated() {
     assert_eq!(unseen(&mut pool, &[1; 8]), Some((250, 2)), "a quarter of each");
 }
 
+/// MINBFT-P5: after a slow look no few clients judge the primary, whichever are measured first, and none for long.
+#[test]
+fn what_a_slow_look_counted_is_measured_anew_or_counts_again_after_a_while() {
+    let mut pool = RequestPool::new(WINDOW, 1 << 20);
+    let mut number = 0;
+    let mut look = |pool: &mut RequestPool, measured: u64, wait: u64| {
+        number += 1;
+        for client in 1..=5 {
+            pool.admit(ClientId(client), number, digest(client, number), 10, Time(1000));
+            pool.came(ClientId(client), number, client > measured, Time(1000));
+            pool.done(ClientId(client), number, Time(1000 + wait), Some(Time(1000 + wait)));
+        }
+        let stock = pool.stock(Time(0), Time(2000), |_| false).expect("some waited");
+        (stock.waited, stock.clients, stock.anew)
+    };
+    assert_eq!(look(&mut pool, 5, 300), (300, 5, true));
+    pool.found_slow(Time(500), 250);
+    assert_eq!(look(&mut pool, 2, 10), (0, 5, false), "two of five say nothing");
+    assert_eq!(look(&mut pool, 3, 10), (10, 5, true));
+    assert_eq!(look(&mut pool, 5, 300), (300, 5, true));
+    pool.found_slow(Time(500), 250);
+    for _ in 1..8 {
+        assert_eq!(look(&mut pool, 2, 300), (0, 5, false));
+    }
+    assert_eq!(look(&mut pool, 2, 10), (300, 5, true), "what the others waited is not forgotten");
+}
+
 /// MINBFT-P3: however many and large the requests of one client are that came before, another's oldest is among those by which
 /// the primary is judged.
 #[test]

@@ -237,7 +237,7 @@ fn remembered(wait: u64, once: bool) -> u64 {
     backup.wants()
 }
 
-// MINBFT-P5 "After a look that found the primary slow none does so again before half of the clients were measured anew …"
+// MINBFT-P5 "After a look that found the primary slow none says anything before half of the clients were measured anew …"
 #[test]
 fn a_hiccup_is_not_found_again_in_what_is_remembered() {
     covers!("MINBFT-P5");
