@@ -130,8 +130,8 @@ impl Pace {
         if now < self.from || !anew {
             return Look::Nothing;
         }
-        let bears = self.doubt.bears(agreement.saturating_mul(times).saturating_add(least));
         self.slow = (self.slow << 1) & Self::LATE;
+        let bears = self.doubt.bears(agreement.saturating_mul(times).saturating_add(least));
         if waited <= bears {
             self.doubt.good(waited <= bears / 2);
             return Look::Good;
