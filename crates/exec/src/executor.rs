@@ -67,6 +67,8 @@ pub struct Executor<A> {
     first: Arc<Configuration>,
     /// Batches for which a replica that was admitted may not vote.
     settling: u64,
+    /// Work that was done between batches on the oldest seal, in units, and that batches have not been excused yet.
+    ahead: usize,
     /// Who looks on while frames are executed.
     meter: Option<Arc<dyn Meter>>,
 }
@@ -140,6 +142,7 @@ impl<A: Application> Executor<A> {
             configuration: Arc::clone(&first),
             first,
             settling,
+            ahead: 0,
             meter: None,
         };
         executor.stand_at(Seq(0), Time(0), Tree::empty());
@@ -191,6 +194,7 @@ impl<A: Application> Executor<A> {
     fn work(&mut self, budget: &mut usize) -> bool {
         let Some((id, tree)) = self.map.poll(budget) else { return false };
         let (sealed, seq, time) = self.sealed.pop_front().expect("every seal is a checkpoint");
+        self.ahead = 0;
         assert_eq!(id, sealed, "trees come in the order of the seals");
         let digest = state_digest(seq, time, &tree.digest());
         // Below what is stable the newest own state is kept, too: a log may begin there.
@@ -231,12 +235,15 @@ impl<A: Application> Executor<A> {
 
     /// Works on what is sealed in proportion to what a batch wrote: so many keys and, at most, so many bytes. Under a load
     /// that leaves no time between batches seals would pile up, with all that was written since, until one of them had to
-    /// be finished at once: with ten million keys that was a second and a half.
+    /// be finished at once: with ten million keys that was a second and a half. What was done between batches counts, so a
+    /// load that leaves time pays in slices and not in its batches.
     fn keep_pace(&mut self, writes: usize, bytes: usize) {
         let beside = if self.map.sealed_writes() > LARGE_SEAL { 0 } else { PENDING_BESIDE };
         let beyond = self.map.pending().saturating_sub(beside);
         let work = writes.saturating_mul(WORK_PER_WRITE).saturating_add(bytes / BYTES_PER_WORK);
-        let mut budget = work.saturating_mul(beyond);
+        let due = work.saturating_mul(beyond);
+        let mut budget = due.saturating_sub(self.ahead);
+        self.ahead = self.ahead.saturating_sub(due);
         while budget > 0 && self.map.pending() > beside && self.work(&mut budget) {}
     }
 
@@ -436,7 +443,10 @@ impl<A: Application> Execution for Executor<A> {
         // With more to do the slices are longer: checkpoints must not come quicker than they are done.
         budget = budget.saturating_mul(1 + self.map.pending() / 2);
         if self.ready.is_empty() {
-            self.work(&mut budget);
+            let before = budget;
+            if !self.work(&mut budget) {
+                self.ahead = self.ahead.saturating_add(before - budget);
+            }
         }
         self.discarded.go_on(&mut budget);
         self.ready.pop_front()
