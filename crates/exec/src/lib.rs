@@ -18,6 +18,7 @@ pub mod fuzzing;
 mod gathering;
 mod install;
 mod map;
+mod pace;
 mod place;
 mod salvage;
 mod snapshot;
