@@ -167,6 +167,7 @@ impl<A: Application> Executor<A> {
         self.time = time;
         self.tentative.clear();
         self.sealed.clear();
+        self.pace = Pace::default();
         self.ready.retain(|(ready, _)| *ready < seq);
         self.kept.split_off(&seq);
         self.stable = self.stable.min(seq);
@@ -422,8 +423,9 @@ impl<A: Application> Execution for Executor<A> {
         // With more to do the slices are longer: checkpoints must not come quicker than they are done.
         budget = budget.saturating_mul(1 + self.map.pending() / 2);
         if self.ready.is_empty() {
-            let before = budget;
-            if !self.work(&mut budget) {
+            // Without a seal pages are moved, which no batch would have to.
+            let (before, is_sealed) = (budget, self.map.pending() > 0);
+            if !self.work(&mut budget) && is_sealed {
                 self.pace.sliced(before - budget);
             }
         }

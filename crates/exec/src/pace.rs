@@ -42,7 +42,7 @@ impl Pace {
         part
     }
 
-    /// So many units were done between batches.
+    /// So many units were done between batches on what is sealed.
     pub(crate) fn sliced(&mut self, units: usize) {
         self.ahead = self.ahead.saturating_add(units);
     }

@@ -3,7 +3,7 @@
 use super::support::{Script, frame};
 use crate::Executor;
 use troth_core::{Execution, Ordered, VerifiedFrame};
-use troth_types::{Digest, Limits, Time};
+use troth_types::{Digest, Limits, Seq, Time};
 
 /// Batches from one seal to the next.
 const INTERVAL: u64 = 4;
@@ -132,6 +132,43 @@ fn what_slices_did_of_one_seal_excuses_nobody_from_the_next() {
         let mut paced = Paced::new();
         paced.large_seal();
         paced.rest();
+        paced.large_seal();
+        (0..batches).for_each(|_| paced.batch(64));
+        paced.rest()
+    };
+    assert_eq!(left_after(1), left_after(0) - 10);
+}
+
+#[test]
+fn moving_pages_excuses_nobody() {
+    let left_after = |batches: u64| {
+        let mut paced = Paced::new();
+        paced.large_seal();
+        paced.rest();
+        paced.batch(1);
+        paced.executor.checkpoint();
+        paced.rest();
+        let mut moves = 0;
+        while paced.executor.hashing() {
+            paced.slices(1);
+            moves += 1;
+        }
+        assert!(moves > 10, "{moves}: as much as a batch does");
+        paced.large_seal();
+        (0..batches).for_each(|_| paced.batch(64));
+        paced.rest()
+    };
+    assert_eq!(left_after(1), left_after(0) - 10);
+}
+
+#[test]
+fn what_was_done_of_a_state_that_another_replaced_excuses_nobody() {
+    let left_after = |batches: u64| {
+        let mut paced = Paced::new();
+        let first = paced.executor.snapshot(Seq(0)).expect("it begins with one");
+        paced.large_seal();
+        paced.slices(100);
+        paced.executor.restore(first);
         paced.large_seal();
         (0..batches).for_each(|_| paced.batch(64));
         paced.rest()
