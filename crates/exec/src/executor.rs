@@ -3,7 +3,6 @@
 use crate::frame::{FrameOperations, Within, passes_over};
 use crate::install::{Install, Progress};
 use crate::map::Discarded;
-use crate::pace::{self, Pace};
 use crate::place::{piece, state_digest};
 use crate::state::APPLICATION;
 use crate::{
@@ -23,6 +22,21 @@ use troth_types::{
 /// Seals that may wait for their digests; one more and the oldest is finished at once, so that
 /// reads never look through a long pile of overlays.
 const MAX_PENDING: usize = 8;
+
+/// Seals that may wait for their digests before batches take part in the work: as long as the slices between them keep
+/// up, a batch costs itself alone.
+const PENDING_BESIDE: usize = 1;
+
+/// A seal of more keys is worked on by batches at once: until it is done everything since the one before it is kept, and
+/// batches that write so much leave no time anyway.
+const LARGE_SEAL: usize = 1 << 16;
+
+/// Units of work on sealed writes (about a microsecond) that a batch does for each key that it wrote, and for each seal
+/// beyond [`PENDING_BESIDE`]: what merging and hashing a write takes, so that a seal is done before the next one follows.
+const WORK_PER_WRITE: usize = 8;
+
+/// Bytes of a batch's operations for which it does one more: merging a large value hashes and copies it.
+const BYTES_PER_WORK: usize = 1 << 10;
 
 /// Nodes of discarded checkpoints that are freed with each batch, and for each of its operations.
 const FREED_PER_BATCH: usize = 32;
@@ -53,8 +67,6 @@ pub struct Executor<A> {
     first: Arc<Configuration>,
     /// Batches for which a replica that was admitted may not vote.
     settling: u64,
-    /// How much batches do of the work on what is sealed.
-    pace: Pace,
     /// Who looks on while frames are executed.
     meter: Option<Arc<dyn Meter>>,
 }
@@ -128,7 +140,6 @@ impl<A: Application> Executor<A> {
             configuration: Arc::clone(&first),
             first,
             settling,
-            pace: Pace::default(),
             meter: None,
         };
         executor.stand_at(Seq(0), Time(0), Tree::empty());
@@ -167,7 +178,6 @@ impl<A: Application> Executor<A> {
         self.time = time;
         self.tentative.clear();
         self.sealed.clear();
-        self.pace = Pace::default();
         self.ready.retain(|(ready, _)| *ready < seq);
         self.kept.split_off(&seq);
         self.stable = self.stable.min(seq);
@@ -181,7 +191,6 @@ impl<A: Application> Executor<A> {
     fn work(&mut self, budget: &mut usize) -> bool {
         let Some((id, tree)) = self.map.poll(budget) else { return false };
         let (sealed, seq, time) = self.sealed.pop_front().expect("every seal is a checkpoint");
-        self.pace.sealed_done();
         assert_eq!(id, sealed, "trees come in the order of the seals");
         let digest = state_digest(seq, time, &tree.digest());
         // Below what is stable the newest own state is kept, too: a log may begin there.
@@ -220,10 +229,14 @@ impl<A: Application> Executor<A> {
         outcome
     }
 
-    /// Works on what is sealed in proportion to what a batch wrote: so many keys and, at most, so many bytes.
+    /// Works on what is sealed in proportion to what a batch wrote: so many keys and, at most, so many bytes. Under a load
+    /// that leaves no time between batches seals would pile up, with all that was written since, until one of them had to
+    /// be finished at once: with ten million keys that was a second and a half.
     fn keep_pace(&mut self, writes: usize, bytes: usize) {
-        let beside = pace::beside(&self.map);
-        let mut budget = self.pace.part(self.map.pending().saturating_sub(beside), writes, bytes);
+        let beside = if self.map.sealed_writes() > LARGE_SEAL { 0 } else { PENDING_BESIDE };
+        let beyond = self.map.pending().saturating_sub(beside);
+        let work = writes.saturating_mul(WORK_PER_WRITE).saturating_add(bytes / BYTES_PER_WORK);
+        let mut budget = work.saturating_mul(beyond);
         while budget > 0 && self.map.pending() > beside && self.work(&mut budget) {}
     }
 
@@ -423,11 +436,7 @@ impl<A: Application> Execution for Executor<A> {
         // With more to do the slices are longer: checkpoints must not come quicker than they are done.
         budget = budget.saturating_mul(1 + self.map.pending() / 2);
         if self.ready.is_empty() {
-            // Without a seal pages are moved, which no batch would have to.
-            let (before, is_sealed) = (budget, self.map.pending() > 0);
-            if !self.work(&mut budget) && is_sealed {
-                self.pace.sliced(before - budget);
-            }
+            self.work(&mut budget);
         }
         self.discarded.go_on(&mut budget);
         self.ready.pop_front()

@@ -18,7 +18,6 @@ pub mod fuzzing;
 mod gathering;
 mod install;
 mod map;
-mod pace;
 mod place;
 mod salvage;
 mod snapshot;

@@ -3,7 +3,7 @@
 use super::support::{Script, frame};
 use crate::Executor;
 use troth_core::{Execution, Ordered, VerifiedFrame};
-use troth_types::{Digest, Limits, Seq, Time};
+use troth_types::{Digest, Limits, Time};
 
 /// Batches from one seal to the next.
 const INTERVAL: u64 = 4;
@@ -69,111 +69,6 @@ fn a_seal_of_many_keys_is_done_before_the_next() {
     let mut executor = Executor::new(Script::default(), Limits::DEFAULT);
     let most = most_pending(&mut executor, 4, |number| batch(number, 17 << 10, 1));
     assert_eq!(most, 0);
-}
-
-/// An executor that executes batches of keys of their own.
-struct Paced {
-    executor: Executor<Script>,
-    batches: u64,
-}
-
-impl Paced {
-    const SLICE: usize = 50;
-
-    fn new() -> Self {
-        Self { executor: Executor::new(Script::default(), Limits::DEFAULT), batches: 0 }
-    }
-
-    fn batch(&mut self, keys: u64) {
-        let (seq, time) = (self.executor.executed().next(), Time(1000 * (self.batches + 1)));
-        // The keys' numbers begin at that of the batch times how many it has.
-        let frames = batch(self.batches << 20, keys, 1);
-        self.executor.execute(&Ordered { seq, time, seed: Digest([9; 32]), frames });
-        self.batches += 1;
-    }
-
-    /// A seal of so many keys that batches work on it at once.
-    fn large_seal(&mut self) {
-        self.batch(70 << 10);
-        self.executor.checkpoint();
-    }
-
-    fn slices(&mut self, count: usize) {
-        (0..count).for_each(|_| assert_eq!(self.executor.poll_checkpoint(Self::SLICE), None));
-    }
-
-    /// Slices until the seal is done.
-    fn rest(&mut self) -> usize {
-        let polls = core::iter::repeat_with(|| self.executor.poll_checkpoint(Self::SLICE));
-        polls.take_while(Option::is_none).count()
-    }
-}
-
-#[test]
-fn what_slices_did_of_a_large_seal_the_next_batch_need_not() {
-    let left_after = |slices: usize, batches: u64| {
-        let mut paced = Paced::new();
-        paced.large_seal();
-        paced.slices(slices);
-        (0..batches).for_each(|_| paced.batch(64));
-        paced.rest()
-    };
-    let all = left_after(0, 0);
-    // The part of a batch of 64 keys is ten slices and a quarter.
-    assert_eq!(left_after(0, 1), all - 10);
-    assert_eq!(left_after(5, 1), all - 10, "a batch does what slices have left of its part");
-    assert_eq!(left_after(20, 1), all - 20, "and nothing where they did all of it");
-    assert_eq!(left_after(5, 2), all - 20, "they have done it once");
-}
-
-#[test]
-fn what_slices_did_of_one_seal_excuses_nobody_from_the_next() {
-    let left_after = |batches: u64| {
-        let mut paced = Paced::new();
-        paced.large_seal();
-        paced.rest();
-        paced.large_seal();
-        (0..batches).for_each(|_| paced.batch(64));
-        paced.rest()
-    };
-    assert_eq!(left_after(1), left_after(0) - 10);
-}
-
-#[test]
-fn moving_pages_excuses_nobody() {
-    let left_after = |batches: u64| {
-        let mut paced = Paced::new();
-        paced.large_seal();
-        paced.rest();
-        paced.batch(1);
-        paced.executor.checkpoint();
-        paced.rest();
-        let mut moves = 0;
-        while paced.executor.hashing() {
-            paced.slices(1);
-            moves += 1;
-        }
-        assert!(moves > 10, "{moves}: as much as a batch does");
-        paced.large_seal();
-        (0..batches).for_each(|_| paced.batch(64));
-        paced.rest()
-    };
-    assert_eq!(left_after(1), left_after(0) - 10);
-}
-
-#[test]
-fn what_was_done_of_a_state_that_another_replaced_excuses_nobody() {
-    let left_after = |batches: u64| {
-        let mut paced = Paced::new();
-        let first = paced.executor.snapshot(Seq(0)).expect("it begins with one");
-        paced.large_seal();
-        paced.slices(100);
-        paced.executor.restore(first);
-        paced.large_seal();
-        (0..batches).for_each(|_| paced.batch(64));
-        paced.rest()
-    };
-    assert_eq!(left_after(1), left_after(0) - 10);
 }
 
 /// A batch may finish a checkpoint before the protocol knows its digest.
