@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
-use troth_node::config::Cluster;
+use troth_node::config::{Cluster, hex};
 
 /// How long a replica may take for all of its answer. Not for each piece: one that sends a byte now and
 /// then would hold whoever asks for as long as it likes.
@@ -12,9 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of an answer.
 const MOST: u64 = 1 << 20;
 
-/// Every replica's snapshot, in order; the reason where there is none.
+/// The snapshot of every replica of this group, in order; the reason where there is none.
 pub(crate) fn all(cluster: &Cluster) -> Vec<Result<Snapshot, String>> {
-    std::thread::scope(|scope| {
+    let answers = std::thread::scope(|scope| {
         let asked: Vec<_> = cluster
             .replicas
             .iter()
@@ -26,7 +26,24 @@ pub(crate) fn all(cluster: &Cluster) -> Vec<Result<Snapshot, String>> {
             })
             .collect();
         asked.into_iter().map(|asked| asked.join().expect("asking does not panic")).collect()
-    })
+    });
+    of_this_group(cluster, answers)
+}
+
+/// The same answers, without those of other groups' replicas that listen where this one's should.
+pub(crate) fn of_this_group(
+    cluster: &Cluster,
+    answers: Vec<Result<Snapshot, String>>,
+) -> Vec<Result<Snapshot, String>> {
+    let group = hex::encode(&cluster.group.id().0);
+    let own = |answer: Result<Snapshot, String>| match answer {
+        Ok(says) if says.group != group => Err(format!(
+            "a replica of another group answers there (process {}); stop that group, or give one of the two other ports",
+            says.pid
+        )),
+        answer => answer,
+    };
+    answers.into_iter().map(own).collect()
 }
 
 /// One replica's snapshot.

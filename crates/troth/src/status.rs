@@ -8,7 +8,7 @@ use crate::session;
 use crate::words::answering;
 use clap::Args;
 use troth_node::Snapshot;
-use troth_node::config::{Cluster, Layout, hex};
+use troth_node::config::{Cluster, Layout};
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -54,7 +54,7 @@ pub(crate) const COLUMNS: [&str; 13] = [
 
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let cluster = session::present(&Layout::new(&status.dir.dir))?;
-    let answers = of_this_group(&cluster, ask::all(&cluster));
+    let answers = ask::all(&cluster);
     let text = if status.json { print::json(&json(&answers)) + "\n" } else { table(&cluster, &answers) };
     // What the exit code tells does not depend on a reader that has seen enough.
     if let Err(why) = print::output(text.as_bytes())
@@ -72,22 +72,6 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
         return Err(Failure::new(NOT_DONE, problem));
     }
     Ok(())
-}
-
-/// The same answers, without those of other groups' replicas that listen where this one's should.
-pub(crate) fn of_this_group(
-    cluster: &Cluster,
-    answers: Vec<Result<Snapshot, String>>,
-) -> Vec<Result<Snapshot, String>> {
-    let group = hex::encode(&cluster.group.id().0);
-    let own = |answer: Result<Snapshot, String>| match answer {
-        Ok(says) if says.group != group => Err(format!(
-            "a replica of another group answers there (process {}); stop that group, or give one of the two other ports",
-            says.pid
-        )),
-        answer => answer,
-    };
-    answers.into_iter().map(own).collect()
 }
 
 fn json(answers: &[Result<Snapshot, String>]) -> serde_json::Value {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use troth_node::config::{Cluster, Durability, Layout, Service, TrustedHome, hex};
+use troth_node::config::{Cluster, Durability, Layout, Service, TrustedHome};
 use troth_types::ReplicaId;
 
 /// Held locked while a `troth up` runs.
@@ -110,11 +110,8 @@ pub(crate) fn none_runs(layout: &Layout, are_ending: bool) -> Result<(), Failure
 
 /// The replicas of this group that answer, and which processes they are.
 pub(crate) fn running(cluster: &Cluster) -> Vec<(ReplicaId, u32)> {
-    let group = hex::encode(&cluster.group.id().0);
-    let ours = |(id, answer): (ReplicaId, Result<troth_node::Snapshot, String>)| {
-        answer.ok().filter(|says| says.group == group).map(|says| (id, says.pid))
-    };
-    cluster.group.all().zip(ask::all(cluster)).filter_map(ours).collect()
+    let answers = cluster.group.all().zip(ask::all(cluster));
+    answers.filter_map(|(id, answer)| answer.ok().map(|says| (id, says.pid))).collect()
 }
 
 /// The replicas that still run from a directory once its `troth up` has stopped those that it started.

@@ -5,6 +5,7 @@ use super::checks::{self, Checks};
 use super::durability::{self, Durability};
 use super::error::{ConfigError, Source};
 use super::home::{self, TrustedHome};
+use super::layout::Layout;
 use super::protocol::Protocol;
 use super::raw::{RawCluster, RawReplica};
 use super::zookeeper;
@@ -184,17 +185,21 @@ pub struct Cluster {
     pub genesis: Option<Digest>,
 }
 
+fn mend_for_missing(file: &Path) -> &'static str {
+    if file.parent().is_none_or(|root| Layout::new(root).is_free()) {
+        "give the directory of a cluster with --dir, or have one made there by `troth init`, or by `troth up` while that runs"
+    } else {
+        "give the directory of a cluster with --dir, or have one made there by `troth init`"
+    }
+}
+
 impl Cluster {
     /// Reads and checks a `cluster.toml`.
     ///
     /// # Errors
     /// Names the file, the line and the mend.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let source = Source::read(
-            file,
-            "give the directory of a cluster with --dir, or have one made there by `troth init`, or by `troth up` while that runs",
-        )?;
-        Self::check(&source)
+        Self::check(&Source::read(file, mend_for_missing(file))?)
     }
 
     /// Who the replicas and clients are before the first change. It becomes replicated state, so it has no

@@ -23,6 +23,12 @@ impl Layout {
         &self.root
     }
 
+    /// Whether nothing stands in the directory, or it is not there: where something does, `troth up` makes no cluster.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        std::fs::read_dir(&self.root).map_or(true, |mut entries| entries.next().is_none())
+    }
+
     /// The public configuration.
     #[must_use]
     pub fn cluster(&self) -> PathBuf {

@@ -207,9 +207,13 @@ pub(crate) fn present(layout: &Layout) -> Result<Cluster, Failure> {
     let file = layout.cluster();
     // Whoever reads of other commands how a cluster is made makes one for other clients.
     if matches!(file.try_exists(), Ok(false)) {
+        let or_up = match layout.is_free() {
+            true => ", or by `troth up --zookeeper` while that runs",
+            false => "",
+        };
         return Err(Failure::usage(format!(
             "{} is not there\n  mend: give the directory of a cluster with --dir, or have one made there by `troth init --service \
-             zookeeper`, or by `troth up --zookeeper` while that runs",
+             zookeeper`{or_up}",
             file.display()
         )));
     }

@@ -1,6 +1,7 @@
 //! How the group does, as a table.
 
-use crate::status::{of_this_group, render};
+use crate::ask::of_this_group;
+use crate::status::render;
 use crate::tests::cluster;
 use troth_node::Snapshot;
 use troth_node::config::{Protocol, hex};

@@ -52,6 +52,28 @@ fn a_broken_configuration_is_named_by_file_and_line() {
 }
 
 #[test]
+fn where_a_cluster_is_missed_nothing_is_advised_that_would_refuse() {
+    let scratch = Scratch::new("missed");
+    let dir = scratch.0.as_path();
+    std::fs::create_dir_all(dir).expect("a scratch directory");
+    let commands: [&[&str]; 4] =
+        [&["status"], &["doctor"], &["kv", "get", "a"], &["gateway", "zookeeper", "--listen", "127.0.0.1:0"]];
+    for (stands, advises_up) in [(None, true), (Some("notes.txt"), false)] {
+        if let Some(name) = stands {
+            std::fs::write(dir.join(name), "not a cluster").expect("our own directory");
+        }
+        for command in commands {
+            let output = run(dir, command);
+            let words = [output.stdout, output.stderr].concat();
+            let words = String::from_utf8_lossy(&words).into_owned();
+            assert!(!output.status.success() && words.contains("`troth init"), "{command:?}: {words}");
+            assert_eq!(words.contains("`troth up"), advises_up, "{command:?}: {words}");
+        }
+    }
+    assert_eq!(run(dir, &["up"]).status.code(), Some(2), "it makes no cluster among other files");
+}
+
+#[test]
 fn a_group_that_is_not_there_is_not_done() {
     let scratch = Scratch::new("absent");
     let dir = scratch.0.as_path();
