@@ -30,6 +30,8 @@ struct Entry {
     at: Time,
     proposed: bool,
     signed: bool,
+    /// The request without signature whose place this one took, which its client sent before.
+    unsigned: Option<Digest>,
     /// Without signature: a proposal of the view's primary names it, who so has it.
     named: bool,
     /// It is executed, and is to be ordered again.
@@ -143,6 +145,7 @@ impl RequestPool {
         let entry = self.entries.get_mut(&key).filter(|entry| entry.number == number && !entry.signed)?;
         let before = *entry;
         (entry.digest, entry.bytes, entry.signed) = (digest, bytes, true);
+        entry.unsigned = Some(before.digest);
         self.unsigned.remove(&before.order);
         self.order.insert(before.order, key);
         if !before.named {
@@ -225,6 +228,17 @@ impl RequestPool {
         Some((entry.order, entry.digest))
     }
 
+    /// A client's signed request of this number has come: an older one in its slot that is not signed, and that no primary has
+    /// taken up, is not pending any more. Its client has its outcome, or has begun anew without it, and might never sign it:
+    /// nobody would be suspected for either. Returns its digest.
+    pub fn give_way_to_signed(&mut self, client: ClientId, number: u64) -> Option<Digest> {
+        let key = (client, number % self.window);
+        let idle = |entry: &&Entry| !entry.signed && !entry.proposed && !entry.named && entry.number < number;
+        let entry = self.entries.get(&key).filter(idle).copied()?;
+        self.forget(key, entry);
+        Some(entry.digest)
+    }
+
     /// Whether this (client, number) is pending.
     #[must_use]
     pub fn has(&self, client: ClientId, number: u64) -> bool {
@@ -256,11 +270,14 @@ impl RequestPool {
         gone.into_iter().map(|(_, entry)| entry.digest).collect()
     }
 
-    /// Whether this very frame waits here without signature.
+    /// Whether this very frame waits here without signature, or did until its signed form took its place.
     #[must_use]
-    pub fn waits_unsigned(&self, client: ClientId, number: u64, digest: &Digest) -> bool {
+    pub fn came_unsigned(&self, client: ClientId, number: u64, digest: &Digest) -> bool {
         let entry = self.entries.get(&(client, number % self.window));
-        entry.is_some_and(|entry| entry.number == number && !entry.signed && entry.digest == *digest)
+        entry.filter(|entry| entry.number == number).is_some_and(|entry| {
+            let unsigned = if entry.signed { entry.unsigned } else { Some(entry.digest) };
+            unsigned == Some(*digest)
+        })
     }
 
     fn admit_as(
@@ -297,6 +314,7 @@ impl RequestPool {
             at: now,
             proposed: false,
             signed,
+            unsigned: None,
             named: false,
             again: false,
             by_primary: false,

@@ -7,6 +7,7 @@ mod lag;
 mod places;
 mod shown;
 mod shown_again;
+mod unsigned;
 
 use crate::*;
 use troth_trusted::CounterValue;
@@ -396,56 +397,6 @@ fn what_waits_has_gathered_when_it_is_as_much_as_is_proposed_or_fills_a_batch() 
     assert!(pool.has_gathered(100, 20));
     assert_eq!(pool.propose(9, 15).len(), 1, "the other exceeds the bytes");
     assert!(!pool.has_gathered(100, 11) && pool.has_gathered(100, 10));
-}
-
-#[test]
-fn no_timer_runs_for_what_is_not_signed_until_it_is() {
-    let mut pool = RequestPool::new(4, 1000);
-    let (client, bare, signed) = (ClientId(1), Digest([1; 32]), Digest([2; 32]));
-    assert_eq!(pool.admit_unsigned(client, 1, bare, 30, T), Admitted::New);
-    assert_eq!(pool.admit(ClientId(2), 1, Digest([9; 32]), 30, T), Admitted::New);
-    assert_eq!(pool.oldest(), Some((1, Digest([9; 32]))), "the one that is signed");
-    assert_eq!((pool.len(), pool.bytes()), (2, 60));
-    assert_eq!(
-        pool.propose(8, 1000),
-        [bare, Digest([9; 32])],
-        "both may be proposed, in the order they came"
-    );
-    pool.restart(T, |_| false);
-    assert_eq!(pool.replace_unsigned(client, 2, signed, 50, T), None, "another number");
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), Some(bare));
-    assert_eq!(pool.replace_unsigned(client, 1, signed, 50, T), None, "signed already");
-    assert_eq!((pool.oldest(), pool.bytes()), (Some((1, Digest([9; 32]))), 80), "it comes last");
-    assert_eq!(pool.propose(8, 1000), [Digest([9; 32]), signed]);
-    assert_eq!(pool.done(client, 1, T, Some(T)), Some(signed));
-    assert_eq!(pool.admit_unsigned(client, 2, bare, 30, T), Admitted::New);
-    assert_eq!(pool.admit(client, 3, signed, 30, T), Admitted::New);
-    assert_eq!(pool.forget_unsigned(client), [bare]);
-    assert_eq!((pool.len(), pool.bytes()), (2, 60));
-    assert_eq!(pool.propose(8, 1000), [signed], "what was forgotten is not proposed");
-}
-
-#[test]
-fn what_does_not_fit_a_batch_without_signature_waits_for_another() {
-    let mut pool = RequestPool::new(4, 1000);
-    let digest = |n: u8| Digest([n; 32]);
-    for client in 1..=3 {
-        pool.admit_unsigned(ClientId(client), 1, digest(client as u8), 10, T);
-    }
-    pool.admit(ClientId(4), 1, digest(4), 10, T);
-    assert!(pool.waits_unsigned(ClientId(2), 1, &digest(2)));
-    assert!(
-        !pool.waits_unsigned(ClientId(2), 1, &digest(3)) && !pool.waits_unsigned(ClientId(2), 5, &digest(2))
-    );
-    assert!(!pool.waits_unsigned(ClientId(4), 1, &digest(4)), "it is signed");
-    let odd = |client: ClientId| client.0 % 2 == 1;
-    assert_eq!(
-        pool.propose_where(8, 1000, odd),
-        [digest(1), digest(3), digest(4)],
-        "what is signed always fits"
-    );
-    assert!(pool.has_unproposed());
-    assert_eq!(pool.propose(8, 1000), [digest(2)]);
 }
 
 #[test]

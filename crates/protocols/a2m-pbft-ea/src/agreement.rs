@@ -328,6 +328,10 @@ impl Agreement for A2mPbftEa {
         assert!(!self.active || self.entered == self.view, "it works in the view that it entered");
         let slots = u64::try_from(self.slots.len()).expect("a length fits");
         assert!(slots <= 3 * self.config.window + 2, "slots stay within the window");
+        assert!(
+            self.known_views.loose() <= self.group.n(),
+            "of each one commitment to a start that is not here"
+        );
     }
 }
 

@@ -47,7 +47,17 @@ impl KnownViews {
         self.views.entry(view).or_insert_with(|| Known::new(view, message, rests_on));
         while self.views.len() > 2 * MOST_KNOWN + self.needed.len() {
             let Some(spare) = self.spare(view) else { break };
-            self.views.remove(&spare);
+            self.drop_start(spare);
+        }
+    }
+
+    /// Lets go of a NEWVIEW, and of the commitments to it of replicas that committed to a later one's: they were kept for it.
+    fn drop_start(&mut self, view: View) {
+        self.views.remove(&view);
+        let Some(mut of_view) = self.accepts.remove(&view) else { return };
+        of_view.retain(|from, _| self.accepts.range(view..).all(|(_, later)| !later.contains_key(from)));
+        if !of_view.is_empty() {
+            self.accepts.insert(view, of_view);
         }
     }
 
@@ -77,7 +87,8 @@ impl KnownViews {
 
     /// It does not, and no other of its view will come.
     pub(crate) fn reject(&mut self, view: View) {
-        self.views.remove(&view);
+        rule!("A2MPBFTEA-V21");
+        self.drop_start(view);
     }
 
     /// The valid NEWVIEW of the highest view from this one on.
@@ -196,7 +207,8 @@ impl KnownViews {
         }
         self.views.retain(|view, _| *view > entered || needed.contains(view));
         while self.views.len() > MOST_KNOWN + needed.len() {
-            self.views.pop_last();
+            let Some(last) = self.views.keys().next_back().copied() else { break };
+            self.drop_start(last);
         }
         let views = &self.views;
         self.accepts.retain(|view, _| *view >= entered || views.contains_key(view));
@@ -207,6 +219,12 @@ impl KnownViews {
     /// All NEWVIEWs that are known to be valid.
     pub(crate) fn all_valid(&self, group: &Group) -> Vec<Arc<Attested>> {
         self.views.keys().filter_map(|view| self.valid(group, *view)).cloned().collect()
+    }
+
+    /// Commitments to NEWVIEWs that are not here: of each replica one at most.
+    pub(crate) fn loose(&self) -> usize {
+        let loose = self.accepts.iter().filter(|(view, _)| !self.views.contains_key(view));
+        loose.map(|(_, of_view)| of_view.len()).sum()
     }
 
     /// Every NEWVIEW that this replica judged and every commitment that is kept, for a fresh log.

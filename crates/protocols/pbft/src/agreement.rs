@@ -193,7 +193,7 @@ impl Agreement for Pbft {
             Body::ViewChange(change) => self.brings_view_change(signed.from, change.to),
             Body::NewView(new_view) => self.brings_view(new_view.view) || self.teaches(new_view),
             Body::Checkpoint(_) | Body::Attested(_) => self.brings_checkpoint(signed),
-            Body::Phase(_) => self.config.signs_phases,
+            Body::Phase(phase) => self.config.signs_phases && self.brings_phase(signed.from, phase),
         }
     }
 

@@ -89,15 +89,16 @@ impl Pbft {
         }
     }
 
-    /// A replica found its tag wrong in these frames. Those count that wait here as their clients sent them: what
-    /// somebody else showed he may have spoilt. Where f+1 did in a client's, the client has made tags that are right for
+    /// A replica found its tag wrong in these frames. Those count that wait here as their clients sent them, also where
+    /// the signed form has come since, or its client could send it between a proposal and the complaints: what somebody else
+    /// showed he may have spoilt. Where f+1 did in a client's, the client has made tags that are right for
     /// some only: nothing of it counts without signature any more, or it could have a view fail with every frame.
     pub(crate) fn on_wrong_tags(&mut self, from: ReplicaId, digests: &[Digest]) {
         rule!("PBFT-M5");
         for digest in digests.iter().take(MOST_COMPLAINTS) {
             let Some(frame) = self.frames.get(digest) else { continue };
             let client = frame.client();
-            if !self.pool.waits_unsigned(client, frame.number(), digest) {
+            if !self.pool.came_unsigned(client, frame.number(), digest) {
                 continue;
             }
             let (news, must_sign) = self.distrust.complains(client, from, self.group.weak());

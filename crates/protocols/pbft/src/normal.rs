@@ -67,6 +67,9 @@ impl Pbft {
             self.frames.settle(&unsigned);
             return Some(Admitted::New);
         }
+        if let Some(older) = self.pool.give_way_to_signed(client, number) {
+            self.frames.settle(&older);
+        }
         Some(self.pool.admit(client, number, digest, bytes, cx.now()))
     }
 

@@ -39,6 +39,24 @@ impl Pbft {
         }
     }
 
+    /// Whether a signed message of the three phases may say what is not known here. Whoever passes others' on before they come
+    /// by themselves would have their senders charged for the checks.
+    pub(crate) fn brings_phase(&self, from: ReplicaId, phase: &Phase) -> bool {
+        rule!("PBFT-R14");
+        let (view, seq) = match phase {
+            Phase::PrePrepare(proposal) => (proposal.view, proposal.seq),
+            Phase::Prepare(vote) | Phase::Commit(vote) => (vote.view, vote.seq),
+        };
+        let is_known = self.slots.get(&seq).is_some_and(|slot| match phase {
+            Phase::PrePrepare(proposal) => {
+                slot.proposal.as_ref().is_some_and(|(known, _)| *known == proposal.batch.digest())
+            }
+            Phase::Prepare(vote) => slot.prepares.get(&from) == Some(&vote.digest),
+            Phase::Commit(vote) => slot.commits.get(&from) == Some(&vote.digest),
+        });
+        view == self.view && self.has_room(seq) && !is_known
+    }
+
     /// Somebody said two things of one number in one view. What is signed proves it to everybody; what the link vouches
     /// for, to nobody else.
     pub(crate) fn contradicted(&mut self, cx: &mut Cx<'_, Self>, by: ReplicaId, what: &'static str) {

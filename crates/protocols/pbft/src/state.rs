@@ -406,11 +406,15 @@ impl Pbft {
         Vote { view: self.view, seq, digest }
     }
 
+    /// Whether a number has a slot, or may have one.
+    pub(crate) fn has_room(&self, seq: Seq) -> bool {
+        seq >= self.lowest() && seq.0 <= self.highest().0 + self.config.window
+    }
+
     /// A number's slot, which is about to change; none where the number is behind the stable checkpoint and executed, or
     /// so far ahead that nobody correct may be there.
     pub(crate) fn slot(&mut self, seq: Seq) -> Option<&mut Slot> {
-        let furthest = Seq(self.highest().0 + self.config.window);
-        if seq < self.lowest() || seq > furthest {
+        if !self.has_room(seq) {
             return None;
         }
         self.touched.insert(seq);

@@ -75,7 +75,12 @@ impl Bench {
     /// COMMIT(NEWVIEW).
     pub(super) fn accept(&mut self, from: u16, new_view: &Attested) -> Arc<Attested> {
         let view = new_view.new_view().expect("a NEWVIEW").view;
-        self.say(from, Body::Accept(Accept { view, new_view: new_view.digest }))
+        self.accept_of(from, view, new_view.digest)
+    }
+
+    /// A COMMIT(NEWVIEW) to whatever has this digest.
+    pub(super) fn accept_of(&mut self, from: u16, view: View, new_view: Digest) -> Arc<Attested> {
+        self.say(from, Body::Accept(Accept { view, new_view }))
     }
 
     /// f+1 WANTVIEWCHANGEs.

@@ -213,6 +213,40 @@ fn a_client_whose_tags_f_plus_1_found_wrong_is_proposed_with_its_signature_only(
     assert_eq!(net.node(0).pbft.pool.len(), 2, "other clients' frames, and this one's with its signature");
 }
 
+/// The signed form of a frame comes right behind it, before anybody can have complained: each primary that such a client
+/// spoilt a batch of would know nothing of it.
+#[test]
+fn who_signs_what_it_spoilt_has_to_sign_all_the_same() {
+    covers!("PBFT-M5");
+    let mut net = Net::new(1);
+    let (spoilt, signed) = (tagged(1, 1), frame(1, 1));
+    net.request(&spoilt, [0]);
+    net.request(&signed, [0]);
+    for from in [2, 3] {
+        assert!(net.node(0).pbft.may_use(&tagged(1, 2)), "one replica may say what it likes");
+        net.tell(from, 0, Message::WrongTags(vec![spoilt.digest()]));
+    }
+    assert!(!net.node(0).pbft.may_use(&tagged(1, 2)));
+    assert!(net.node(0).pbft.is_pending(ClientId(1), 1), "what it signed stays");
+}
+
+/// A client began anew without what it had not signed yet: nobody is suspected for that, nor for what it leaves no room for.
+#[test]
+fn what_was_never_signed_keeps_no_signed_request_out() {
+    covers!("PBFT-M1");
+    let mut net = Net::new(1);
+    let later = 1 + SMALL.limits.client_window;
+    for number in [1, 2] {
+        net.request(&tagged(1, number), [3]);
+    }
+    net.request(&tagged(1, later), [3]);
+    assert!(net.node(3).pbft.is_pending(ClientId(1), 1), "the newer one may be nobody's");
+    net.request(&frame(1, later), [3]);
+    assert!(net.node(3).pbft.is_pending(ClientId(1), later) && net.node(3).pbft.is_pending(ClientId(1), 2));
+    assert!(net.node(3).pbft.frame(&tagged(1, 1).digest()).is_none(), "nothing needs it");
+    assert!(net.node(3).timers.contains_key(&Timer::Request), "its primary may not leave it out");
+}
+
 #[test]
 fn what_somebody_showed_and_may_have_spoilt_says_nothing_of_its_client() {
     covers!("PBFT-M5");

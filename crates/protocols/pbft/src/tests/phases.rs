@@ -3,6 +3,7 @@
 use super::harness::{Flight, Net, SMALL, batch, covers, frame, r};
 use crate::message::{Body, Message, Phase, PrePrepare, Vote};
 use crate::{Config, Timer};
+use troth_core::Agreement;
 use troth_types::{Batch, Digest, Seq, View};
 
 const SIGNED: Config = Config { signs_phases: true, ..SMALL };
@@ -177,5 +178,34 @@ fn who_signs_two_things_of_one_number_is_faulty_for_all_to_see() {
         }
         assert_eq!(net.node(1).accused(), [r(by)]);
         assert_eq!(unsigned.node(1).accused(), [], "nobody else would believe it");
+    }
+}
+
+/// Who passes on what others signed before it comes by itself has them charged for whatever is checked of it again.
+#[test]
+fn what_is_known_of_a_number_already_is_passed_over() {
+    covers!("PBFT-R14");
+    let mut net = Net::with(1, SIGNED);
+    let (one, other) = (batch(&[&frame(1, 1)]), batch(&[&frame(2, 1)]));
+    let digests = [one.digest(), other.digest()];
+    let worth = |net: &Net, from: u16, phase: &Phase| {
+        net.node(3).pbft.is_worth_checking(&net.signed(from, Body::Phase(phase.clone())))
+    };
+    let all = |seq: u64, batch: &Batch| {
+        let vote = vote(seq, batch.digest());
+        [(0, proposal(seq, batch)), (2, Phase::Prepare(vote)), (2, Phase::Commit(vote))]
+    };
+    for ((from, phase), (_, contradicts)) in all(1, &one).iter().zip(&all(1, &other)) {
+        assert!(worth(&net, *from, phase));
+        let relayed = net.signed(*from, Body::Phase(phase.clone()));
+        net.tell(1, 3, relayed);
+        assert!(!worth(&net, *from, phase), "{phase:?} is here");
+        assert!(worth(&net, *from, contradicts), "{contradicts:?} shows that its sender is faulty");
+    }
+    assert!(worth(&net, 1, &Phase::Prepare(vote(1, digests[0]))), "another's vote");
+    let elsewhere = Vote { view: View(1), seq: Seq(2), digest: digests[0] };
+    assert!(!worth(&net, 2, &Phase::Commit(elsewhere)), "another view");
+    for (from, phase) in all(3 * SIGNED.window, &one) {
+        assert!(!worth(&net, from, &phase), "{phase:?} is of no number that is near");
     }
 }
