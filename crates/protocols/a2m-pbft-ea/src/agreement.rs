@@ -206,6 +206,7 @@ impl Agreement for A2mPbftEa {
                     && changes.into_iter().all(|change| self.may_be_whole(change))
                     && (!by_primary || self.brings_start(new_view.view))
             }
+            Body::Prepare(vote) | Body::Commit(vote) => !self.has_vote(message, vote.seq),
             _ => true,
         }
     }

@@ -1,6 +1,6 @@
 //! Which messages bring this replica further: the others are charged to their senders by whoever runs it.
 
-use crate::message::Attested;
+use crate::message::{Attested, Body};
 use crate::place;
 use crate::state::{A2mPbftEa, Slot};
 use troth_core::{Cx, rule};
@@ -27,6 +27,14 @@ impl A2mPbftEa {
             slot.came_again = true;
             self.useful += 1;
         }
+    }
+
+    /// Whether this very vote is here. Whoever passes others' on before they come by themselves would have their senders
+    /// charged for the check of its attestation.
+    pub(crate) fn has_vote(&self, message: &Attested, seq: Seq) -> bool {
+        let Some(slot) = self.slots.get(&seq) else { return false };
+        let of_kind = if matches!(message.body, Body::Prepare(_)) { &slot.prepares } else { &slot.commits };
+        of_kind.get(&message.from).is_some_and(|known| known.digest == message.digest)
     }
 
     /// A vote came. It is of use where it is the `first` of its sender for its number, and one that comes after all is decided

@@ -43,6 +43,23 @@ fn each_vote_brings_something_once() {
     }
 }
 
+/// Who passes on what others have attested before it comes by itself has them charged for whatever is checked of it again.
+#[test]
+fn votes_that_are_here_are_passed_over() {
+    covers!("A2MPBFTEA-R18");
+    let (mut net, mut bench) = (Net::new(1), Bench::new(1));
+    let vote = |digest| Vote { view: View(0), seq: Seq(1), digest };
+    let worth = |net: &Net, message: &Message| net.node(1).replica.is_worth_checking(message);
+    let said = [Body::Prepare(vote(Digest([1; 32]))), Body::Commit(vote(Digest([1; 32])))];
+    for message in said.map(|body| Message::Attested(bench.say(2, body))) {
+        assert!(worth(&net, &message));
+        net.tell(0, 1, message.clone());
+        assert!(!worth(&net, &message), "{message:?} is here");
+    }
+    let other = Message::Attested(bench.say(0, Body::Commit(vote(Digest([1; 32])))));
+    assert!(worth(&net, &other), "another's");
+}
+
 #[test]
 fn votes_that_come_too_late_are_no_repetitions_until_they_are() {
     covers!("A2MPBFTEA-R17");
