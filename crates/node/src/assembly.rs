@@ -129,6 +129,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         counters_full: false,
         diverged: None,
         accused_clients: BTreeSet::new(),
+        suspicions: crate::notes::Suspicions::default(),
         frames: keys.frames(&configuration),
         messages: keys.messages(&configuration),
         keys,

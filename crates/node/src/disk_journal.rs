@@ -44,6 +44,8 @@ pub(crate) struct DiskJournal<D: Disk> {
     /// Snapshots that the thread has yet to write.
     writing: usize,
     coming: Option<Coming>,
+    /// The newest snapshot, where the log went on without it.
+    passed_over: Option<Seq>,
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
     state: Arc<Mutex<State>>,
@@ -62,6 +64,8 @@ enum Task {
     Write(Snapshot),
     /// The log stands on this one: earlier ones go.
     Retain(Seq),
+    /// The log never stands on this one, and a newer one is written.
+    Forget(Seq),
 }
 
 /// A snapshot that is being written.
@@ -152,6 +156,11 @@ impl<D: Disk> DiskJournal<D> {
                             tracing::warn!(%why, "cannot remove an old snapshot");
                         }
                     }
+                    Task::Forget(seq) => {
+                        if let Err(why) = keeper.forget(seq) {
+                            tracing::warn!(%why, "cannot remove a snapshot that nothing stands on");
+                        }
+                    }
                 }
             }
         })?;
@@ -164,6 +173,7 @@ impl<D: Disk> DiskJournal<D> {
             base,
             writing: 0,
             coming: None,
+            passed_over: None,
             asked: false,
             state,
             unsynced: false,
@@ -350,7 +360,12 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
 
     fn snapshot_done(&mut self, seq: Seq) {
         self.writing = self.writing.saturating_sub(1);
-        let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else { return };
+        let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else {
+            // The next builds on it, and then nothing needs it: where each takes too long they would fill the disk.
+            let older = self.passed_over.replace(seq).filter(|older| *older != seq);
+            return older.map_or((), |older| self.ask(Task::Forget(older)));
+        };
+        self.passed_over = None;
         self.since_base = coming.bytes;
         // What was appended since is in the old segment, or would be there soon; the new one repeats it.
         self.steps.clear();

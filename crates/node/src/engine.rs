@@ -67,6 +67,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) diverged: Option<Seq>,
     /// Clients that were seen to sign two frames under one number, the first ones.
     pub(crate) accused_clients: BTreeSet<ClientId>,
+    /// What the log says of suspected replicas.
+    pub(crate) suspicions: crate::notes::Suspicions,
     /// Whether the component finds no space for its counters.
     pub(crate) counters_full: bool,
     /// Who may connect.

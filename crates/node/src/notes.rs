@@ -1,10 +1,35 @@
 //! What the machine notes, counted and logged: the only thing that the runtime does with it.
 
 use crate::engine::Engine;
+use std::collections::BTreeMap;
 use troth_core::{Agreement, Execution, Note};
+use troth_types::{ReplicaId, Time};
 
 /// Accused clients that a replica names, the first ones that it saw.
 const ACCUSED_CLIENTS: usize = 64;
+
+/// Microseconds between two lines of the log that say the same of one replica.
+const SAY_AGAIN: u64 = 10_000_000;
+
+/// What was said of replicas that are suspected. A faulty one chooses how often it is.
+#[derive(Debug, Default)]
+pub(crate) struct Suspicions {
+    /// When, and how often it would have been said since.
+    said: BTreeMap<(ReplicaId, &'static str), (Time, u64)>,
+}
+
+impl Suspicions {
+    /// Whether a suspicion is to be said at `now`: how many of the same were not since the last that was.
+    pub(crate) fn say(&mut self, replica: ReplicaId, reason: &'static str, now: Time) -> Option<u64> {
+        match self.said.get_mut(&(replica, reason)) {
+            Some((said, unsaid)) if now.0.saturating_sub(said.0) < SAY_AGAIN => {
+                *unsaid += 1;
+                None
+            }
+            _ => self.said.insert((replica, reason), (now, 0)).map_or(Some(0), |(_, unsaid)| Some(unsaid)),
+        }
+    }
+}
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Counts a note and logs it.
@@ -17,12 +42,14 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
             }
             Note::Suspected { replica, reason } => {
                 counters.suspected += 1;
+                let Some(unsaid) = self.suspicions.say(*replica, reason, self.clock.now()) else { return };
+                let unsaid = Some(unsaid).filter(|unsaid| *unsaid > 0);
                 // One that is gone seems slow to the protocol, which knows of no connections.
                 if self.links.reaches(*replica) {
-                    tracing::info!(%replica, reason, "suspects a replica");
+                    tracing::info!(%replica, reason, unsaid, "suspects a replica");
                 } else {
                     tracing::info!(
-                        %replica, noticed = reason,
+                        %replica, noticed = reason, unsaid,
                         "suspects a replica that is not connected: it has ended, or cannot be reached"
                     );
                 }

@@ -154,6 +154,41 @@ fn while_a_snapshot_finds_no_space_only_so_much_of_the_log_is_held() {
     assert_eq!((held.base, held.records.len()), (Some(128), 1));
 }
 
+/// Of a large state under much load each takes too long, and the log stands on none: they must not fill the disk.
+#[test]
+fn of_snapshots_that_take_too_long_each_the_newest_is_kept() {
+    const EACH: usize = 8 << 20;
+    let disk = Crowded::default();
+    let (mut home, desk, _) = journal(disk.clone());
+    let record = Bytes::from(vec![1; EACH]);
+    for seq in [64, 128, 192] {
+        disk.crowded.store(true, Ordering::Relaxed);
+        home.new_segment(state(seq), false);
+        for _ in 0..=(128 << 20) / EACH {
+            home.append(record.clone());
+        }
+        assert_eq!(home.held(), 0, "it was given up");
+        disk.crowded.store(false, Ordering::Relaxed);
+        assert!(matches!(next(&desk), Done::Snapshot(Seq(done)) if done == seq));
+        home.snapshot_done(Seq(seq));
+        assert!(home.wants_segment());
+    }
+    // What it was asked for is done when it is gone.
+    drop(home);
+    let snapshots = disk.list().expect("its files").into_iter().filter(|name| name.starts_with("snapshot-"));
+    assert_eq!(snapshots.collect::<Vec<_>>(), ["snapshot-00000000000000c0"]);
+    let (mut home, desk, found) = journal(disk.clone());
+    assert_eq!(found, 3 * ((128 << 20) / EACH + 1), "the log is whole");
+    home.new_segment(state(256), false);
+    assert!(matches!(next(&desk), Done::Snapshot(Seq(256))));
+    home.snapshot_done(Seq(256));
+    home.sync();
+    assert!(matches!(next(&desk), Done::Synced));
+    drop(home);
+    let (_, held) = Log::open(disk.disk.clone(), OWNER, LogOptions::new(1)).expect("whole");
+    assert_eq!((held.base, held.records.len()), (Some(256), 0));
+}
+
 #[test]
 fn a_replica_on_a_full_disk_waits_and_goes_on_when_there_is_space() {
     let (cluster, secret, client) = files("full-disk");

@@ -16,6 +16,7 @@ mod inbox;
 mod journal;
 mod known;
 mod marker;
+mod notes;
 mod pace;
 mod passed_over;
 mod pbft;
