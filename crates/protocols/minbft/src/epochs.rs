@@ -315,6 +315,9 @@ impl MinBft {
     }
 }
 
+/// Sets that a primary looks at for one that goes together: with up to a dozen faulty replicas, all that there may be.
+const MOST_TRIES: usize = 4096;
+
 /// Whether none of these VIEW-CHANGEs shows that another is of a component that was replaced.
 pub(crate) fn consistent(config: &crate::Config, shown: &[Evidence]) -> bool {
     if config.follows(crate::Flaw::CountOldEpoch) {
@@ -329,23 +332,40 @@ fn disowns(one: &Evidence, other: &Evidence) -> bool {
     one.epochs.get(&other.from).is_some_and(|epoch| *epoch > other.epoch)
 }
 
-/// As many of these as a quorum has, the first among them, that are consistent: first those that contradict
-/// the fewest.
+/// As many of these as a quorum has, the first among them, that are consistent, wherever there are so many: who lies about
+/// the components of others must not have a primary miss those that go together.
 pub(crate) fn agreeing(config: &crate::Config, shown: Vec<Evidence>, quorum: usize) -> Option<Vec<Evidence>> {
-    let degree =
-        |one: &Evidence| shown.iter().filter(|other| disowns(one, other) || disowns(other, one)).count();
-    let mut order: Vec<(usize, usize)> =
-        shown.iter().enumerate().skip(1).map(|(index, one)| (degree(one), index)).collect();
-    order.sort_unstable();
-    let mut chosen = vec![shown.first()?.clone()];
-    for (_, index) in order {
-        if chosen.len() == quorum {
-            break;
-        }
-        chosen.push(shown[index].clone());
-        if !consistent(config, &chosen) {
-            chosen.pop();
-        }
+    rule!("MINBFT-E4");
+    let spare = shown.len().checked_sub(quorum)?;
+    let counts = !config.follows(crate::Flaw::CountOldEpoch);
+    let clash = |one: &Evidence, other: &Evidence| counts && (disowns(one, other) || disowns(other, one));
+    let with = |one: &Evidence| -> Vec<bool> { shown.iter().map(|other| clash(one, other)).collect() };
+    let clashes: Vec<Vec<bool>> = shown.iter().map(with).collect();
+    let mut tries = MOST_TRIES;
+    let kept = without_clashes(&clashes, vec![true; shown.len()], spare, &mut tries)?;
+    let chosen = shown.into_iter().zip(kept).filter_map(|(one, kept)| kept.then_some(one));
+    Some(chosen.take(quorum).collect())
+}
+
+/// What is kept of these where up to `spare` of them go, but not the first, such that nothing clashes: of whoever clashes with
+/// most, either it goes or all those.
+fn without_clashes(
+    clashes: &[Vec<bool>],
+    kept: Vec<bool>,
+    spare: usize,
+    tries: &mut usize,
+) -> Option<Vec<bool>> {
+    *tries = tries.checked_sub(1)?;
+    let among = || (0..kept.len()).filter(|one| kept[*one]);
+    let rivals = |one: usize| among().filter(|other| clashes[one][*other]).collect::<Vec<_>>();
+    let (worst, rivals) = among().map(|one| (one, rivals(one))).max_by_key(|(_, rivals)| rivals.len())?;
+    if rivals.is_empty() {
+        return Some(kept);
     }
-    (chosen.len() == quorum).then_some(chosen)
+    let mut without = |gone: &[usize]| {
+        let spare = spare.checked_sub(gone.len()).filter(|_| !gone.contains(&0))?;
+        let left = kept.iter().enumerate().map(|(one, kept)| *kept && !gone.contains(&one)).collect();
+        without_clashes(clashes, left, spare, tries)
+    };
+    without(&[worst]).or_else(|| without(&rivals))
 }

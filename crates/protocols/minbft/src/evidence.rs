@@ -171,6 +171,10 @@ impl Walk {
         if seq.0 > checkpoint.0.saturating_add(config.window) {
             return Err("a commitment beyond the window of its sender's own checkpoint");
         }
+        // Or there would be as many behind one checkpoint as numbers are below it, and each stands in the log.
+        if !plain && seq <= checkpoint {
+            return Err("a commitment not above its sender's own checkpoint");
+        }
         self.last = Some((view, seq));
         Ok(())
     }

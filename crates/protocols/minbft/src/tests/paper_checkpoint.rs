@@ -24,7 +24,7 @@ fn eight_are_stable() -> (World, Vec<Arc<crate::Certified>>) {
     (world, prepares)
 }
 
-// MINBFT-W1 (guard) "A commitment at [v|p|k] is to an n ≤ p + L; beyond that it proves the sender faulty. …"
+// MINBFT-W1 (guard) "A commitment at [v|p|k] is to an n with p < n ≤ p + L; any other proves the sender faulty. …"
 #[test]
 fn a_commitment_beyond_the_senders_window_condemns_it() {
     covers!("MINBFT-W1");
@@ -40,6 +40,25 @@ fn a_commitment_beyond_the_senders_window_condemns_it() {
             world.say(2, &commit);
         }
         assert_eq!(world.condemned(2, 1).is_none(), checkpointed, "9 > 0 + 8, and 9 ≤ 4 + 8");
+    }
+}
+
+/// Each stands in the log of its sender here until that one's next checkpoint: who has many numbers below one checkpoint
+/// would fill everybody's memory.
+#[test]
+fn a_commitment_not_above_its_senders_own_checkpoint_condemns_it() {
+    covers!("MINBFT-W1");
+    for checkpointed in [4, 8] {
+        let (mut world, prepares) = eight_are_stable();
+        for prepare in &prepares[..4] {
+            let commit = world.commit(1, prepare);
+            world.say(2, &commit);
+        }
+        let own = world.checkpoint(1, checkpointed, world.minbft(2).stable.1);
+        world.say(2, &own);
+        let commit = world.commit(1, &prepares[4]);
+        world.say(2, &commit);
+        assert_eq!(world.condemned(2, 1).is_none(), checkpointed == 4, "5 > 4, and 5 ≤ 8");
     }
 }
 

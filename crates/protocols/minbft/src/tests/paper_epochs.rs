@@ -214,7 +214,7 @@ fn a_view_change_does_not_stand_beside_one_that_shows_its_component_replaced() {
     assert!(matches!(judge(&mut world, &[1, 0, 2]), Judgement::Invalid(_)));
 }
 
-// MINBFT-E4 "A primary takes those that contradict the fewest."
+// MINBFT-E4 "A primary finds as many as a quorum has, its own among them, wherever there are so many."
 #[test]
 fn a_primary_takes_what_goes_together() {
     covers!("MINBFT-E4");
@@ -234,6 +234,34 @@ fn a_primary_takes_what_goes_together() {
     let chosen = agreeing(&world.config, shown, 3).expect("0, 1 and 3 go together");
     let from: Vec<ReplicaId> = chosen.iter().map(|shown| shown.from).collect();
     assert!(from.contains(&r(0)) && consistent(&world.config, &chosen), "{from:?}");
+}
+
+// MINBFT-E4 "… of whoever contradicts most either it is left out or all that it contradicts."
+#[test]
+fn liars_about_components_keep_no_primary_from_those_that_go_together() {
+    covers!("MINBFT-E4");
+    let mut world = World::with(7, SMALL, &[]);
+    let configuration = (*world.configuration).clone();
+    // The primary's own, then two liars, three that agree with it, and a third liar.
+    let order = [2, 0, 1, 3, 4, 5, 6];
+    let mut shown: Vec<_> = order
+        .map(|by| {
+            let change = world.view_change(by, 1);
+            evidence(&world.group, &configuration, &world.config, &change).expect("honest")
+        })
+        .to_vec();
+    for (who, whom) in [(1, &[2, 3][..]), (2, &[4, 5]), (6, &[2, 3, 4, 5])] {
+        shown[who].epochs = whom.iter().map(|whom| (r(*whom), 7)).collect();
+    }
+    let chosen = agreeing(&world.config, shown.clone(), 4).expect("2, 3, 4 and 5 go together");
+    assert_eq!(chosen.iter().map(|shown| shown.from).collect::<Vec<_>>(), [2, 3, 4, 5].map(r));
+    let mut of_its_own = shown.clone();
+    for liar in [1, 2, 6] {
+        of_its_own[liar].epochs = BTreeMap::from([(r(2), 7)]);
+    }
+    assert!(agreeing(&world.config, of_its_own, 4).is_some(), "its own clashes with most, and stays");
+    shown[3].epochs = BTreeMap::from([(r(2), 7)]);
+    assert!(agreeing(&world.config, shown, 4).is_none(), "no four do");
 }
 
 // MINBFT-E5 (guard) "A CHECKPOINT(n) names the epochs … one by another component of its sender than the one
