@@ -1,8 +1,9 @@
 //! The log and the snapshots of a replica on its disk, each on a thread of its own.
 //!
-//! While a snapshot is written the log goes on behind the old base, and what is appended since is held in
-//! memory too. When the snapshot is durable the log begins a base with that: all or nothing, so a crash at
-//! any point leaves a base and everything since.
+//! While a snapshot is written the log goes on behind the old base. When the snapshot is durable the log stands on it and
+//! begins where it was when the snapshot was taken: all or nothing, so a crash at any point leaves a base
+//! and everything since. One that is needed first is another matter: nothing behind it is durable before it is, so
+//! that the little that is appended meanwhile is held in memory, and begins a base with it.
 
 use crate::beside::{Desk, Done, Watched};
 use crate::journal::Journal;
@@ -20,9 +21,6 @@ use troth_types::Seq;
 
 /// Bytes of log after which a snapshot pays: a start reads what came since.
 const SNAPSHOT_AFTER: usize = 16 << 20;
-/// Bytes of log held in memory while a snapshot is written. One that takes longer, on a full disk, stays what
-/// the next builds on, and the log stays where it stands.
-const MOST_TAIL: usize = 128 << 20;
 /// A write into the system's memory takes longer only where the disk holds it up.
 const SLOW: Duration = Duration::from_millis(20);
 /// Writes that the thread does before the loop tries one again.
@@ -44,8 +42,6 @@ pub(crate) struct DiskJournal<D: Disk> {
     /// Snapshots that the thread has yet to write.
     writing: usize,
     coming: Option<Coming>,
-    /// The newest snapshot, where the log went on without it.
-    passed_over: Option<Seq>,
     /// A sync was asked for that waits for the snapshot.
     asked: bool,
     state: Arc<Mutex<State>>,
@@ -64,18 +60,15 @@ enum Task {
     Write(Snapshot),
     /// The log stands on this one: earlier ones go.
     Retain(Seq),
-    /// The log never stands on this one, and a newer one is written.
-    Forget(Seq),
 }
 
 /// A snapshot that is being written.
 struct Coming {
     seq: Seq,
-    /// What was appended since.
-    records: Vec<Bytes>,
+    /// Bytes appended since.
     bytes: usize,
-    /// The next sync waits for it.
-    needed: bool,
+    /// The next sync waits for it: what was appended since, which is nowhere else.
+    needed: Option<Vec<Bytes>>,
 }
 
 /// What the threads tell each other.
@@ -156,11 +149,6 @@ impl<D: Disk> DiskJournal<D> {
                             tracing::warn!(%why, "cannot remove an old snapshot");
                         }
                     }
-                    Task::Forget(seq) => {
-                        if let Err(why) = keeper.forget(seq) {
-                            tracing::warn!(%why, "cannot remove a snapshot that nothing stands on");
-                        }
-                    }
                 }
             }
         })?;
@@ -173,7 +161,6 @@ impl<D: Disk> DiskJournal<D> {
             base,
             writing: 0,
             coming: None,
-            passed_over: None,
             asked: false,
             state,
             unsynced: false,
@@ -192,12 +179,6 @@ impl<D: Disk> DiskJournal<D> {
     pub(crate) fn unsynced(mut self, unsynced: bool) -> Self {
         self.unsynced = unsynced;
         self
-    }
-
-    /// Bytes of log that are held in memory for a snapshot that is being written.
-    #[cfg(test)]
-    pub(crate) fn held(&self) -> usize {
-        self.coming.as_ref().map_or(0, |coming| coming.bytes)
     }
 
     fn submit(&mut self, steps: Vec<Step>) -> Option<Ticket> {
@@ -225,7 +206,7 @@ impl<D: Disk> DiskJournal<D> {
 
     /// What a snapshot is needed for comes behind it: see `snapshot_done`.
     fn waits_for_snapshot(&self) -> bool {
-        self.coming.as_ref().is_some_and(|coming| coming.needed)
+        self.coming.as_ref().is_some_and(|coming| coming.needed.is_some())
     }
 
     /// Has everything so far made durable, and the loop told.
@@ -293,11 +274,9 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
         self.since_base += record.len();
         if let Some(coming) = &mut self.coming {
             coming.bytes += record.len();
-            coming.records.push(record.clone());
-        }
-        // Behind one that is needed no sync completes, so little is appended.
-        if self.coming.take_if(|coming| !coming.needed && coming.bytes > MOST_TAIL).is_some() {
-            tracing::warn!("a snapshot takes too long: the log goes on without it, to the next one");
+            if let Some(records) = &mut coming.needed {
+                return records.push(record);
+            }
         }
         self.steps.push(Step::Append(record));
     }
@@ -312,7 +291,11 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
         }
         self.writing += 1;
         self.base = snapshot.seq();
-        self.coming = Some(Coming { seq: snapshot.seq(), records: Vec::new(), bytes: 0, needed });
+        let needed = needed.then(Vec::new);
+        if needed.is_none() {
+            self.steps.push(Step::Place);
+        }
+        self.coming = Some(Coming { seq: snapshot.seq(), bytes: 0, needed });
         self.ask(Task::Write(snapshot));
     }
 
@@ -360,19 +343,20 @@ impl<D: Disk> Journal<Snapshot> for DiskJournal<D> {
 
     fn snapshot_done(&mut self, seq: Seq) {
         self.writing = self.writing.saturating_sub(1);
-        let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else {
-            // The next builds on it, and then nothing needs it: where each takes too long they would fill the disk.
-            let older = self.passed_over.replace(seq).filter(|older| *older != seq);
-            return older.map_or((), |older| self.ask(Task::Forget(older)));
-        };
-        self.passed_over = None;
+        // One that another had to come before goes when the log stands on that.
+        let Some(coming) = self.coming.take_if(|coming| coming.seq == seq) else { return };
         self.since_base = coming.bytes;
-        // What was appended since is in the old segment, or would be there soon; the new one repeats it.
-        self.steps.clear();
-        let ticket = self.submit(vec![Step::Base { base: seq.0, records: coming.records }]);
+        let mut steps = std::mem::take(&mut self.steps);
+        let needed = coming.needed.is_some();
+        match coming.needed {
+            // What came before counts no more, durable or not.
+            Some(records) => steps = vec![Step::Base { base: seq.0, records }],
+            None => steps.push(Step::StandOn(seq.0)),
+        }
+        let ticket = self.submit(steps);
         let mut state = lock(&self.state);
         state.base = ticket.map(|ticket| (ticket, seq));
-        if coming.needed && self.asked {
+        if needed && self.asked {
             self.asked = false;
             state.awaited = ticket;
         }

@@ -13,8 +13,6 @@ pub(crate) trait Keep {
     fn write(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError>;
     /// The log stands on this one: earlier ones go.
     fn retain(&mut self, base: Seq) -> Result<(), SnapshotError>;
-    /// The log does not stand on this one, and there is a newer one: it goes.
-    fn forget(&mut self, seq: Seq) -> Result<(), SnapshotError>;
 }
 
 /// The snapshots of a replica.
@@ -122,10 +120,6 @@ impl<D: Disk> Keep for Keeper<D> {
 
     fn retain(&mut self, base: Seq) -> Result<(), SnapshotError> {
         self.store.retain(base.0)
-    }
-
-    fn forget(&mut self, seq: Seq) -> Result<(), SnapshotError> {
-        self.store.forget(seq.0)
     }
 }
 

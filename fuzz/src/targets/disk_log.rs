@@ -88,13 +88,25 @@ fn damaged(steps: &mut Steps<'_>) {
     let mut written: Vec<Bytes> = Vec::new();
     // Where the log may begin: at each base the records before it are gone.
     let mut starts = vec![0];
+    let mut place = None;
     for _ in 0..steps.byte() % 12 {
-        match steps.byte() % 6 {
+        match steps.byte() % 8 {
             0 => log.sync().expect("it has room"),
             1 => log.housekeep().expect("it has room"),
             2 => {
                 log.begin_base(written.len() as u64, &[]).expect("small");
                 starts.push(written.len());
+                place = None;
+            }
+            3 => {
+                log.place().expect("it has room");
+                place = Some(written.len());
+            }
+            4 => {
+                if let Some(place) = place {
+                    log.stand_on(written.len() as u64).expect("it has room");
+                    starts.push(place);
+                }
             }
             _ => {
                 let record = Bytes::copy_from_slice(steps.chunk());

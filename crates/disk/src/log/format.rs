@@ -6,11 +6,14 @@
 //!         | whole u64 | salt u64 | crc32c u32 of all before
 //! record  length u32 | kind u8 | crc32c u32 of (salt, segment, index u64, kind, length, payload) | payload
 //! mark    a record whose payload is: its index u64 | its offset in the file u64
+//! stand   a record whose payload is: a snapshot's number u64 | a segment's u64 | a number of records u64
 //! ```
 //!
 //! A record's index counts from 0 in its segment. The salt is random, so that nobody who chooses a payload
 //! can make one that looks like a record, and nothing left from an earlier file looks like one. A mark is
-//! written in front of the first record after a sync and says that all before it was durable.
+//! written in front of the first record after a sync and says that all before it was durable. A stand says
+//! that the log stands on that snapshot and begins in that segment, behind so many of its records (neither marks nor
+//! stands count): what comes before counts no more.
 
 use bytes::Bytes;
 use std::fmt;
@@ -22,6 +25,7 @@ const MAGIC: &[u8; 8] = b"TROTHLOG";
 pub(crate) const HEADER: usize = 81;
 pub(crate) const RECORD_HEADER: usize = 9;
 pub(crate) const MARK: usize = 16;
+const STAND: usize = 24;
 
 /// Whose log it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,6 +169,42 @@ pub(crate) enum Kind {
     Record = 1,
     /// All before it was durable when it was written.
     Mark = 2,
+    /// What the log stands on, and where it begins.
+    Stand = 3,
+}
+
+/// A place between two records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    /// Records of the segment that come before, marks and stands not counted.
+    pub(crate) records: u64,
+}
+
+/// What the log stands on, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    /// The snapshot's number.
+    pub(crate) base: u64,
+    pub(crate) place: Place,
+}
+
+impl Stand {
+    pub(crate) fn encode(&self) -> [u8; STAND] {
+        let mut payload = [0; STAND];
+        let fields = [self.base, self.place.segment, self.place.records];
+        for (to, field) in payload.chunks_exact_mut(size_of::<u64>()).zip(fields) {
+            to.copy_from_slice(&field.to_le_bytes());
+        }
+        payload
+    }
+
+    pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
+        let payload: &[u8; STAND] = payload.try_into().ok()?;
+        let mut fields = Fields(payload);
+        let mut field = || fields.take().map(u64::from_le_bytes).ok();
+        Some(Self { base: field()?, place: Place { segment: field()?, records: field()? } })
+    }
 }
 
 /// The front of a record, before anything is known to be true of it.

@@ -1,6 +1,6 @@
 //! The write-ahead log: records appended to numbered segments, each durable once a sync has returned.
 
-mod format;
+pub(crate) mod format;
 mod open;
 mod scan;
 mod segment;
@@ -9,7 +9,7 @@ pub use format::{Cut, Identity, MAX_RECORD, Recovered};
 
 use crate::{Disk, LogError};
 use bytes::Bytes;
-use format::{Header, Origin, RECORD_HEADER};
+use format::{Header, Origin, Place, RECORD_HEADER, Stand};
 use segment::{Segment, begin};
 
 /// More bytes than this are not held back: the next append writes them first.
@@ -55,6 +55,10 @@ pub struct Log<D: Disk> {
     /// The number of the segment that the log begins with.
     first: u64,
     fresh: Option<Fresh>,
+    /// What [`Log::place`] noted.
+    place: Option<Place>,
+    /// The segment that the log begins with once all that was appended is durable.
+    will_begin: Option<u64>,
     /// Segments that a base has replaced.
     old: Vec<u64>,
     failed: bool,
@@ -62,7 +66,19 @@ pub struct Log<D: Disk> {
 
 impl<D: Disk> Log<D> {
     fn new(disk: D, identity: Identity, options: LogOptions, active: Segment<D::File>, first: u64) -> Self {
-        Self { disk, identity, options, active, first, fresh: None, old: Vec::new(), failed: false }
+        let (fresh, place, will_begin) = (None, None, None);
+        Self {
+            disk,
+            identity,
+            options,
+            active,
+            first,
+            fresh,
+            place,
+            will_begin,
+            old: Vec::new(),
+            failed: false,
+        }
     }
 
     /// Appends a record, in memory only until [`Log::flush`] or [`Log::sync`].
@@ -103,6 +119,33 @@ impl<D: Disk> Log<D> {
             let mut fresh = Fresh { header, records: Vec::with_capacity(records.len()), bytes: 0 };
             records.iter().for_each(|record| fresh.append(record.clone()));
             log.fresh = Some(fresh);
+            log.place = None;
+            Ok(())
+        })
+    }
+
+    /// Notes where the log is: [`Log::stand_on`] has it begin here. A base that was begun comes into force first.
+    pub fn place(&mut self) -> Result<(), LogError> {
+        self.guard(|log| {
+            if log.fresh.is_some() {
+                log.make_durable()?;
+            }
+            log.place = Some(log.active.place());
+            Ok(())
+        })
+    }
+
+    /// Has the log stand on the snapshot of this number, which must be durable already, and begin where it was noted
+    /// last, with the next sync: what came before that place counts no more. Nothing is written again, however
+    /// much came since.
+    ///
+    /// # Panics
+    /// Where no place was noted since the log was opened, or since a base was begun.
+    pub fn stand_on(&mut self, base: u64) -> Result<(), LogError> {
+        self.guard(|log| {
+            let place = log.place.expect("a place is noted first");
+            log.active.stand(&Stand { base, place });
+            log.will_begin = Some(place.segment);
             Ok(())
         })
     }
@@ -174,7 +217,11 @@ impl<D: Disk> Log<D> {
     fn make_durable(&mut self) -> Result<(), LogError> {
         if self.fresh.is_none() {
             self.write()?;
-            return Ok(self.active.sync()?);
+            self.active.sync()?;
+            if let Some(first) = self.will_begin.take() {
+                self.begins_with(first);
+            }
+            return Ok(());
         }
         // What an earlier base replaced is removed first, so that few files ever wait for it.
         self.remove_old()?;
@@ -182,10 +229,14 @@ impl<D: Disk> Log<D> {
         let active = begin(&self.disk, fresh.header, &fresh.records)?;
         let first = active.header.segment;
         self.active = active;
+        (self.fresh, self.will_begin) = (None, None);
+        self.begins_with(first);
+        Ok(())
+    }
+
+    fn begins_with(&mut self, first: u64) {
         self.old.extend(self.first..first);
         self.first = first;
-        self.fresh = None;
-        Ok(())
     }
 
     fn remove_old(&mut self) -> Result<(), LogError> {

@@ -1,10 +1,11 @@
 //! Opening a log: which segments count, what they hold, what of the last one was torn.
 
-use super::format::{self, Cut, HEADER, Header, Identity, Origin, Recovered};
-use super::scan::{self, Tail};
-use super::segment::{Segment, begin};
+use super::format::{self, Cut, HEADER, Header, Identity, Origin, Recovered, Stand};
+use super::scan::{self, Scanned, Tail};
+use super::segment::{Held, Segment, begin};
 use super::{Log, LogOptions};
 use crate::{Disk, DiskError, DiskFile, LogError};
+use bytes::Bytes;
 
 struct Found<F> {
     name: String,
@@ -41,15 +42,14 @@ impl<D: Disk> Log<D> {
         let leftovers: Vec<String> = names.iter().filter(|name| format::is_new(name)).cloned().collect();
         let numbers: Vec<u64> = names.iter().filter_map(|name| format::number(name)).collect();
         let chain = chain(&disk, identity, &numbers)?;
-        if chain.is_empty() {
+        if chain.segments.is_empty() {
             remove(&disk, &leftovers)?;
             let header = Header { identity, segment: 1, origin: Origin::Start, whole: 0, salt: options.salt };
             let active = begin(&disk, header, &[])?;
             let nothing = Recovered { base: None, records: Vec::new(), cut: None };
             return Ok((Self::new(disk, identity, options, active, 1), nothing));
         }
-        let first = chain[0].header.segment;
-        let (active, recovered) = recover(chain)?;
+        let (active, first, recovered) = recover(chain)?;
         remove(&disk, &leftovers)?;
         let old: Vec<String> =
             numbers.iter().filter(|number| **number < first).copied().map(format::name).collect();
@@ -58,22 +58,28 @@ impl<D: Disk> Log<D> {
     }
 }
 
-type Chain<F> = Vec<Found<F>>;
+/// The segments that count, in order, as far as their headers say.
+struct Chain<F> {
+    segments: Vec<Found<F>>,
+    /// The one that the first continues, where it is not there: a stand has to say that it counts no more.
+    missing: Option<String>,
+}
 
 fn remove<D: Disk>(disk: &D, names: &[String]) -> Result<(), LogError> {
     Ok(names.iter().try_for_each(|name| disk.remove(name))?)
 }
 
-/// The segments that count, in order.
+/// The segments from the last back to one that continues none, or whose predecessor is not there.
 fn chain<D: Disk>(disk: &D, identity: Identity, numbers: &[u64]) -> Result<Chain<D::File>, LogError> {
-    let mut chain: Chain<D::File> = Vec::new();
+    let mut segments: Vec<Found<D::File>> = Vec::new();
+    let mut begins = false;
     for number in numbers.iter().rev().copied() {
-        let name = format::name(number);
-        if let Some(later) = chain.last()
+        if let Some(later) = segments.last()
             && number.checked_add(1) != Some(later.header.segment)
         {
-            return Err(LogError::Missing(format::name(later.header.segment - 1)));
+            break;
         }
+        let name = format::name(number);
         let file = disk.open(&name)?;
         let header = scan::header(&file, &name, number)?;
         if header.identity != identity {
@@ -82,26 +88,59 @@ fn chain<D: Disk>(disk: &D, identity: Identity, numbers: &[u64]) -> Result<Chain
         if number == u64::MAX {
             return Err(LogError::Damaged { file: name, offset: 0, what: "no segment can have this number" });
         }
-        let first = !matches!(header.origin, Origin::Continues(_));
-        chain.push(Found { name, file, header });
-        if first {
-            chain.reverse();
-            return Ok(chain);
+        begins = !matches!(header.origin, Origin::Continues(_));
+        segments.push(Found { name, file, header });
+        if begins {
+            break;
         }
     }
-    match chain.last() {
-        // The first one says that it continues one that is not there.
-        Some(first) => Err(LogError::Missing(format::name(first.header.segment.saturating_sub(1)))),
-        None => Ok(chain),
+    let missing = segments.last().filter(|_| !begins);
+    let missing = missing.map(|first| format::name(first.header.segment.saturating_sub(1)));
+    segments.reverse();
+    Ok(Chain { segments, missing })
+}
+
+/// What is read of a chain, in order.
+struct Read {
+    first: u64,
+    records: Vec<Bytes>,
+    /// Where the records of each segment begin.
+    starts: Vec<usize>,
+    stand: Option<Stand>,
+}
+
+impl Read {
+    fn add(&mut self, scanned: &mut Scanned) {
+        self.starts.push(self.records.len());
+        self.records.append(&mut scanned.records);
+        self.stand = scanned.stand.or(self.stand);
+    }
+
+    /// Leaves what counts; the segment that it begins in, or none where something is missing.
+    fn begin(&mut self) -> Option<u64> {
+        let Some(Stand { place, .. }) = self.stand else { return Some(self.first) };
+        let segment = usize::try_from(place.segment.checked_sub(self.first)?).ok()?;
+        let start = *self.starts.get(segment)?;
+        let end = self.starts.get(segment + 1).map_or(self.records.len(), |end| *end);
+        let from = usize::try_from(place.records).ok().and_then(|records| start.checked_add(records))?;
+        if from > end {
+            return None;
+        }
+        self.records.drain(..from);
+        Some(place.segment)
     }
 }
 
-/// Reads the segments, cuts a torn tail, makes everything durable.
-fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, Recovered), LogError> {
+/// Reads the segments, cuts a torn tail, makes everything durable. Gives the segment that is written on, and the number of
+/// the first that counts.
+fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, u64, Recovered), LogError> {
+    let Chain { segments: chain, missing } = chain;
     let base = match chain[0].header.origin {
         Origin::Base(base) => Some(base),
         _ => None,
     };
+    let first = chain[0].header.segment;
+    let mut read = Read { first, records: Vec::new(), starts: Vec::new(), stand: None };
     let ends: Vec<u64> = chain[1..]
         .iter()
         .map(|later| match later.header.origin {
@@ -109,7 +148,7 @@ fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, Recovered), LogE
             _ => unreachable!("the chain ends at the first segment that continues none"),
         })
         .collect();
-    let mut recovered = Recovered { base, records: Vec::new(), cut: None };
+    let mut cut = None;
     let mut segments = chain.into_iter();
     for end in ends {
         let found = segments.next().expect("there is an end for all but the last segment");
@@ -122,7 +161,7 @@ fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, Recovered), LogE
                 "a record is not whole, and the next segment follows later ones",
             ));
         }
-        recovered.records.append(&mut scanned.records);
+        read.add(&mut scanned);
     }
     let Found { name, mut file, header } = segments.next().expect("a chain has a last segment");
     let len = file.len()?;
@@ -131,21 +170,33 @@ fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, Recovered), LogE
     if scanned.end < header.whole {
         return Err(damaged("a record is not whole that was durable before the segment came into force"));
     }
-    let mut room = len;
-    match scan::tail(&file, &header, scanned.end, len)? {
-        Tail::Empty => {}
-        Tail::Marked => return Err(damaged("a record is not whole that was durable before a later one")),
-        Tail::Torn { last } => {
-            // Nothing of it may ever follow a new record, so it goes, and durably.
-            file.set_len(scanned.end)?;
-            room = scanned.end;
-            let bytes = last + 1 - scanned.end;
-            recovered.cut = Some(Cut { file: name.clone(), offset: scanned.end, bytes });
+    let tail = scan::tail(&file, &header, scanned.end, len)?;
+    if matches!(tail, Tail::Marked) {
+        return Err(damaged("a record is not whole that was durable before a later one"));
+    }
+    let held = Held { count: scanned.count, records: scanned.records.len() as u64, end: scanned.end };
+    read.add(&mut scanned);
+    // Before anything is changed here: what counts has to be there.
+    let first = match (read.begin(), missing) {
+        (Some(first), _) if read.stand.is_some() => first,
+        (_, Some(missing)) => return Err(LogError::Missing(missing)),
+        (Some(first), None) => first,
+        (None, None) => {
+            let what = "the log begins at a place that is not there";
+            return Err(LogError::Damaged { file: name, offset: 0, what });
         }
+    };
+    let mut room = len;
+    if let Tail::Torn { last } = tail {
+        // Nothing of it may ever follow a new record, so it goes, and durably.
+        file.set_len(held.end)?;
+        room = held.end;
+        cut = Some(Cut { file: name, offset: held.end, bytes: last + 1 - held.end });
     }
     // A killed process leaves written bytes that are on no disk yet.
     file.sync_all()?;
-    recovered.records.append(&mut scanned.records);
-    debug_assert!(scanned.end >= HEADER as u64);
-    Ok((Segment::resumed(file, header, scanned.count, scanned.end, room), recovered))
+    debug_assert!(held.end >= HEADER as u64);
+    let base = read.stand.map(|stand| stand.base).or(base);
+    let recovered = Recovered { base, records: read.records, cut };
+    Ok((Segment::resumed(file, header, held, room), first, recovered))
 }

@@ -2,7 +2,7 @@
 //! durable once.
 
 use super::format::{
-    HEADER, Header, Kind, MARK, MAX_RECORD, NoHeader, RECORD_HEADER, RecordHeader, is_mark_at,
+    HEADER, Header, Kind, MARK, MAX_RECORD, NoHeader, RECORD_HEADER, RecordHeader, Stand, is_mark_at,
 };
 use crate::window::{WINDOW, Window};
 use crate::{DiskFile, LogError};
@@ -12,8 +12,10 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(super) struct Scanned {
     pub(super) records: Vec<Bytes>,
-    /// Records and marks.
+    /// Records, marks and stands.
     pub(super) count: u64,
+    /// The last that it says.
+    pub(super) stand: Option<Stand>,
     /// Where they end.
     pub(super) end: u64,
 }
@@ -43,7 +45,7 @@ pub(super) fn records<F: DiskFile>(
     limit: u64,
 ) -> Result<Scanned, LogError> {
     let mut window = Window::new(limit);
-    let mut scanned = Scanned { records: Vec::new(), count: 0, end: HEADER as u64 };
+    let mut scanned = Scanned { records: Vec::new(), count: 0, stand: None, end: HEADER as u64 };
     loop {
         let Some(front) = window.get(file, scanned.end, RECORD_HEADER)?.first_chunk::<RECORD_HEADER>() else {
             return Ok(scanned);
@@ -59,14 +61,16 @@ pub(super) fn records<F: DiskFile>(
         {
             return Ok(scanned);
         }
-        if front.kind == Kind::Record as u8 {
-            scanned.records.push(Bytes::copy_from_slice(payload));
-        } else if front.kind != Kind::Mark as u8 {
-            return Err(LogError::Damaged {
-                file: name.to_string(),
-                offset: scanned.end,
-                what: "a record of a kind that this build does not know",
-            });
+        let damaged = |what| LogError::Damaged { file: name.to_string(), offset: scanned.end, what };
+        match front.kind {
+            kind if kind == Kind::Record as u8 => scanned.records.push(Bytes::copy_from_slice(payload)),
+            kind if kind == Kind::Mark as u8 => {}
+            kind if kind == Kind::Stand as u8 => {
+                let stand = Stand::decode(payload);
+                scanned.stand =
+                    Some(stand.ok_or_else(|| damaged("what the log stands on is not said as it should be"))?);
+            }
+            _ => return Err(damaged("a record of a kind that this build does not know")),
         }
         scanned.count += 1;
         scanned.end = start + front.length as u64;

@@ -1,6 +1,6 @@
 //! The segment that is being written: what is only in memory, what is in the file, what is durable.
 
-use super::format::{self, HEADER, Header, Kind, RECORD_HEADER};
+use super::format::{self, HEADER, Header, Kind, Place, RECORD_HEADER, Stand};
 use crate::{Disk, DiskError, DiskFile};
 use bytes::Bytes;
 
@@ -13,11 +13,23 @@ const PIECE: usize = if cfg!(test) { 64 } else { 1 << 20 };
 /// Memory that is kept for later records where none waits.
 const MOST_SPARE: usize = 1 << 22;
 
+/// What a segment holds, all of it durable.
+pub(super) struct Held {
+    /// Records, marks and stands.
+    pub(super) count: u64,
+    /// Records alone.
+    pub(super) records: u64,
+    /// Where they end.
+    pub(super) end: u64,
+}
+
 pub(super) struct Segment<F> {
     file: F,
     pub(super) header: Header,
-    /// Records and marks appended, which is the next one's index.
+    /// Everything appended, which is the next one's index.
     count: u64,
+    /// Records among that: neither marks nor stands.
+    records: u64,
     /// Everything before is durable.
     synced: u64,
     /// Everything before was given to the file.
@@ -76,7 +88,8 @@ pub(super) fn begin<D: Disk>(
         Err(why) => return Err(why),
     };
     disk.sync_directory().map_err(no_way_back)?;
-    let mut segment = Segment::resumed(file, header, records.len() as u64, end, end);
+    let count = records.len() as u64;
+    let mut segment = Segment::resumed(file, header, Held { count, records: count, end }, end);
     segment.mark_due = false;
     Ok(segment)
 }
@@ -93,11 +106,13 @@ fn no_way_back(why: DiskError) -> DiskError {
 
 impl<F: DiskFile> Segment<F> {
     /// A segment all of which is durable.
-    pub(super) fn resumed(file: F, header: Header, count: u64, end: u64, room: u64) -> Self {
+    pub(super) fn resumed(file: F, header: Header, held: Held, room: u64) -> Self {
+        let Held { count, records, end } = held;
         Self {
             file,
             header,
             count,
+            records,
             synced: end,
             written: end,
             room,
@@ -123,9 +138,24 @@ impl<F: DiskFile> Segment<F> {
     }
 
     pub(super) fn append(&mut self, payload: &[u8]) {
+        self.put(Kind::Record, payload);
+        self.records += 1;
+    }
+
+    /// Says what the log stands on, in front of the next record.
+    pub(super) fn stand(&mut self, stand: &Stand) {
+        self.put(Kind::Stand, &stand.encode());
+    }
+
+    fn put(&mut self, kind: Kind, payload: &[u8]) {
         self.mark();
-        self.header.put_record(&mut self.kept, self.count, Kind::Record, payload);
+        self.header.put_record(&mut self.kept, self.count, kind, payload);
         self.count += 1;
+    }
+
+    /// Where the next record will be.
+    pub(super) fn place(&self) -> Place {
+        Place { segment: self.header.segment, records: self.records }
     }
 
     /// Says that all before was durable, where nothing says so yet.

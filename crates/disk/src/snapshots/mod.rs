@@ -192,24 +192,6 @@ impl<D: Disk> Snapshots<D> {
         })
     }
 
-    /// Says that the log does not stand on this snapshot, nor will: it is removed. What it shares with newer ones stays.
-    ///
-    /// # Errors
-    /// [`SnapshotError::Unknown`] where there is none, or none newer; otherwise as the disk reports.
-    pub fn forget(&mut self, seq: u64) -> Result<(), SnapshotError> {
-        let has_newer = self.newest().is_some_and(|newest| newest.seq > seq);
-        if !has_newer || !self.manifests.contains_key(&seq) {
-            return Err(SnapshotError::Unknown(seq));
-        }
-        self.guard(|this| {
-            this.disk.remove(&manifest_name(seq))?;
-            this.manifests.remove(&seq);
-            // As above.
-            this.disk.sync_directory().map_err(SnapshotError::Disk)?;
-            this.remove_packs_or_wait()
-        })
-    }
-
     /// Runs a step, and takes no other where it fails such that the disk may hold what is not known here.
     fn guard(
         &mut self,

@@ -23,6 +23,10 @@ pub enum Step {
         /// The records carried over.
         records: Vec<Bytes>,
     },
+    /// Note where the log is, as [`Log::place`] does.
+    Place,
+    /// Have it stand on the snapshot of this number and begin at that place, as [`Log::stand_on`] does.
+    StandOn(u64),
 }
 
 /// Steps that are done together, in order.
@@ -31,7 +35,7 @@ pub struct Job {
     /// What to do.
     pub steps: Vec<Step>,
     /// Whether it is done only when it is durable; else when it is written. Where [`SyncerOptions::every`]
-    /// says otherwise, it is done when it is written all the same, unless it begins a base.
+    /// says otherwise, it is done when it is written all the same, unless the log stands on another snapshot after it.
     pub sync: bool,
 }
 
@@ -43,6 +47,7 @@ impl Job {
             // Its records were held before it, however long that was: who had to wait until there is room for a hundred
             // megabytes of them would wait for a sync.
             Step::Base { records, .. } => records.len() * size_of::<Bytes>() + size_of::<Step>(),
+            Step::Place | Step::StandOn(_) => size_of::<Step>(),
         });
         records.sum::<usize>() + size_of::<Self>()
     }
@@ -138,7 +143,7 @@ impl<D: Disk> Syncer<D> {
 
     /// Writes a job down before it returns, with no sync whatever the job says and without a report, where the
     /// thread has nothing to do: a write into the system's memory takes less time than two hand-overs. Gives back
-    /// what is left to be submitted where the thread is at work, a base begins, the disk does not take it, or
+    /// what is left to be submitted where the thread is at work, there is more to do than appending, the disk does not take it, or
     /// there is a clock by which is synced.
     pub fn write_now(&self, job: Job) -> Result<Ticket, Job> {
         let only_records = job.steps.iter().all(|step| matches!(step, Step::Append(_)));
@@ -149,7 +154,7 @@ impl<D: Disk> Syncer<D> {
             let mut log = lock(&self.log);
             let append = |step: &Step| match step {
                 Step::Append(record) => log.append(record).is_ok(),
-                Step::Base { .. } => false,
+                Step::Base { .. } | Step::Place | Step::StandOn(_) => false,
             };
             let appended = job.steps.iter().map(append).take_while(|done| *done).count();
             job.steps.drain(..appended);
@@ -273,6 +278,12 @@ impl<D: Disk, R: FnMut(Report)> Worker<D, R> {
                         // Until it is synced a base is nowhere but in the memory of this process.
                         sync = true;
                         self.patiently(|log| log.begin_base(*base, records))?;
+                    }
+                    Step::Place => self.patiently(Log::place)?,
+                    Step::StandOn(base) => {
+                        // Earlier snapshots go when it is done.
+                        sync = true;
+                        self.patiently(|log| log.stand_on(*base))?;
                     }
                 }
             }

@@ -85,6 +85,20 @@ fn a_base_is_durable_when_it_is_done_whatever_the_clock_says() {
 }
 
 #[test]
+fn what_the_log_stands_on_is_durable_when_it_is_done_whatever_the_clock_says() {
+    let (below, disk, syncer, reports) = started(HANG * 60);
+    syncer.submit(append(0..3)).unwrap();
+    syncer.submit(Job { steps: vec![Step::Place], sync: false }).unwrap();
+    let steps = vec![Step::Append(record(3)), Step::StandOn(64)];
+    let ticket = syncer.submit(Job { steps, sync: false }).unwrap();
+    wait(&reports, ticket);
+    disk.kill(Tear::Nothing).unwrap();
+    drop(syncer);
+    let held = open(&below).unwrap().1;
+    assert_eq!((held.base, held.records), (Some(64), records(3..4)));
+}
+
+#[test]
 fn an_end_in_good_order_leaves_nothing_to_the_clock() {
     let (below, disk, syncer, reports) = started(HANG * 60);
     wait(&reports, syncer.submit(append(0..3)).unwrap());

@@ -1,5 +1,5 @@
 //! A crash at every call with every part of the unsynced bytes left: what was synced is there, in order,
-//! nothing else but what was appended next, and a base is all or nothing.
+//! nothing else but what was appended next, and a base is all or nothing, as is a place that the log begins at.
 
 use super::{open, record, records};
 use crate::{FaultyDisk, Log, LogError, MemoryDisk, Recovered, Tear};
@@ -31,6 +31,11 @@ struct Model {
     now: Generation,
     /// What the sync under way, or the next one, puts in force instead.
     fresh: Option<Generation>,
+    /// The records of `now` before the place that was noted.
+    place: usize,
+    /// What is in force with a stand that was appended, whose own bytes come behind what it holds as durable.
+    stand: Option<Generation>,
+    stand_flushed: bool,
 }
 
 impl Model {
@@ -41,7 +46,31 @@ impl Model {
             .fresh
             .as_ref()
             .is_some_and(|fresh| fresh.base == held.base && fresh.appended == held.records);
-        whole || self.now.allows(held)
+        whole || self.now.allows(held) || self.stand.as_ref().is_some_and(|stand| stand.allows(held))
+    }
+
+    /// The fresh base, or the stand, is in force.
+    fn synced(&mut self) {
+        if let Some(next) = self.fresh.take().or(self.stand.take()) {
+            self.now = next;
+        }
+        (self.stand, self.stand_flushed) = (None, false);
+        self.now.durable = self.now.appended.len();
+        self.now.flushed = self.now.durable;
+    }
+
+    fn last(&mut self) -> &mut Generation {
+        self.fresh.as_mut().or(self.stand.as_mut()).unwrap_or(&mut self.now)
+    }
+
+    /// The process ends, and the machine does not.
+    fn process_ends(&mut self) {
+        self.now.durable = self.now.flushed;
+        if self.stand_flushed
+            && let Some(stand) = self.stand.take()
+        {
+            self.now = Generation { durable: stand.flushed, ..stand };
+        }
     }
 }
 
@@ -53,19 +82,22 @@ enum Act {
     Sync,
     Housekeep,
     Base(u64, Vec<u64>),
+    Place,
+    StandOn(u64),
 }
 
 fn act(log: &mut Log<Disk>, model: &mut Model, act: &Act) -> Result<(), LogError> {
     match act {
         Act::Append(number) => {
-            let generation = model.fresh.as_mut().unwrap_or(&mut model.now);
-            generation.appended.push(record(*number));
+            model.last().appended.push(record(*number));
             log.append(&record(*number))
         }
         Act::Flush => {
             log.flush()?;
             if model.fresh.is_none() {
-                model.now.flushed = model.now.appended.len();
+                let last = model.last();
+                last.flushed = last.appended.len();
+                model.stand_flushed = model.stand.is_some();
             }
             Ok(())
         }
@@ -76,13 +108,24 @@ fn act(log: &mut Log<Disk>, model: &mut Model, act: &Act) -> Result<(), LogError
                 Some(Generation { base: Some(*base), appended: carried.clone(), ..Generation::default() });
             log.begin_base(*base, &carried)
         }
+        Act::Place => {
+            log.place()?;
+            if model.fresh.is_some() {
+                model.synced();
+            }
+            model.place = model.now.appended.len();
+            Ok(())
+        }
+        Act::StandOn(base) => {
+            let appended = model.now.appended[model.place..].to_vec();
+            let (durable, flushed) = (appended.len(), 0);
+            model.stand = Some(Generation { base: Some(*base), appended, durable, flushed });
+            model.stand_flushed = false;
+            log.stand_on(*base)
+        }
         Act::Sync => {
             log.sync()?;
-            if let Some(fresh) = model.fresh.take() {
-                model.now = fresh;
-            }
-            model.now.durable = model.now.appended.len();
-            model.now.flushed = model.now.durable;
+            model.synced();
             Ok(())
         }
     }
@@ -124,6 +167,33 @@ fn script() -> Vec<Act> {
             acts.push(Act::Housekeep);
         }
     }
+    // A place that segments lie behind, one in the very segment, and one behind which nothing came.
+    for (base, between, behind) in [(70, 30, 2), (80, 2, 0), (90, 0, 3)] {
+        acts.push(Act::Place);
+        for number in 0..between {
+            group(&mut acts, 1);
+            acts.push(if number % 4 == 3 { Act::Sync } else { Act::Flush });
+        }
+        acts.push(Act::StandOn(base));
+        group(&mut acts, behind);
+        acts.push(Act::Flush);
+        acts.push(Act::Sync);
+        acts.push(Act::Housekeep);
+        group(&mut acts, 1);
+        acts.push(Act::Sync);
+    }
+    // A base that comes before the stand is durable, and a place before the base is.
+    acts.push(Act::Place);
+    group(&mut acts, 2);
+    acts.push(Act::StandOn(100));
+    acts.push(Act::Flush);
+    acts.push(Act::Base(110, vec![4, 6]));
+    group(&mut acts, 1);
+    acts.push(Act::Place);
+    group(&mut acts, 2);
+    acts.push(Act::StandOn(120));
+    acts.push(Act::Sync);
+    acts.push(Act::Housekeep);
     group(&mut acts, 3);
     acts.push(Act::Flush);
     acts
@@ -206,7 +276,7 @@ fn every_crash_of_the_process_alone_keeps_what_was_flushed() {
     for call in 1..=calls() {
         let (disk, below, mut model) = crashed_at(call);
         disk.kill(Tear::Everything).unwrap();
-        model.now.durable = model.now.flushed;
+        model.process_ends();
         judge(&below, &model, &format!("call {call}"));
     }
 }

@@ -2,10 +2,12 @@
 //! damage is named, or what is lost is what the documentation of `Log::open` says.
 
 use super::{ME, SMALL, open, record, records};
+use crate::log::format::{Header, Kind, Place, Stand};
 use crate::{Disk, Log, LogError, LogOptions, MemoryDisk};
 
 const HEADER: usize = 81;
 const MARK: usize = 25;
+const STAND: usize = 33;
 const ROOM: LogOptions = LogOptions { segment_bytes: 1 << 20, step_bytes: 4096, salt: 1 };
 const FIRST: &str = "log-0000000000000001";
 
@@ -163,6 +165,65 @@ fn a_change_in_what_a_base_came_into_force_with_is_named() {
             matches!(result, Err(LogError::Damaged { .. } | LogError::Version { .. })),
             "byte {at}: {result:?}"
         );
+    }
+}
+
+#[test]
+fn what_a_log_stands_on_is_not_forgotten_where_a_byte_of_it_changes() {
+    let disk = MemoryDisk::default();
+    let (mut log, _) = open(&disk).unwrap();
+    for number in 0..20 {
+        log.append(&record(number)).unwrap();
+        log.sync().unwrap();
+        log.housekeep().unwrap();
+    }
+    log.place().unwrap();
+    log.stand_on(9).unwrap();
+    log.sync().unwrap();
+    let before = disk.copy();
+    log.close().unwrap();
+    let names = disk.list().unwrap();
+    let [name] = &names[..] else { panic!("{names:?}: what came before is removed") };
+    // One that no mark follows looks torn, and nothing that counted before it is gone as long as it is the last.
+    for (disk, gone) in [(&disk, true), (&before, false)] {
+        let mut named = 0;
+        for at in 0..disk.contents(name).unwrap().len() {
+            match open(&changed(disk, name, at, 0x08)).map(|(_, held)| (held.base, held.records.len())) {
+                // In what follows it.
+                Ok((Some(9), 0)) => {}
+                Ok((None, 19 | 20)) if !gone => {}
+                Err(LogError::Damaged { .. } | LogError::Version { .. } | LogError::Missing(_)) => named += 1,
+                other => panic!("byte {at}, {gone}: {other:?}"),
+            }
+        }
+        assert!(named >= if gone { HEADER + size(19..20) + STAND } else { HEADER }, "{named}, {gone}");
+    }
+    // One that names a place that is not there is refused.
+    let other = MemoryDisk::default();
+    let (mut log, _) = open(&other).unwrap();
+    log.place().unwrap();
+    log.stand_on(9).unwrap();
+    log.append(&record(1)).unwrap();
+    log.close().unwrap();
+    let bytes = other.contents(FIRST).unwrap();
+    let stand = Stand { base: 9, place: Place { segment: 1, records: 0 } };
+    let at = bytes.windows(24).position(|window| window == stand.encode()).unwrap();
+    let header = Header::decode(&bytes[..HEADER]).unwrap();
+    for (place, allowed) in
+        [((1, 0), true), ((1, 1), true), ((1, 2), false), ((0, 0), false), ((2, 0), false)]
+    {
+        let place = Place { segment: place.0, records: place.1 };
+        let mut record = Vec::new();
+        header.put_record(&mut record, 0, Kind::Stand, &Stand { base: 9, place }.encode());
+        let mut bytes = bytes.clone();
+        bytes[at + 24 - record.len()..at + 24].copy_from_slice(&record);
+        let changed = MemoryDisk::default();
+        changed.put(FIRST, bytes);
+        let result = open(&changed).map(|(_, held)| held.records.len() as u64);
+        match result {
+            Ok(held) => assert!(allowed && held == 1 - place.records, "{place:?}: {held}"),
+            Err(why) => assert!(!allowed && matches!(why, LogError::Damaged { .. }), "{place:?}: {why}"),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 200, step_bytes: 0, salt: 0x0123_4567_89ab_cdef };
 
-/// A start, a segment that continues it, and a base.
+/// A start, a segment that continues it, a base, and what that becomes when the log stands on another.
 fn written() -> Vec<(String, Vec<u8>)> {
     let disk = MemoryDisk::default();
     let (mut log, _) = Log::open(disk.clone(), ME, OPTIONS).unwrap();
@@ -28,6 +28,13 @@ fn written() -> Vec<(String, Vec<u8>)> {
     log.sync().unwrap();
     let name = "log-0000000000000003";
     files.push((name.to_string(), disk.contents(name).unwrap()));
+    log.place().unwrap();
+    log.append(&record(7)).unwrap();
+    log.stand_on(0x5566).unwrap();
+    log.append(&record(8)).unwrap();
+    log.sync().unwrap();
+    let stand = disk.contents(name).unwrap().split_off(files[2].1.len());
+    files.push((format!("{name}, behind that"), stand));
     files
 }
 
@@ -60,6 +67,10 @@ fn the_fixture_can_be_read() {
         let (_, recovered) = Log::open(disk, ME, OPTIONS).unwrap();
         assert_eq!((recovered.base, recovered.records, recovered.cut), (base, held, None));
     }
+    let disk = MemoryDisk::default();
+    disk.put("log-0000000000000003", [pinned(3).1, pinned(4).1].concat());
+    let (_, recovered) = Log::open(disk, ME, OPTIONS).unwrap();
+    assert_eq!((recovered.base, recovered.records), (Some(0x5566), vec![record(7), record(8)]));
 }
 
 #[test]

@@ -116,6 +116,60 @@ fn a_base_replaces_everything_at_the_sync() {
 }
 
 #[test]
+fn the_log_begins_at_a_place_that_was_noted_once_it_stands_there_durably() {
+    let disk = MemoryDisk::default();
+    let (mut log, _) = open(&disk).unwrap();
+    let write = |log: &mut Log<MemoryDisk>, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            log.append(&record(number)).unwrap();
+            log.sync().unwrap();
+            log.housekeep().unwrap();
+        }
+    };
+    write(&mut log, 0..50);
+    log.place().unwrap();
+    write(&mut log, 50..100);
+    let segments = disk.list().unwrap().len();
+    log.stand_on(77).unwrap();
+    assert_eq!(held(&disk.copy()).base, None, "not before it is written");
+    log.append(&record(100)).unwrap();
+    log.sync().unwrap();
+    let base = |base, records| Recovered { base: Some(base), records, cut: None };
+    assert_eq!(held(&disk.copy()), base(77, records(50..101)));
+    log.housekeep().unwrap();
+    let left = disk.list().unwrap().len();
+    assert!(left < segments && left > 5, "{left} of {segments} segments hold what came since");
+    assert_eq!(held(&disk.copy()), base(77, records(50..101)));
+    // The same place serves again, and so does one that a start comes before.
+    log.stand_on(78).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    let (mut log, found) = open(&disk).unwrap();
+    assert_eq!(found, base(78, records(50..101)));
+    log.place().unwrap();
+    log.stand_on(79).unwrap();
+    write(&mut log, 101..103);
+    assert_eq!(held(&disk.copy()), base(79, records(101..103)));
+    assert!(disk.list().unwrap().len() <= 2, "the rest counts no more");
+    // A base that no sync has put in force is in force before a place is noted in it.
+    log.begin_base(80, &records([1])).unwrap();
+    log.place().unwrap();
+    write(&mut log, 103..104);
+    log.stand_on(81).unwrap();
+    log.close().unwrap();
+    assert_eq!(held(&disk), base(81, records(103..104)));
+}
+
+#[test]
+#[should_panic(expected = "a place is noted first")]
+fn a_place_before_a_base_is_none_to_stand_at() {
+    let (mut log, _) = open(&MemoryDisk::default()).unwrap();
+    log.place().unwrap();
+    log.begin_base(1, &[]).unwrap();
+    drop(log.stand_on(2));
+}
+
+#[test]
 fn a_record_over_the_limit_is_refused_and_the_log_goes_on() {
     let disk = MemoryDisk::default();
     let (mut log, _) = open(&disk).unwrap();

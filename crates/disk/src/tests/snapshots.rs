@@ -91,25 +91,6 @@ fn a_full_one_is_due_when_the_packs_hold_more_than_twice_the_last_and_old_ones_g
 }
 
 #[test]
-fn one_that_nothing_stands_on_goes_and_what_newer_ones_share_with_it_stays() {
-    let disk = MemoryDisk::default();
-    let (mut snapshots, _) = open(&disk);
-    snapshots.write(about(1), Nodes::Full, nodes(1, 4)).unwrap();
-    snapshots.write(about(2), Nodes::Full, nodes(2, 4)).unwrap();
-    assert!(matches!(snapshots.forget(2), Err(SnapshotError::Unknown(2))), "it is the newest");
-    snapshots.write(about(3), Nodes::Since(2), nodes(3, 4)).unwrap();
-    snapshots.forget(2).unwrap();
-    assert!(matches!(snapshots.forget(2), Err(SnapshotError::Unknown(2))), "it is gone");
-    assert_eq!((count(&disk, "snapshot-"), count(&disk, "pack-")), (2, 3), "the newest has a pack of its");
-    snapshots.write(about(4), Nodes::Full, nodes(4, 4)).unwrap();
-    snapshots.forget(3).unwrap();
-    assert_eq!((count(&disk, "snapshot-"), count(&disk, "pack-")), (2, 2));
-    let (snapshots, _) = open(&disk);
-    assert_eq!(load(&snapshots, 1).unwrap(), nodes(1, 4), "what the log stands on");
-    assert_eq!(load(&snapshots, 4).unwrap(), nodes(4, 4));
-}
-
-#[test]
 fn a_snapshot_in_the_wrong_order_is_refused() {
     let (mut snapshots, _) = open(&MemoryDisk::default());
     let refused = |result| assert!(matches!(result, Err(SnapshotError::Order { .. })), "{result:?}");

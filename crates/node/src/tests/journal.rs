@@ -302,9 +302,6 @@ impl Keep for Buggy {
     fn retain(&mut self, _: Seq) -> Result<(), SnapshotError> {
         Ok(())
     }
-    fn forget(&mut self, _: Seq) -> Result<(), SnapshotError> {
-        Ok(())
-    }
 }
 
 #[test]
