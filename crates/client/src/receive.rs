@@ -284,6 +284,13 @@ impl ClientCore {
         for number in frames {
             self.release(number);
         }
+        // An outbox is repeated part by part: what comes of it brings the next part soon.
+        let soon = self.now.after(self.pace.full_after(&self.config.timing).max(1));
+        for flight in self.flights.values_mut().filter(|flight| flight.sent_again && flight.agreed.is_some())
+        {
+            flight.pause = self.config.timing.resend_first;
+            flight.resend_at = flight.resend_at.min(soon);
+        }
         let reads: Vec<u64> = self
             .reads
             .iter()

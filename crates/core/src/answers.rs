@@ -100,8 +100,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     continue;
                 }
                 if let Some(events_seen) = wants_all {
-                    let events = self.execution.events_after(reply.client, events_seen);
-                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                    self.repeat_events(reply.client, events_seen, out);
                 }
                 let (reply, renewed) = (self.cut(reply, wants_all.is_some()), renewed.clone());
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
@@ -121,11 +120,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 Lookup::TooOld => true,
             },
         }
-    }
-
-    /// Bytes of the results that are kept of a frame, if it was executed.
-    pub fn kept_bytes(&self, client: ClientId, number: u64) -> usize {
-        self.execution.kept_bytes(client, number)
     }
 
     fn is_final(&self, seq: Seq) -> bool {
@@ -202,8 +196,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             Proven::Gone => true,
             Proven::Here(proof) => {
                 if full {
-                    let events = self.execution.events_after(client, events_seen);
-                    out.extend(events.into_iter().map(|event| Output::Client(ToClient::Event(event))));
+                    self.repeat_events(client, events_seen, out);
                 }
                 if let Some(place) = proof.place_of(client, number) {
                     let reply = self.cut(reply, full);
@@ -321,14 +314,10 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    /// The reply to what was executed before, with the events that the client lacks where it asks for all.
-    fn answer_again(&self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
+    /// The reply to what was executed before, with events that the client lacks where it asks for all.
+    fn answer_again(&mut self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
         if full {
-            // Of batches whose place is not final there are some in the outbox, and none to be seen.
-            let committed = self.execution.committed();
-            let events = self.execution.events_after(reply.client, events_seen);
-            let events = events.into_iter().filter(|event| event.seq <= committed);
-            out.extend(events.map(|event| Output::Client(ToClient::Event(event))));
+            self.repeat_events(reply.client, events_seen, out);
         }
         out.push(Output::Client(self.reply(reply, full)));
     }

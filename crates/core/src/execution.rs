@@ -2,6 +2,7 @@
 
 use crate::Meter;
 use core::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use troth_auth::Verified;
 use troth_types::{
@@ -131,8 +132,10 @@ pub trait Execution: Clone + Debug {
     fn roll_back(&mut self, to: Seq);
     /// Answers a read from the current state, in full.
     fn query(&self, read: &Read) -> ReadReply;
-    /// The client's undelivered events after `index`, oldest first.
-    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event>;
+    /// The indices of the client's undelivered events that are kept.
+    fn outbox(&self, client: ClientId) -> RangeInclusive<u64>;
+    /// The one of them with this index.
+    fn event(&self, client: ClientId, index: u64) -> Event;
 
     /// Seals the current state, of which nothing is tentative, as the checkpoint at `executed()`, in O(1); its digest comes from
     /// [`Execution::poll_checkpoint`].

@@ -21,6 +21,7 @@ mod note;
 mod proof;
 mod proven_reads;
 mod reads;
+mod repeated_events;
 mod repetitions;
 mod replica;
 mod room;

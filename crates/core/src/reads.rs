@@ -12,11 +12,6 @@ use troth_types::{ClientId, Read, ReadReply, RefusalReason, Reply, ReplyBody, Se
 /// How many batches a recent read waits for at most: its client knows of none that f+1 replicas have not executed, so one that
 /// is further ahead is made up, or this replica so far behind that others answer long before it does.
 const FURTHEST: u64 = 1024;
-/// Reads that waited and are answered at a time, and bytes of answers with which no further one is: many wait for the same
-/// batch, whoever asks may choose which, and an answer may take long to make.
-const SERVED_AT_ONCE: usize = 8;
-const ANSWERED_AT_ONCE: usize = 256 << 10;
-
 /// What waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct HeldReads {
@@ -31,6 +26,8 @@ pub(crate) struct HeldReads {
     pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
     looked_at: Option<(Seq, Seq, Seq)>,
+    /// Whose read was answered in a turn of its own in this step.
+    answered: Option<ClientId>,
 }
 
 /// What a read takes of the room.
@@ -97,6 +94,12 @@ impl HeldReads {
         read
     }
 
+    /// Whether there is a read whose batch is there.
+    fn has_ready(&self, executed: Seq, from: Seq) -> bool {
+        self.questions.iter().any(|(wanted, _)| executed >= (*wanted).min(from))
+            || self.recent.first_key_value().is_some_and(|(wanted, _)| *wanted <= executed)
+    }
+
     /// Takes out a read whose batch is there.
     fn take_ready(&mut self, executed: Seq, from: Seq) -> Option<Read> {
         // It may be answered as if it had come now.
@@ -157,14 +160,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// Answers from the present state, now, once it is final or once that is proven.
-    /// Returns the bytes of the answer, where it was made.
-    fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) -> usize {
+    fn answer_read(&mut self, read: &Read, out: &mut Outputs<A, X>) {
         if A::PROVES_REPLIES {
-            self.on_read_to_prove(read, out);
-            return 0;
+            return self.on_read_to_prove(read, out);
         }
-        let reply = self.answer_to(read);
-        let (bytes, shows) = (reply.body.size(), self.execution.executed());
+        let (reply, shows) = (self.answer_to(read), self.execution.executed());
         if shows <= self.execution.committed() {
             out.push(Output::Client(ToClient::ReadReply(reply)));
         } else if self.reads.take_room(reply.client, reply.body.size(), out) {
@@ -172,7 +172,6 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         } else {
             out.push(refuse(read.client, read.number, true, RefusalReason::NotReady));
         }
-        bytes
     }
 
     /// What the present state answers, as this replica sends it.
@@ -190,13 +189,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         reply
     }
 
-    /// Goes on with the reads that wait, where anything changed for them.
-    pub(crate) fn serve_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
-        self.serve_held_reads(env, out);
+    /// Goes on with the reads that wait, where anything changed for them. One that may be answered now is so in a step of its
+    /// own: many wait for the same batch, whoever asks may choose which, and an answer may take long to make, none of which
+    /// is to be charged to whoever happens to bring that batch.
+    pub(crate) fn go_on_with_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
+        self.go_on_with_held_reads(env, out);
         self.prove_reads(env, out);
     }
 
-    fn serve_held_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
+    fn go_on_with_held_reads(&mut self, env: Env, out: &mut Outputs<A, X>) {
         if self.reads.is_empty() {
             return;
         }
@@ -209,16 +210,25 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             self.reads.give_back(reply.client, reply.body.size());
             out.push(Output::Client(ToClient::ReadReply(reply)));
         }
-        let (mut served, mut bytes) = (0, 0);
-        while let Some(read) = self.reads.take_ready(executed, from) {
-            self.reads.give_back(read.client, size(&read));
-            bytes += self.answer_read(&read, out);
-            served += 1;
-            if served == SERVED_AT_ONCE || bytes >= ANSWERED_AT_ONCE {
-                // The others have their turn when what came meanwhile was looked at.
-                self.reads.looked_at = None;
-                return out.push(Output::SetTimer { timer: ReplicaTimer::Hashing, at: env.now });
-            }
+        if self.reads.has_ready(executed, from) {
+            out.push(Output::SetTimer { timer: ReplicaTimer::Reads, at: env.now });
         }
+    }
+
+    /// Answers one read that waited and may be answered.
+    pub(crate) fn answer_next_read(&mut self, out: &mut Outputs<A, X>) {
+        let (executed, from) = (self.execution.executed(), self.agreement.reads_from());
+        self.reads.answered = None;
+        let Some(read) = self.reads.take_ready(executed, from) else { return };
+        self.reads.give_back(read.client, size(&read));
+        self.answer_read(&read, out);
+        self.reads.answered = Some(read.client);
+        // The next one has its turn then.
+        self.reads.looked_at = None;
+    }
+
+    /// Whose read had its turn, where the last input was [`ReplicaTimer::Reads`] and there was one.
+    pub fn answered_reader(&self) -> Option<ClientId> {
+        self.reads.answered
     }
 }

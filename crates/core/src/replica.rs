@@ -6,8 +6,8 @@ use crate::held::HeldReplies;
 use crate::reads::HeldReads;
 use crate::{
     Agreement, Cx, Effect, Env, Execution, Input, Installing, Lookup, Machine, MachineStart, Note, Output,
-    PeerMessage, Reached, Start, Status, To, Voucher, machine::MAX_FRAMES, repetitions::Repetitions,
-    transfer::Transfer, unasked::Unasked,
+    PeerMessage, Reached, Start, Status, To, Voucher, machine::MAX_FRAMES, repeated_events::RepeatedEvents,
+    repetitions::Repetitions, transfer::Transfer, unasked::Unasked,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,8 +36,10 @@ pub enum ReplicaTimer<T> {
     Protocol(T),
     /// The state transfer has waited long enough.
     Transfer,
-    /// A checkpoint's digest is not finished, or reads that may be answered wait for their turn.
+    /// A checkpoint's digest is not finished.
     Hashing,
+    /// A read that waited may be answered: it has a turn of its own, which is its client's.
+    Reads,
 }
 
 /// A replica of agreement protocol `A` that executes with `X`.
@@ -66,6 +68,7 @@ pub struct Replica<A: Agreement, X: Execution> {
     pub(crate) stable: Seq,
     /// Of frames that were asked for again: under which batch they are answered.
     pub(crate) repeated: Repetitions,
+    pub(crate) repeated_events: RepeatedEvents,
     /// Frames whose clients ask others for the answer.
     pub(crate) unasked: Unasked,
 }
@@ -102,6 +105,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             held: HeldReplies::default(),
             stable: Seq(0),
             repeated: Repetitions::default(),
+            repeated_events: RepeatedEvents::default(),
             unasked: Unasked::default(),
         }
     }
@@ -434,17 +438,12 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 self.step(env, out, |agreement, cx| agreement.on_doubtful_frames(cx, frames));
             }
             Input::FetchFrames(from, digests) => {
-                out.extend(
-                    self.frames_for(digests).into_iter().map(|frames| Output::Peer {
-                        to: To::One(from),
-                        message: PeerMessage::Frames(frames),
-                    }),
-                );
+                let answers = self.frames_for(digests).into_iter().map(PeerMessage::Frames);
+                out.extend(answers.map(|message| Output::Peer { to: To::One(from), message }));
             }
             Input::FetchState(from, fetch) => {
-                if let Some(piece) = self.execution.serve(&fetch) {
-                    out.push(Output::Peer { to: To::One(from), message: PeerMessage::StatePiece(piece) });
-                }
+                let piece = self.execution.serve(&fetch).map(PeerMessage::StatePiece);
+                out.extend(piece.map(|message| Output::Peer { to: To::One(from), message }));
             }
             Input::StatePiece(from, piece) => self.on_piece(env, from, &piece, out),
             Input::Timer(ReplicaTimer::Protocol(timer)) => {
@@ -458,6 +457,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 }
             }
             Input::Timer(ReplicaTimer::Hashing) => {}
+            Input::Timer(ReplicaTimer::Reads) => self.answer_next_read(out),
             Input::Trusted(ticket, answers) => {
                 self.step(env, out, |agreement, cx| agreement.on_trusted(cx, ticket, answers));
             }
@@ -466,7 +466,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
             }
         }
         self.hash(env, out);
-        self.serve_reads(env, out);
+        self.go_on_with_reads(env, out);
     }
 
     fn digest(body: &A::Body, group: GroupId, from: ReplicaId) -> Digest {

@@ -13,6 +13,7 @@
 use crate::MerkleMap;
 use crate::state::SYSTEM;
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use troth_core::Lookup;
 use troth_types::{ClientId, Event, Limits, Malformed, Reader, Reply, ReplyBody, Seq, View, Wire, put_bytes};
 
@@ -280,16 +281,17 @@ fn encode_event(seq: Seq, payload: &[u8]) -> Bytes {
     Bytes::from(out)
 }
 
-/// The events after an index that are still in the outbox, oldest first.
-pub(crate) fn events_after(map: &MerkleMap, client: ClientId, index: u64) -> Vec<Event> {
+/// The indices of the events that are in a client's outbox.
+pub(crate) fn outbox(map: &MerkleMap, client: ClientId) -> RangeInclusive<u64> {
     let record = record(map, client);
-    (record.first_event.max(index.saturating_add(1))..=record.last_event)
-        .map(|index| {
-            let bytes = map.get(&numbered_key(EVENT, client, index)).expect("the record bounds the outbox");
-            let mut reader = Reader::new(&bytes);
-            let seq = Wire::decode(&mut reader).expect("system entries are written by this module");
-            let payload = reader.bytes("an event", DECODE_BOUND).expect("as above");
-            Event { client, index, seq, payload }
-        })
-        .collect()
+    record.first_event..=record.last_event
+}
+
+/// An event that is in the outbox.
+pub(crate) fn event(map: &MerkleMap, client: ClientId, index: u64) -> Event {
+    let bytes = map.get(&numbered_key(EVENT, client, index)).expect("the record bounds the outbox");
+    let mut reader = Reader::new(&bytes);
+    let seq = Wire::decode(&mut reader).expect("system entries are written by this module");
+    let payload = reader.bytes("an event", DECODE_BOUND).expect("as above");
+    Event { client, index, seq, payload }
 }

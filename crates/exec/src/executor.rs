@@ -12,6 +12,7 @@ use crate::{
 use bytes::Bytes;
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use troth_core::{Done, Execution, Installing, Lookup, Meter, Ordered, Outcome, VerifiedFrame};
 use troth_types::{
@@ -372,8 +373,7 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn execute_tentatively(&mut self, ordered: &Ordered) -> Outcome {
-        let (mark, time) = (self.map.mark(), self.time);
-        let configuration = Arc::clone(&self.configuration);
+        let (mark, time, configuration) = (self.map.mark(), self.time, Arc::clone(&self.configuration));
         self.tentative.push_back(Tentative { seq: ordered.seq, mark, time, configuration });
         self.run(ordered)
     }
@@ -390,8 +390,8 @@ impl<A: Application> Execution for Executor<A> {
         assert!(to >= self.committed(), "what is committed stays");
         while let Some(last) = self.tentative.pop_back_if(|last| last.seq > to) {
             self.map.rollback(last.mark);
-            self.executed = Seq(last.seq.0 - 1);
-            (self.time, self.configuration) = (last.time, last.configuration);
+            let before = Seq(last.seq.0 - 1);
+            (self.executed, self.time, self.configuration) = (before, last.time, last.configuration);
         }
         if self.tentative.is_empty() {
             self.map.release();
@@ -403,10 +403,8 @@ impl<A: Application> Execution for Executor<A> {
             OPERATOR => configuration::query(&self.configuration, &read.operation, self.executed),
             client => self.app.query(&StateView::new(&self.map), client, &read.operation),
         };
-        let result = match clients::fits(&self.limits, 0, &result) {
-            Some(_) => result,
-            None => self.app.too_large(),
-        };
+        let fits = clients::fits(&self.limits, 0, &result).is_some();
+        let result = if fits { result } else { self.app.too_large() };
         ReadReply {
             client: read.client,
             number: read.number,
@@ -415,14 +413,17 @@ impl<A: Application> Execution for Executor<A> {
         }
     }
 
-    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event> {
-        clients::events_after(&self.map, client, index)
+    fn outbox(&self, client: ClientId) -> RangeInclusive<u64> {
+        clients::outbox(&self.map, client)
+    }
+
+    fn event(&self, client: ClientId, index: u64) -> Event {
+        clients::event(&self.map, client, index)
     }
 
     fn checkpoint(&mut self) {
         while self.map.pending() >= MAX_PENDING {
-            let mut unbounded = usize::MAX;
-            self.work(&mut unbounded);
+            self.work(&mut { usize::MAX });
         }
         assert!(self.tentative.is_empty(), "a checkpoint holds what is final");
         self.sealed.push_back((self.map.seal(), self.executed, self.time));
@@ -445,8 +446,7 @@ impl<A: Application> Execution for Executor<A> {
     fn stable(&mut self, seq: Seq) {
         self.stable = self.stable.max(seq);
         // Where no own state is that far, the newest stays: a log may begin there.
-        let newest = self.kept.keys().next_back().copied();
-        self.keep_from(newest.map_or(seq, |newest| newest.min(seq)));
+        self.keep_from(self.kept.keys().next_back().map_or(seq, |newest| seq.min(*newest)));
     }
 
     fn serve(&self, fetch: &StateFetch) -> Option<StatePiece> {

@@ -2,7 +2,7 @@
 
 use crate::charges::BYTES_PER_MICRO;
 use crate::engine::{Engine, Stopped};
-use troth_core::{Agreement, Env, Execution, Input, Repeated, Request};
+use troth_core::{Agreement, Env, Execution, Input, Repeated, ReplicaTimer, Request};
 use troth_types::{Read, Wish};
 
 /// Bytes of answers to clients after which the turn's round of clients ends. A message of a client
@@ -12,14 +12,14 @@ const ANSWER_BYTES: usize = 1 << 20;
 /// where only the digest of a large result is sent.
 pub(crate) const CLIENT_MICROS: u64 = 10_000;
 
-/// Bytes of kept results from which on a frame that was executed, and is asked for again, is answered by itself.
+/// Bytes of an answer from which on a frame that was executed, and is asked for again, is answered by itself.
 pub(crate) const MUCH: usize = 4 << 10;
 
 /// A checked message of a client.
 pub(crate) enum Asked {
     /// A frame to be ordered.
     Request(Request),
-    /// A frame that is held and executed, and whose results are many bytes.
+    /// A frame that is executed, and whose results are many bytes, or with which events are asked for.
     Again(Request),
     /// A frame that is executed.
     Repeated(Repeated),
@@ -37,6 +37,12 @@ impl Asked {
 }
 
 impl<A: Agreement, X: Execution> Engine<A, X> {
+    /// What a frame is to be served as, of which the machine may hold results or events that its client asks for again.
+    pub(crate) fn asked_again(&self, request: Request) -> Asked {
+        let much = self.host.machine().answer_bytes(&request.frame, request.wish) >= MUCH;
+        if much { Asked::Again(request) } else { Asked::Request(request) }
+    }
+
     /// Whether messages of clients wait for the next turn.
     pub(crate) fn has_asked(&self) -> bool {
         !self.asked.is_empty()
@@ -45,6 +51,31 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
     /// Whether they wait for the disk or the component, and the next turn could do nothing for them.
     pub(crate) fn asked_in_vain(&self) -> bool {
         self.has_asked() && self.is_crowded()
+    }
+
+    /// Has reads that waited answered, each charged to its client, until the turn has done enough for them.
+    pub(crate) fn serve_held_reads(&mut self, env: Env) -> Result<(), Stopped> {
+        self.commands()?;
+        let began = self.clock.now();
+        let mut before = began;
+        loop {
+            let (waited, sent) = (self.host.backlog_bytes(), self.answered_bytes);
+            self.input(env, Input::Timer(ReplicaTimer::Reads));
+            self.commands()?;
+            let now = self.clock.now();
+            let waits = self.host.backlog_bytes().saturating_sub(waited);
+            if let Some(reader) = self.host.machine().answered_reader() {
+                let took = now.0.saturating_sub(before.0).max(waits as u64 / BYTES_PER_MICRO);
+                self.client_charges.get_mut().served(reader, now, took);
+            }
+            before = now;
+            let answers = waits + (self.answered_bytes - sent);
+            let enough = answers >= ANSWER_BYTES || now.0.saturating_sub(began.0) >= CLIENT_MICROS;
+            // The next one has set it again.
+            if enough || self.is_stuck() || self.is_crowded() || !self.timers.cancel(ReplicaTimer::Reads) {
+                return Ok(());
+            }
+        }
     }
 
     /// Gives the machine what clients asked, until the turn has done enough for them: replicas must not

@@ -24,7 +24,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use troth_auth::{FrameError, FrameVerifier, MessageVerifier};
 use troth_core::{
-    Agreement, Command, Env, Execution, Halt, Host, Input, Machine, PeerMessage, Replica, Request,
+    Agreement, Command, Env, Execution, Halt, Host, Input, Machine, PeerMessage, Replica, ReplicaTimer,
+    Request,
 };
 use troth_trusted::Refusal as ComponentRefusal;
 use troth_trusted::a2m::{LogRefusal, Operation};
@@ -163,7 +164,10 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {
-                self.input(env, Input::Timer(timer));
+                match timer {
+                    ReplicaTimer::Reads => self.serve_held_reads(env)?,
+                    timer => self.input(env, Input::Timer(timer)),
+                }
             }
         }
         #[cfg(feature = "demo-adversary")]
@@ -194,7 +198,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Item::Asked(client, number, wish) => match verdicts.next().expect("one verdict per frame") {
                     Ok(frame) => {
                         self.counters.frames_verified += 1;
-                        self.asked.push_back(Asked::Request(Request { frame, wish }));
+                        self.asked.push_back(self.asked_again(Request { frame, wish }));
                     }
                     Err(why) => {
                         self.counters.frames_refused += 1;
@@ -369,7 +373,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Return(message) => self.host.returned(self.clock.env(), message),
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
-                Command::CancelTimer(timer) => self.timers.cancel(timer),
+                Command::CancelTimer(timer) => drop(self.timers.cancel(timer)),
                 Command::Configured(configuration) => self.configured(&configuration),
                 Command::Note(note) => self.note(&note),
                 Command::Logs(operations) => self.ask_logs(operations),

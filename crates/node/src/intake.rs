@@ -90,7 +90,7 @@ fn known<A: Agreement, X: Execution>(machine: &Replica<A, X>, frame: &Frame, wis
     let (client, number) = (frame.client(), frame.number());
     if let Some(frame) = machine.agreement().frame(&frame.digest()) {
         let request = Request { frame, wish };
-        let much = machine.kept_bytes(client, number) >= MUCH;
+        let much = machine.answer_bytes(&request.frame, wish) >= MUCH;
         return Some(if much { Asked::Again(request) } else { Asked::Request(request) });
     }
     let repeated = || Asked::Repeated(Repeated { client, number, events_seen: frame.events_seen(), wish });
@@ -452,9 +452,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                         Some(known) => {
                             // To be asked again is small, and the answer need not be.
                             let kept = match &known {
-                                Asked::Again(_) | Asked::Repeated(_) if wish != Wish::Nothing => {
-                                    machine.kept_bytes(client, frame.number())
-                                }
+                                Asked::Again(_) | Asked::Repeated(_) => machine.answer_bytes(&frame, wish),
                                 _ => 0,
                             };
                             bytes_left = bytes_left.saturating_sub(kept);

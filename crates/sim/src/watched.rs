@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 use troth_core::{Execution, Installing, Lookup, Ordered, Outcome};
@@ -130,8 +131,11 @@ impl<X: Execution> Execution for Watched<X> {
     fn query(&self, read: &Read) -> ReadReply {
         self.inner.query(read)
     }
-    fn events_after(&self, client: ClientId, index: u64) -> Vec<Event> {
-        self.inner.events_after(client, index)
+    fn outbox(&self, client: ClientId) -> RangeInclusive<u64> {
+        self.inner.outbox(client)
+    }
+    fn event(&self, client: ClientId, index: u64) -> Event {
+        self.inner.event(client, index)
     }
     fn checkpoint(&mut self) {
         self.inner.checkpoint();

@@ -43,6 +43,33 @@ fn a_reply_waits_for_the_events_it_reveals_and_asks_for_them() {
 }
 
 #[test]
+fn while_events_come_the_next_are_asked_for_soon() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.drain();
+    for replica in [0, 1] {
+        scene.say(replica, full_after(1, 20, &["A"]));
+    }
+    // Nobody has them for long, so that the pauses grow.
+    for _ in 0..4 {
+        scene.wait(crate::Timing::DEFAULT.resend_longest);
+        scene.drain();
+    }
+    for index in 1..20 {
+        for replica in [0, 1] {
+            scene.say(replica, event(index, "part"));
+        }
+        scene.drain();
+        scene.wait(crate::Timing::DEFAULT.full_wait);
+        assert!(!scene.drain().frames.is_empty(), "after {index}");
+    }
+    for replica in [0, 1] {
+        scene.say(replica, event(20, "last"));
+    }
+    assert_eq!(scene.drain().order, ["e20", "d0"]);
+}
+
+#[test]
 fn frames_acknowledge_what_was_delivered() {
     let mut scene = Scene::new(3);
     for replica in [0, 1] {

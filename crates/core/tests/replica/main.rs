@@ -1,5 +1,6 @@
 //! What the replica does around its protocol and its executor.
 
+mod events;
 mod hashing;
 mod proofs;
 mod proving;

@@ -3,6 +3,7 @@
 use crate::stubs::Silence;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use troth_auth::{Seal, Verified, decode_attestation};
 use troth_core::{
@@ -38,6 +39,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Proving {
     pub(crate) stable: u64,
+    /// The batch whose proof is kept.
+    pub(crate) here: Option<u64>,
     pub(crate) wanted: Vec<(&'static str, u64)>,
     /// Whether its history ends elsewhere than its executor stands.
     pub(crate) astray: bool,
@@ -145,7 +148,11 @@ impl Agreement for Proving {
         None
     }
     fn proven(&self, seq: Seq) -> Proven {
-        if seq.0 <= self.stable { Proven::Gone } else { Proven::Coming }
+        match seq.0 {
+            here if self.here == Some(here) => Proven::Here(proof(here)),
+            gone if gone <= self.stable => Proven::Gone,
+            _ => Proven::Coming,
+        }
     }
     fn may_answer_reads(&self) -> bool {
         true
@@ -175,6 +182,8 @@ pub(crate) struct Done {
     /// Bytes of what came of each frame.
     pub(crate) result: usize,
     pub(crate) executed: BTreeMap<u64, Seq>,
+    /// Bytes of the events in its client's outbox.
+    pub(crate) events: Vec<usize>,
     /// Frames whose results are not kept any more, and those that were overtaken.
     pub(crate) gone: Vec<u64>,
     pub(crate) overtaken: Vec<u64>,
@@ -228,8 +237,12 @@ impl Execution for Done {
         let body = ReplyBody::Full(vec![result.into()]);
         ReadReply { client: read.client, number: read.number, events_up_to: 0, body }
     }
-    fn events_after(&self, _: ClientId, _: u64) -> Vec<Event> {
-        Vec::new()
+    fn outbox(&self, _: ClientId) -> RangeInclusive<u64> {
+        1..=self.events.len() as u64
+    }
+    fn event(&self, client: ClientId, index: u64) -> Event {
+        let payload = Bytes::from(vec![1; self.events[index as usize - 1]]);
+        Event { client, index, seq: Seq(1), payload }
     }
     fn checkpoint(&mut self) {}
     fn poll_checkpoint(&mut self, _: usize) -> Option<(Seq, Digest)> {
@@ -307,6 +320,13 @@ impl One {
     pub(crate) fn with(done: Done) -> Self {
         let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
         Self(Replica::new(ReplicaId(0), group, Proving::default(), done))
+    }
+
+    /// The same, where the proofs of one batch are kept.
+    pub(crate) fn with_proof_of(batch: u64, done: Done) -> Self {
+        let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
+        let agreement = Proving { here: Some(batch), ..Proving::default() };
+        Self(Replica::new(ReplicaId(0), group, agreement, done))
     }
 
     pub(crate) fn outputs(

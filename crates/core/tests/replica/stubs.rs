@@ -1,6 +1,7 @@
 //! A protocol that wants a state and nothing else, and an executor that takes what a piece's content says of it.
 
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use troth_auth::{Authentic, Claim, Seal, Verified};
 use troth_core::{
@@ -160,8 +161,11 @@ impl Execution for Installer {
     fn query(&self, _: &Read) -> ReadReply {
         unreachable!("nobody reads")
     }
-    fn events_after(&self, _: ClientId, _: u64) -> Vec<Event> {
-        Vec::new()
+    fn outbox(&self, _: ClientId) -> RangeInclusive<u64> {
+        1..=0
+    }
+    fn event(&self, _: ClientId, _: u64) -> Event {
+        unreachable!("there is none")
     }
     fn checkpoint(&mut self) {}
     fn poll_checkpoint(&mut self, _: usize) -> Option<(Seq, Digest)> {

@@ -1,6 +1,6 @@
 //! What of a state goes on in another group.
 
-use super::support::{SMALL, Script, checkpoint, frame, run, scan};
+use super::support::{SMALL, Script, checkpoint, events_after, frame, run, scan};
 use crate::state::State;
 use crate::{Application, Executor, OpContext, Snapshot, StateView};
 use bytes::Bytes;
@@ -45,7 +45,7 @@ fn a_group_that_begins_with_content_has_all_of_it_and_no_client() {
     new.restore(content.clone());
     assert_eq!((new.executed(), new.last_time()), (Seq(0), kept.time()), "agreed time goes on");
     assert_eq!(scan(&new), scan(&old));
-    assert!(new.events_after(ClientId(1), 0).is_empty(), "nobody is told what the old clients were");
+    assert!(events_after(&new, 1, 0).is_empty(), "nobody is told what the old clients were");
     let outcome = run(&mut new, &[frame(1, 1, &["add a 1"])]);
     assert_eq!(outcome.replies.len(), 1, "a new client begins with number 1 whatever the old one had");
     assert_eq!(new.executed(), Seq(1));

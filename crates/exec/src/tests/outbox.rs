@@ -1,6 +1,6 @@
 //! Events: indices without gaps, acknowledgement, overflow.
 
-use super::support::{SMALL, Script, frame, frame_seen, run};
+use super::support::{SMALL, Script, events_after, frame, frame_seen, run};
 use crate::Executor;
 use bytes::Bytes;
 use troth_core::Execution;
@@ -11,7 +11,7 @@ fn executor() -> Executor<Script> {
 }
 
 fn waiting(executor: &Executor<Script>, after: u64) -> Vec<(u64, Bytes)> {
-    let events = executor.events_after(ClientId(2), after);
+    let events = events_after(executor, 2, after);
     events.into_iter().map(|event| (event.index, event.payload)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Snapshots and kept checkpoints.
 
-use super::support::{SMALL, Script, checkpoint, frame, frame_seen, run, scan};
+use super::support::{SMALL, Script, checkpoint, events_after, frame, frame_seen, run, scan};
 use crate::{Executor, Gathering, MerkleMap, PartError, Snapshot, StoreId};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -34,7 +34,7 @@ fn a_snapshot_restores_everything() {
     assert_eq!(other.digest_now(), digest);
     assert_eq!((other.executed(), other.last_time()), (executor.executed(), executor.last_time()));
     assert_eq!(scan(&other), scan(&executor), "the ordered index is rebuilt");
-    assert_eq!(other.events_after(ClientId(2), 0), executor.events_after(ClientId(2), 0));
+    assert_eq!(events_after(&other, 2, 0), events_after(&executor, 2, 0));
     assert_eq!(other.lookup(ClientId(1), 50), executor.lookup(ClientId(1), 50));
     assert!(matches!(other.lookup(ClientId(2), 50), Lookup::Executed(_)));
     assert_eq!(other.snapshot(seq).map(|kept| kept.encode()), Some(bytes), "it is kept and encodes the same");

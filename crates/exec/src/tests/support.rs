@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
 use troth_core::{Execution, Ordered, Outcome, VerifiedFrame};
-use troth_types::{ClientId, Digest, FrameDraft, GroupId, Limits, Seq, StateFetch, StatePiece, Time};
+use troth_types::{ClientId, Digest, Event, FrameDraft, GroupId, Limits, Seq, StateFetch, StatePiece, Time};
 
 /// Operations as text: `set k v`, `del k`, `add k n`, `big n`, `tell client text`, `now`, `wake t`.
 /// Everything else is echoed. Values are strings of digits or text. `big` counts as a read.
@@ -179,4 +179,10 @@ pub fn transfer_from(
 /// All of the application's entries, in key order.
 pub fn scan(executor: &Executor<Script>) -> Vec<(Vec<u8>, Bytes)> {
     executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect()
+}
+
+/// The client's undelivered events after an index.
+pub fn events_after<A: Application>(executor: &Executor<A>, client: u64, index: u64) -> Vec<Event> {
+    let kept = executor.outbox(ClientId(client)).filter(|kept| *kept > index);
+    kept.map(|kept| executor.event(ClientId(client), kept)).collect()
 }

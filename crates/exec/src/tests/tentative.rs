@@ -1,6 +1,6 @@
 //! Batches that are executed before their place is final: what is undone leaves nothing behind.
 
-use super::support::{SMALL, Script, checkpoint, frame, run, transfer};
+use super::support::{SMALL, Script, checkpoint, events_after, frame, run, transfer};
 use crate::{Executor, MerkleMap};
 use bytes::Bytes;
 use troth_core::{Execution, Lookup, Ordered, Outcome, VerifiedFrame};
@@ -28,7 +28,7 @@ fn face(executor: &Executor<Script>) -> impl PartialEq + core::fmt::Debug + use<
     let numbers = (1..12).flat_map(|number| [(1, number), (2, number)]);
     let slots: Vec<Lookup> =
         numbers.map(|(client, number)| executor.lookup(ClientId(client), number)).collect();
-    let events = [2, 7].map(|client| executor.events_after(ClientId(client), 0));
+    let events = [2, 7].map(|client| events_after(executor, client, 0));
     let keys: Vec<_> = executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect();
     let read = Read {
         client: ClientId(2),

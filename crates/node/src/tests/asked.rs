@@ -24,7 +24,12 @@ use troth_types::{
 /// Bytes of the result of each operation.
 const EACH: usize = 1 << 20;
 
-fn signed(cluster: &Cluster, client: &ClientSecret, number: u64, operations: Vec<Bytes>) -> Arc<Frame> {
+pub(super) fn signed(
+    cluster: &Cluster,
+    client: &ClientSecret,
+    number: u64,
+    operations: Vec<Bytes>,
+) -> Arc<Frame> {
     let draft =
         FrameDraft { group: cluster.group.id(), client: client.client, number, events_seen: 0, operations };
     let signature = Ed25519Signer::from_seed(client.seed).sign(&draft.signing_digest());

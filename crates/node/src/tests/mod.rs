@@ -1,4 +1,5 @@
 mod asked;
+mod asked_late;
 mod authenticators;
 mod backup;
 mod bodies;
