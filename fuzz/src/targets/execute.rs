@@ -51,7 +51,9 @@ fn run(input: &[u8]) {
                 operation: Bytes::copy_from_slice(steps.chunk()),
             };
             assert_eq!(executor.query(&read), other.query(&read));
-            let _ = executor.events_after(client, u64::from(steps.byte() % 4));
+            for index in executor.outbox(client).skip(usize::from(steps.byte() % 4)) {
+                assert_eq!(executor.event(client, index).index, index);
+            }
             continue;
         }
         if what.is_multiple_of(7) {

@@ -59,7 +59,7 @@ fn who_has_a_full_outbox_repeated_is_charged_and_keeps_nobody_waiting() {
     engine.turn(&inbox).expect("goes on");
     let waits = engine.host.backlog_bytes();
     assert!(
-        waits >= 256 << 10 && waits <= 2 << 20,
+        (256 << 10..=2 << 20).contains(&waits),
         "{waits} bytes, of a MiB for each of 50 times that it asks"
     );
     let now = engine.clock.now();
