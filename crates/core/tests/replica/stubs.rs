@@ -162,7 +162,7 @@ impl Execution for Installer {
         unreachable!("nobody reads")
     }
     fn outbox(&self, _: ClientId) -> RangeInclusive<u64> {
-        1..=0
+        RangeInclusive::new(1, 0)
     }
     fn event(&self, _: ClientId, _: u64) -> Event {
         unreachable!("there is none")
