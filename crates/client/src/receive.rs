@@ -286,8 +286,8 @@ impl ClientCore {
         }
         // An outbox is repeated part by part: what comes of it brings the next part soon.
         let soon = self.now.after(self.pace.full_after(&self.config.timing).max(1));
-        for flight in self.flights.values_mut().filter(|flight| flight.sent_again && flight.agreed.is_some())
-        {
+        let lacks_events = |flight: &&mut Flight| flight.sent_again && flight.results.is_some();
+        for flight in self.flights.values_mut().filter(lacks_events) {
             flight.pause = self.config.timing.resend_first;
             flight.resend_at = flight.resend_at.min(soon);
         }

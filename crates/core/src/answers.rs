@@ -7,7 +7,8 @@ use crate::{
     ReplyProof, Request, VerifiedFrame, rule,
 };
 use troth_types::{
-    AttestedReply, ClientId, Digest, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, ToClient, Wish,
+    AttestedReply, ClientId, Digest, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time,
+    ToClient, Wish,
 };
 
 /// Bytes of replies to one batch that are held as they are.
@@ -96,13 +97,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             if let Some(place) = proof.place_of(reply.client, reply.number) {
                 let unasked = self.unasked.take(reply.client, reply.number);
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);
-                if unasked && wants_all.is_none() {
+                if unasked && !wants_all {
                     continue;
                 }
-                if let Some(events_seen) = wants_all {
-                    self.repeat_events(reply.client, events_seen, out);
-                }
-                let (reply, renewed) = (self.cut(reply, wants_all.is_some()), renewed.clone());
+                // Events that it lacks its client asks for when it has this, and is charged.
+                let (reply, renewed) = (self.cut(reply, wants_all), renewed.clone());
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
             }
         }
@@ -188,7 +187,14 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Answers a client again where replies are proven; whether its frame is to be ordered again: because the proof is gone, or
     /// because the client has asked for long enough, so that others may have to be made to answer.
-    fn prove_again(&mut self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) -> bool {
+    fn prove_again(
+        &mut self,
+        now: Time,
+        reply: Reply,
+        events_seen: u64,
+        full: bool,
+        out: &mut Outputs<A, X>,
+    ) -> bool {
         let (client, number) = (reply.client, reply.number);
         let at = self.repeated.place(client, number).unwrap_or(reply.seq);
         let order = match self.agreement.proven(at) {
@@ -196,7 +202,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             Proven::Gone => true,
             Proven::Here(proof) => {
                 if full {
-                    self.repeat_events(client, events_seen, out);
+                    self.repeat_events(now, client, events_seen, out);
                 }
                 if let Some(place) = proof.place_of(client, number) {
                     let reply = self.cut(reply, full);
@@ -207,7 +213,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             }
         };
         if full {
-            self.repeated.asks_for_all(client, number, events_seen);
+            self.repeated.asks_for_all(client, number);
         }
         order
     }
@@ -246,7 +252,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                         continue;
                     }
                     repeated += reply.body.size() + PLACE;
-                    if self.prove_again(*reply, frame.events_seen(), full, out) {
+                    if self.prove_again(env.now, *reply, frame.events_seen(), full, out) {
                         again.push(frame);
                     }
                 }
@@ -258,7 +264,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                     // The rest is asked for once more by whoever waits for it, and then by itself.
                     if repeated < REPEATED_ANSWER {
                         repeated += reply.body.size();
-                        self.answer_again(*reply, events_seen, full, out);
+                        self.answer_again(env.now, *reply, events_seen, full, out);
                     }
                 }
                 Lookup::ResultGone(seq) => {
@@ -286,7 +292,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    pub(crate) fn on_repeated(&mut self, repeated: Repeated, out: &mut Outputs<A, X>) {
+    pub(crate) fn on_repeated(&mut self, now: Time, repeated: Repeated, out: &mut Outputs<A, X>) {
         let Repeated { client, number, events_seen, wish } = repeated;
         let full = wish == Wish::Full;
         if wish != Wish::Nothing {
@@ -303,9 +309,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             Lookup::Executed(_) if wish == Wish::Nothing => {}
             Lookup::Executed(reply) if A::PROVES_REPLIES => {
                 // Where that is not enough its frame comes, too.
-                self.prove_again(*reply, events_seen, full, out);
+                self.prove_again(now, *reply, events_seen, full, out);
             }
-            Lookup::Executed(reply) => self.answer_again(*reply, events_seen, full, out),
+            Lookup::Executed(reply) => self.answer_again(now, *reply, events_seen, full, out),
             Lookup::ResultGone(_) | Lookup::TooOld => {
                 out.push(refuse(client, number, false, RefusalReason::TooOld))
             }
@@ -315,9 +321,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// The reply to what was executed before, with events that the client lacks where it asks for all.
-    fn answer_again(&mut self, reply: Reply, events_seen: u64, full: bool, out: &mut Outputs<A, X>) {
+    fn answer_again(
+        &mut self,
+        now: Time,
+        reply: Reply,
+        events_seen: u64,
+        full: bool,
+        out: &mut Outputs<A, X>,
+    ) {
         if full {
-            self.repeat_events(reply.client, events_seen, out);
+            self.repeat_events(now, reply.client, events_seen, out);
         }
         out.push(Output::Client(self.reply(reply, full)));
     }

@@ -1,7 +1,7 @@
 //! Batches on their way through the executor: finally, or tentatively until they are committed or undone.
 
 use crate::replica::Outputs;
-use crate::{Agreement, Cx, Effect, Env, Execution, Ordered, Outcome, Output, Replica};
+use crate::{Agreement, Cx, Effect, Env, Execution, Ordered, Outcome, Output, Replica, ReplicaTimer};
 use std::sync::Arc;
 use troth_types::{Configuration, Event, Seq, ToClient, View};
 
@@ -33,7 +33,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         if let Some(configuration) = &outcome.configuration {
             self.configured(env, configuration, more, out);
         }
-        self.overtake_transfer();
+        self.overtake_transfer(out);
         self.tell_executed(env, &outcome, more);
     }
 
@@ -77,7 +77,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 self.configured(env, configuration, more, out);
             }
         }
-        self.overtake_transfer();
+        self.overtake_transfer(out);
     }
 
     /// Undoes the batches above this one, and what was to be answered from them.
@@ -94,10 +94,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// The ordinary messages were faster than a state transfer; an older state must not replace a newer one.
-    fn overtake_transfer(&mut self) {
+    fn overtake_transfer(&mut self, out: &mut Outputs<A, X>) {
         let committed = self.execution.committed();
         if self.repair.is_none() && self.transfer.as_ref().is_some_and(|transfer| transfer.seq <= committed) {
             self.transfer = None;
+            // It holds the whole state as it was, and what has come of the other one.
+            self.execution.abandon_install();
+            out.push(Output::CancelTimer(ReplicaTimer::Transfer));
         }
     }
 }

@@ -96,6 +96,10 @@ pub trait Execution: Clone + Debug {
     fn metered(&mut self, meter: Arc<dyn Meter>) {
         let _ = meter;
     }
+    /// Who looks on, if somebody does.
+    fn meter(&self) -> Option<&dyn Meter> {
+        None
+    }
     /// The last executed batch.
     fn executed(&self) -> Seq;
     /// The last executed batch whose place is final: the same, unless some were executed tentatively.
@@ -132,6 +136,17 @@ pub trait Execution: Clone + Debug {
     fn roll_back(&mut self, to: Seq);
     /// Answers a read from the current state, in full.
     fn query(&self, read: &Read) -> ReadReply;
+    /// The same in a step that is not its client's, whom what it takes is charged to all the same.
+    fn query_in_passing(&self, read: &Read) -> ReadReply {
+        if let Some(meter) = self.meter() {
+            meter.begins();
+        }
+        let reply = self.query(read);
+        if let Some(meter) = self.meter() {
+            meter.answered(read.client);
+        }
+        reply
+    }
     /// The indices of the client's undelivered events that are kept.
     fn outbox(&self, client: ClientId) -> RangeInclusive<u64>;
     /// The one of them with this index.
@@ -155,6 +170,8 @@ pub trait Execution: Clone + Debug {
     /// Starts (or restarts) the installation of the state with this digest; returns what to fetch
     /// first. Pieces that this replica's own state already holds are not fetched.
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch>;
+    /// Gives up the installation that is under way, if one is, with all that it holds.
+    fn abandon_install(&mut self);
     /// Takes a fetched piece. On [`Installing::Done`] the executor stands at the target and keeps it
     /// as a checkpoint; before, it stands where it stood.
     fn on_piece(&mut self, piece: &StatePiece) -> Installing;

@@ -28,6 +28,8 @@ pub(crate) struct HeldReads {
     looked_at: Option<(Seq, Seq, Seq)>,
     /// Whose read was answered in a turn of its own in this step.
     answered: Option<ClientId>,
+    /// The recent ones have the next turn, where there are others too.
+    recent_first: bool,
 }
 
 /// What a read takes of the room.
@@ -100,13 +102,22 @@ impl HeldReads {
             || self.recent.first_key_value().is_some_and(|(wanted, _)| *wanted <= executed)
     }
 
-    /// Takes out a read whose batch is there.
+    /// Takes out a read whose batch is there: recent ones and others in turn.
     fn take_ready(&mut self, executed: Seq, from: Seq) -> Option<Read> {
-        // It may be answered as if it had come now.
-        let ready = |(wanted, _): &(Seq, Read)| executed >= (*wanted).min(from);
-        if let Some(at) = self.questions.iter().position(ready) {
-            return self.questions.remove(at).map(|(_, read)| read);
+        self.recent_first = !self.recent_first;
+        match self.recent_first {
+            true => self.take_question(executed, from).or_else(|| self.take_recent(executed)),
+            false => self.take_recent(executed).or_else(|| self.take_question(executed, from)),
         }
+    }
+
+    fn take_question(&mut self, executed: Seq, from: Seq) -> Option<Read> {
+        // It may be answered as if it had come now.
+        let at = self.questions.iter().position(|(wanted, _)| executed >= (*wanted).min(from))?;
+        self.questions.remove(at).map(|(_, read)| read)
+    }
+
+    fn take_recent(&mut self, executed: Seq) -> Option<Read> {
         let mut first = self.recent.first_entry().filter(|first| *first.key() <= executed)?;
         let read = first.get_mut().pop_front();
         if first.get().is_empty() {
@@ -225,6 +236,11 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         self.reads.answered = Some(read.client);
         // The next one has its turn then.
         self.reads.looked_at = None;
+    }
+
+    /// Whether a read that waited may be answered: it is with the next [`ReplicaTimer::Reads`], which need not be waited for.
+    pub fn has_ready_read(&self) -> bool {
+        self.reads.has_ready(self.execution.executed(), self.agreement.reads_from())
     }
 
     /// Whose read had its turn, where the last input was [`ReplicaTimer::Reads`] and there was one.

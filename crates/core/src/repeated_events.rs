@@ -1,44 +1,66 @@
 //! The events of an outbox that a client asks for again.
 //!
 //! An outbox may hold very much, and to ask for it takes a small frame: each answer repeats a part of it, and the next
-//! goes on behind that. At the end it begins anew, as what was sent may have been lost.
+//! goes on behind that. At the end it begins anew, and so it does for who does not ask on soon: what was sent may have been
+//! lost.
 
 use crate::replica::Outputs;
 use crate::{Agreement, Execution, Output, Replica};
 use std::collections::BTreeMap;
-use troth_types::{ClientId, Frame, ToClient, Wish};
+use troth_types::{ClientId, Frame, Seq, Time, ToClient, Wish};
 
 /// Bytes of events in one answer, about.
 const BYTES: usize = 256 << 10;
 /// What an event costs beside its own bytes, in bytes that take as long to send: an answer has some 250 small ones.
 const EVENT: usize = 1 << 10;
+/// Microseconds after which an answer does not go on behind the one before it. A client that can deliver what comes asks on
+/// within 200 ms; one that lacks an earlier part can not, and its pauses grow.
+const GOES_ON: u64 = 1_000_000;
 
 /// Where the next answers go on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RepeatedEvents {
-    /// The last index that was sent to clients whose outbox has more. One entry for a client at most.
-    sent: BTreeMap<ClientId, u64>,
+    /// The last index that was sent to clients whose outbox has more, and when. One entry for a client at most.
+    sent: BTreeMap<ClientId, (u64, Time)>,
 }
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// Repeats events of a client that has seen those up to an index.
-    pub(crate) fn repeat_events(&mut self, client: ClientId, seen: u64, out: &mut Outputs<A, X>) {
-        let sent = self.repeated_events.sent.remove(&client).unwrap_or(0);
-        let kept = self.execution.outbox(client);
-        let after = if sent < *kept.end() { sent.max(seen) } else { seen };
-        // Of batches whose place is not final there are some in the outbox, and none to be seen.
+    pub(crate) fn repeat_events(&mut self, now: Time, client: ClientId, seen: u64, out: &mut Outputs<A, X>) {
+        let sent = self.repeated_events.sent.remove(&client).filter(|(_, at)| now < at.after(GOES_ON));
+        let (first, last) = self.execution.outbox(client).into_inner();
+        let sent = sent.map_or(0, |(sent, _)| sent);
+        let after = if sent < last { sent.max(seen) } else { seen };
         let (committed, mut bytes) = (self.execution.committed(), 0);
-        for index in after.saturating_add(1).max(*kept.start())..=*kept.end() {
+        for index in after.saturating_add(1).max(first)..=last {
             let event = self.execution.event(client, index);
-            if event.seq > committed {
+            bytes += EVENT;
+            // Of batches whose place is not final there are some in the outbox, and none to be seen.
+            if event.seq <= committed {
+                bytes += event.payload.len();
+                out.push(Output::Client(ToClient::Event(event)));
+            }
+            if bytes >= BYTES && index < last {
+                self.repeated_events.sent.insert(client, (index, now));
+                // Behind it there is a gap, so that whoever asks for nothing else knows that there is more.
+                self.show_last(client, index, last, committed, out);
                 break;
             }
-            bytes += EVENT + event.payload.len();
-            out.push(Output::Client(ToClient::Event(event)));
-            if bytes >= BYTES && index < *kept.end() {
-                self.repeated_events.sent.insert(client, index);
-                break;
+        }
+    }
+
+    /// Shows the last final event of those behind an index. Their batches ascend.
+    fn show_last(&self, client: ClientId, after: u64, last: u64, committed: Seq, out: &mut Outputs<A, X>) {
+        let (mut final_to, mut open) = (after, last + 1);
+        while open - final_to > 1 {
+            let middle = final_to + (open - final_to) / 2;
+            match self.execution.event(client, middle).seq <= committed {
+                true => final_to = middle,
+                false => open = middle,
             }
+        }
+        if final_to > after {
+            out.push(Output::Client(ToClient::Event(self.execution.event(client, final_to))));
         }
     }
 

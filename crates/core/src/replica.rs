@@ -428,7 +428,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
     ) {
         match input {
             Input::Requests(requests) => self.on_requests(env, requests, out),
-            Input::Repeated(repeated) => self.on_repeated(repeated, out),
+            Input::Repeated(repeated) => self.on_repeated(env.now, repeated, out),
             Input::Read(read) => self.on_read(&read, out),
             Input::Message(from, message) => {
                 self.step(env, out, |agreement, cx| agreement.on_message(cx, from, message));

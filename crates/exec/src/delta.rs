@@ -5,7 +5,7 @@
 //! An answer is `0 ‖ the item whole`, `1 ‖ which entries of the held page stay, a bit each ‖ the other entries` or
 //! `2 ‖ mask: u16 ‖ which children of the held branch stay: u16 ‖ the digests of the others`.
 
-use crate::map::{BRANCH_TAG, Body, Node, WIDTH, entry_at, page_of_entries};
+use crate::map::{BRANCH_TAG, Body, MOST_ENTRIES, Node, WIDTH, entry_at, page_of_entries};
 use bytes::Bytes;
 use troth_types::{Hasher, Malformed, Reader, Wire};
 
@@ -169,6 +169,10 @@ pub(crate) fn read_difference(answer: &Bytes, held: Option<&Node>) -> Option<Ite
             }
             while !others.is_empty() {
                 let (key, end) = entry_at(others, 0)?;
+                // An answer may be as long as a piece, and an entry as short as its lengths: millions would be sorted.
+                if merged.len() == usize::from(MOST_ENTRIES) {
+                    return None;
+                }
                 merged.push((key, &others[..end]));
                 others = &others[end..];
             }

@@ -335,6 +335,10 @@ impl<A: Application> Execution for Executor<A> {
         self.meter = Some(meter);
     }
 
+    fn meter(&self) -> Option<&dyn Meter> {
+        self.meter.as_deref()
+    }
+
     fn executed(&self) -> Seq {
         self.executed
     }
@@ -455,21 +459,17 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
-        let abandoned = match self.install.take() {
-            Some(same) if (same.seq, same.digest) == (seq, digest) => {
-                return self.install.insert(same).wanted();
-            }
-            other => other,
-        };
-        let local = self.map.tree_now();
-        self.install.insert(Install::new(seq, digest, local, abandoned)).wanted()
+        let (earlier, map) = (self.install.take(), &mut self.map);
+        self.install.insert(Install::after(earlier, seq, digest, || map.tree_now())).wanted()
+    }
+
+    fn abandon_install(&mut self) {
+        self.install.take().map_or((), |install| self.discarded.take(install.into_local()));
     }
 
     fn on_piece(&mut self, piece: &StatePiece) -> Installing {
-        let Some(install) = &mut self.install else { return Installing::NotWanted };
-        if (install.seq, install.digest) != (piece.seq, piece.digest) {
-            return Installing::NotWanted;
-        }
+        let meant = |install: &&mut Install| (install.seq, install.digest) == (piece.seq, piece.digest);
+        let Some(install) = self.install.as_mut().filter(meant) else { return Installing::NotWanted };
         match install.on_piece(piece) {
             Progress::Wants(fetches) => Installing::Wants(fetches),
             Progress::Bad => Installing::Rejected,
@@ -488,12 +488,12 @@ impl<A: Application> Execution for Executor<A> {
     fn snapshot(&self, seq: Seq) -> Option<Snapshot> {
         // One whose digest nobody was told, and compared with the others', may be wrong.
         let told = self.ready.iter().all(|(ready, _)| *ready != seq);
-        self.kept.get(&seq).filter(|_| told).map(|kept| Snapshot::of(seq, kept.time, kept.tree.clone()))
+        let kept = self.kept.get(&seq).filter(|_| told);
+        kept.map(|kept| Snapshot::of(seq, kept.time, kept.tree.clone()))
     }
 
     fn restore(&mut self, snapshot: Snapshot) -> (Seq, Digest) {
-        self.kept.clear();
-        self.ready.clear();
+        (self.kept, self.ready) = Default::default();
         let (seq, time) = (snapshot.seq(), snapshot.time());
         (seq, self.stand_at(seq, time, snapshot.into_tree()))
     }

@@ -115,6 +115,24 @@ pub(crate) enum Progress {
 }
 
 impl Install {
+    /// The earlier installation, where it is of the same state; else a new one.
+    pub(crate) fn after(
+        earlier: Option<Self>,
+        seq: Seq,
+        digest: Digest,
+        local: impl FnOnce() -> Tree,
+    ) -> Self {
+        match earlier {
+            Some(same) if (same.seq, same.digest) == (seq, digest) => same,
+            abandoned => Self::new(seq, digest, local(), abandoned),
+        }
+    }
+
+    /// The state that it would have reused.
+    pub(crate) fn into_local(self) -> Tree {
+        self.local
+    }
+
     /// An installation that will reuse what `local` holds and what an abandoned one had brought.
     pub(crate) fn new(seq: Seq, digest: Digest, local: Tree, abandoned: Option<Self>) -> Self {
         Self {

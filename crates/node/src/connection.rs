@@ -434,7 +434,7 @@ async fn converse<A: Agreement, X: Execution>(
         }
         () = outgoing.close.notified() => {}
     }
-    lane.discard();
+    shared.inbox.end(&lane);
     let links = &mut shared.engine.borrow_mut().links;
     match party {
         Party::Replica(replica) => links.replica_down(replica, &outgoing),

@@ -164,12 +164,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What came while the loop waited is looked at before anybody is suspected of silence.
         if !std::mem::take(&mut self.stalled) {
             for timer in self.timers.take_due(env.now) {
-                match timer {
-                    ReplicaTimer::Reads => self.serve_held_reads(env)?,
-                    timer => self.input(env, Input::Timer(timer)),
+                // It wakes the loop, and that is all.
+                if timer != ReplicaTimer::Reads {
+                    self.input(env, Input::Timer(timer));
                 }
             }
         }
+        self.serve_held_reads(env)?;
         #[cfg(feature = "demo-adversary")]
         self.let_go(env);
         let mut items = Vec::new();
@@ -373,7 +374,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 Command::Return(message) => self.host.returned(self.clock.env(), message),
                 Command::Client(message) => self.tell_client(message),
                 Command::SetTimer { timer, at } => self.timers.set(timer, at),
-                Command::CancelTimer(timer) => drop(self.timers.cancel(timer)),
+                Command::CancelTimer(timer) => self.timers.cancel(timer),
                 Command::Configured(configuration) => self.configured(&configuration),
                 Command::Note(note) => self.note(&note),
                 Command::Logs(operations) => self.ask_logs(operations),

@@ -67,7 +67,7 @@ impl Lane {
 
     /// Forgets what was not taken, and the room for it: a party that connects again and again must not fill memory with
     /// what its former connections left, also where the lane rests.
-    pub(crate) fn discard(&self) {
+    fn discard(&self) {
         drop(self.messages.take());
         self.subtract(self.bytes.get());
     }
@@ -125,6 +125,17 @@ impl Inbox {
         lane.messages.borrow_mut().push_back(message);
         if !lane.listed.replace(true) {
             self.listed(lane.party).borrow_mut().push_back(Rc::clone(lane));
+        }
+    }
+
+    /// The connection of a lane has ended. Nothing is left of it in any list, also while nothing is taken from any, as behind
+    /// a disk without space.
+    pub(crate) fn end(&self, lane: &Rc<Lane>) {
+        lane.discard();
+        if lane.listed.replace(false) {
+            let others = |other: &Rc<Lane>| !Rc::ptr_eq(other, lane);
+            self.listed(lane.party).borrow_mut().retain(others);
+            self.resting.borrow_mut().retain(|(_, other)| others(other));
         }
     }
 

@@ -196,9 +196,16 @@ impl ClientCharges {
         share.frames_take
     }
 
-    /// Frames of a client have been executed.
+    /// Frames of a client have been executed, or reads answered in passing.
     pub(crate) fn executed(&mut self, client: ClientId, now: Time, executed: Executed) {
-        let (count, micros) = (u64::from(executed.frames).max(1), executed.micros);
+        if executed.reads > 0 {
+            let Executed { reads, read_micros, longest_read, .. } = executed;
+            self.answered_in_passing(client, now, (u64::from(reads), read_micros, longest_read));
+        }
+        if executed.frames == 0 {
+            return;
+        }
+        let (count, micros) = (u64::from(executed.frames), executed.micros);
         self.add(client, micros.saturating_sub(count * EXECUTION));
         let share = self.share(client);
         share.part.charge(now, micros);
@@ -206,6 +213,19 @@ impl ClientCharges {
         share.known = true;
         let weight = count.min(JUDGED);
         share.frames_take = (share.frames_take * (JUDGED - weight) + micros / count * weight) / JUDGED;
+    }
+
+    /// So many reads of a client took so many microseconds, and the longest of them so many.
+    fn answered_in_passing(
+        &mut self,
+        client: ClientId,
+        now: Time,
+        (count, micros, longest): (u64, u64, u64),
+    ) {
+        self.add(client, micros.saturating_sub(count * READ));
+        let share = self.share(client);
+        share.part.charge(now, micros);
+        share.reads_take = longest.max(share.reads_take - share.reads_take.div_ceil(16));
     }
 
     /// A read of so many bytes was taken. How many microseconds it may take, to judge by those before it.

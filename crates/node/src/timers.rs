@@ -22,9 +22,11 @@ impl<T: Copy + Ord> Timers<T> {
         self.order.insert((at, timer));
     }
 
-    /// Forgets a timer, if it is set; whether it was.
-    pub(crate) fn cancel(&mut self, timer: T) -> bool {
-        self.due.remove(&timer).is_some_and(|at| self.order.remove(&(at, timer)))
+    /// Forgets a timer, if it is set.
+    pub(crate) fn cancel(&mut self, timer: T) {
+        if let Some(at) = self.due.remove(&timer) {
+            self.order.remove(&(at, timer));
+        }
     }
 
     /// When the first is due.

@@ -163,6 +163,9 @@ impl<X: Execution> Execution for Watched<X> {
         self.asked.set(self.asked.get() || (piece.is_none() && self.sealed > 0));
         piece
     }
+    fn abandon_install(&mut self) {
+        self.inner.abandon_install();
+    }
     fn begin_install(&mut self, seq: Seq, digest: Digest) -> Vec<StateFetch> {
         self.inner.begin_install(seq, digest)
     }

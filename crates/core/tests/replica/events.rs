@@ -2,7 +2,7 @@
 
 use crate::proving::{CLIENT, Done, One, Step, frame};
 use troth_core::{Input, Output, Repeated, Request};
-use troth_types::{ToClient, Wish};
+use troth_types::{Time, ToClient, Wish};
 
 /// The events of an answer, and whether the reply to the frame is behind them.
 fn answer(
@@ -56,8 +56,13 @@ fn many_events_are_repeated_part_by_part_and_then_anew() {
         for round in 0..2 {
             let mut all = Vec::new();
             while all.len() < count as usize {
-                let (part, replied) = answer(&mut one, again(0, Wish::Full));
-                assert!(replied && !part.is_empty() && part.len() <= most, "{round}: {part:?}");
+                let (mut part, replied) = answer(&mut one, again(0, Wish::Full));
+                assert!(replied && !part.is_empty(), "{round}: {part:?}");
+                // The last one shows that there is more.
+                if part.len() == most + 1 {
+                    assert_eq!(part.pop(), Some(count));
+                }
+                assert!(part.len() <= most, "{round}: {part:?}");
                 all.extend(part);
             }
             assert_eq!(all, (1..=count).collect::<Vec<_>>());
@@ -68,6 +73,20 @@ fn many_events_are_repeated_part_by_part_and_then_anew() {
         let (next, _) = answer(&mut one, again(count - 1, Wish::Full));
         assert_eq!(next, [count]);
     }
+}
+
+#[test]
+fn who_does_not_ask_on_soon_is_answered_from_the_first_on() {
+    let mut one = with(vec![0; 1024]);
+    let first = |one: &mut One, at| {
+        one.1 = Time(at);
+        answer(one, again(10, Wish::Full)).0[0]
+    };
+    assert_eq!(first(&mut one, 1), 11);
+    assert_eq!(first(&mut one, 900_000), 267);
+    // A client that lacks the first part can deliver nothing, and its pauses grow.
+    assert_eq!(first(&mut one, 1_900_001), 11);
+    assert_eq!(first(&mut one, 2_000_000), 267);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(crate) enum Step {
     End,
     /// The state is wrong.
     Wrong(u64),
+    /// The state at this checkpoint is to be fetched.
+    Fetch(u64),
 }
 
 /// Does what it is told to by timers, and writes down which frames are to be ordered, and why.
@@ -130,6 +132,7 @@ impl Agreement for Proving {
                 let claim = Claim { request: Request::End, log: LogId(0), slot, nonce, content };
                 cx.end_attested(Attestation { epoch: Epoch(1), claim, proof: Proof::Mac([0; 32]) });
             }
+            Step::Fetch(number) => cx.fetch_state(Seq(number), Digest::ZERO, vec![ReplicaId(1)]),
             Step::Wrong(number) => cx.repair_state(Seq(number), Digest::ZERO, vec![ReplicaId(1)]),
         }
     }
@@ -182,6 +185,8 @@ pub(crate) struct Done {
     /// Bytes of what came of each frame.
     pub(crate) result: usize,
     pub(crate) executed: BTreeMap<u64, Seq>,
+    /// How many installations were given up.
+    pub(crate) abandoned: usize,
     /// Bytes of the events in its client's outbox.
     pub(crate) events: Vec<usize>,
     /// Frames whose results are not kept any more, and those that were overtaken.
@@ -255,6 +260,9 @@ impl Execution for Done {
     fn serve(&self, _: &StateFetch) -> Option<StatePiece> {
         None
     }
+    fn abandon_install(&mut self) {
+        self.abandoned += 1;
+    }
     fn begin_install(&mut self, _: Seq, _: Digest) -> Vec<StateFetch> {
         Vec::new()
     }
@@ -272,7 +280,7 @@ impl Execution for Done {
     }
 }
 
-pub(crate) struct One(pub(crate) Replica<Proving, Done>);
+pub(crate) struct One(pub(crate) Replica<Proving, Done>, pub(crate) Time);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -319,14 +327,14 @@ impl One {
 
     pub(crate) fn with(done: Done) -> Self {
         let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
-        Self(Replica::new(ReplicaId(0), group, Proving::default(), done))
+        Self(Replica::new(ReplicaId(0), group, Proving::default(), done), Time(1))
     }
 
     /// The same, where the proofs of one batch are kept.
     pub(crate) fn with_proof_of(batch: u64, done: Done) -> Self {
         let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
         let agreement = Proving { here: Some(batch), ..Proving::default() };
-        Self(Replica::new(ReplicaId(0), group, agreement, done))
+        Self(Replica::new(ReplicaId(0), group, agreement, done), Time(1))
     }
 
     pub(crate) fn outputs(
@@ -334,7 +342,7 @@ impl One {
         input: Input<Silence, ReplicaTimer<Step>>,
     ) -> Vec<Output<Replica<Proving, Done>>> {
         let mut out = Vec::new();
-        self.0.input(Env { now: Time(1), wall: Time(1) }, input, &mut out);
+        self.0.input(Env { now: self.1, wall: Time(1) }, input, &mut out);
         out
     }
 

@@ -179,6 +179,7 @@ impl Execution for Installer {
     fn serve(&self, _: &StateFetch) -> Option<StatePiece> {
         None
     }
+    fn abandon_install(&mut self) {}
     fn begin_install(&mut self, _: Seq, _: Digest) -> Vec<StateFetch> {
         self.wanted()
     }

@@ -1,5 +1,6 @@
 //! A state from others: one source at a time, each in its turn, and not without a pause when all are in vain.
 
+use crate::proving::{One, Step};
 use crate::stubs::{DIGEST, Installer, SEQ, Silence, Wanting};
 use bytes::Bytes;
 use troth_auth::Verified;
@@ -202,4 +203,16 @@ fn one_that_has_answered_may_take_its_time() {
     assert_eq!(patience(&wait), 8 * silent);
     assert_eq!(wait.timer(), [2]);
     assert_eq!(patience(&wait), silent, "the next one has not");
+}
+
+#[test]
+fn what_ordinary_messages_overtake_is_given_up_with_all_that_it_holds() {
+    let mut one = One::new();
+    one.step(Step::Fetch(3));
+    let timer = ReplicaTimer::Transfer;
+    for (number, abandoned) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+        let out = one.outputs(Input::Timer(ReplicaTimer::Protocol(Step::Execute(number))));
+        let cancelled = out.iter().any(|output| matches!(output, Output::CancelTimer(it) if *it == timer));
+        assert_eq!((one.0.execution().abandoned, cancelled), (abandoned, number == 3), "after {number}");
+    }
 }

@@ -23,7 +23,7 @@ mod tree;
 
 pub(crate) use discarded::Discarded;
 pub(crate) use node::{BRANCH_TAG, Body, Children, Node, WIDTH, check_blob, check_branch, node_digest};
-pub(crate) use page::{Blob, Page, entries, entry_at, page_of_entries};
+pub(crate) use page::{Blob, MOST_ENTRIES, Page, entries, entry_at, page_of_entries};
 pub use stored::StoreId;
 pub use tree::Tree;
 

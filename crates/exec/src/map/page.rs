@@ -18,7 +18,7 @@ const BLOB_REFERENCE: usize = 4 + 32;
 const PAGE_TAG: u8 = 1;
 const HEADER: usize = 3;
 /// More entries than any page has: pages split far below this.
-const MOST_ENTRIES: u16 = 254;
+pub(crate) const MOST_ENTRIES: u16 = 254;
 
 /// The digest by which a page names a large value.
 pub(crate) fn blob_digest(value: &[u8]) -> Digest {

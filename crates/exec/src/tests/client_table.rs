@@ -47,6 +47,9 @@ impl Meter for Notes {
     fn executed(&self, client: ClientId) {
         self.0.lock().expect("nobody panics").push(Some(client));
     }
+    fn answered(&self, client: ClientId) {
+        self.executed(client);
+    }
 }
 
 #[test]
@@ -59,6 +62,11 @@ fn who_looks_on_sees_what_is_executed_and_not_what_is_named_again() {
     assert_eq!(seen(), [None, Some(ClientId(5)), None, Some(ClientId(6))]);
     run(&mut executor, &[one, frame(6, 2, &["add a 2"])]);
     assert_eq!(seen(), [None, Some(ClientId(6))], "whoever names it again costs its client nothing");
+    let read = Read { client: ClientId(7), number: 1, nonce: None, least: None, operation: "get a".into() };
+    let reply = executor.query(&read);
+    assert!(seen().is_empty(), "it is charged for its own step");
+    assert_eq!(executor.query_in_passing(&read), reply);
+    assert_eq!(seen(), [None, Some(ClientId(7))]);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn a_turn_takes_as_many_frames_as_are_executed_in_a_turn() {
     let lane = inbox.lane(Party::Client(ClientId(1)));
     let mut taken = |micros: u64, numbers: std::ops::RangeInclusive<u64>| {
         let now = engine.clock.now();
-        let executed = Executed { frames: 8, micros: 8 * micros };
+        let executed = Executed { frames: 8, micros: 8 * micros, ..Executed::default() };
         engine.client_charges.get_mut().executed(ClientId(1), now, executed);
         for number in numbers {
             let (group, operations) = (cluster.group.id(), vec![Bytes::from_static(b"x")]);

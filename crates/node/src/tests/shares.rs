@@ -104,7 +104,7 @@ fn a_client_whose_messages_are_of_no_use_rests() {
 }
 
 fn frames(frames: u32, micros: u64) -> Executed {
-    Executed { frames, micros }
+    Executed { frames, micros, ..Executed::default() }
 }
 
 #[test]
@@ -267,4 +267,15 @@ fn who_asked_before_a_long_turn_asks() {
         charges.rests(ONE, next).is_some(),
         "the turn took a fifth of a second, and the other had no time to ask again"
     );
+}
+
+#[test]
+fn reads_that_are_answered_in_passing_are_their_clients() {
+    let mut charges = ClientCharges::default();
+    let passed = Executed { reads: 32, read_micros: 64_000, longest_read: 5_000, ..Executed::default() };
+    charges.asked(OTHER, START, 100, true);
+    charges.executed(ONE, START, passed);
+    assert_eq!(charges.read(ONE, START, 0), 5_000, "the next may take as long as the longest");
+    assert!(charges.rests(ONE, START).is_some(), "it has had its part");
+    assert_eq!(charges.rests(OTHER, START), None);
 }
