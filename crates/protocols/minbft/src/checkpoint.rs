@@ -101,15 +101,20 @@ impl MinBft {
             rule!("MINBFT-V18");
             self.started.accepted.insert(message.from);
         }
-        if checkpoint.seq > self.stable.0 {
+        if checkpoint.seq >= self.stable.0 {
             let votes = self.checkpoint_votes.entry(checkpoint.seq).or_default();
             votes.insert(message.from, message.clone());
-            let same: Vec<Arc<Certified>> = votes
+            let mut same: Vec<Arc<Certified>> = votes
                 .values()
                 .filter(|vote| matches!(&vote.body, Body::Checkpoint(other) if other == checkpoint))
                 .cloned()
                 .collect();
             if same.len() >= self.group.quorum() {
+                // A readmitted replica begins above all views in the proof: a liar that vouches as of a later one than
+                // the others, and was among the first, must not be in it once they have all said the same.
+                rule!("MINBFT-E3");
+                same.sort_by_key(|vote| vote.value().view());
+                same.truncate(self.group.quorum());
                 self.adopt_stable(cx, &Arc::new(StableProof { votes: same }));
             }
         }
@@ -125,6 +130,9 @@ impl MinBft {
         if !self.is_vouched_for(proof) {
             return cx.ignore(self.me, "a checkpoint certificate by a component that was replaced before");
         }
+        if self.could_not_begin_on(proof) {
+            return cx.ignore(self.me, "a checkpoint certificate as of a view that is not known yet");
+        }
         if seq == self.stable.0 && proof.view() < self.stable_proof.view() {
             // A faulty vote may come from a view that nobody else ever reaches: a readmitted replica begins above
             // all of them (E3).
@@ -137,7 +145,7 @@ impl MinBft {
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
         self.truncate_logs();
-        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
+        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq);
         self.own_digests = self.own_digests.split_off(&seq);
         self.slots = self.slots.split_off(&self.delivered.next());
         self.drop_executed();

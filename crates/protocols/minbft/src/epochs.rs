@@ -267,21 +267,33 @@ impl MinBft {
         batch.frames.iter().any(of_operator)
     }
 
+    /// The view that this replica is in, or a later one that f+1 said they are in: one of them is correct.
+    fn present_view(&self) -> View {
+        let mut said: Vec<View> = self.peers.iter().map(|peer| peer.said_view).collect();
+        said.sort_unstable_by(|a, b| b.cmp(a));
+        self.view.max(said[self.group.weak() - 1])
+    }
+
+    /// Whether this replica has yet to begin, and could not in the next view if it took this checkpoint: a vote is of
+    /// a later one, which nobody may ever reach. Whoever knows the checkpoint shows it again.
+    pub(crate) fn could_not_begin_on(&self, proof: &StableProof) -> bool {
+        rule!("MINBFT-E3");
+        !self.has_begun() && !self.has_joined() && proof.view() > self.present_view()
+    }
+
     /// A readmitted replica that may begin, and has no view change to begin with, asks for one.
     pub(crate) fn ask_to_join(&mut self, cx: &mut Cx<'_, Self>) {
         if self.has_begun() || self.admitted_at().is_none() || !self.may_certify() {
             return;
         }
-        let mut said: Vec<View> = self.peers.iter().map(|peer| peer.said_view).collect();
-        said.sort_unstable_by(|a, b| b.cmp(a));
-        let present = said[self.group.weak() - 1];
-        if self.may_change() && self.view >= present {
+        let present = self.present_view();
+        if self.may_change() && self.view == present {
             // The others are there, or on the way.
             return;
         }
         rule!("MINBFT-E8");
         // Never from a vote: one faulty voter could name any view.
-        let to = self.view.max(present).next();
+        let to = present.next();
         if self.wanted_view < to {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);

@@ -167,6 +167,10 @@ impl MinBft {
                 walk.checkpoint = walk.checkpoint.max(checkpoint.seq);
                 self.own_checkpoint = (walk.checkpoint, checkpoint.digest);
                 self.own_epochs.clone_from(&checkpoint.epochs);
+                if checkpoint.seq >= self.stable.0 {
+                    // Or nothing that f+1 replicas vouched for would be stable after all of those restarted.
+                    self.checkpoint_votes.entry(checkpoint.seq).or_default().insert(me, message.clone());
+                }
                 // The log may hold nothing else of its view.
                 self.in_view(View(message.value().view()), Seq(0));
             }

@@ -14,6 +14,7 @@ mod paper_evidence;
 mod paper_new_view;
 mod paper_normal;
 mod paper_pace;
+mod paper_readmission;
 mod paper_recovery;
 mod paper_repair;
 mod paper_transfer;

@@ -1,6 +1,6 @@
 //! MINBFT-W and MINBFT-C: the window, checkpoints and garbage collection.
 
-use super::harness::{Kind, SMALL, World, covers, r};
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::evidence::check_stable;
 use crate::message::{Body, Message, StableProof};
 use std::sync::Arc;
@@ -294,7 +294,7 @@ fn logs_are_cut_a_window_below_what_is_stable() {
         let minbft = world.minbft(2);
         assert_eq!(minbft.stable.0, Seq(20));
         assert!(minbft.frames.is_empty(), "no batch above 20 names a frame");
-        assert!(minbft.checkpoint_votes.is_empty());
+        assert!(minbft.checkpoint_votes.keys().all(|seq| *seq == Seq(20)));
         let frame = world.frame(1, 21, "op");
         world.request_all(&frame);
         assert_eq!(world.minbft(2).frames.len(), 1, "this one is named above 20");
@@ -340,4 +340,29 @@ fn one_that_is_always_behind_shortens_its_log_all_the_same() {
     };
     assert!(taken(7), "8 is stable, and 7 will never be shown to be");
     assert!(!taken(9));
+}
+
+// MINBFT-R4 "Its CHECKPOINTs go on to be its votes."
+#[test]
+fn what_f_plus_1_vouched_for_is_stable_though_all_of_them_restarted() {
+    covers!("MINBFT-R4");
+    let mut world = World::with(3, SMALL, &[0, 1]);
+    world.links(|flight| if flight.kind() == Kind::Checkpoint { Fate::Lose } else { Fate::Pass });
+    for number in 1..=SMALL.interval {
+        let frame = world.frame(1, number, &format!("op{number}"));
+        world.request(&[0, 1], &frame);
+    }
+    let vouched = |world: &World, replica| world.minbft(replica).own_checkpoint.0;
+    assert!((0..2).all(|replica| vouched(&world, replica) == Seq(4) && world.stable(replica) == Seq(0)));
+    for replica in 0..2 {
+        world.node_mut(replica).disk.sync();
+        world.crash(replica);
+    }
+    for replica in 0..2 {
+        world.restart(replica);
+    }
+    world.open();
+    world.pass(1_000_000);
+    assert_eq!((world.stable(0), world.stable(1)), (Seq(4), Seq(4)));
+    assert!(world.works_in(0, 0), "without a view change");
 }

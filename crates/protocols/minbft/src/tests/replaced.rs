@@ -1,10 +1,10 @@
 //! Components that are replaced: what reaches a replica, or comes out of its log, before it has executed the
 //! change or after.
 
-use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use super::harness::{Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, after_admission, order, proof_with, with_a_readmitted_replica};
 use crate::MinBft;
-use crate::message::{AcceptNewView, Body, Certified, Message, Record, StableProof};
+use crate::message::{AcceptNewView, Body, Certified, Message, Record};
 use crate::place::Place;
 use crate::state::Phase;
 use crate::view_change::Judgement;
@@ -14,7 +14,7 @@ use troth_trusted::CounterValue;
 use troth_types::{Configuration, Digest, Seq, View};
 
 /// One step of a replica's agreement alone; what it asks for is returned and not carried out.
-fn step(
+pub(super) fn step(
     world: &World,
     minbft: &mut MinBft,
     event: impl FnOnce(&mut MinBft, &mut Cx<'_, MinBft>),
@@ -25,7 +25,7 @@ fn step(
     effects
 }
 
-fn learns(world: &World, minbft: &mut MinBft, configuration: Configuration) {
+pub(super) fn learns(world: &World, minbft: &mut MinBft, configuration: Configuration) {
     let configuration = Arc::new(configuration);
     step(world, minbft, |minbft, cx| minbft.configured(cx, &configuration));
 }
@@ -91,43 +91,6 @@ fn a_new_view_by_another_component_than_its_primarys_view_change_is_invalid() {
         judge(&other),
         Judgement::Invalid("a NEW-VIEW by another component than its primary's VIEW-CHANGE")
     ));
-}
-
-// MINBFT-E8, E3: one faulty vote for the checkpoint that a readmitted replica begins on comes from a view that
-// nobody else ever reaches. It neither asks for a view above that, nor waits for one.
-#[test]
-fn a_vote_from_a_view_that_nobody_reaches_keeps_no_readmitted_replica_out() {
-    covers!("MINBFT-E8");
-    let mut world = World::with(5, SMALL, &[0, 1, 2, 4]);
-    order(&mut world, 1..=5);
-    world.lose(4, 2);
-    let change = world.operator_frame(1, &admit(4, 2));
-    // Nobody else tells it of the checkpoint, nor hears it ask for a view.
-    let of_checkpoints = [Kind::Checkpoint, Kind::Stable, Kind::ViewChange, Kind::NewView];
-    world.links(move |flight| match flight.kind() {
-        kind if flight.to == r(4) && of_checkpoints.contains(&kind) && flight.from != r(3) => Fate::Lose,
-        Kind::Request if flight.from == r(4) => Fate::Lose,
-        _ => Fate::Pass,
-    });
-    world.request_all(&change);
-    world.pass(1_000_000);
-    let good = world.minbft(0).stable_proof().clone();
-    let seq = good.target().0;
-    assert!(seq >= Seq(6 + SMALL.window), "the readmission is settled: {seq}");
-    let mut votes = good.votes.clone();
-    let value = Place::of_checkpoint(View(100), seq).expect("possible");
-    votes[0] = world.certify_at(3, value, good.votes[0].body.clone());
-    world.inject(3, 4, Message::Stable(Arc::new(StableProof { votes })));
-    world.pass(1_000_000);
-    assert_eq!(world.minbft(4).stable_proof().view(), View(100));
-    assert_eq!(world.executed(4), seq.0, "it has the state");
-    assert_eq!(world.wanted(4), 1, "the next view, not one above the vote's");
-    // The same checkpoint, vouched for in the view where everybody is.
-    world.open();
-    world.inject(0, 4, Message::Stable(good));
-    assert_eq!(world.minbft(4).stable_proof().view(), View(0));
-    world.pass(2_000_000);
-    assert!(world.minbft(4).status().votes, "{}", world.minbft(4).describe());
 }
 
 /// Replica 4 of five as it moves to view 1 with the start at hand as evidence, and the acceptances of 2 and 3.
@@ -298,7 +261,7 @@ fn a_configuration_of_before_an_admission_takes_nothing_from_the_new_component()
 
 /// Replica 4 of five, which executed the admission of a component of 3 in batch 1 and knows a stable checkpoint a window
 /// behind it.
-fn settled_admission() -> (World, Arc<Certified>) {
+pub(super) fn settled_admission() -> (World, Arc<Certified>) {
     let mut world = World::with(5, SMALL, &[4]);
     let change = world.operator_frame(1, &admit(3, 2));
     world.request(&[4], &change);

@@ -1,0 +1,130 @@
+//! MINBFT-E3 and E8: what a readmitted replica begins on, where a liar vouches for it as of a view that nobody reaches.
+
+use super::harness::{Fate, Kind, SMALL, World, covers, r};
+use super::paper_epochs::{admit, order, proof_with};
+use crate::message::{Body, Message, StableProof};
+use crate::place::Place;
+use std::sync::Arc;
+use troth_core::Agreement as _;
+use troth_types::{Digest, Seq, View};
+
+/// A proof with one of its votes in the place of the liar's, which is of view 100.
+fn with_a_far_vote(world: &mut World, liar: u16, good: &StableProof) -> Arc<StableProof> {
+    let mut votes = good.votes.clone();
+    let value = Place::of_checkpoint(View(100), good.target().0).expect("possible");
+    votes[0] = world.certify_at(liar, value, good.votes[0].body.clone());
+    Arc::new(StableProof { votes })
+}
+
+/// Replicas 0, 1, 2 and 4 of five, where 4 was lost and asks for nothing that reaches the others. Nobody but the liar 3 tells
+/// it of checkpoints, and no vote for the one behind its admission reaches anybody yet.
+fn readmitting(held: u64) -> World {
+    let mut world = World::with(5, SMALL, &[0, 1, 2, 4]);
+    order(&mut world, 1..=5);
+    world.lose(4, 2);
+    let change = world.operator_frame(1, &admit(4, 2));
+    let of_checkpoints = [Kind::Checkpoint, Kind::Stable, Kind::ViewChange, Kind::NewView];
+    world.links(move |flight| match flight.certified().map(|message| &message.body) {
+        Some(Body::Checkpoint(checkpoint)) if checkpoint.seq == Seq(held) => Fate::Hold,
+        _ if flight.to == r(4) && of_checkpoints.contains(&flight.kind()) && flight.from != r(3) => {
+            Fate::Lose
+        }
+        _ => Fate::Pass,
+    });
+    world.request_all(&change);
+    world.pass(1_000_000);
+    world
+}
+
+// MINBFT-E3 "Votes for a number that is stable go on to be counted, and the f+1 of the lowest views are its proof."
+#[test]
+fn votes_of_a_stable_number_are_counted_until_none_is_of_a_far_view() {
+    covers!("MINBFT-E3");
+    let mut world = World::with(5, SMALL, &[4]);
+    world.wishes(&[0, 1, 2], 4, 2);
+    let vote = |world: &mut World, by: u16, view: u64| {
+        let seq = Seq(SMALL.interval);
+        let body = Body::Checkpoint(crate::Checkpoint { seq, digest: Digest([7; 32]), epochs: Vec::new() });
+        let value = Place::of_checkpoint(View(view), seq).expect("possible");
+        let vote = world.certify_at(by, value, body);
+        world.say(4, &vote);
+    };
+    for (by, view) in [(0, 1), (1, 0), (2, 0)] {
+        vote(&mut world, by, view);
+    }
+    assert_eq!(world.stable(4), Seq(SMALL.interval));
+    assert_eq!(world.minbft(4).stable_proof().view(), View(1));
+    vote(&mut world, 3, 0);
+    let proof = world.minbft(4).stable_proof();
+    assert_eq!((proof.view(), proof.votes.len()), (View(0), 3), "1, 2 and 3 are f+1 without 0");
+    // What is below is let go of.
+    let votes = world.minbft(4).checkpoint_votes.clone();
+    assert_eq!(votes.keys().collect::<Vec<_>>(), [&Seq(SMALL.interval)]);
+    let later = proof_with(&mut world, &[0, 1, 2], 2 * SMALL.interval, &[]);
+    world.inject(0, 4, Message::Stable(Arc::new(later)));
+    assert!(world.minbft(4).checkpoint_votes.is_empty());
+}
+
+// MINBFT-E3: a liar that is faster than the last of the others has them all know a proof of a far view first.
+#[test]
+fn a_liar_that_is_first_to_vouch_keeps_no_readmitted_replica_out() {
+    covers!("MINBFT-E3");
+    covers!("MINBFT-E8");
+    for restarted in [false, true] {
+        came_back_beside_a_fast_liar(restarted);
+    }
+}
+
+fn came_back_beside_a_fast_liar(restarted: bool) {
+    let settled = 16;
+    let mut world = readmitting(settled);
+    assert!(world.stable(0) < Seq(settled) && world.executed(0) >= settled, "nobody heard f+1 votes");
+    let votes = [0, 1, 2].map(|by| world.sent_by(by, Kind::Checkpoint).pop().expect("it vouches")).to_vec();
+    let far = with_a_far_vote(&mut world, 3, &StableProof { votes });
+    for to in [0, 1, 2, 4] {
+        world.inject(3, to, Message::Stable(Arc::clone(&far)));
+    }
+    assert!((0..3).all(|replica| world.minbft(replica).stable_proof().view() == View(100)));
+    for replica in (0..3).filter(|_| restarted) {
+        world.node_mut(replica).disk.sync();
+        world.crash(replica);
+        world.restart(replica);
+    }
+    world.open();
+    world.pass(500_000);
+    assert!((0..3).all(|replica| world.minbft(replica).stable_proof().view() == View(0)), "{restarted}");
+    world.pass(3_000_000);
+    assert!(world.minbft(4).status().votes, "{}", world.minbft(4).describe());
+    assert_eq!(world.minbft(0).view, View(1), "one view change, for its sake");
+    assert!((0..3).all(|replica| world.accused_nobody(replica)));
+}
+
+// MINBFT-E3 "Until it has begun it takes no checkpoint with a vote of a view …", E8: it asks for no view in vain.
+#[test]
+fn a_readmitted_replica_takes_no_checkpoint_that_it_could_not_begin_on() {
+    covers!("MINBFT-E3");
+    covers!("MINBFT-E8");
+    let mut world = readmitting(u64::MAX);
+    let good = world.minbft(0).stable_proof().clone();
+    assert!(good.target().0 >= Seq(6 + SMALL.window), "the readmission is settled");
+    let far = with_a_far_vote(&mut world, 3, &good);
+    world.inject(3, 4, Message::Stable(Arc::clone(&far)));
+    world.pass(1_000_000);
+    assert_eq!((world.stable(4), world.wanted(4)), (Seq(0), 0));
+    world.open();
+    world.pass(3_000_000);
+    assert!(world.minbft(4).status().votes, "{}", world.minbft(4).describe());
+    assert_eq!(world.minbft(0).view, View(1));
+    // Who has begun takes it, as those do who never left.
+    let mut votes = good.votes.clone();
+    for vote in &mut votes {
+        let Body::Checkpoint(mut checkpoint) = vote.body.clone() else { panic!("it is a CHECKPOINT") };
+        checkpoint.seq = Seq(2 * SMALL.window + checkpoint.seq.0);
+        let now = world.counter(vote.from.0).view();
+        let value = Place::of_checkpoint(View(now + 200), checkpoint.seq).expect("possible");
+        *vote = world.certify_at(vote.from.0, value, Body::Checkpoint(checkpoint));
+    }
+    let later = StableProof { votes };
+    world.inject(3, 4, Message::Stable(Arc::new(later.clone())));
+    assert_eq!(world.stable(4), later.target().0);
+}
