@@ -177,7 +177,8 @@ impl MinBft {
             peer.truncate(&config, seq);
         }
         let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
-        self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
+        let oldest = View(oldest.unwrap_or(self.view.0));
+        self.known_views.retain(&self.group, &self.configuration, &self.config, oldest);
     }
 
     /// The divergence alarm: a state that differs from a stable checkpoint is not this service's. Ordering goes

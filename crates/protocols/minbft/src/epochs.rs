@@ -136,7 +136,11 @@ impl MinBft {
 
     /// Whether a VIEW-CHANGE may be one of those that a view begins from: it is the first of its component, which shows by
     /// itself that it may begin, or that one is known. Nothing is asked of components that their senders have no more (E2).
+    /// Nor may its checkpoint rest on one of those; that proves nobody faulty, for its sender may not know of the replacement.
     pub(crate) fn begins_well(&self, change: &Certified) -> bool {
+        if change.view_change().is_some_and(|inner| !self.is_vouched_for(&inner.stable)) {
+            return false;
+        }
         let is_first = change.ui.predecessor() == troth_trusted::CounterValue(0);
         is_first || !self.is_present(change) || self.has_judged_the_first_of(change.from)
     }

@@ -80,7 +80,9 @@ impl MinBft {
         if !self.can_stand_for(cx, new_view) {
             return Verdict::Wait;
         }
-        self.adopt_base(cx, new_view);
+        if !self.adopt_base(cx, new_view) {
+            return Verdict::Wait;
+        }
         self.enter_view(cx, message, new_view);
         self.follow_start(message.from);
         Verdict::Done
@@ -122,7 +124,9 @@ impl MinBft {
         if new_view.view < self.view {
             return;
         }
-        self.adopt_base(cx, new_view);
+        if !self.adopt_base(cx, new_view) {
+            return;
+        }
         self.enter_view(cx, &message, new_view);
         // What a replaced component accepted counts no more (E2).
         let shown = self.known_views.shown(self.view);
@@ -152,11 +156,12 @@ impl MinBft {
     }
 
     /// The base is stable: its proof stands in one of the VIEW-CHANGEs, or in one of those that the
-    /// highest earlier view rests on.
-    fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) {
+    /// highest earlier view rests on. Says whether it is known to be: where a view is known by the commitments to it
+    /// alone, what it rests on may not be here, and comes with the next STATUS.
+    fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) -> bool {
         let base = new_view.base.0;
         if self.stable.0 >= base {
-            return;
+            return true;
         }
         let earlier: Vec<Arc<Certified>> = self.known_views.all().cloned().collect();
         let changes =
@@ -167,6 +172,8 @@ impl MinBft {
                 self.adopt_stable(cx, &proof);
             }
         }
+        rule!("MINBFT-V14");
+        self.stable.0 >= base
     }
 
     /// Enters the view: a backup commits to the NEW-VIEW; nothing that it carries over is executed

@@ -23,4 +23,5 @@ mod replaced;
 mod requests;
 mod schedules;
 mod smoke;
+mod void;
 mod wire;

@@ -1,0 +1,121 @@
+//! MINBFT-E2 beyond the present view: what a replaced component certified shows no start of an earlier view and no base of the
+//! next one. And MINBFT-V14: a base that is not known to be stable is not begun on.
+
+use super::harness::{SMALL, World, covers, r};
+use super::paper_epochs::{after_admission, proof_with};
+use super::replaced::{settled_admission, step};
+use crate::known_views::KnownViews;
+use crate::message::{Body, Certified, Message, StableProof};
+use crate::place::Place;
+use crate::state::Phase;
+use crate::view_change::Judgement;
+use std::sync::Arc;
+use troth_types::{Configuration, Seq, View};
+
+// MINBFT-V17, E2: f faulty replicas and a component that is replaced are f+1 that accept whatever they like.
+#[test]
+fn what_a_replaced_component_accepted_shows_no_start() {
+    covers!("MINBFT-E2");
+    for replaced in [3, 1] {
+        let mut world = World::with(5, SMALL, &[4]);
+        let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+        let start = world.new_view(1, &changes.iter().collect::<Vec<_>>(), &[]);
+        let shown: Vec<Arc<Certified>> =
+            [start.clone(), world.accept(0, &start), world.accept(3, &start)].to_vec();
+        let (before, after) = ((*world.configuration).clone(), after_admission(&world, replaced, 10));
+        let (group, config) = (world.group, world.config);
+        let known = |shown: &[Arc<Certified>]| {
+            let mut known = KnownViews::default();
+            known.want(View(1));
+            assert!(shown.iter().all(|message| known.offer(message)));
+            known
+        };
+        assert_eq!(known(&shown).take_accepted(&group, &before, &config), Some(View(1)));
+        let mut short = known(&shown);
+        assert_eq!(short.take_accepted(&group, &after, &config), None, "{replaced}");
+        let one_more = world.accept(2, &start);
+        assert!(short.offer(&one_more));
+        assert_eq!(short.take_accepted(&group, &after, &config), Some(View(1)), "{replaced}");
+
+        // What it rests on is kept as long as it cannot be shown without.
+        let kept = |configuration: &Configuration| {
+            let mut known = known(&shown);
+            assert_eq!(known.take_accepted(&group, &before, &config), Some(View(1)));
+            let mut held = KnownViews::default();
+            held.hold(View(0), start.clone(), None);
+            held.hold(View(1), start.clone(), Some(View(0)));
+            known.accepts().for_each(|accept| assert!(held.accept(accept)));
+            held.retain(&group, configuration, &config, View(1));
+            held.get(View(0)).is_some()
+        };
+        assert_eq!((kept(&before), kept(&after)), (false, true), "{replaced}");
+    }
+}
+
+/// A proof that rests on the component that replica 3 of five has no more, beside 0 and 1.
+fn forged(world: &mut World, seq: u64) -> StableProof {
+    let mut scratch = World::with(5, SMALL, &[]);
+    let forged = proof_with(&mut scratch, &[0, 1, 3], seq, &[]);
+    assert!(forged.votes.iter().all(|vote| world.authentic(&Message::Certified(vote.clone())).is_ok()));
+    forged
+}
+
+// MINBFT-E2: nor is a checkpoint that rests on it the base of a view.
+#[test]
+fn no_view_begins_from_a_checkpoint_that_a_replaced_component_vouches_for() {
+    covers!("MINBFT-E2");
+    let (mut world, _) = settled_admission();
+    world.configuration = Arc::clone(&world.minbft(4).configuration);
+    let forged = forged(&mut world, 10 * SMALL.interval);
+    let changes = [1, 2].map(|by| world.view_change(by, 1));
+    let body = world.change_body(0, 1, forged);
+    let lie = world.certify_change(0, body);
+    let body = world.new_view_body(1, &[&changes[0], &changes[1], &lie], &[]);
+    assert_eq!(body.base.0, Seq(10 * SMALL.interval));
+    let message = world.certify(1, Body::NewView(body.clone()));
+    assert!(matches!(world.minbft(4).judge_new_view(&message, &body), Judgement::Open));
+    let (mut minbft, mut admitted) = (world.minbft(4).clone(), None);
+    step(&world, &mut minbft, |minbft, cx| admitted = minbft.admissible(cx, &lie));
+    assert!(admitted.is_none(), "nor would it base one on that");
+    // It does not prove its sender faulty: who has not executed the admission believes it.
+    world.wishes(&[0, 1, 2], 4, 1);
+    for by in [0, 1, 2] {
+        world.said(by).iter().for_each(|message| world.say(4, message));
+    }
+    assert!(!world.works_in(4, 1) && world.accused_nobody(4));
+    assert_eq!(world.stable(4), Seq(3 * SMALL.interval));
+}
+
+// MINBFT-V14 "… and knows its base to be stable": a start that others accepted may have one that nobody shows.
+#[test]
+fn a_view_is_not_entered_before_its_base_is_known_to_be_stable() {
+    covers!("MINBFT-V14");
+    for as_evidence in [false, true] {
+        let (mut world, _) = settled_admission();
+        world.configuration = Arc::clone(&world.minbft(4).configuration);
+        let base = 4 * SMALL.interval;
+        let forged = forged(&mut world, base);
+        let changes = [1, 2].map(|by| world.view_change(by, 1));
+        let body = world.change_body(0, 1, forged);
+        let lie = world.certify_change(0, body);
+        let start = world.new_view(1, &[&changes[0], &changes[1], &lie], &[]);
+        let mut minbft = world.minbft(4).clone();
+        (minbft.view, minbft.phase) = (View(1), Phase::Changing);
+        minbft.known_views.hold(View(1), start.clone(), None);
+        if as_evidence {
+            minbft.peer_mut(r(1)).gate.start_at(Place::of_start(View(1)));
+        }
+        let enters = |minbft: &mut crate::MinBft| {
+            step(&world, minbft, |minbft, cx| match as_evidence {
+                true => minbft.try_enter_known(cx),
+                false => drop(minbft.on_new_view(cx, &start, start.new_view().expect("a NEW-VIEW"))),
+            });
+            minbft.active()
+        };
+        assert!(!enters(&mut minbft), "{as_evidence}");
+        let mut scratch = World::with(5, SMALL, &[]);
+        let sound = Arc::new(proof_with(&mut scratch, &[0, 1, 2], base, &[(r(3), 2)]));
+        step(&world, &mut minbft, |minbft, cx| minbft.adopt_stable(cx, &sound));
+        assert!(enters(&mut minbft), "{as_evidence}");
+    }
+}
