@@ -289,7 +289,9 @@ impl MinBft {
         self.own_state = self.own_state.max(reached.seq);
         self.drop_executed();
         // A replica that reached a checkpoint by transfer issues its own CHECKPOINT, or it could never
-        // drop what it certified before, nor commit to what follows.
+        // drop what it certified before, nor commit to what follows. Those before it are of no use any more, and
+        // none is certified while it only follows.
+        self.due_checkpoints.retain(|(due, _)| *due > reached.seq);
         self.due_checkpoints.push_back((reached.seq, digest));
         if self.stable.0 == reached.seq {
             cx.stable(reached.seq, digest);

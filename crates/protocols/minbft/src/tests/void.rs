@@ -3,7 +3,7 @@
 
 use super::harness::{SMALL, World, covers, r};
 use super::paper_epochs::{after_admission, proof_with};
-use super::replaced::{settled_admission, step};
+use super::replaced::{learns, settled_admission, step};
 use crate::known_views::KnownViews;
 use crate::message::{Body, Certified, Message, StableProof};
 use crate::place::Place;
@@ -118,4 +118,21 @@ fn a_view_is_not_entered_before_its_base_is_known_to_be_stable() {
         step(&world, &mut minbft, |minbft, cx| minbft.adopt_stable(cx, &sound));
         assert!(enters(&mut minbft), "{as_evidence}");
     }
+}
+
+// MINBFT-T3: of checkpoints that were reached by transfer while nothing may be certified the last is certified.
+#[test]
+fn checkpoints_reached_by_transfer_do_not_pile_up() {
+    covers!("MINBFT-T3");
+    let world = World::with(5, SMALL, &[4]);
+    let mut minbft = world.minbft(4).clone();
+    minbft.phase = Phase::Changing;
+    for seq in (1..=8).map(|number| Seq(number * SMALL.interval)) {
+        let reached = troth_core::Reached { seq, ..troth_core::Reached::default() };
+        let digest = troth_types::Digest([seq.0 as u8; 32]);
+        step(&world, &mut minbft, |minbft, cx| minbft.installed(cx, reached, digest, &|_, _| false));
+        assert_eq!(minbft.due_checkpoints, [(seq, digest)]);
+    }
+    learns(&world, &mut minbft, (*world.configuration).clone());
+    assert_eq!(minbft.due_checkpoints.len(), 1);
 }
