@@ -464,7 +464,7 @@ impl<A: Application> Execution for Executor<A> {
     }
 
     fn abandon_install(&mut self) {
-        self.install.take().map_or((), |install| self.discarded.take(install.into_local()));
+        self.discarded.extend(self.install.take().map(Install::into_local));
     }
 
     fn on_piece(&mut self, piece: &StatePiece) -> Installing {

@@ -42,3 +42,9 @@ impl Discarded {
         }
     }
 }
+
+impl Extend<Tree> for Discarded {
+    fn extend<T: IntoIterator<Item = Tree>>(&mut self, trees: T) {
+        trees.into_iter().for_each(|tree| self.take(tree));
+    }
+}
